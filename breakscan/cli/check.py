@@ -26,6 +26,7 @@ from breakscan.reports.check.report import CheckReport
 from breakscan.reports.formats import CHECK
 from breakscan.reports.shared.notebook_cells import cells_in
 from breakscan.reports.shared.printable import visible
+from breakscan.reports.shared.wording import counted
 from breakscan.source.files import Discovery, discover, is_excluded
 from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
@@ -42,6 +43,11 @@ from breakscan.source.python_text import python_text
 @selection_options
 @click.option("--stdin-filename", metavar="NAME", help="The name of the file that comes in on standard input (-).")
 @click.option("--statistics", is_flag=True, help="Count the findings of each rule instead of listing them.")
+@click.option(
+    "--add-ignore",
+    metavar="REASON",
+    help="Write a comment that suppresses it, with this reason, at all that would be reported.",
+)
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if something was found.")
 @click.option("--show-settings", is_flag=True, help="Print the settings that PATHS would be checked with, and stop.")
 @click.pass_context
@@ -63,6 +69,7 @@ def check(
     locked: bool,
     baseline_add: bool,
     diff: str | None,
+    add_ignore: str | None,
     **options: Any,
 ) -> None:
     """Show where torch.compile will break the graph, recompile or fall back to eager in the Python files and notebooks
@@ -81,6 +88,10 @@ def check(
     if from_stdin and (baseline is not None or diff is not None):
         option = "--baseline" if diff is None else "--diff"
         raise click.UsageError(f"{option} is about files, and cannot be combined with standard input")
+    if from_stdin and add_ignore is not None:
+        raise click.UsageError("--add-ignore changes files, and cannot be combined with standard input")
+    if (add_ignore is not None and not add_ignore.isprintable()) or add_ignore == "":
+        raise click.UsageError("--add-ignore needs a reason, in one line")
     if baseline is not None and diff is not None:
         raise click.UsageError("--diff and --baseline both say what is known: use one of them")
     baselining = read_baselining(baseline, locked, baseline_add)
@@ -117,6 +128,8 @@ def check(
         compared = compare_with_commit(diff, where, files, result, settings, jobs)
     if compared is not None:
         result = replace(result, findings=compared.new)
+    if add_ignore is not None:
+        ctx.exit(_add_ignores(result, add_ignore))
     library = library_of(settings.of(Path(os.path.abspath(one.site.path))) for one in result.findings)
     cells = cells_in(result, contents)
     result = cells.result(result)
@@ -137,6 +150,17 @@ def check(
         status = max(status if result.errors else 0, baselining.status(compared, result))
     unchecked = any(not error.syntax for error in result.errors)
     ctx.exit(2 if unchecked else 0 if exit_zero else status)
+
+
+def _add_ignores(result: CheckResult, reason: str) -> int:
+    """Suppresses all findings; returns the exit status."""
+    from breakscan.cli.add_ignore import add_ignores
+
+    done, problems = add_ignores(result.findings, reason)
+    for error in (*result.errors, *problems):
+        click.echo(visible(f"{error.path}:{error.line}:{error.column}: {error.message}"), err=True)
+    click.echo(f"breakscan: {counted(done, 'finding')} suppressed", err=True)
+    return 2 if result.errors or problems else 0
 
 
 def _check_files(

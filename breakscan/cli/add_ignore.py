@@ -1,0 +1,37 @@
+"""What ``check --add-ignore`` does: writes a comment that suppresses a finding into its statement."""
+
+from __future__ import annotations
+
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from breakscan.findings import Finding, SourceError
+from breakscan.source.module import SourceProblem, read_source
+from breakscan.source.python_text import python_text
+from breakscan.source.suppressing import with_suppressions
+from breakscan.source.writing import rewrite_file
+
+
+def add_ignores(findings: Iterable[Finding], reason: str) -> tuple[int, list[SourceError]]:
+    """Suppresses the findings, whose sites are those of the files; returns how many, and what could not be written."""
+    by_file: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    counts: dict[str, int] = defaultdict(int)
+    for finding in findings:
+        by_file[finding.site.path][finding.site.line].add(finding.rule)
+        counts[finding.site.path] += 1
+    problems = {path: problem for path, rules in by_file.items() if (problem := _suppress(path, rules, reason))}
+    return sum(count for path, count in counts.items() if path not in problems), list(problems.values())
+
+
+def _suppress(path: str, rules: Mapping[int, Iterable[str]], reason: str) -> SourceError | None:
+    """Suppresses rules by line; returns what is wrong where that cannot be written."""
+    try:
+        before = python_text(read_source(Path(path), path), path, path)
+        rewrite_file(Path(path), path, before, with_suppressions(before, rules, reason))
+    except SourceProblem as problem:
+        return problem.error
+    except (tokenize.TokenError, SyntaxError) as error:
+        return SourceError(path, 1, 1, f"the comments of this file cannot be read: {error}")
+    return None
