@@ -10,11 +10,16 @@ from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import HealthCheck, settings
 from referencing import Registry, Resource
 
 import breakscan as package
 
 SCHEMAS = Path(package.__file__).parent / "schemas"
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("no clock")
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and all programs that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -41,11 +41,12 @@ LEVELS = {
     "bench": 7,
     "verify": 7,
     "reports": 8,
-    "cli": 9,
-    "api": 9,
-    "notebook": 10,
-    "pytest_plugin": 10,
-    "__main__": 10,
+    "server": 9,
+    "cli": 10,
+    "api": 10,
+    "notebook": 11,
+    "pytest_plugin": 11,
+    "__main__": 11,
 }
 FILES = sorted(p for p in PACKAGE.rglob("*.py") if p.name != "__init__.py")
 

@@ -17,6 +17,7 @@ COMMANDS = {
     "explain": ("breakscan.cli.explain", "Run a program and show where torch.compile did break, why, and its cost."),
     "diff": ("breakscan.cli.diff", "Show what has changed from one run of explain to another."),
     "report": ("breakscan.cli.report", "Report a run from a saved recording or a TORCH_TRACE log."),
+    "server": ("breakscan.cli.server", "Serve findings to an editor, by the Language Server Protocol."),
     "config": ("breakscan.cli.config", "Show the settings that count for a file, and where they come from."),
     "rule": ("breakscan.cli.rule", "Explain a rule: why, what to write instead, and torch's verdicts."),
     "rules": ("breakscan.cli.rules", "List the rules, or replay their examples through the installed torch."),

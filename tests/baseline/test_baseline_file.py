@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from breakscan.baseline.baseline_file import (
@@ -29,7 +29,6 @@ KNOWN = st.builds(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(KNOWN, max_size=5, unique=True), st.sampled_from(Mode))
 def test_what_is_written_is_read(
     tmp_path_factory: pytest.TempPathFactory, known: list[KnownFinding], mode: Mode

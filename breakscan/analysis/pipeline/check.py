@@ -23,6 +23,7 @@ def check_paths(
     settings: FileSettings,
     *,
     stdin: tuple[str, Path] | None = None,
+    reached_from: Sequence[Path] = (),
     on_progress: Callable[[int, int], None] | None = None,
     jobs: int | None = None,
     functions: Mapping[Path, Mapping[str, bool]] | None = None,
@@ -30,7 +31,8 @@ def check_paths(
 ) -> CheckResult:
     """Checks files, given by their absolute paths, and a text from standard input under the path it goes by.
 
-    A file that cannot be read or parsed becomes an error entry; the others are still checked.
+    A file that cannot be read or parsed becomes an error entry; the others are still checked.  Files ``reached_from``
+    are those whose compiled code reaches that text; what they bring about in it counts.
     ``on_progress`` is called with how many files are done, and of how many.  ``jobs`` is the number of
     processes, by default one a core.  ``functions`` names those that the compiler is known to have been in, see
     :class:`.FileChecker`: they alone are checked then, in this process, and no result is kept.
@@ -58,7 +60,14 @@ def check_paths(
     paths = [*files, *([stdin[1]] if stdin is not None else [])]
     wanted = {display_path(path, cwd) for path in paths}
     if stdin is not None:
-        take(FileCheckers(settings).check_file(stdin[1], stdin[0]))
+        text, name = stdin
+        own = checkers or FileCheckers(settings)
+        with own.changed(name, text, [name, *reached_from]):
+            take(with_deep_stack(lambda path: own.check_file(path, text), name))
+            for root in reached_from:
+                take(with_deep_stack(own.check_file, root))
+        if checkers is None:
+            own.release()
     caches = Caches(settings, cwd) if functions is None else None
     anew: list[Path] = []
     for path in files:

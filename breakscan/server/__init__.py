@@ -1,0 +1,1 @@
+"""The language server: findings in an editor as code is typed."""

@@ -1,0 +1,109 @@
+"""Checks the texts of open files, as they are in the editor."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from breakscan.analysis.pipeline.check import check_paths
+from breakscan.analysis.pipeline.file_checkers import FileCheckers
+from breakscan.analysis.pipeline.rewrite_facts import Studies
+from breakscan.config import NearestSettings
+from breakscan.findings import Finding, SourceError
+from breakscan.repair.planner import WantedRewrites, place_of, repair_file
+from breakscan.rulebook.document import Rule
+from breakscan.rulebook.library import Library, load_library
+from breakscan.source.files import discover, is_excluded
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedText:
+    """What was found in a text, and which files the compiler reaches it from."""
+
+    path: Path
+    text: str
+    findings: tuple[Finding, ...]
+    errors: tuple[SourceError, ...]
+    roots: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenText:
+    """A text after one rewrite at one finding.  ``differences`` is None where it is safe."""
+
+    rewrite: str
+    differences: str | None
+    after: str
+
+
+class TextChecker:
+    """Checks one text after the other, and keeps what it found out about the files that they import.
+
+    Everything raises ConfigError and RuleError for a wrong configuration.
+    """
+
+    def __init__(self) -> None:
+        self._settings = NearestSettings()
+        self._checkers = FileCheckers(self._settings)
+        self._rewritten: dict[tuple[Path, str, Finding], list[RewrittenText]] = {}
+        """What was made of the last text: editors ask again whenever the cursor moves."""
+
+    def refresh(self) -> None:
+        """Files on disk have changed."""
+        self._rewritten.clear()
+        self._checkers.release()
+        self._settings = NearestSettings()
+        self._checkers = FileCheckers(self._settings)
+
+    def check(self, path: Path, text: str, reached_from: Sequence[Path] = ()) -> CheckedText:
+        """Checks a text in place of that of a file at an absolute path.
+
+        ``reached_from`` are other files that compile code of this one.  Excluded files have no findings.
+        """
+        if is_excluded(str(path), self._settings):
+            return CheckedText(path, text, (), (), ())
+        others = tuple(root for root in reached_from if root != path and root.is_file())
+        result = check_paths((), self._settings, stdin=(text, path), reached_from=others, checkers=self._checkers)
+        errors = tuple(error for error in result.errors if os.path.abspath(error.path) == str(path))
+        return CheckedText(path, text, result.findings, errors, (path, *others))
+
+    def library(self, path: Path) -> Library:
+        """The rules that count for a file."""
+        return load_library(self._settings.of(path).rule_folders)
+
+    def rule(self, path: Path, finding: Finding) -> Rule | None:
+        """The rule of a finding in a file."""
+        return self.library(path).get(finding.rule)
+
+    def rewritten(self, checked: CheckedText, finding: Finding) -> Sequence[RewrittenText]:
+        """What each rewrite of the finding's rule makes of the text, as far as it applies; safe ones first."""
+        key = checked.path, checked.text, finding
+        if key not in self._rewritten:
+            self._rewritten = {known: made for known, made in self._rewritten.items() if known[:2] == key[:2]}
+            self._rewritten[key] = sorted(self._rewrites(checked, finding), key=lambda one: one.differences is not None)
+        return self._rewritten[key]
+
+    def _rewrites(self, checked: CheckedText, finding: Finding) -> Iterator[RewrittenText]:
+        rule = self.rule(checked.path, finding)
+        studies = Studies(self._settings, [checked.path], self._checkers)
+        for rewrite in rule.rewrites if rule else ():
+            wanted = WantedRewrites(unsafe=True, soften=True, places={place_of(finding): rewrite})
+            content = checked.text.encode("utf-8", "surrogatepass")
+            repair = repair_file(checked.path, checked.roots, self._settings, wanted, studies, content=content)
+            if repair.before != checked.text:  # it declares another encoding
+                continue
+            for one in repair.applied[:1]:
+                yield RewrittenText(one.rewrite, one.difference, repair.after)
+
+
+def roots_below(folder: Path) -> Mapping[Path, tuple[Path, ...]]:
+    """For each file of a folder with findings, the files from which the compiler reaches them.  Takes as long as a
+    check of the folder on one core, and gives way to what else runs."""
+    with suppress(AttributeError):  # not on Windows
+        os.nice(10)
+    settings = NearestSettings()
+    found = check_paths(discover([folder], settings).files, settings, jobs=1)
+    return {Path(os.path.abspath(path)): tuple(map(Path, roots)) for path, roots in found.roots.items()}

@@ -1,0 +1,193 @@
+"""The language server, from the other side of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_lsp
+from lsprotocol import types
+from pytest_lsp import ClientServerConfig, LanguageClient
+
+pytestmark = pytest.mark.process
+
+NET = """import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor, n: int):
+        "ünï 𝒳"; y = x.sum().item()
+        if n > 2:
+            print(y)
+        return x
+"""
+HELPER = "import torch\n\n\ndef scaled(x):\n    return x * x.sum().item()\n"
+CALLER = "import torch\nfrom helper import scaled\n\n\n@torch.compile\ndef f(x):\n    return scaled(x)\n"
+
+
+@pytest_lsp.fixture(config=ClientServerConfig(server_command=[sys.executable, "-m", "breakscan", "server"]))
+async def client(lsp_client: LanguageClient, tmp_path: Path) -> Any:
+    (tmp_path / "helper.py").write_text(HELPER, encoding="utf-8")
+    (tmp_path / "caller.py").write_text(CALLER, encoding="utf-8")
+    folder = types.WorkspaceFolder(tmp_path.as_uri(), "project")
+    capabilities = types.ClientCapabilities(
+        general=types.GeneralClientCapabilities(position_encodings=[types.PositionEncodingKind.Utf16])
+    )
+    await lsp_client.initialize_session(
+        types.InitializeParams(capabilities=capabilities, root_uri=folder.uri, workspace_folders=[folder])
+    )
+    lsp_client.folder = tmp_path  # type: ignore[attr-defined]
+    yield
+    await lsp_client.shutdown_session()
+
+
+async def opened(client: Any, text: str, name: str = "net.py") -> str:
+    """Opens a document; its uri, once it is checked."""
+    uri = (client.folder / name).as_uri()
+    item = types.TextDocumentItem(uri, "python", 1, text)
+    client.text_document_did_open(types.DidOpenTextDocumentParams(item))
+    await client.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+    return uri
+
+
+async def changed(client: Any, uri: str, text: str, version: int = 2) -> list[types.Diagnostic]:
+    """What is said of a new text."""
+    client.text_document_did_change(
+        types.DidChangeTextDocumentParams(
+            types.VersionedTextDocumentIdentifier(version, uri), [types.TextDocumentContentChangeWholeDocument(text)]
+        )
+    )
+    while True:
+        told = await asyncio.wait_for(client.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS), 60)
+        if (told.uri, told.version) == (uri, version):
+            return list(told.diagnostics)
+
+
+def codes(diagnostics: Any) -> list[str | None]:
+    return [one.code for one in diagnostics]
+
+
+@pytest.mark.asyncio
+async def test_findings_of_what_is_typed(client: Any) -> None:
+    uri = await opened(client, NET)
+    item, printed = client.diagnostics[uri]
+    assert (item.code, item.severity, item.source) == ("BRK201", types.DiagnosticSeverity.Warning, "breakscan")
+    # 𝒳 is two units of UTF-16.
+    assert (item.range.start, item.range.end) == (types.Position(5, 22), types.Position(5, 36))
+    assert item.message.startswith("A tensor's value is read into a Python number")
+    assert printed.code == "BRK401"
+    assert codes(await changed(client, uri, NET.replace(".item()", ""))) == ["BRK401"]
+    (error,) = await changed(client, uri, "def f(:\n", 3)
+    assert error.message.startswith("cannot be parsed")
+    assert (error.range.start, error.severity) == (types.Position(0, 6), types.DiagnosticSeverity.Error)
+
+
+@pytest.mark.asyncio
+async def test_what_other_files_compile(client: Any) -> None:
+    """The helper alone is compiled by nobody; the scan of the folder finds its caller."""
+    uri = (client.folder / "helper.py").as_uri()
+    client.text_document_did_open(types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, "python", 1, HELPER)))
+    while not client.diagnostics.get(uri):
+        await asyncio.wait_for(client.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS), 60)
+    (found,) = client.diagnostics[uri]
+    assert found.code == "BRK201"
+    (related,) = found.related_information
+    assert related.location.uri == (client.folder / "caller.py").as_uri()
+    assert related.message == "@torch.compile"
+    assert [one.range.start.line for one in await changed(client, uri, "\n" + HELPER)] == [5]
+
+
+@pytest.mark.asyncio
+async def test_hover_shows_the_rule(client: Any) -> None:
+    uri = await opened(client, NET)
+    document = types.TextDocumentIdentifier(uri)
+    shown = await client.text_document_hover_async(types.HoverParams(document, types.Position(5, 25)))
+    assert shown.contents.value.startswith("**BRK201 tensor-item**\n\nA tensor's value is read")
+    assert "## Why" in shown.contents.value
+    assert await client.text_document_hover_async(types.HoverParams(document, types.Position(0, 0))) is None
+
+
+async def actions(client: Any, uri: str, diagnostic: types.Diagnostic) -> list[types.CodeAction]:
+    found = await client.text_document_code_action_async(
+        types.CodeActionParams(
+            types.TextDocumentIdentifier(uri), diagnostic.range, types.CodeActionContext([diagnostic])
+        )
+    )
+    return list(found)
+
+
+def applied(text: str, action: types.CodeAction, uri: str) -> str:
+    """The text after an edit of whole lines."""
+    lines = text.split("\n")
+    assert action.edit is not None
+    assert action.edit.changes is not None
+    for edit in reversed(list(action.edit.changes[uri])):
+        start, end = edit.range.start, edit.range.end
+        assert (start.character, end.character) == (0, 0) or end.line == len(lines) - 1
+        last = lines[end.line][end.character :] if end.line < len(lines) else ""
+        lines[start.line : end.line + 1] = (edit.new_text + last).split("\n")
+    return "\n".join(lines)
+
+
+@pytest.mark.asyncio
+async def test_fixes_and_comments(client: Any) -> None:
+    uri = await opened(client, NET)
+    printed = client.diagnostics[uri][1]
+    found = await actions(client, uri, printed)
+    assert found[-1].title == "Ignore BRK401 here"
+    assert found[-1].diagnostics == (printed,)
+    suppressed = applied(NET, found[-1], uri)
+    assert suppressed == NET.replace("print(y)", "print(y)  # breakscan: ignore[BRK401]")
+    assert codes(await changed(client, uri, suppressed)) == ["BRK201"]
+    branch = NET.replace('"ünï 𝒳"; y = x.sum().item()', "y = 1").replace("n > 2", "x.sum() > 2")
+    branch = branch.replace("print(y)", "x = x + 1\n        else:\n            x = x - 1")
+    (diagnostic,) = await changed(client, uri, branch, 3)
+    (fix, _) = await actions(client, uri, diagnostic)
+    assert fix.title.startswith("Fix BRK101 with where (")
+    assert fix.kind == types.CodeActionKind.QuickFix
+    fixed = applied(branch, fix, uri)
+    assert "torch.where(" in fixed
+    assert codes(await changed(client, uri, fixed, 4)) == []
+
+
+@pytest.mark.asyncio
+async def test_the_last_line_may_have_no_end(client: Any) -> None:
+    text = "import torch\n@torch.compile\ndef f(x): print(x)"
+    uri = await opened(client, text)
+    (diagnostic,) = client.diagnostics[uri]
+    ignore = (await actions(client, uri, diagnostic))[-1]
+    assert applied(text, ignore, uri) == text + "  # breakscan: ignore[BRK401]"
+
+
+@pytest.mark.asyncio
+async def test_a_saved_file_counts_for_the_others(client: Any) -> None:
+    uri = await opened(client, CALLER, "caller.py")
+    assert not client.diagnostics[uri]
+    other = client.folder / "helper.py"
+    other.write_text(HELPER.replace("def scaled(x):", "def scaled(x):\n    print(x)"), encoding="utf-8")
+    text = CALLER.replace("return scaled(x)", "return scaled(x)  # changed")
+    client.text_document_did_save(types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(other.as_uri())))
+    assert await changed(client, uri, text) == []
+    helper = await opened(client, other.read_text(encoding="utf-8"), "helper.py")
+    while len(client.diagnostics.get(helper, ())) < 2:
+        await asyncio.wait_for(client.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS), 60)
+
+
+@pytest.mark.asyncio
+async def test_a_closed_file_has_no_findings(client: Any) -> None:
+    uri = await opened(client, NET)
+    client.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri)))
+    await client.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+    assert not client.diagnostics[uri]
+
+
+@pytest.mark.asyncio
+async def test_a_wrong_configuration_is_told(client: Any) -> None:
+    (client.folder / "breakscan.toml").write_text('select = ["BRK9999"]\n', encoding="utf-8")
+    uri = (client.folder / "net.py").as_uri()
+    client.text_document_did_open(types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, "python", 1, NET)))
+    await asyncio.wait_for(client.wait_for_notification(types.WINDOW_SHOW_MESSAGE), 60)
+    assert "breakscan.toml:1: select" in client.messages[0].message
