@@ -64,6 +64,8 @@ def _write(root: Path, commit: str, copy: Path) -> list[str]:
         mode, _, blob = about.decode().split()
         path = os.fsdecode(name)
         if mode in _FILE and path.endswith(_READ):
+            if not _stays_inside(path):
+                raise GitError(f"the commit {commit[:12]} names a file outside of its repository: {path}")
             wanted.append((blob, path))
     contents = _git(root, "cat-file", "--batch", input_="".join(f"{blob}\n" for blob, _ in wanted).encode())
     at = 0
@@ -75,6 +77,11 @@ def _write(root: Path, commit: str, copy: Path) -> list[str]:
         target.write_bytes(contents[end + 1 : end + 1 + size])
         at = end + size + 2
     return [path for _, path in wanted]
+
+
+def _stays_inside(path: str) -> bool:
+    """Whether a path of a commit leads nowhere else: git makes no other commits, but one can be made by hand."""
+    return not os.path.isabs(path) and os.pardir not in Path(path).parts
 
 
 def _git(folder: Path, *arguments: str, input_: bytes = b"", missing: str | None = None) -> bytes:

@@ -148,6 +148,27 @@ def test_a_history_that_is_too_short(breakscan: Run, repository: Path) -> None:
     assert "main and HEAD have no common commit here: fetch more of the history" in done.err
 
 
+def test_a_commit_that_would_write_elsewhere(breakscan: Run, repository: Path) -> None:
+    """Such a commit is never checked out: it is only the one to compare with."""
+    blob = git(repository, "hash-object", "-w", "model.py").strip()
+
+    def tree(name: bytes, mode: bytes, found: str) -> str:
+        raw = mode + b" " + name + b"\0" + bytes.fromhex(found)
+        made = subprocess.run(
+            ["git", "-C", str(repository), "hash-object", "-t", "tree", "-w", "--literally", "--stdin"],
+            input=raw, capture_output=True, check=True,
+        )  # fmt: skip
+        return made.stdout.decode().strip()
+
+    outside = tree(b"..", b"40000", tree(b"made.py", b"100644", blob))
+    hostile = git(repository, "commit-tree", "-m", "x", outside).strip()
+    child = git(repository, "commit-tree", "-m", "x", "-p", hostile, "HEAD^{tree}").strip()
+    git(repository, "update-ref", "HEAD", child)
+    done = breakscan("check", "--diff", hostile)
+    assert done.status == 2
+    assert "names a file outside of its repository: ../made.py" in done.err
+
+
 def test_no_repository(breakscan: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(folder.parent))
     done = breakscan("check", "--diff", "main")
