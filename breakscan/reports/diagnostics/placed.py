@@ -61,4 +61,14 @@ def _place(report: DiagnosticReport, site: Site | None, root: str) -> tuple[Site
         return None, None, False
     in_file = report.cells.in_file(site)
     has_columns = (site.end_line, site.end_column) != (site.line, site.column) and site.path not in report.cells.by_name
-    return in_file, path_in_checkout(in_file.path, root), has_columns
+    return in_file, path_in_checkout(_name_of(report, in_file.path), root), has_columns
+
+
+def _name_of(report: DiagnosticReport, shown: str) -> str:
+    """The path of a file as it is called, if that is a text: services look for the file."""
+    name = report.originals.get(shown, shown)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return shown
+    return name

@@ -1,4 +1,4 @@
-"""Formats for services other than GitHub, of a notebook: its lines are those of the file, its cells are named."""
+"""Formats for services other than GitHub, by the command line: notebooks, and names that no terminal gets to see."""
 
 from __future__ import annotations
 
@@ -47,3 +47,12 @@ def test_xml(breakscan: Run, notebook: int, format_: str) -> None:
     assert str(notebook) in [one.get("line") for one in root.iter()]
     assert not any(one.get("column") for one in root.iter())
     assert any("Cell 2, line 4: " in (one.get("message") or "") for one in root.iter())
+
+
+def test_a_name_that_is_shown_otherwise(breakscan: Run, folder: Path) -> None:
+    (folder / ".git").mkdir()
+    (folder / "a\x1b.py").write_text(CODE, encoding="utf-8")
+    (one,) = breakscan("check", "a\x1b.py", "--format", "gitlab").json
+    assert one["location"]["path"] == "a\x1b.py"
+    root = ElementTree.fromstring(breakscan("check", "a\x1b.py", "--format", "checkstyle").out)
+    assert [file.get("name") for file in root] == ["a\ufffd.py"]
