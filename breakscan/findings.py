@@ -241,7 +241,8 @@ class CheckResult:
     """What one ``check`` found.  Findings are ordered by path, line and column; ``suppressed`` counts those that
     a comment suppressed, ``files`` the files that were read, including errors.  ``targets`` are several where the
     configurations of the files differ.  ``warnings`` are suppressions that
-    have no effect because they cannot be parsed or name no rule.  ``roots`` gives for each file with findings the
+    have no effect because they cannot be parsed or name no rule.  ``covered`` are all findings that comments suppress,
+    those too that settings would hide.  ``roots`` gives for each file with findings the
     absolute paths of checked files from which all of them are reached."""
 
     findings: tuple[Finding, ...]
@@ -250,4 +251,5 @@ class CheckResult:
     suppressed: int
     targets: tuple[CheckTarget, ...]
     warnings: tuple[SourceError, ...] = ()
+    covered: tuple[Finding, ...] = ()
     roots: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -69,6 +69,7 @@ WRITTEN = {
     "source/notebook_file.py": "errors of files",
     "source/notebook_text.py": "errors of files",
     "source/suppressions.py": "errors of comments",
+    "source/unused_suppressions.py": "what is wrong with a comment",
     "torch_facts/operators.py": "the language of the measured facts",
     "verify/patch.py": "a part of an exception's message",
     "worker/call_result.py": "stands in the place of an error of torch",

@@ -21,7 +21,7 @@ from breakscan.cli.report_options import format_option, output_option
 from breakscan.cli.selection_options import selection_options, settings_at, settings_for
 from breakscan.cli.standard_input import read_stdin, stdin_name
 from breakscan.config import FileSettings, check_targets, library_of
-from breakscan.findings import CheckResult
+from breakscan.findings import CheckResult, SourceError
 from breakscan.reports.check.report import CheckReport
 from breakscan.reports.formats import CHECK
 from breakscan.reports.shared.notebook_cells import cells_in
@@ -48,6 +48,11 @@ from breakscan.source.python_text import python_text
     metavar="REASON",
     help="Write a comment that suppresses it, with this reason, at all that would be reported.",
 )
+@click.option(
+    "--warn-unused-ignores",
+    is_flag=True,
+    help="Report comments that suppress nothing.  PATHS must be all of the project.",
+)
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if something was found.")
 @click.option("--show-settings", is_flag=True, help="Print the settings that PATHS would be checked with, and stop.")
 @click.pass_context
@@ -70,6 +75,7 @@ def check(
     baseline_add: bool,
     diff: str | None,
     add_ignore: str | None,
+    warn_unused_ignores: bool,
     **options: Any,
 ) -> None:
     """Show where torch.compile will break the graph, recompile or fall back to eager in the Python files and notebooks
@@ -88,6 +94,8 @@ def check(
     if from_stdin and (baseline is not None or diff is not None):
         option = "--baseline" if diff is None else "--diff"
         raise click.UsageError(f"{option} is about files, and cannot be combined with standard input")
+    if from_stdin and warn_unused_ignores:
+        raise click.UsageError("--warn-unused-ignores is about all files of a project, not about standard input")
     if from_stdin and add_ignore is not None:
         raise click.UsageError("--add-ignore changes files, and cannot be combined with standard input")
     if (add_ignore is not None and not add_ignore.isprintable()) or add_ignore == "":
@@ -128,6 +136,12 @@ def check(
         compared = compare_with_commit(diff, where, files, result, settings, jobs)
     if compared is not None:
         result = replace(result, findings=compared.new)
+    unused: Sequence[SourceError] = ()
+    if warn_unused_ignores:
+        from breakscan.source.unused_suppressions import unused_suppressions
+
+        unused = unused_suppressions(files, result.covered)
+        result = replace(result, warnings=(*result.warnings, *unused))
     if add_ignore is not None:
         ctx.exit(_add_ignores(result, add_ignore))
     library = library_of(settings.of(Path(os.path.abspath(one.site.path))) for one in result.findings)
@@ -145,9 +159,10 @@ def check(
             (write_statistics_json if format_ == "json" else write_statistics)(report, stream)
         else:
             CHECK.write(format_, report, stream)
-    status = 1 if result.findings or result.errors else 0
+    failed = 1 if result.errors or unused else 0
+    status = 1 if result.findings else failed
     if baselining is not None and compared is not None:
-        status = max(status if result.errors else 0, baselining.status(compared, result))
+        status = max(failed, baselining.status(compared, result))
     unchecked = any(not error.syntax for error in result.errors)
     ctx.exit(2 if unchecked else 0 if exit_zero else status)
 

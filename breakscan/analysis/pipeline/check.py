@@ -37,7 +37,7 @@ def check_paths(
     processes, by default one a core.  ``functions`` names those that the compiler is known to have been in, see
     :class:`.FileChecker`: they alone are checked then, in this process, and no result is kept.
     """
-    merged, silenced = Merged(), Merged()
+    merged, silenced, covered = Merged(), Merged(), Merged()
     errors: list[SourceError] = []
     warnings: list[SourceError] = []
     reaches: list[Reach] = []
@@ -50,6 +50,8 @@ def check_paths(
                 merged.add(finding)
                 roots.add(finding, result.path)
         for finding in result.suppressed:
+            if finding.site.path in wanted:
+                covered.add(finding)
             if finding.site.path in wanted and shown.shows(finding):
                 silenced.add(finding)
         errors.extend(result.errors)
@@ -94,6 +96,7 @@ def check_paths(
         suppressed=len(silenced.findings()),
         targets=check_targets(distinct),
         warnings=tuple(sorted(warnings, key=lambda e: (e.path, e.line))),
+        covered=tuple(covered.findings()),
         roots=roots.by_path(),
     )
 

@@ -1,0 +1,75 @@
+"""``breakscan check --warn-unused-ignores``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+HEAD = "import torch\n\n\n@torch.compile\ndef f(x):\n"
+
+
+def warnings(breakscan: Run, text: str, *options: str) -> list[str]:
+    """The warnings about a file, without its name."""
+    path = Path("one.py")
+    path.write_text(text, encoding="utf-8")
+    done = breakscan("check", "one.py", "--warn-unused-ignores", "--format", "concise", *options)
+    found = [line.removeprefix("warning: one.py:") for line in done.err.splitlines()]
+    assert done.status == (1 if found or "BRK" in done.out else 0)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("print(x)  # breakscan: ignore[BRK401] why", []),
+        ("print(x)  # breakscan: ignore", []),
+        ("print(x)  # breakscan: ignore[BRK4]", []),
+        ("print(x)  # breakscan: ignore[print]", []),
+        ("x = x + 1  # breakscan: ignore[BRK401]", ["6:16: unused suppression: BRK401 is not found here"]),
+        ("x = x + 1  # breakscan: ignore", ["6:16: unused suppression: nothing is found here"]),
+        ("print(x)  # breakscan: ignore[BRK401, BRK201]", ["6:15: unused suppression: BRK201 is not found here"]),
+    ],
+)
+def test_a_comment(breakscan: Run, line: str, said: list[str]) -> None:
+    assert warnings(breakscan, f"{HEAD}    {line}\n    return x\n") == said
+
+
+def test_a_whole_file(breakscan: Run) -> None:
+    used = f"{HEAD}    print(x)\n# breakscan: ignore-file[BRK401]\n"
+    assert warnings(breakscan, used) == []
+    unused = f"{HEAD}    return x\n# breakscan: ignore-file[BRK401]\n"
+    assert warnings(breakscan, unused) == ["7:1: unused suppression: BRK401 is not found here"]
+
+
+def test_rules_that_are_off_make_no_difference(breakscan: Run) -> None:
+    text = f"{HEAD}    print(x)  # breakscan: ignore[BRK401]\n"
+    assert warnings(breakscan, text, "--ignore", "BRK401") == []
+    assert warnings(breakscan, text, "--select", "BRK1") == []
+
+
+def test_what_another_file_compiles_counts(breakscan: Run, folder: Path) -> None:
+    (folder / "helper.py").write_text("def g(x):\n    print(x)  # breakscan: ignore[BRK401]\n", encoding="utf-8")
+    (folder / "user.py").write_text(f"from helper import g\n{HEAD}    return g(x)\n", encoding="utf-8")
+    command = ("check", "--warn-unused-ignores", "helper.py")
+    assert "unused" not in breakscan(*command, "user.py").err
+    assert "helper.py:2:15: unused suppression" in breakscan(*command).err
+
+
+def test_formats_have_them(breakscan: Run, folder: Path) -> None:
+    (folder / "one.py").write_text(f"{HEAD}    return x  # breakscan: ignore\n", encoding="utf-8")
+    command = ("check", "one.py", "--warn-unused-ignores", "--format")
+    assert "::warning title=suppression,file=one.py,line=6" in breakscan(*command, "github").out
+    (one,) = json.loads(breakscan(*command, "gitlab").out)
+    assert one["description"] == "suppression: unused suppression: nothing is found here"
+
+
+def test_without_the_option_nothing_is_said(breakscan: Run, folder: Path) -> None:
+    (folder / "one.py").write_text(f"{HEAD}    return x  # breakscan: ignore\n", encoding="utf-8")
+    done = breakscan("check", "one.py")
+    assert (done.status, done.err) == (0, "")
+    assert breakscan("check", "-", "--warn-unused-ignores").status == 2
