@@ -123,13 +123,15 @@ def repair_file(
 
 
 def _phases(wanted: WantedRewrites, studies: Studies, observed: Studies | None) -> list[_Phase]:
-    """What is safe whatever a run saw comes first.  What is unsafe anyway is better with more facts."""
+    """What is safe whatever a run saw comes first, also of what only softens.  What is unsafe anyway is better with
+    more facts."""
     last = _Phase(studies, "safe", True, wanted.unsafe, wanted.soften)
     if observed is None:
         return [last]
     asked = wanted.observed or wanted.unsafe
     by_code_alone = _Phase(studies, "safe", True, False, False)
-    return [by_code_alone, _Phase(observed, "observed", asked, wanted.unsafe, wanted.soften, studies), last]
+    with_run = _Phase(observed, "observed", asked, wanted.unsafe, False, studies)
+    return [by_code_alone, with_run, last, *([replace(with_run, takes_softening=True)] if wanted.soften else [])]
 
 
 class _Planner:

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import breakscan
+from breakscan.analysis.interpreter.value_log import Notes
 from breakscan.analysis.pipeline.check import check_paths
 from breakscan.analysis.pipeline.check_file import FileChecker
 from breakscan.analysis.pipeline.results import FileResult
@@ -100,10 +101,10 @@ def test_a_process_that_dies_costs_only_the_file_it_died_over(tmp_path: Path, mo
     paths = many(tmp_path)
     whole = FileChecker.check_file
 
-    def dies(self: FileChecker, path: Path) -> FileResult:
+    def dies(self: FileChecker, path: Path, text: str | None = None, notes: Notes | None = None) -> FileResult:
         if path.name == "m7.py":
             os._exit(11)
-        return whole(self, path)
+        return whole(self, path, text, notes)
 
     monkeypatch.setattr(FileChecker, "check_file", dies)  # workers are forks of this process
     result = check_paths(paths, Settings(root=tmp_path, target_torch="2.13"), jobs=2)

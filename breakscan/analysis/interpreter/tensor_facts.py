@@ -314,7 +314,9 @@ class FunctionFacts:
         facts = result(self._torch_call(name, node, method, Given(node, value, leaf)), leaf)
         # The interpreter may know besides that the result is 0-d.
         is_scalar = value.zero_dim or (
-            name in ("tensor", "as_tensor") and node.args and is_one_number(node.args[0], self._function, self._known)
+            name in ("tensor", "as_tensor")
+            and node.args
+            and is_one_number(node.args[0], self._function, self._known, self._seen)
         )
         return replace(facts, shape=frozenset(), rank=SCALAR) if is_scalar and facts.shape else facts
 
