@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import sys
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_lsp
 from lsprotocol import types
-from pytest_lsp import ClientServerConfig, LanguageClient
+from pytest_lsp import make_test_lsp_client
 
 pytestmark = pytest.mark.process
 
@@ -28,20 +30,40 @@ HELPER = "import torch\n\n\ndef scaled(x):\n    return x * x.sum().item()\n"
 CALLER = "import torch\nfrom helper import scaled\n\n\n@torch.compile\ndef f(x):\n    return scaled(x)\n"
 
 
-@pytest_lsp.fixture(config=ClientServerConfig(server_command=[sys.executable, "-m", "breakscan", "server"]))
-async def client(lsp_client: LanguageClient, tmp_path: Path) -> Any:
-    (tmp_path / "helper.py").write_text(HELPER, encoding="utf-8")
-    (tmp_path / "caller.py").write_text(CALLER, encoding="utf-8")
-    folder = types.WorkspaceFolder(tmp_path.as_uri(), "project")
+Scenario = Callable[[Any], Coroutine[Any, Any, None]]
+
+
+def with_client(scenario: Scenario) -> Callable[[Path], None]:
+    """A test that runs a scenario with a client of a server of its own.
+
+    It runs in a thread of its own: the tests of HTML pages leave an event loop running in the main one.
+    """
+
+    @functools.wraps(scenario)
+    def test(tmp_path: Path) -> None:
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, _session(scenario, tmp_path)).result()
+
+    del test.__wrapped__  # type: ignore[attr-defined]
+    return test
+
+
+async def _session(scenario: Scenario, folder: Path) -> None:
+    (folder / "helper.py").write_text(HELPER, encoding="utf-8")
+    (folder / "caller.py").write_text(CALLER, encoding="utf-8")
+    client: Any = make_test_lsp_client()
+    await client.start_io(sys.executable, "-m", "breakscan", "server")
+    project = types.WorkspaceFolder(folder.as_uri(), "project")
     capabilities = types.ClientCapabilities(
         general=types.GeneralClientCapabilities(position_encodings=[types.PositionEncodingKind.Utf16])
     )
-    await lsp_client.initialize_session(
-        types.InitializeParams(capabilities=capabilities, root_uri=folder.uri, workspace_folders=[folder])
+    await client.initialize_session(
+        types.InitializeParams(capabilities=capabilities, root_uri=project.uri, workspace_folders=[project])
     )
-    lsp_client.folder = tmp_path  # type: ignore[attr-defined]
-    yield
-    await lsp_client.shutdown_session()
+    client.folder = folder
+    await asyncio.wait_for(scenario(client), 120)
+    await client.shutdown_session()
+    await client.stop()
 
 
 async def opened(client: Any, text: str, name: str = "net.py") -> str:
@@ -70,7 +92,7 @@ def codes(diagnostics: Any) -> list[str | None]:
     return [one.code for one in diagnostics]
 
 
-@pytest.mark.asyncio
+@with_client
 async def test_findings_of_what_is_typed(client: Any) -> None:
     uri = await opened(client, NET)
     item, printed = client.diagnostics[uri]
@@ -85,7 +107,7 @@ async def test_findings_of_what_is_typed(client: Any) -> None:
     assert (error.range.start, error.severity) == (types.Position(0, 6), types.DiagnosticSeverity.Error)
 
 
-@pytest.mark.asyncio
+@with_client
 async def test_what_other_files_compile(client: Any) -> None:
     """The helper alone is compiled by nobody; the scan of the folder finds its caller."""
     uri = (client.folder / "helper.py").as_uri()
@@ -100,7 +122,7 @@ async def test_what_other_files_compile(client: Any) -> None:
     assert [one.range.start.line for one in await changed(client, uri, "\n" + HELPER)] == [5]
 
 
-@pytest.mark.asyncio
+@with_client
 async def test_hover_shows_the_rule(client: Any) -> None:
     uri = await opened(client, NET)
     document = types.TextDocumentIdentifier(uri)
@@ -132,7 +154,7 @@ def applied(text: str, action: types.CodeAction, uri: str) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.asyncio
+@with_client
 async def test_fixes_and_comments(client: Any) -> None:
     uri = await opened(client, NET)
     printed = client.diagnostics[uri][1]
@@ -153,7 +175,7 @@ async def test_fixes_and_comments(client: Any) -> None:
     assert codes(await changed(client, uri, fixed, 4)) == []
 
 
-@pytest.mark.asyncio
+@with_client
 async def test_the_last_line_may_have_no_end(client: Any) -> None:
     text = "import torch\n@torch.compile\ndef f(x): print(x)"
     uri = await opened(client, text)
@@ -162,7 +184,7 @@ async def test_the_last_line_may_have_no_end(client: Any) -> None:
     assert applied(text, ignore, uri) == text + "  # breakscan: ignore[BRK401]"
 
 
-@pytest.mark.asyncio
+@with_client
 async def test_a_saved_file_counts_for_the_others(client: Any) -> None:
     uri = await opened(client, CALLER, "caller.py")
     assert not client.diagnostics[uri]
@@ -176,7 +198,7 @@ async def test_a_saved_file_counts_for_the_others(client: Any) -> None:
         await asyncio.wait_for(client.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS), 60)
 
 
-@pytest.mark.asyncio
+@with_client
 async def test_a_closed_file_has_no_findings(client: Any) -> None:
     uri = await opened(client, NET)
     client.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri)))
@@ -184,7 +206,7 @@ async def test_a_closed_file_has_no_findings(client: Any) -> None:
     assert not client.diagnostics[uri]
 
 
-@pytest.mark.asyncio
+@with_client
 async def test_a_wrong_configuration_is_told(client: Any) -> None:
     (client.folder / "breakscan.toml").write_text('select = ["BRK9999"]\n', encoding="utf-8")
     uri = (client.folder / "net.py").as_uri()
