@@ -127,7 +127,7 @@ MAY_READ = {
     "runtime/records": set(),
     # The logs that the user names, and a file of the installed torch.
     "runtime/tracelog": {"lines.py", "read.py"},
-    "runtime/gates": {"gates.py", "lock_file.py"},
+    "runtime/gates": {"gates.py"},
     "agreement": set(),
     # Parts of the page itself, and the table of libraries.
     "reports/explain": {"write.py", "library_words.py"},

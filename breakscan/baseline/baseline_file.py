@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
@@ -11,18 +10,14 @@ from typing import Any
 
 from breakscan.baseline.known_findings import KnownFinding
 from breakscan.findings import Mode
-from breakscan.source.toml_text import TomlProblem, parse_toml, quoted
-from breakscan.source.writing import replace_content
+from breakscan.source.committed_file import damaged, not_ours, read_committed
+from breakscan.source.toml_text import quoted
 
 VERSION = 1
 _HEADER = """\
 # The findings that `breakscan check --baseline` allows.  Commit this file.
 # breakscan writes it: what is gone is taken out, nothing is added but with --baseline-add.
 """
-
-
-class BaselineError(Exception):
-    """A baseline cannot be used.  Names the file, and says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +30,13 @@ class FindingsBaseline:
 
 
 def read_baseline(path: Path) -> FindingsBaseline | None:
-    """The baseline in a file; None where there is no file.  Raises BaselineError."""
-    try:
-        data = parse_toml(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    """The baseline in a file; None where there is no file.  Raises CommittedFileError."""
+    data = read_committed(path, VERSION, "baseline")
+    if data is None:
         return None
-    except TomlProblem as error:
-        raise BaselineError(f"{path} is damaged: {error}. Fix it, or delete it to start again") from error
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise BaselineError(f"{path} cannot be read: {reason}") from error
-    version = data.get("version")
-    if type(version) is int and version > VERSION:
-        raise BaselineError(f"{path} was written by a newer breakscan: update breakscan")
     targets, files = data.get("targets"), data.get("file", [])
-    if version != VERSION or not isinstance(targets, list) or not isinstance(files, list):
-        raise BaselineError(f"{path} is no baseline of breakscan's: name another file")
+    if not isinstance(targets, list) or not isinstance(files, list):
+        raise not_ours(path, "baseline")
     return FindingsBaseline(
         tuple(_target(path, entry) for entry in targets),
         tuple(known for entry in files for known in _of_file(path, entry)),
@@ -61,9 +47,9 @@ def _target(path: Path, entry: Any) -> tuple[str, Mode]:
     table = entry if isinstance(entry, dict) else {}
     torch, mode = table.get("torch"), table.get("mode")
     if not isinstance(torch, str):
-        raise _damaged(path, "targets", "torch")
+        raise damaged(path, "targets", "torch")
     if mode not in [one.value for one in Mode]:
-        raise _damaged(path, "targets", "mode")
+        raise damaged(path, "targets", "mode")
     return torch, Mode(mode)
 
 
@@ -71,7 +57,7 @@ def _of_file(path: Path, entry: Any) -> Iterable[KnownFinding]:
     table = entry if isinstance(entry, dict) else {}
     name, findings = table.get("path"), table.get("findings")
     if not isinstance(name, str) or not isinstance(findings, list):
-        raise _damaged(path, "a [[file]]", "path" if not isinstance(name, str) else "findings")
+        raise damaged(path, "a [[file]]", "path" if not isinstance(name, str) else "findings")
     return [_finding(path, name, one) for one in findings]
 
 
@@ -81,18 +67,14 @@ def _finding(path: Path, name: str, entry: Any) -> KnownFinding:
     count = 1 if count is None else count
     where = f"{name}: {code}"
     if not isinstance(rule, str):
-        raise _damaged(path, where, "rule")
+        raise damaged(path, where, "rule")
     if not isinstance(code, str):
-        raise _damaged(path, where, "code")
+        raise damaged(path, where, "code")
     if function is not None and not isinstance(function, str):
-        raise _damaged(path, where, "function")
+        raise damaged(path, where, "function")
     if type(count) is not int or count < 1:
-        raise _damaged(path, where, "count")
+        raise damaged(path, where, "count")
     return KnownFinding(name, function, rule, code, count)
-
-
-def _damaged(path: Path, where: str, key: str) -> BaselineError:
-    return BaselineError(f"{path} is damaged at {where}: {key!r} is wrong. Fix it, or delete it to start again")
 
 
 def baseline_text(baseline: FindingsBaseline) -> str:
@@ -114,15 +96,3 @@ def _line(one: KnownFinding) -> str:
 
 def _order(one: KnownFinding) -> tuple[str, ...]:
     return one.path, one.function or "", one.rule, one.code
-
-
-def write_baseline(path: Path, baseline: FindingsBaseline) -> None:
-    """Puts a baseline into place as a whole, where its content differs.  Raises BaselineError."""
-    data = baseline_text(baseline).encode()
-    real = Path(os.path.realpath(path))
-    try:
-        if real.exists() and real.read_bytes() == data:
-            return
-        replace_content(real, data)
-    except OSError as error:
-        raise BaselineError(f"cannot write {path}: {error.strerror}") from error

@@ -131,7 +131,7 @@ def check(
     if baselining is not None:
         unread = {os.path.abspath(error.path) for error in result.errors}
         checked = {str(file) for file in files} - unread
-        compared = baselining.compare(result, was_checked(baselining.folder, checked, settings))
+        compared = baselining.compare(result, was_checked(baselining.file.folder, checked, settings))
     elif diff is not None:
         compared = compare_with_commit(diff, where, files, result, settings, jobs)
     if compared is not None:

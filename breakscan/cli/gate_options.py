@@ -8,11 +8,10 @@ from typing import Any
 
 import click
 
+from breakscan.cli.committed_file import NOT_MET
 from breakscan.rulebook.library import Library
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.gates.gates import Gates, nothing_compiled, selectors, unmet
-
-NOT_MET = 1
 
 
 def gate_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from breakscan.baseline.baseline_file import (
-    BaselineError,
     FindingsBaseline,
     baseline_text,
     read_baseline,
-    write_baseline,
 )
 from breakscan.baseline.known_findings import KnownFinding
 from breakscan.findings import Mode
+from breakscan.source.committed_file import CommittedFileError, write_committed
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 KNOWN = st.builds(
@@ -34,13 +33,13 @@ def test_what_is_written_is_read(
     tmp_path_factory: pytest.TempPathFactory, known: list[KnownFinding], mode: Mode
 ) -> None:
     path = tmp_path_factory.mktemp("baseline") / "baseline.toml"
-    write_baseline(path, FindingsBaseline((("2.13", mode),), tuple(known)))
+    write_committed(path, baseline_text(FindingsBaseline((("2.13", mode),), tuple(known))))
     read = read_baseline(path)
     assert read is not None
     assert read.targets == (("2.13", mode),)
     assert sorted(map(repr, read.findings)) == sorted(map(repr, known))
     before = path.stat().st_mtime_ns
-    write_baseline(path, read)
+    write_committed(path, baseline_text(read))
     assert path.stat().st_mtime_ns == before
 
 
@@ -72,12 +71,12 @@ GOOD = baseline_text(FindingsBaseline((("2.13", Mode.DEFAULT),), (KnownFinding("
 def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "baseline.toml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(BaselineError) as caught:
+    with pytest.raises(CommittedFileError) as caught:
         read_baseline(path)
     assert str(caught.value).startswith(str(path))
     assert said in str(caught.value)
 
 
 def test_a_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BaselineError, match="cannot be read"):
+    with pytest.raises(CommittedFileError, match="cannot be read"):
         read_baseline(tmp_path)

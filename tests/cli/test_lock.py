@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from breakscan.findings import Verdict
-from breakscan.runtime.gates.lock_file import Lock, LockError, lock_text, read_lock, write_lock
+from breakscan.runtime.gates.lock_file import Lock, lock_text, read_lock
 from breakscan.runtime.gates.site_match import KnownBreak, matched
+from breakscan.source.committed_file import CommittedFileError, write_committed
 
 Run = Callable[..., Any]
 
@@ -154,28 +155,28 @@ class TestWhatCannotBe:
 def test_what_is_written_is_read(tmp_path: Path, code: str) -> None:
     one = KnownBreak("m.py", None, None, None, 'a "type"\\', code, Verdict.EAGER, 2, 0)
     lock = Lock("-m train", "2.13", (one,))
-    write_lock(tmp_path / "a.lock", lock)
+    write_committed(tmp_path / "a.lock", lock_text(lock))
     assert read_lock(tmp_path / "a.lock") == lock
     assert [path.name for path in tmp_path.iterdir()] == ["a.lock"]
 
 
 def test_a_path_that_is_no_text_can_be_written(tmp_path: Path) -> None:
-    write_lock(tmp_path / "a.lock", Lock("train\udcff.py", "2.13", ()))
+    write_committed(tmp_path / "a.lock", lock_text(Lock("train\udcff.py", "2.13", ())))
     assert read_lock(tmp_path / "a.lock") == Lock("train\ufffd.py", "2.13", ())
 
 
 def test_a_lock_that_is_right_is_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
-    write_lock(path, Lock("train.py", "2.13", (BREAK,)))
+    write_committed(path, lock_text(Lock("train.py", "2.13", (BREAK,))))
     path.chmod(0o400)
     before = path.stat()
-    write_lock(path, Lock("train.py", "2.13", (BREAK,)))
+    write_committed(path, lock_text(Lock("train.py", "2.13", (BREAK,))))
     assert path.stat() == before
 
 
 def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
-    with pytest.raises(LockError, match="cannot write"):
-        write_lock(tmp_path / "gone" / "a.lock", Lock("train.py", "2.13", ()))
+    with pytest.raises(CommittedFileError, match="cannot write"):
+        write_committed(tmp_path / "gone" / "a.lock", lock_text(Lock("train.py", "2.13", ())))
 
 
 def test_breaks_are_matched_by_text_then_by_line_then_by_likeness() -> None:

@@ -83,9 +83,13 @@ def commands_in_text() -> Iterator[Any]:
                 yield pytest.param(found[1], id=f"{path.name}:{text.count(chr(10), 0, span.start()) + 1}")
 
 
+WHOLE = click.Context(cli, **cli.context_settings)
+"""What commands run in: it says how help is asked for, and click keeps that for each command from the first time on."""
+
+
 def subcommand(words: list[str]) -> tuple[click.Command, list[str]]:
     """The command that some words begin with, and the rest of them."""
-    command = cli.get_command(click.Context(cli), words[0])
+    command = cli.get_command(WHOLE, words[0])
     assert command is not None, f"there is no command {words[0]}"
     if isinstance(command, click.Group) and words[1:2] and words[1] in command.commands:
         return command.commands[words[1]], words[2:]
@@ -111,7 +115,7 @@ def test_a_command_of_a_block_parses(line: str, tmp_path: Path, monkeypatch: pyt
         if path.suffix:
             path.touch()
     command, rest = subcommand(words)
-    command.make_context("breakscan", rest)
+    command.make_context("breakscan", rest, parent=WHOLE)
 
 
 @pytest.mark.parametrize("line", commands_in_text())

@@ -18,7 +18,7 @@ def made_words(baseline: FindingsBaseline) -> str:
 
 
 def change_words(found: BaselineComparison, added: bool) -> str:
-    """``2 findings are gone from the code``, of what differs from a baseline."""
+    """``1 finding added, 2 findings gone``: in what a baseline differs from what follows."""
     new = f"{counted(len(found.new), 'finding')} added" if added and found.new else ""
     gone = f"{counted(found.gone, 'finding')} gone" if found.gone else ""
     return ", ".join(filter(None, (new, gone))) or "lines edited"

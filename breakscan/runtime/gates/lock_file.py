@@ -11,8 +11,8 @@ from typing import Any
 from breakscan.findings import Verdict
 from breakscan.runtime.explain.explanation import Explanation
 from breakscan.runtime.gates.site_match import SEVERITIES, KnownBreak, known_breaks, matched
-from breakscan.source.toml_text import TomlProblem, parse_toml, quoted
-from breakscan.source.writing import replace_content
+from breakscan.source.committed_file import damaged, not_ours, read_committed
+from breakscan.source.toml_text import quoted
 from breakscan.torch_versions import minor_version
 
 VERSION = 1
@@ -22,10 +22,6 @@ _HEADER = """\
 """
 _TEXTS = {"path": True, "function": False, "code": True, "rule": False, "gb": False, "type": True, "verdict": True}
 """The keys of an entry that hold texts, in the order of the file, and whether each must be there."""
-
-
-class LockError(Exception):
-    """A lock cannot be used.  Names the file, and says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,27 +96,13 @@ def _order(one: KnownBreak) -> tuple[str, ...]:
 
 
 def read_lock(path: Path) -> Lock | None:
-    """The lock in a file; None where there is no file.  Raises LockError."""
-    try:
-        data = parse_toml(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    """The lock in a file; None where there is no file.  Raises CommittedFileError."""
+    data = read_committed(path, VERSION, "lock")
+    if data is None:
         return None
-    except TomlProblem as problem:
-        raise LockError(f"{path} is damaged: {problem}. Fix it, or delete it to start again") from problem
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise LockError(f"{path} cannot be read: {reason}") from error
-    version = data.get("version")
-    if type(version) is int and version > VERSION:
-        raise LockError(f"{path} was written by a newer breakscan: update breakscan")
     program, torch, entries = data.get("program"), data.get("torch"), data.get("break", [])
-    if (
-        version != VERSION
-        or not isinstance(program, str)
-        or not isinstance(torch, str)
-        or not isinstance(entries, list)
-    ):
-        raise LockError(f"{path} is no lock of breakscan's: name another file")
+    if not isinstance(program, str) or not isinstance(torch, str) or not isinstance(entries, list):
+        raise not_ours(path, "lock")
     return Lock(program, torch, tuple(_break(path, entry) for entry in entries))
 
 
@@ -136,7 +118,7 @@ def _break(path: Path, entry: Any) -> KnownBreak:
     wrong += ["verdict"] if table.get("verdict") not in set(SEVERITIES) else []
     if wrong:
         named = f"{table.get('path')}: {table.get('code')}" if table else "a [[break]]"
-        raise LockError(f"{path} is damaged at {named}: {wrong[0]!r} is wrong. Fix it, or delete it to start again")
+        raise damaged(path, named, wrong[0])
     texts: dict[str, Any] = {key: table.get(key) for key in _TEXTS}
     return KnownBreak(**{**texts, "verdict": Verdict(texts["verdict"])}, count=int(count or 0), line=0)
 
@@ -149,15 +131,3 @@ def lock_text(lock: Lock) -> str:
         texts = [f"{key} = {quoted(value)}" for key, value in values.items() if value is not None]
         parts.append("\n".join(["\n[[break]]", *texts, f"count = {one.count}", ""]))
     return "".join(parts)
-
-
-def write_lock(path: Path, lock: Lock) -> None:
-    """Puts a lock into place as a whole, where its content differs.  Raises LockError."""
-    data = lock_text(lock).encode()
-    real = Path(os.path.realpath(path))
-    try:
-        if real.exists() and real.read_bytes() == data:
-            return
-        replace_content(real, data)
-    except OSError as error:
-        raise LockError(f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,90 @@
+"""The options about a file of what is allowed, as the lock and the baseline are: ``--NAME``, ``--locked``,
+``--NAME-add``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from breakscan.source.committed_file import CommittedFileError, write_committed
+
+T = TypeVar("T")
+
+NOT_MET = 1
+"""The exit status where something is found that a gate or such a file does not allow."""
+
+
+def committed_file_options(name: str, things: str, help_: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds the options ``NAME``, ``locked`` and ``NAME_add`` to a command; ``things`` are what the file allows."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in (
+            click.option(f"--{name}-add", is_flag=True, help=f"Add {things} to the {name} that it does not allow yet."),
+            click.option("--locked", is_flag=True, help=f"Exit with 1 where the {name} would change, and leave it."),
+            click.option(f"--{name}", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help=help_),
+        ):
+            command = option(command)
+        return command
+
+    return add
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedFile:
+    """The file, and whether it may be written, and grow."""
+
+    path: Path
+    locked: bool
+    add: bool
+
+    @property
+    def folder(self) -> str:
+        return os.path.dirname(os.path.abspath(self.path))
+
+    def change(self, text: str, words: str) -> int:
+        """The exit status where the file is out of date, by what ``words`` say: rewrites it, or refuses to."""
+        if self.locked:
+            return self.refuse(f"{self.path} is out of date ({words}): run without --locked, and commit it")
+        return self.write(text, f"was rewritten ({words}): commit it")
+
+    def write(self, text: str, said: str) -> int:
+        """Writes the file, says so, and returns the exit status.  Raises ClickException where it cannot be written."""
+        try:
+            write_committed(self.path, text)
+        except CommittedFileError as error:
+            raise click.ClickException(str(error)) from error
+        click.echo(f"breakscan: {self.path} {said}", err=True)
+        return 0
+
+    def refuse(self, *sentences: str) -> int:
+        """Says what is not allowed, and returns the exit status."""
+        for sentence in sentences:
+            click.echo(f"breakscan: {sentence}", err=True)
+        return NOT_MET
+
+
+def read_file(
+    name: str, path: Path | None, locked: bool, add: bool, read: Callable[[Path], T | None]
+) -> tuple[CommittedFile, T | None] | None:
+    """The file that the options ask for, with what it says: None where there is none yet.
+
+    Raises UsageError where the options do not go together, ClickException for a file that cannot be used.
+    """
+    if path is None:
+        if locked or add:
+            raise click.UsageError(f"{'--locked' if locked else f'--{name}-add'} goes with --{name} FILE")
+        return None
+    if locked and add:
+        raise click.UsageError(f"--{name}-add writes the {name}, which --locked forbids")
+    try:
+        found = read(path)
+    except CommittedFileError as error:
+        raise click.ClickException(str(error)) from error
+    if found is None and locked:
+        raise click.ClickException(f"there is no {path}: run once without --locked, and commit it")
+    return CommittedFile(path, locked, add), found
