@@ -48,12 +48,15 @@ class TextChecker:
     def __init__(self) -> None:
         self._settings = NearestSettings()
         self._checkers = FileCheckers(self._settings)
+        self._studies: dict[Path, Studies] = {}
+        """Apart from what is checked: rewrites ask for more, and forget what was found out without it."""
         self._rewritten: dict[tuple[Path, str, Finding], list[RewrittenText]] = {}
         """What was made of the last text: editors ask again whenever the cursor moves."""
 
     def refresh(self) -> None:
         """Files on disk have changed."""
         self._rewritten.clear()
+        self._release_studies()
         self._checkers.release()
         self._settings = NearestSettings()
         self._checkers = FileCheckers(self._settings)
@@ -88,7 +91,10 @@ class TextChecker:
 
     def _rewrites(self, checked: CheckedText, finding: Finding) -> Iterator[RewrittenText]:
         rule = self.rule(checked.path, finding)
-        studies = Studies(self._settings, [checked.path], self._checkers)
+        if checked.path not in self._studies:
+            self._release_studies()
+            self._studies[checked.path] = Studies(self._settings, [checked.path])
+        studies = self._studies[checked.path]
         for rewrite in rule.rewrites if rule else ():
             wanted = WantedRewrites(unsafe=True, soften=True, places={place_of(finding): rewrite})
             content = checked.text.encode("utf-8", "surrogatepass")
@@ -97,6 +103,11 @@ class TextChecker:
                 continue
             for one in repair.applied[:1]:
                 yield RewrittenText(one.rewrite, one.difference, repair.after)
+
+    def _release_studies(self) -> None:
+        for studies in self._studies.values():
+            studies.release()
+        self._studies.clear()
 
 
 def roots_below(folder: Path) -> Mapping[Path, tuple[Path, ...]]:

@@ -25,6 +25,7 @@ from breakscan.reports.server.words import fix_title, ignore_title, message_word
 from breakscan.rulebook.errors import RuleError
 from breakscan.server.checked import CheckedText, TextChecker, roots_below
 from breakscan.server.edits import LineEdit, line_edits
+from breakscan.source.module import with_plain_line_ends
 from breakscan.source.suppressing import with_suppressions
 
 T = TypeVar("T")
@@ -91,14 +92,15 @@ class BreakscanServer(LanguageServer):
         if (task := self._waiting.get(uri)) is not None:
             await asyncio.wait([task])
         known = self.checked.get(uri)
-        return known[1] if known and known[1].text == _text_of(self._document(uri)) else None
+        return known[1] if known and known[1].text == with_plain_line_ends(self._document(uri).source) else None
 
     def range_of(self, uri: str, site: Site) -> types.Range:
         """The range of a site in an open file, in the units of the client."""
         document = self._document(uri)
         start = types.Position(site.line - 1, site.column - 1)
         end = types.Position(site.end_line - 1, site.end_column - 1)
-        return document.position_codec.range_to_client_units(document.lines, types.Range(start, end))
+        lines = with_plain_line_ends(document.source).split("\n")
+        return document.position_codec.range_to_client_units(lines, types.Range(start, end))
 
     def _document(self, uri: str) -> TextDocument:
         return self.workspace.get_text_document(uri)
@@ -109,7 +111,7 @@ class BreakscanServer(LanguageServer):
         document = self._document(uri)
         if path is None:
             return
-        version, text = document.version, _text_of(document)
+        version, text = document.version, with_plain_line_ends(document.source)
         try:
             found = await self.checking(self.checker.check, path, text, self.roots.get(path, ()))
         except (ConfigError, RuleError) as error:
@@ -185,10 +187,6 @@ def _path_of(uri: str) -> Path | None:
     """The file of a document; None for what is in no file."""
     found = to_fs_path(uri) if urlsplit(uri).scheme == "file" else None
     return Path(os.path.abspath(found)) if found else None
-
-
-def _text_of(document: TextDocument) -> str:
-    return "\n".join(document.source.splitlines()) + ("\n" if document.source.endswith(("\n", "\r")) else "")
 
 
 def make_server() -> BreakscanServer:

@@ -185,6 +185,17 @@ async def test_the_last_line_may_have_no_end(client: Any) -> None:
 
 
 @with_client
+async def test_what_else_str_splitlines_takes_for_a_line_end(client: Any) -> None:
+    """A form feed, and the line separator of Unicode, end no line of Python, nor of the protocol."""
+    text = NET.replace('"ünï 𝒳"; y', '"\u2028"; y').replace("class Net", "\f\nclass Net")
+    uri = await opened(client, text)
+    item, printed = client.diagnostics[uri]
+    assert (item.range.start, item.range.end) == (types.Position(6, 17), types.Position(6, 31))
+    ignore = (await actions(client, uri, printed))[-1]
+    assert applied(text, ignore, uri) == text.replace("print(y)", "print(y)  # breakscan: ignore[BRK401]")
+
+
+@with_client
 async def test_a_saved_file_counts_for_the_others(client: Any) -> None:
     uri = await opened(client, CALLER, "caller.py")
     assert not client.diagnostics[uri]
