@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from own_rule import OWN_RULE
 
 from tests.cli.conftest import BREAKS, Done
 
@@ -19,19 +20,6 @@ else:
     import tomli as tomllib
 
 Run = Callable[..., Done]
-
-OWN_RULE = """+++
-id = "BRK001"
-name = "our-own-rule"
-summary = "a rule of ours"
-why = "we say so"
-instead = "write something else"
-kind = "performance"
-
-[match]
-event = "branch"
-+++
-"""
 
 
 def write(path: Path, text: str) -> Path:

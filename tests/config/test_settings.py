@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_rule import OWN_RULE
 
 from breakscan.config import ConfigError, Settings, enabled_rules, load_settings
 from breakscan.findings import Confidence, Mode
@@ -15,19 +16,6 @@ from breakscan.rulebook.library import load_library
 from breakscan.source.files import is_excluded
 from breakscan.source.paths import PathPattern
 from breakscan.source.per_file_ignores import PerFileIgnores
-
-OWN_RULE = """+++
-id = "BRK001"
-name = "our-own-rule"
-summary = "a rule of ours"
-why = "we say so"
-instead = "write something else"
-kind = "performance"
-
-[match]
-event = "branch"
-+++
-"""
 
 
 def write(folder: Path, text: str) -> Path:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from breakscan.source.paths import relative_to
+
 _VARIABLES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
 """What GitHub Actions and GitLab call the folder of the checkout."""
 
@@ -21,6 +23,5 @@ def checkout_root() -> str:
 
 def path_in_checkout(path: str, root: str) -> str:
     """A path relative to the root, with slashes; as it is where it lies outside."""
-    full = os.path.abspath(path)
-    start = os.path.join(root, "")
-    return full[len(start) :].replace(os.sep, "/") if full.startswith(start) else path
+    relative = relative_to(os.path.abspath(path), root)
+    return path if relative is None else relative

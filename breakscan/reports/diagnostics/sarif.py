@@ -15,6 +15,7 @@ from breakscan.reports.diagnostics.diagnostic import Diagnostic, DiagnosticRepor
 from breakscan.reports.diagnostics.fingerprint import Fingerprints
 from breakscan.reports.shared.wording import sentence
 from breakscan.rulebook.document import Rule
+from breakscan.source.paths import relative_to
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -104,8 +105,7 @@ class _Results:
 
     def _artifact(self, path: str) -> dict[str, str]:
         path = os.path.abspath(self._originals.get(path, path))
-        if path.startswith(self.root + os.sep):
-            relative = path[len(self.root) + 1 :].replace(os.sep, "/")
+        if relative := relative_to(path, self.root):
             return {"uri": _quoted(relative), "uriBaseId": _ROOT}
         return {"uri": _file_uri(path)}
 
