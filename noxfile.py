@@ -80,6 +80,14 @@ def wheel(session: nox.Session) -> None:
     session.run("python", "-c", WHEEL_HOLDS)
 
 
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Builds the documentation site into ``build/site``; a link or an anchor that leads nowhere is an error."""
+    session.install("-q", ".[docs]")
+    words = ("mkdocs", "build", "--strict", "--site-dir", "build/site")
+    session.run("python", "-m", *words, *session.posargs, env={"NO_MKDOCS_2_WARNING": "1"})
+
+
 RECORDER = (
     "tests/runtime/test_torch_internals.py",
     "tests/runtime/test_recorder.py",

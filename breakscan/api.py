@@ -217,7 +217,7 @@ def explain_calls(
     backend: str = "inductor",
     fullgraph: bool = False,
 ) -> tuple[Report, Any]:
-    """As :func:`explain`, for several calls, with these options of ``torch.compile``.  Also returns the result of the
+    """As ``explain``, for several calls, with these options of ``torch.compile``.  Also returns the result of the
     last call; None if the compiler raised."""
     _import_compiler()
     from torch._dynamo.exc import TorchDynamoException

@@ -26,7 +26,7 @@ MODES = {
     Mode.EXPORT_STRICT: "export, strict",
 }
 
-_MODES_OF_KINDS = {Kind.GRAPH_BREAK: tuple(Mode), Kind.EXPORT: (Mode.EXPORT, Mode.EXPORT_STRICT)}
+MODES_OF_KINDS = {Kind.GRAPH_BREAK: tuple(Mode), Kind.EXPORT: (Mode.EXPORT, Mode.EXPORT_STRICT)}
 
 MEANING = {
     Verdict.COMPILES: "no break",
@@ -68,7 +68,7 @@ def _rewrites(rule: Rule) -> list[RenderableType]:
 
 def _verdicts(rule: Rule, ledgers: Sequence[Ledger]) -> RenderableType:
     places = list(Place) if rule.kind is Kind.GRAPH_BREAK else [Place.PLAIN]
-    modes = _MODES_OF_KINDS.get(rule.kind, (Mode.DEFAULT,))
+    modes = MODES_OF_KINDS.get(rule.kind, (Mode.DEFAULT,))
     table = Table("torch", "mode", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     forms = list(dict.fromkeys(example.form for example in rule.examples if example.breaks))
     if len(forms) > 1:
