@@ -3,6 +3,7 @@
 import contextlib
 import json
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +32,20 @@ def pytest_configure(config: pytest.Config) -> None:
     """With ``-m "not torch ..."`` the tests run as they would where torch is not installed: its import is slow."""
     if str(config.getoption("markexpr")).startswith("not torch"):
         sys.modules["torch"] = None  # type: ignore[assignment]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """A test that starts processes says so: the fast tests leave it out."""
+    if any(item.get_closest_marker(name) for name in ("process", "torch", "slow")):
+        return (yield)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess.Popen, "__init__", _refuse)
+        return (yield)
+
+
+def _refuse(self: subprocess.Popen[Any], command: object, *_: object, **__: object) -> None:
+    pytest.fail(f"it starts {command!r}: mark it 'process'")
 
 
 @pytest.fixture(scope="session", autouse=True)

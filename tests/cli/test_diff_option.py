@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 Run = Callable[..., Any]
+pytestmark = pytest.mark.process
 CALLER = """import torch
 from helper import scaled
 

@@ -132,6 +132,7 @@ def test_sarif_points_to_the_line_of_the_file(breakscan: Run, project: Path) -> 
     assert second["partialFingerprints"] == first["partialFingerprints"]
 
 
+@pytest.mark.process
 def test_standard_input_can_be_a_notebook(process: Run, project: Path) -> None:
     data = (project / "train.ipynb").read_bytes()
     done = process("check", "-", "--stdin-filename", "other.ipynb", stdin=data)

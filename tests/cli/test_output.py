@@ -26,6 +26,7 @@ def in_a_shell(command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.process
 @needs_full
 @pytest.mark.parametrize(
     "arguments",
@@ -50,6 +51,7 @@ def test_a_full_disk(folder: Path, arguments: str) -> None:
     assert (done.returncode, line) == (74, "Error: cannot write to standard output: No space left on device")
 
 
+@pytest.mark.process
 @needs_full
 @pytest.mark.parametrize("name", ["/dev/full", "link"])
 def test_a_file_on_a_full_disk(folder: Path, name: str) -> None:
@@ -59,16 +61,19 @@ def test_a_file_on_a_full_disk(folder: Path, name: str) -> None:
     assert done.stderr == f"Error: cannot write {name}: No space left on device\n"
 
 
+@pytest.mark.process
 @needs_full
 def test_standard_error_that_is_full_hides_no_status(folder: Path) -> None:
     assert in_a_shell("breakscan check --no-such-option 2> /dev/full").returncode == 2
 
 
+@pytest.mark.process
 def test_standard_output_that_is_closed(folder: Path) -> None:
     done = in_a_shell("breakscan check . >&-")
     assert (done.returncode, done.stderr) == (74, "Error: standard output is closed\n")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [
@@ -88,6 +93,7 @@ def test_standard_input_that_is_closed(folder: Path, arguments: str, status: int
         assert done.stderr.endswith("Error: standard input is closed: - reads the code from it\n")
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no such limit")
 @pytest.mark.parametrize("limit", [10, 12, 16, 20])
 @pytest.mark.parametrize(("command", "status"), [("check --no-cache -j 4", 1), ("fix --unsafe --no-cache -j 4", 1)])
@@ -100,6 +106,7 @@ def test_few_open_files_are_enough(folder: Path, limit: int, command: str, statu
     assert len({one["site"]["path"] for one in json.loads(done.stdout).get("findings", [])}) in (0, 41)
 
 
+@pytest.mark.process
 def test_a_reader_that_stops_early(folder: Path) -> None:
     done = in_a_shell("breakscan rules --format json | head -1")
     assert (done.returncode, done.stderr) == (0, "")
@@ -182,6 +189,7 @@ def test_a_report_that_fails_leaves_the_one_before(
     assert not list(folder.glob(".report*"))
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="the system has no /dev/stdout")
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "link"])
 @pytest.mark.parametrize("target", ["| cat", "> to.txt; cat to.txt", ">> to.txt; cat to.txt"])
@@ -194,6 +202,7 @@ def test_standard_output_is_written_to_by_its_name(folder: Path, name: str, targ
     assert said.startswith("nothing found in 1 file")
 
 
+@pytest.mark.process
 def test_what_others_wrote_to_standard_output_stays(folder: Path) -> None:
     done = in_a_shell("(echo before; breakscan check -o /dev/stdout --format concise clean.py; echo after) > to.txt")
     assert (done.stdout, done.stderr) == ("", "")
@@ -201,6 +210,7 @@ def test_what_others_wrote_to_standard_output_stays(folder: Path) -> None:
     assert (lines[0], len(lines), lines[-1]) == ("before", 3, "after")
 
 
+@pytest.mark.process
 def test_a_pipe_is_written_to(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     done = in_a_shell("breakscan check -o pipe . & cat pipe; wait")

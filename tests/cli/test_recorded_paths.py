@@ -154,6 +154,7 @@ class TestWhatIsNotOpened:
         assert CANARY not in told
         assert "larger than 16 MiB" in in_one_line(told)
 
+    @pytest.mark.process
     @pytest.mark.parametrize("path", ["/dev/zero", "zero.py", "pipe.py", "/dev/stdin"])
     @pytest.mark.parametrize("format_", ["terminal", "html"])
     def test_what_never_ends(self, project: Path, kind: Kind, path: str, format_: str) -> None:
@@ -162,6 +163,7 @@ class TestWhatIsNotOpened:
         done = in_a_process("report", "--format", format_, str(kind(project, path)))
         assert (done.returncode, done.stderr) == (0, "")
 
+    @pytest.mark.process
     def test_nor_does_a_folder_that_is_allowed_allow_that(self, project: Path, kind: Kind) -> None:
         os.mkfifo(project / "pipe.py")
         done = in_a_process("report", "--source-root", "/", str(kind(project, str(project / "pipe.py"))))
@@ -269,6 +271,7 @@ class TestSourcesInTheRecording:
         assert (done.status, done.out) == (2, "")
         assert done.err == f"Error: {kept / SOURCES} is damaged, so the recording cannot be read\n"
 
+    @pytest.mark.process
     @pytest.mark.parametrize("name", [MANIFEST, SOURCES, "1.jsonl"])
     @pytest.mark.parametrize("command", ["report", "diff"])
     @pytest.mark.parametrize("target", ["/dev/zero", None])
