@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from breakscan.baseline.known_findings import KnownFinding
+from breakscan.config import REGIONS, Regions
 from breakscan.findings import Mode
 from breakscan.source.committed_file import damaged, not_ours, read_committed
 from breakscan.source.toml_text import quoted
@@ -20,12 +21,21 @@ _HEADER = """\
 """
 
 
+class BaselineTarget(NamedTuple):
+    """What files were checked for: the version of torch (``2.13``), how code is compiled, and which code is."""
+
+    torch: str
+    mode: Mode
+    regions: Regions
+
+
 @dataclass(frozen=True, slots=True)
 class FindingsBaseline:
-    """What a baseline says: the versions of torch (``2.13``), each with the way to compile, that it is for, and what it
-    allows.  Paths are relative to its folder."""
+    """What a baseline says: what it is for, the paths of which it allows findings, and what it allows.  Paths have
+    slashes, and are relative to its folder."""
 
-    targets: tuple[tuple[str, Mode], ...]
+    targets: tuple[BaselineTarget, ...]
+    paths: tuple[str, ...]
     findings: tuple[KnownFinding, ...]
 
 
@@ -34,23 +44,28 @@ def read_baseline(path: Path) -> FindingsBaseline | None:
     data = read_committed(path, VERSION, "baseline")
     if data is None:
         return None
-    targets, files = data.get("targets"), data.get("file", [])
+    targets, paths, files = data.get("targets"), data.get("paths"), data.get("file", [])
     if not isinstance(targets, list) or not isinstance(files, list):
         raise not_ours(path, "baseline")
+    if not isinstance(paths, list) or not all(isinstance(one, str) for one in paths):
+        raise damaged(path, "the top", "paths")
     return FindingsBaseline(
         tuple(_target(path, entry) for entry in targets),
+        tuple(paths),
         tuple(known for entry in files for known in _of_file(path, entry)),
     )
 
 
-def _target(path: Path, entry: Any) -> tuple[str, Mode]:
+def _target(path: Path, entry: Any) -> BaselineTarget:
     table = entry if isinstance(entry, dict) else {}
-    torch, mode = table.get("torch"), table.get("mode")
+    torch, mode, regions = table.get("torch"), table.get("mode"), table.get("regions")
     if not isinstance(torch, str):
         raise damaged(path, "targets", "torch")
     if mode not in [one.value for one in Mode]:
         raise damaged(path, "targets", "mode")
-    return torch, Mode(mode)
+    if regions not in REGIONS:
+        raise damaged(path, "targets", "regions")
+    return BaselineTarget(torch, Mode(mode), regions)
 
 
 def _of_file(path: Path, entry: Any) -> Iterable[KnownFinding]:
@@ -79,8 +94,12 @@ def _finding(path: Path, name: str, entry: Any) -> KnownFinding:
 
 def baseline_text(baseline: FindingsBaseline) -> str:
     """The content of a baseline: one line for each finding, so that changes merge."""
-    targets = (f"{{ torch = {quoted(torch)}, mode = {quoted(mode.value)} }}" for torch, mode in baseline.targets)
-    head = f"version = {VERSION}\ntargets = [{', '.join(targets)}]\n"
+    targets = (
+        f"{{ torch = {quoted(one.torch)}, mode = {quoted(one.mode.value)}, regions = {quoted(one.regions)} }}"
+        for one in baseline.targets
+    )
+    paths = map(quoted, baseline.paths)
+    head = f"version = {VERSION}\ntargets = [{', '.join(targets)}]\npaths = [{', '.join(paths)}]\n"
     parts = [_HEADER, head]
     for path, findings in groupby(sorted(baseline.findings, key=_order), key=lambda one: one.path):
         lines = "".join(f"  {_line(one)},\n" for one in findings)

@@ -26,10 +26,12 @@ def compare(
     allowed: Sequence[KnownFinding],
     found: Sequence[KnownFinding],
     was_checked: Callable[[KnownFinding], bool] = lambda one: True,
+    stays: Callable[[KnownFinding], bool] = lambda one: False,
     *,
     add: bool = False,
 ) -> BaselineComparison:
-    """Compares; what ``was_checked`` denies stays allowed.  With ``add``, what is new is allowed from now on.
+    """Compares; what ``was_checked`` denies stays allowed, and what ``stays`` says does, found or not.  With ``add``,
+    what is new is allowed from now on.
 
     Code that moved to another file, or whose function got another name, is known again if nothing else changed: there
     is no more of it than before.
@@ -44,10 +46,12 @@ def compare(
     for before, now in match.pairs:
         new += now.findings[before.count :]
         known += min(before.count, now.count)
-        gone += max(0, before.count - now.count)
-        follows.append(now if add else replace(now, count=min(before.count, now.count)))
+        least = before.count if stays(before) else min(before.count, now.count)
+        gone += max(0, before.count - max(least, now.count))
+        follows.append(replace(now, count=max(least, now.count) if add else least))
     follows += match.new if add else []
-    gone += sum(one.count for one in match.gone)
+    follows += filter(stays, match.gone)
+    gone += sum(one.count for one in match.gone if not stays(one))
     order = {id(finding): number for number, finding in enumerate(f for one in found for f in one.findings)}
     return BaselineComparison(
         tuple(sorted(new, key=lambda finding: order[id(finding)])), known, gone, tuple(follows), len(unchecked)

@@ -11,7 +11,11 @@ from typing import Any
 
 import click
 
-from breakscan.cli.baseline_options import baseline_options, read_baselining, was_checked
+from breakscan.baseline.checked_paths import CheckedPaths
+from breakscan.baseline.comparison import BaselineComparison
+from breakscan.baseline.known_findings import checked_lines
+from breakscan.cli.baseline_options import baseline_options, read_baselines
+from breakscan.cli.baselining import ComparedBaselines
 from breakscan.cli.diff_option import compare_with_commit, diff_option
 from breakscan.cli.output import report_stream
 from breakscan.cli.own_rules import warn_of_callees
@@ -71,6 +75,7 @@ def check(
     show_settings: bool,
     recordings: tuple[Path, ...],
     baseline: Path | None,
+    no_baseline: bool,
     locked: bool,
     baseline_add: bool,
     diff: str | None,
@@ -91,9 +96,8 @@ def check(
         raise click.UsageError(f"--statistics cannot be combined with --format {format_}")
     if from_stdin and recordings:
         raise click.UsageError("--recording is about files, and cannot be combined with standard input")
-    if from_stdin and (baseline is not None or diff is not None):
-        option = "--baseline" if diff is None else "--diff"
-        raise click.UsageError(f"{option} is about files, and cannot be combined with standard input")
+    if from_stdin and diff is not None:
+        raise click.UsageError("--diff is about files, and cannot be combined with standard input")
     if from_stdin and warn_unused_ignores:
         raise click.UsageError("--warn-unused-ignores is about all files of a project, not about standard input")
     if from_stdin and add_ignore is not None:
@@ -102,7 +106,6 @@ def check(
         raise click.UsageError("--add-ignore needs a reason, in one line")
     if baseline is not None and diff is not None:
         raise click.UsageError("--diff and --baseline both say what is known: use one of them")
-    baselining = read_baselining(baseline, locked, baseline_add)
     paths = paths or (".",)
 
     started = time.perf_counter()
@@ -120,22 +123,24 @@ def check(
     nothing = CheckResult((), (), 0, 0, check_targets(named))
     texts: dict[str, str] = {}
     contents: dict[str, bytes] = {}
-    files: Sequence[Path] = ()
+    discovery = Discovery((), ()) if from_stdin else discover(where, settings, force_exclude=force_exclude)
+    files = [Path(os.path.abspath(where[0]))] if from_stdin else discovery.files
+    baselines = None
+    if diff is None:
+        baselines = read_baselines(baseline, no_baseline, locked, baseline_add, files, settings)
     if from_stdin:
         result = _check_stdin(where[0], settings, nothing, texts, contents, force_exclude)
     else:
-        discovery = discover(where, settings, force_exclude=force_exclude)
-        files = discovery.files
         result = _check_files(where, discovery, settings, nothing, force_exclude, jobs, recordings)
-    compared = None
-    if baselining is not None:
-        unread = {os.path.abspath(error.path) for error in result.errors}
-        checked = {str(file) for file in files} - unread
-        compared = baselining.compare(result, was_checked(baselining.file.folder, checked, settings))
+    beside: ComparedBaselines | BaselineComparison | None = None
+    checked = CheckedPaths.of_run(where, files, result, settings)
+    if baselines is not None:
+        lines = {name: text.split("\n") for name, text in texts.items()}.__getitem__ if from_stdin else checked_lines
+        beside = baselines.compare(result.findings, checked, lines)
     elif diff is not None:
-        compared = compare_with_commit(diff, where, files, result, settings, jobs)
-    if compared is not None:
-        result = replace(result, findings=compared.new)
+        beside = compare_with_commit(diff, where, files, result, settings, jobs)
+    if beside is not None:
+        result = replace(result, findings=beside.new)
     unused: Sequence[SourceError] = ()
     if warn_unused_ignores:
         from breakscan.source.unused_suppressions import unused_suppressions
@@ -150,7 +155,7 @@ def check(
     for warning in result.warnings:
         click.echo(visible(f"warning: {warning.path}:{warning.line}:{warning.column}: {warning.message}"), err=True)
     warn_of_callees(library_of(named))
-    known = compared.known if compared else 0
+    known = beside.known if beside else 0
     report = CheckReport(result, time.perf_counter() - started, library, texts, cells, known)
     with report_stream(output) as stream:
         if statistics:
@@ -159,11 +164,11 @@ def check(
             (write_statistics_json if format_ == "json" else write_statistics)(report, stream)
         else:
             CHECK.write(format_, report, stream)
-    failed = 1 if result.errors or unused else 0
-    status = 1 if result.findings else failed
-    if baselining is not None and compared is not None:
-        status = max(failed, baselining.status(compared, result))
-    unchecked = any(not error.syntax for error in result.errors)
+    unchecked = sum(not error.syntax for error in result.errors)
+    status = 1 if result.findings or result.errors or unused else 0
+    if isinstance(beside, ComparedBaselines) and not from_stdin:
+        # Findings that --baseline-add allows from now on are no failure.
+        status = max(1 if result.errors or unused else 0, beside.status(checked, unchecked))
     ctx.exit(2 if unchecked else 0 if exit_zero else status)
 
 

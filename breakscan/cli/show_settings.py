@@ -24,6 +24,8 @@ def settings_lines(settings: Settings, cwd: str) -> Iterator[str]:
     for name, key in KEYS.items():
         if name in ("per_file_ignores", "cache_dir", "target_torch"):
             continue
+        if getattr(settings, name) is None:
+            continue
         value = json.dumps(_plain(getattr(settings, name), cwd))
         yield f"{key.name} = {value}{_comment(_origins(settings, name, cwd))}"
     yield _cache_line(settings, cwd)

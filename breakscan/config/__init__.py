@@ -2,7 +2,7 @@
 
 from breakscan.config.errors import ConfigError
 from breakscan.config.nearest import NearestSettings, load_settings
-from breakscan.config.settings import REGIONS, WAYS, FileSettings, Settings, enabled_rules, library_of
+from breakscan.config.settings import REGIONS, WAYS, FileSettings, Regions, Settings, enabled_rules, library_of
 from breakscan.config.target import Target, check_targets, installed_torch, resolve_target
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "ConfigError",
     "FileSettings",
     "NearestSettings",
+    "Regions",
     "Settings",
     "Target",
     "check_targets",

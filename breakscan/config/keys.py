@@ -89,12 +89,15 @@ class TorchVersion:
         return {"type": "string", "pattern": f"^{_VERSION.pattern}$", "examples": list(SUPPORTED)}
 
 
-class FolderToBe:
-    """A folder that need not exist."""
+@dataclass(frozen=True, slots=True)
+class PathToBe:
+    """A file or a folder that need not exist."""
+
+    what: str
 
     def read(self, value: object, at: KeyPlace) -> Path:
         if not isinstance(value, str) or not value.strip() or "\0" in value:
-            raise at.fail("must be the path of a folder, as a string")
+            raise at.fail(f"must be the path of a {self.what}, as a string")
         return absolute(value, at.folder)
 
     def schema(self) -> Schema:

@@ -10,9 +10,9 @@ from typing import Any, Literal, Protocol
 from breakscan.config.keys import (
     Boolean,
     Folders,
-    FolderToBe,
     Key,
     PathPatterns,
+    PathToBe,
     Selectors,
     SelectorsByPattern,
     TorchVersion,
@@ -91,8 +91,12 @@ class Settings:
     rule_folders: tuple[Path, ...] = field(
         default=(), metadata={KEY: Key("rules", Folders(), "Folders with rule documents of your own.", adds=True)}
     )
+    baseline: Path | None = field(
+        default=None,
+        metadata={KEY: Key("baseline", PathToBe("file"), "The file with the findings that are not reported.")},
+    )
     cache_dir: Path | None = field(
-        default=None, metadata={KEY: Key("cache-dir", FolderToBe(), "The folder for cached results.")}
+        default=None, metadata={KEY: Key("cache-dir", PathToBe("folder"), "The folder for cached results.")}
     )
     no_cache: bool = False
     observations: Observations | None = None

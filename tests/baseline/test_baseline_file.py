@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from breakscan.baseline.baseline_file import (
+    BaselineTarget,
     FindingsBaseline,
     baseline_text,
     read_baseline,
@@ -33,10 +34,11 @@ def test_what_is_written_is_read(
     tmp_path_factory: pytest.TempPathFactory, known: list[KnownFinding], mode: Mode
 ) -> None:
     path = tmp_path_factory.mktemp("baseline") / "baseline.toml"
-    write_committed(path, baseline_text(FindingsBaseline((("2.13", mode),), tuple(known))))
+    targets = (BaselineTarget("2.13", mode, "auto"), BaselineTarget("2.12", mode, "all"))
+    write_committed(path, baseline_text(FindingsBaseline(targets, ("src", "a b"), tuple(known))))
     read = read_baseline(path)
     assert read is not None
-    assert read.targets == (("2.13", mode),)
+    assert (read.targets, read.paths) == (targets, ("src", "a b"))
     assert sorted(map(repr, read.findings)) == sorted(map(repr, known))
     before = path.stat().st_mtime_ns
     write_committed(path, baseline_text(read))
@@ -47,7 +49,8 @@ def test_no_file_is_no_baseline(tmp_path: Path) -> None:
     assert read_baseline(tmp_path / "gone.toml") is None
 
 
-GOOD = baseline_text(FindingsBaseline((("2.13", Mode.DEFAULT),), (KnownFinding("a.py", "f", "BRK101", "x", 2),)))
+TARGET = BaselineTarget("2.13", Mode.DEFAULT, "auto")
+GOOD = baseline_text(FindingsBaseline((TARGET,), (".",), (KnownFinding("a.py", "f", "BRK101", "x", 2),)))
 
 
 @pytest.mark.parametrize(
@@ -56,6 +59,8 @@ GOOD = baseline_text(FindingsBaseline((("2.13", Mode.DEFAULT),), (KnownFinding("
         ("version = 1\n", "is no baseline of breakscan's: name another file"),
         ("[project]\nname = 'x'\n", "is no baseline of breakscan's"),
         (GOOD.replace("version = 1", "version = 2"), "was written by a newer breakscan: update breakscan"),
+        (GOOD.replace('"auto"', '"some"'), "is damaged at targets: 'regions' is wrong"),
+        (GOOD.replace('["."]', "[1]"), "is damaged at the top: 'paths' is wrong"),
         (GOOD.replace('"default"', '"other"'), "is damaged at targets: 'mode' is wrong"),
         (GOOD.replace('torch = "2.13"', "torch = 2.13"), "is damaged at targets: 'torch' is wrong"),
         (GOOD.replace("count = 2", "count = 0"), "is damaged at a.py: x: 'count' is wrong"),

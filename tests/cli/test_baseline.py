@@ -79,6 +79,118 @@ def test_a_subset_of_the_files_leaves_the_others(breakscan: Run, known: str, fol
     assert "1 finding gone" in breakscan(*BASELINE, "clean.py").err
 
 
+CALLER = """import torch
+from helper import scaled
+
+
+@torch.compile
+def f(x: torch.Tensor):
+    return scaled(x) + 1
+"""
+
+
+def test_what_other_files_compile_is_not_gone_where_they_are_not_checked(breakscan: Run, folder: Path) -> None:
+    (folder / "helper.py").write_text("def scaled(x):\n    print(x)\n    return x * 2\n", encoding="utf-8")
+    (folder / "caller.py").write_text(CALLER, encoding="utf-8")
+    breakscan(*BASELINE)
+    text = (folder / FILE).read_text(encoding="utf-8")
+    assert "print(x)" in text
+    for part in (["helper.py"], ["--exclude", "caller.py", "."]):
+        done = breakscan(*BASELINE, "--locked", *part)
+        assert (done.status, done.err) == (0, "")
+    edit(folder / "caller.py", "scaled(x)", "scaled(x")
+    assert breakscan(*BASELINE).status == 1  # the file cannot be read
+    assert (folder / FILE).read_text(encoding="utf-8") == text
+    edit(folder / "caller.py", "scaled(x", "abs(x)")
+    assert "1 finding gone" in breakscan(*BASELINE).err
+
+
+def test_fewer_findings_of_a_line_in_a_part_of_the_files_are_not_gone(breakscan: Run, known: str, folder: Path) -> None:
+    path = folder / FILE
+    path.write_text(known.replace('x.any():" }', 'x.any():", count = 3 }'), encoding="utf-8")
+    assert "count = 3" in path.read_text(encoding="utf-8")
+    assert (breakscan(*BASELINE, "model.py").status, "count = 3" in path.read_text(encoding="utf-8")) == (0, True)
+    assert "2 findings gone" in breakscan(*BASELINE).err
+
+
+def test_other_code_is_refused(breakscan: Run, folder: Path) -> None:
+    (folder / "model.py").write_text("def f(x):\n    print(x.sum())\n    return x\n", encoding="utf-8")
+    breakscan(*BASELINE, "--regions", "all")
+    text = (folder / FILE).read_text(encoding="utf-8")
+    done = breakscan(*BASELINE)
+    assert done.status == 2
+    assert "is for torch 2.13, default mode with --regions all, and this run" in " ".join(done.err.split())
+    assert (folder / FILE).read_text(encoding="utf-8") == text
+
+
+def test_none_is_made_where_a_path_cannot_be_checked(breakscan: Run, folder: Path) -> None:
+    done = breakscan(*BASELINE, ".", "gone")
+    assert done.status == 2
+    assert "baseline.toml was not made: 1 path not checked" in done.err
+    assert not (folder / FILE).exists()
+
+
+@pytest.mark.process
+def test_standard_input_is_compared_and_nothing_is_written(
+    process: Run, breakscan: Run, known: str, folder: Path
+) -> None:
+    text = (folder / "model.py").read_text(encoding="utf-8")
+    command = (*BASELINE, "-", "--stdin-filename", "model.py")
+    assert process(*command, stdin=text.encode()).status == 0
+    done = process(*command, stdin=text.replace("x + 1", "x + x.item()").encode())
+    assert (done.status, done.err) == (1, "")
+    assert "BRK101" not in done.out
+    assert "BRK201" in done.out
+    assert process(*command, stdin=b"x = 1").status == 0
+    assert (folder / FILE).read_text(encoding="utf-8") == known
+
+
+class TestSetting:
+    """The baseline that a configuration names."""
+
+    @pytest.fixture(autouse=True)
+    def named(self, folder: Path) -> None:
+        (folder / "breakscan.toml").write_text(f'baseline = "{FILE}"\ntarget-torch = "2.13"\n', encoding="utf-8")
+
+    def test_counts_for_every_run(self, breakscan: Run, known: str, folder: Path) -> None:
+        assert breakscan("check").status == breakscan("check", "--locked", "model.py").status == 0
+        assert breakscan("check", "--no-baseline").status == 1
+        edit(folder / "clean.py", "        return x", "        print(x)\n        return x")
+        assert breakscan("check", "model.py").status == 0
+        assert breakscan("check", "clean.py").status == 1
+        assert "1 finding added" in breakscan("check", "--baseline-add").err
+        assert breakscan("check", "clean.py").status == 0
+
+    def test_that_is_missing_is_an_error(self, breakscan: Run) -> None:
+        done = breakscan("check")
+        assert done.status == 2
+        assert done.err == (
+            "Error: there is no baseline.toml, which breakscan.toml names: make it with breakscan check --baseline "
+            "baseline.toml, and commit it\n"
+        )
+
+    def test_each_file_has_that_of_its_configuration(self, breakscan: Run, known: str, folder: Path) -> None:
+        (folder / "inner").mkdir()
+        inner = folder / "inner" / "model.py"
+        inner.write_text((folder / "model.py").read_text(encoding="utf-8"), encoding="utf-8")
+        assert breakscan("check", "--format", "concise").out.startswith("inner/model.py:6:12")
+        (folder / "inner" / "breakscan.toml").write_text('baseline = "own.toml"\n', encoding="utf-8")
+        assert "there is no inner/own.toml, which inner/breakscan.toml names" in breakscan("check").err
+        assert breakscan("check", "--baseline", "inner/own.toml", "inner").status == 0
+        assert breakscan("check").status == 0
+        edit(inner, "x.any()", "x.shape[0] > 1")
+        done = breakscan("check")
+        assert (done.status, done.err) == (
+            0, "breakscan: inner/own.toml was rewritten (1 finding gone): commit it\n"
+        )  # fmt: skip
+        assert (folder / FILE).read_text(encoding="utf-8") == known
+
+    @pytest.mark.process
+    def test_what_a_branch_brings_is_asked_instead(self, breakscan: Run) -> None:
+        # Not "there is no baseline.toml".
+        assert "--diff HEAD: " in breakscan("check", "--diff", "HEAD").err
+
+
 def test_another_working_directory_makes_no_difference(
     breakscan: Run, known: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,7 +204,7 @@ def test_another_target_is_refused(breakscan: Run, known: str) -> None:
     done = breakscan(*BASELINE[:-1], "2.11")
     assert done.status == 2
     assert "baseline.toml is for torch 2.13, default mode, and this run checks for torch 2.11" in done.err
-    assert "set target-torch in the configuration" in done.err
+    assert "set it in the configuration (target-torch, " in done.err
     assert breakscan(*BASELINE[:-1], "2.11", "--baseline-add").status == 0
     assert breakscan(*BASELINE[:-1], "2.11").status == 0
 
@@ -139,7 +251,7 @@ def test_json_counts_what_is_known(breakscan: Run, known: str) -> None:
         (("--baseline", FILE, "--baseline-add", "--locked"), "which --locked forbids"),
         (("--baseline", FILE, "--locked"), "there is no baseline.toml: run once without --locked, and commit it"),
         (("--baseline", "model.py"), "model.py is damaged: "),
-        (("--baseline", FILE, "-"), "--baseline is about files"),
+        (("--baseline", FILE, "--no-baseline"), "--baseline and --no-baseline cannot be combined"),
     ],
 )
 def test_options_that_do_not_go_together(breakscan: Run, folder: Path, options: tuple[str, ...], said: str) -> None:

@@ -17,7 +17,7 @@ from breakscan.rulebook.library import shipped_rules
 WITHOUT_EFFECT = frozenset(
     {
         *("config_file", "options", "origins", "target_torch", "exclude", "no_cache", "cache_dir"),
-        *("select", "ignore", "per_file_ignores", "confidence"),
+        *("select", "ignore", "per_file_ignores", "confidence", "baseline"),
     }
 )
 """The settings that change no entry.  ``target_torch`` is in the target, with what is installed where it is unset;

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from breakscan.baseline.baseline_file import FindingsBaseline
+from breakscan.baseline.baseline_file import BaselineTarget, FindingsBaseline
 from breakscan.baseline.comparison import BaselineComparison
-from breakscan.findings import Mode
 from breakscan.reports.shared.finding_words import MODE_WORDS
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.wording import counted
@@ -24,13 +23,29 @@ def change_words(found: BaselineComparison, added: bool) -> str:
     return ", ".join(filter(None, (new, gone))) or "lines edited"
 
 
-def other_target_sentence(path: str, baseline: FindingsBaseline, others: Iterable[tuple[str, Mode]]) -> str:
-    """Of a baseline that was written for another torch or another way to compile."""
+def other_target_sentence(path: str, baseline: FindingsBaseline, others: Iterable[BaselineTarget]) -> str:
+    """Of a baseline that was written for another torch, another way to compile, or other code."""
     return (
-        f"{path} is for {_targets(baseline.targets)}, and this run checks for {_targets(others)}: set target-torch in "
-        "the configuration, so that everyone checks for the same, or write it again with --baseline-add"
+        f"{path} is for {_targets(baseline.targets)}, and this run checks for {_targets(others)}: set it in the "
+        "configuration (target-torch, target, regions), so that everyone checks for the same, or write it again with "
+        "--baseline-add"
     )
 
 
-def _targets(targets: Iterable[tuple[str, Mode]]) -> str:
-    return " and ".join(f"torch {visible(torch)}, {MODE_WORDS[mode]}" for torch, mode in targets)
+def no_baseline_sentence(path: str, config: str) -> str:
+    """Of a baseline that a configuration names, where there is none."""
+    return f"there is no {path}, which {config} names: make it with breakscan check --baseline {path}, and commit it"
+
+
+def not_made_words(path: str, unchecked: int) -> str:
+    """Why no baseline was made."""
+    return f"{path} was not made: {counted(unchecked, 'path')} not checked"
+
+
+def _targets(targets: Iterable[BaselineTarget]) -> str:
+    return " and ".join(_target(one) for one in targets)
+
+
+def _target(target: BaselineTarget) -> str:
+    regions = "" if target.regions == "auto" else f" with --regions {target.regions}"
+    return f"torch {visible(target.torch)}, {MODE_WORDS[target.mode]}{regions}"

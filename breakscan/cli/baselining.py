@@ -1,0 +1,120 @@
+"""A baseline during a check: read before it, compared with what it found, and written after it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from breakscan.baseline.baseline_file import BaselineTarget, FindingsBaseline, baseline_text
+from breakscan.baseline.checked_paths import CheckedPaths, outermost
+from breakscan.baseline.comparison import BaselineComparison, compare
+from breakscan.baseline.known_findings import checked_lines, known_findings
+from breakscan.cli.committed_file import CommittedFile
+from breakscan.findings import Finding
+from breakscan.reports.check.baseline_words import change_words, made_words, not_made_words, other_target_sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Baselining:
+    """A baseline as it was before the check; ``found`` is None where there is none yet."""
+
+    file: CommittedFile
+    found: FindingsBaseline | None
+
+    def compare(
+        self, findings: Sequence[Finding], checked: CheckedPaths, lines: Callable[[str], list[str]] = checked_lines
+    ) -> BaselineComparison:
+        """What of some findings is not allowed; ``lines`` reads a file.  A baseline that does not exist yet allows
+        everything.
+
+        Raises ClickException for a baseline that is for another target.
+        """
+        folder = self.file.folder
+        now = known_findings(findings, folder, lines=lines)
+        if self.found is None:
+            return BaselineComparison((), len(findings), 0, tuple(now))
+        others = [target for target in checked.targets() if target not in self.found.targets]
+        if others and not self.file.add:
+            raise click.ClickException(other_target_sentence(str(self.file.path), self.found, others))
+        whole = checked.cover(self.found, folder)
+        return compare(
+            self.found.findings,
+            now,
+            lambda one: checked.were_asked(one, folder),
+            lambda one: not whole and os.path.exists(os.path.join(folder, one.path)),
+            add=self.file.add,
+        )
+
+    def status(self, found: BaselineComparison, checked: CheckedPaths, unchecked: int) -> int:
+        """The exit status that the baseline asks for; writes it, and says on standard error what was written.
+
+        Where something is new, the baseline is left as it is, and where some of the PATHS could not be checked, none is
+        made.  Raises ClickException where it cannot be written.
+        """
+        before = self.found
+        if before is None and unchecked:
+            return self.file.refuse(not_made_words(str(self.file.path), unchecked))
+        if before is None:
+            follows = FindingsBaseline(checked.targets(), outermost(checked.paths, self.file.folder), found.follows)
+            return self.file.write(baseline_text(follows), made_words(follows))
+        if found.new and not self.file.add:
+            return self.file.refuse(f"fix this, or allow it in {self.file.path} with --baseline-add")
+        follows = FindingsBaseline(self._targets(before, found, checked), self._paths(before, checked), found.follows)
+        text = baseline_text(follows)
+        if text == baseline_text(before):
+            return 0
+        return self.file.change(text, change_words(found, self.file.add))
+
+    def _targets(
+        self, before: FindingsBaseline, found: BaselineComparison, checked: CheckedPaths
+    ) -> tuple[BaselineTarget, ...]:
+        """What the baseline that follows is for: what remains of it as it was may be for what it was for before."""
+        of_whole = self.file.add and not found.unchecked and checked.cover(before, self.file.folder)
+        return tuple(dict.fromkeys((*(() if of_whole else before.targets), *checked.targets())))
+
+    def _paths(self, before: FindingsBaseline, checked: CheckedPaths) -> tuple[str, ...]:
+        if not self.file.add:
+            return before.paths
+        folder = self.file.folder
+        recorded = (os.path.normpath(os.path.join(folder, path)) for path in before.paths)
+        return outermost((*recorded, *checked.paths), folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Baselines:
+    """The baselines of a check.  ``of_file`` gives the one that counts for a file at an absolute path, if any."""
+
+    all: tuple[Baselining, ...]
+    of_file: Callable[[Path], Baselining | None]
+
+    def compare(
+        self, findings: Sequence[Finding], checked: CheckedPaths, lines: Callable[[str], list[str]] = checked_lines
+    ) -> ComparedBaselines:
+        """See :meth:`Baselining.compare`; what is in files without a baseline is new."""
+        owners = [self.of_file(Path(os.path.abspath(one.site.path))) for one in findings]
+        parts = []
+        for baseline in self.all:
+            own = [one for one, owner in zip(findings, owners, strict=True) if owner is baseline]
+            parts.append((baseline, baseline.compare(own, checked, lines)))
+        new = {id(one) for _, part in parts for one in part.new}
+        new |= {id(one) for one, owner in zip(findings, owners, strict=True) if owner is None}
+        return ComparedBaselines(
+            tuple(one for one in findings if id(one) in new), sum(part.known for _, part in parts), tuple(parts)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedBaselines:
+    """What is ``new`` beside all baselines, in the order of the findings, and how many are ``known``."""
+
+    new: tuple[Finding, ...]
+    known: int
+    parts: tuple[tuple[Baselining, BaselineComparison], ...]
+
+    def status(self, checked: CheckedPaths, unchecked: int) -> int:
+        """See :meth:`Baselining.status`."""
+        return max((one.status(found, checked, unchecked) for one, found in self.parts), default=0)
