@@ -102,7 +102,7 @@ def test_commands_are_found() -> None:
     assert len(list(commands_in_text())) > 60
 
 
-@pytest.mark.parametrize("line", commands_in_blocks())
+@pytest.mark.parametrize("line", list(commands_in_blocks()))
 def test_a_command_of_a_block_parses(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     words = shlex.split(line)
@@ -118,7 +118,7 @@ def test_a_command_of_a_block_parses(line: str, tmp_path: Path, monkeypatch: pyt
     command.make_context("breakscan", rest, parent=WHOLE)
 
 
-@pytest.mark.parametrize("line", commands_in_text())
+@pytest.mark.parametrize("line", list(commands_in_text()))
 def test_a_command_in_the_text_has_its_options(line: str) -> None:
     command, rest = subcommand(line.split())
     if command.name in ("explain", "verify", "bench"):
