@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,9 +35,10 @@ class CheckedPaths:
         left_out = any("exclude" in settings.of(Path(path)).options for path in read)
         return cls(tuple(map(os.path.abspath, paths)), read, settings, not unread and not left_out)
 
-    def targets(self) -> tuple[BaselineTarget, ...]:
-        """What the files were checked for, without repetition."""
-        all_settings = {id(one): one for one in map(self.settings.of, map(Path, sorted(self.files)))}
+    def targets(self, owns: Callable[[Path], bool]) -> tuple[BaselineTarget, ...]:
+        """What the files that a baseline ``owns`` were checked for, without repetition."""
+        own = filter(owns, map(Path, sorted(self.files)))
+        all_settings = {id(one): one for one in map(self.settings.of, own)}
         targets = (BaselineTarget(resolve_target(one).torch, one.mode, one.regions) for one in all_settings.values())
         return tuple(dict.fromkeys(targets))
 

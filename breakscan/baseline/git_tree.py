@@ -7,8 +7,10 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from breakscan.source.regular_files import read_regular_file
 
 _READ = (".py", ".pyi", ".ipynb")
 """Endings of the files that ``check`` reads."""
@@ -28,6 +30,27 @@ class GitTree:
     root: Path
     copy: Path
     files: frozenset[str]
+    _same: dict[str, bool] = field(default_factory=dict)
+
+    def is_unchanged(self, path: str) -> bool:
+        """Whether a file at an absolute path is in the commit as it is now, or in neither.  What lies outside of the
+        repository is."""
+        known = self._same.get(path)
+        if known is None:
+            known = self._same[path] = self._compared(path)
+        return known
+
+    def _compared(self, path: str) -> bool:
+        real = Path(os.path.realpath(path))
+        if not real.is_relative_to(self.root):
+            return True
+        name = real.relative_to(self.root).as_posix()
+        if name not in self.files:
+            return not os.path.lexists(path)
+        try:
+            return read_regular_file(str(real))[0] == (self.copy / name).read_bytes()
+        except OSError:
+            return False
 
 
 @contextmanager

@@ -39,8 +39,7 @@ def read_baselines(
             raise click.UsageError("--baseline and --no-baseline cannot be combined")
         asked = read_file("baseline", path, locked, add, read_baseline)
         assert asked is not None
-        one = Baselining(*asked)
-        return Baselines((one,), lambda _: one)
+        return Baselines((Baselining(*asked, lambda _: True),))
     named: dict[Path, Path | None] = {}
     for file in files:
         own = settings.of(file)
@@ -49,20 +48,18 @@ def read_baselines(
     if not named:
         read_file("baseline", None, locked, add, read_baseline)
         return None
-    read = {baseline: _of_configuration(baseline, config, locked, add) for baseline, config in named.items()}
-
-    def of_file(file: Path) -> Baselining | None:
-        baseline = settings.of(file).baseline
-        return None if baseline is None else read.get(baseline)
-
-    return Baselines(tuple(read.values()), of_file)
+    return Baselines(
+        tuple(_of_configuration(baseline, config, locked, add, settings) for baseline, config in named.items())
+    )
 
 
-def _of_configuration(baseline: Path, config: Path | None, locked: bool, add: bool) -> Baselining:
+def _of_configuration(
+    baseline: Path, config: Path | None, locked: bool, add: bool, settings: FileSettings
+) -> Baselining:
     shown = Path(display_path(baseline, Path.cwd()))
     asked = read_file("baseline", shown, locked, add, read_baseline)
     assert asked is not None
     if asked[1] is None:
         # Made here, it would allow everything wherever somebody forgot to commit it.
         raise click.ClickException(no_baseline_sentence(str(shown), display_path(config or "", Path.cwd())))
-    return Baselining(*asked)
+    return Baselining(*asked, lambda file: settings.of(file).baseline == baseline)

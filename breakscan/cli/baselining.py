@@ -20,10 +20,12 @@ from breakscan.reports.check.baseline_words import change_words, made_words, not
 
 @dataclass(frozen=True, slots=True)
 class Baselining:
-    """A baseline as it was before the check; ``found`` is None where there is none yet."""
+    """A baseline as it was before the check; ``found`` is None where there is none yet.  It ``owns`` the files that it
+    counts for, by their absolute paths."""
 
     file: CommittedFile
     found: FindingsBaseline | None
+    owns: Callable[[Path], bool]
 
     def compare(
         self, findings: Sequence[Finding], checked: CheckedPaths, lines: Callable[[str], list[str]] = checked_lines
@@ -37,7 +39,7 @@ class Baselining:
         now = known_findings(findings, folder, lines=lines)
         if self.found is None:
             return BaselineComparison((), len(findings), 0, tuple(now))
-        others = [target for target in checked.targets() if target not in self.found.targets]
+        others = [target for target in checked.targets(self.owns) if target not in self.found.targets]
         if others and not self.file.add:
             raise click.ClickException(other_target_sentence(str(self.file.path), self.found, others))
         whole = checked.cover(self.found, folder)
@@ -59,7 +61,9 @@ class Baselining:
         if before is None and unchecked:
             return self.file.refuse(not_made_words(str(self.file.path), unchecked))
         if before is None:
-            follows = FindingsBaseline(checked.targets(), outermost(checked.paths, self.file.folder), found.follows)
+            follows = FindingsBaseline(
+                checked.targets(self.owns), outermost(checked.paths, self.file.folder), found.follows
+            )
             return self.file.write(baseline_text(follows), made_words(follows))
         if found.new and not self.file.add:
             return self.file.refuse(f"fix this, or allow it in {self.file.path} with --baseline-add")
@@ -74,7 +78,7 @@ class Baselining:
     ) -> tuple[BaselineTarget, ...]:
         """What the baseline that follows is for: what remains of it as it was may be for what it was for before."""
         of_whole = self.file.add and not found.unchecked and checked.cover(before, self.file.folder)
-        return tuple(dict.fromkeys((*(() if of_whole else before.targets), *checked.targets())))
+        return tuple(dict.fromkeys((*(() if of_whole else before.targets), *checked.targets(self.owns))))
 
     def _paths(self, before: FindingsBaseline, checked: CheckedPaths) -> tuple[str, ...]:
         if not self.file.add:
@@ -86,22 +90,21 @@ class Baselining:
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """The baselines of a check.  ``of_file`` gives the one that counts for a file at an absolute path, if any."""
+    """The baselines of a check."""
 
     all: tuple[Baselining, ...]
-    of_file: Callable[[Path], Baselining | None]
 
     def compare(
         self, findings: Sequence[Finding], checked: CheckedPaths, lines: Callable[[str], list[str]] = checked_lines
     ) -> ComparedBaselines:
         """See :meth:`Baselining.compare`; what is in files without a baseline is new."""
-        owners = [self.of_file(Path(os.path.abspath(one.site.path))) for one in findings]
+        without = {id(one): one for one in findings}
         parts = []
         for baseline in self.all:
-            own = [one for one, owner in zip(findings, owners, strict=True) if owner is baseline]
+            own = [one for one in findings if baseline.owns(Path(os.path.abspath(one.site.path)))]
             parts.append((baseline, baseline.compare(own, checked, lines)))
-        new = {id(one) for _, part in parts for one in part.new}
-        new |= {id(one) for one, owner in zip(findings, owners, strict=True) if owner is None}
+            without = {key: one for key, one in without.items() if key not in set(map(id, own))}
+        new = {*without, *(id(one) for _, part in parts for one in part.new)}
         return ComparedBaselines(
             tuple(one for one in findings if id(one) in new), sum(part.known for _, part in parts), tuple(parts)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -31,22 +32,56 @@ def compare_with_commit(
 ) -> BaselineComparison:
     """What ``check`` finds now in ``files``, those of ``paths``, beside what it finds in them before.
 
-    Both are checked under the present settings.  Raises ClickException where git cannot tell.
+    Both are checked under the present settings.  What is kept of the present check counts for both where all that it
+    rests on is unchanged.  Raises ClickException where git cannot tell.
     """
+    from breakscan.analysis.pipeline.cache_fingerprint import Caches
     from breakscan.analysis.pipeline.check import check_paths
+    from breakscan.analysis.pipeline.results import FileResult
 
+    here = Path.cwd()
+    caches = Caches(settings, here)
     start = Path(os.path.abspath(paths[0]))
     try:
         with tree_before(ref, start if start.is_dir() else start.parent) as tree:
             now = [_in_tree(tree, str(file)) for file in files]
             gone = _gone(tree, [_in_tree(tree, path) for path in paths], settings)
-            before = sorted(tree.copy / name for name in {*now, *gone} & tree.files)
-            checked = check_paths(before, MovedSettings(settings, tree.root, tree.copy), jobs=jobs)
-            allowed = known_findings(checked.findings, str(tree.copy))
-            found = known_findings(result.findings, str(tree.root), os.path.realpath(os.getcwd()))
+            at = {tree.copy / name: file for name, file in zip(now, files, strict=True) if name in tree.files}
+
+            def earlier(path: Path) -> FileResult | None:
+                known = caches.result(at[path]) if path in at and at[path].is_relative_to(here) else None
+                if known is None or not all(map(tree.is_unchanged, known.depends)):
+                    return None
+                sites = (one.site.path for one in (*known.findings, *known.suppressed))
+                return None if any(map(os.path.isabs, sites)) else known
+
+            before = sorted({*at, *(tree.copy / name for name in gone)})
+            # In the same place of the copy, what is below it has the same paths in the findings of both.
+            with _working_directory(_place_in_copy(tree, here)):
+                moved = MovedSettings(settings, tree.root, tree.copy)
+                checked = check_paths(before, moved, jobs=jobs, earlier=earlier)
+                allowed = known_findings(checked.findings, str(tree.copy))
+            found = known_findings(result.findings, str(tree.root), os.path.realpath(here))
             return compare(allowed, found)
     except GitError as error:
         raise click.ClickException(f"--diff {ref}: {error}") from error
+
+
+@contextmanager
+def _working_directory(folder: Path) -> Iterator[None]:
+    before = Path.cwd()
+    folder.mkdir(parents=True, exist_ok=True)
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def _place_in_copy(tree: GitTree, folder: Path) -> Path:
+    """The folder of the copy that stands for a folder; the folder itself where it is not in the working tree."""
+    real = Path(os.path.realpath(folder))
+    return tree.copy / real.relative_to(tree.root) if real.is_relative_to(tree.root) else folder
 
 
 def _in_tree(tree: GitTree, path: str) -> str:

@@ -507,6 +507,7 @@ OTHERWISE: dict[str, object] = {
     "rule_folders": (Path("/project/lint"),),
     "confidence": Confidence.POSSIBLE,
     "no_cache": True,
+    "baseline": Path("/project/baseline.toml"),
     "cache_dir": Path("/cache"),
     "observations": Observations({}, {}, "key"),
     "options": frozenset({"select"}),

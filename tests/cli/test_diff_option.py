@@ -56,7 +56,10 @@ def found(done: Any) -> list[str]:
 @pytest.fixture
 def check(breakscan: Run, repository: Path) -> Run:
     def run(*arguments: str) -> Any:
-        return breakscan("check", "--format", "concise", "--diff", "main", *arguments)
+        done = breakscan("check", "--format", "concise", "--diff", "main", *arguments)
+        anew = breakscan("check", "--format", "concise", "--diff", "main", "--no-cache", *arguments)
+        assert (found(done), done.status) == (found(anew), anew.status), "what is kept makes a difference"
+        return done
 
     return run
 
@@ -108,6 +111,21 @@ def test_another_working_directory(check: Run, repository: Path, monkeypatch: py
     assert (done.status, done.err) == (0, "")
     (repository / "clean.py").write_text((repository / "model.py").read_text(encoding="utf-8"), encoding="utf-8")
     assert len(found(check(".."))) == 1
+
+
+def test_what_is_compiled_below_the_working_directory_and_defined_above_it(
+    check: Run, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repository / "breakscan.toml").write_text("", encoding="utf-8")
+    (repository / "helper.py").write_text("def scaled(x):\n    print(x)\n    return x * 2\n", encoding="utf-8")
+    (repository / "inner").mkdir()
+    (repository / "caller.py").rename(repository / "inner" / "caller.py")
+    commit(repository)
+    git(repository, "switch", "-q", "-C", "main")
+    monkeypatch.chdir("inner")
+    done = check("..")
+    assert (done.status, found(done)) == (0, [])
+    assert "2 known" in done.out
 
 
 def test_a_link_to_the_repository(check: Run, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import breakscan
 from breakscan.analysis.pipeline.cache import ResultCache
+from breakscan.analysis.pipeline.results import FileResult
 from breakscan.config import FileSettings, Settings, Target, resolve_target
 from breakscan.rulebook.library import shipped_rules
 
@@ -84,6 +85,11 @@ class Caches:
         if id(settings) not in self._caches:
             self._caches[id(settings)] = settings, self._opened(settings)
         return self._caches[id(settings)][1]
+
+    def result(self, path: Path) -> FileResult | None:
+        """The result that is kept for a file and still holds."""
+        cache = self.of(path)
+        return None if cache is None else cache.get(path)
 
     def _opened(self, settings: Settings) -> ResultCache | None:
         folder = settings.cache_folder

@@ -28,6 +28,7 @@ def check_paths(
     jobs: int | None = None,
     functions: Mapping[Path, Mapping[str, bool]] | None = None,
     checkers: FileCheckers | None = None,
+    earlier: Callable[[Path], FileResult | None] | None = None,
 ) -> CheckResult:
     """Checks files, given by their absolute paths, and a text from standard input under the path it goes by.
 
@@ -35,7 +36,8 @@ def check_paths(
     are those whose compiled code reaches that text; what they bring about in it counts.
     ``on_progress`` is called with how many files are done, and of how many.  ``jobs`` is the number of
     processes, by default one a core.  ``functions`` names those that the compiler is known to have been in, see
-    :class:`.FileChecker`: they alone are checked then, in this process, and no result is kept.
+    :class:`.FileChecker`: they alone are checked then, in this process, and no result is kept.  ``earlier`` gives
+    results that are known to hold, in place of those that are kept.
     """
     merged, silenced, covered = Merged(), Merged(), Merged()
     errors: list[SourceError] = []
@@ -70,11 +72,10 @@ def check_paths(
                 take(with_deep_stack(own.check_file, root))
         if checkers is None:
             own.release()
-    caches = Caches(settings, cwd) if functions is None else None
+    known_of = earlier or (Caches(settings, cwd).result if functions is None else lambda path: None)
     anew: list[Path] = []
     for path in files:
-        cache = caches.of(path) if caches is not None else None
-        known = cache.get(path) if cache is not None else None
+        known = known_of(path)
         if known is not None:
             take(known)
         else:
