@@ -243,7 +243,8 @@ class CheckResult:
     configurations of the files differ.  ``warnings`` are suppressions that
     have no effect because they cannot be parsed or name no rule.  ``covered`` are all findings that comments suppress,
     those too that settings would hide.  ``roots`` gives for each file with findings the
-    absolute paths of checked files from which all of them are reached."""
+    absolute paths of checked files from which all of them are reached.  ``depends`` are the files that the result of a
+    text from standard input rests on."""
 
     findings: tuple[Finding, ...]
     errors: tuple[SourceError, ...]
@@ -253,3 +254,4 @@ class CheckResult:
     warnings: tuple[SourceError, ...] = ()
     covered: tuple[Finding, ...] = ()
     roots: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    depends: frozenset[str] = frozenset()

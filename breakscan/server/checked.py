@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from breakscan.analysis.pipeline.check import check_paths
 from breakscan.analysis.pipeline.file_checkers import FileCheckers
 from breakscan.analysis.pipeline.rewrite_facts import Studies
+from breakscan.analysis.pipeline.workers import no_collector
 from breakscan.config import NearestSettings
 from breakscan.findings import Finding, SourceError
 from breakscan.repair.planner import WantedRewrites, place_of, repair_file
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import Library, load_library
-from breakscan.source.files import discover, is_excluded
+from breakscan.server.settings_files import is_settings_file
+from breakscan.source.files import is_excluded
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedText:
-    """What was found in a text, and which files the compiler reaches it from."""
+    """What was found in a text, which files the compiler reaches it from, and which ones the result rests on."""
 
     path: Path
     text: str
     findings: tuple[Finding, ...]
     errors: tuple[SourceError, ...]
     roots: tuple[Path, ...]
+    depends: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +55,18 @@ class TextChecker:
         self._rewritten: dict[tuple[Path, str, Finding], list[RewrittenText]] = {}
         """What was made of the last text: editors ask again whenever the cursor moves."""
 
-    def refresh(self) -> None:
-        """Files on disk have changed."""
+    def refresh(self, paths: Collection[Path]) -> frozenset[str] | None:
+        """Files on disk may have changed, come or gone.  Returns which ones; None where everything may be different,
+        as settings are among them."""
         self._rewritten.clear()
         self._release_studies()
+        if not any(map(is_settings_file, paths)):
+            self._checkers.refresh(paths)
+            return frozenset(map(str, paths))
         self._checkers.release()
         self._settings = NearestSettings()
         self._checkers = FileCheckers(self._settings)
+        return None
 
     def check(self, path: Path, text: str, reached_from: Sequence[Path] = ()) -> CheckedText:
         """Checks a text in place of that of a file at an absolute path.
@@ -67,11 +74,12 @@ class TextChecker:
         ``reached_from`` are other files that compile code of this one.  Excluded files have no findings.
         """
         if is_excluded(str(path), self._settings):
-            return CheckedText(path, text, (), (), ())
+            return CheckedText(path, text, (), (), (), frozenset())
         others = tuple(root for root in reached_from if root != path and root.is_file())
-        result = check_paths((), self._settings, stdin=(text, path), reached_from=others, checkers=self._checkers)
+        with no_collector():
+            result = check_paths((), self._settings, stdin=(text, path), reached_from=others, checkers=self._checkers)
         errors = tuple(error for error in result.errors if os.path.abspath(error.path) == str(path))
-        return CheckedText(path, text, result.findings, errors, (path, *others))
+        return CheckedText(path, text, result.findings, errors, (path, *others), result.depends)
 
     def library(self, path: Path) -> Library:
         """The rules that count for a file."""
@@ -108,13 +116,3 @@ class TextChecker:
         for studies in self._studies.values():
             studies.release()
         self._studies.clear()
-
-
-def roots_below(folder: Path) -> Mapping[Path, tuple[Path, ...]]:
-    """For each file of a folder with findings, the files from which the compiler reaches them.  Takes as long as a
-    check of the folder on one core, and gives way to what else runs."""
-    with suppress(AttributeError):  # not on Windows
-        os.nice(10)
-    settings = NearestSettings()
-    found = check_paths(discover([folder], settings).files, settings, jobs=1)
-    return {Path(os.path.abspath(path)): tuple(map(Path, roots)) for path, roots in found.roots.items()}

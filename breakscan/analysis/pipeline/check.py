@@ -43,6 +43,7 @@ def check_paths(
     errors: list[SourceError] = []
     warnings: list[SourceError] = []
     reaches: list[Reach] = []
+    depends: set[str] = set()
     roots = Roots()
     shown = Shown(settings)
 
@@ -67,9 +68,10 @@ def check_paths(
         text, name = stdin
         own = checkers or FileCheckers(settings)
         with own.changed(name, text, [name, *reached_from]):
-            take(with_deep_stack(lambda path: own.check_file(path, text), name))
-            for root in reached_from:
-                take(with_deep_stack(own.check_file, root))
+            ways = [(name, text), *((root, None) for root in reached_from)]
+            for result in (with_deep_stack(lambda way: own.check_file(*way), way) for way in ways):
+                take(result)
+                depends.update(result.depends)
         if checkers is None:
             own.release()
     known_of = earlier or (Caches(settings, cwd).result if functions is None else lambda path: None)
@@ -99,6 +101,7 @@ def check_paths(
         warnings=tuple(sorted(warnings, key=lambda e: (e.path, e.line))),
         covered=tuple(covered.findings()),
         roots=roots.by_path(),
+        depends=frozenset(depends),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -54,6 +54,11 @@ class FileCheckers:
         """Lets go of what was found out by interpreting: from now on, more is asked for."""
         for checker in self._checkers.values():
             checker.project.forget()
+
+    def refresh(self, paths: Collection[Path]) -> None:
+        """As :meth:`.Project.refresh`."""
+        for checker in self._checkers.values():
+            checker.project.refresh(map(str, paths))
 
     def release(self) -> None:
         """Lets go of all trees."""

@@ -14,10 +14,8 @@ from pathlib import Path
 from threading import Thread
 from typing import TypeVar
 
-from breakscan.analysis.pipeline.cache_fingerprint import Caches
-from breakscan.analysis.pipeline.deep_stack import with_deep_stack
 from breakscan.analysis.pipeline.file_checkers import FileCheckers
-from breakscan.analysis.pipeline.observed import with_observed
+from breakscan.analysis.pipeline.result_keeper import ResultKeeper
 from breakscan.analysis.pipeline.results import FileResult
 from breakscan.config import FileSettings
 from breakscan.findings import SourceError
@@ -46,10 +44,10 @@ def check_files(
     workers = min(jobs or os.cpu_count() or 1, len(files) // FILES_PER_TASK + 1)
     if workers == 1 or len(files) < FEWEST_FILES:
         with no_collector():
-            bench = _Bench(settings, checkers)
+            keeper = ResultKeeper(settings, checkers)
             for path in files:
-                yield bench.check(path)
-            bench.release(keep=checkers)
+                yield _without_depends(keeper.check(path))
+            keeper.release(keep=checkers)
         return
     batches = _batches(files, workers)
     done = 0
@@ -125,35 +123,12 @@ def _size(path: Path) -> int:
         return 0
 
 
-class _Bench:
-    """Where files are checked one by one, and their results kept."""
-
-    def __init__(self, settings: FileSettings, checkers: FileCheckers | None = None) -> None:
-        self._settings = settings
-        self._checkers = checkers or FileCheckers(settings)
-        self._caches = Caches(settings, Path.cwd())
-        self._observing = FileCheckers(settings, observing=True)
-
-    def check(self, path: Path) -> FileResult:
-        result = with_deep_stack(self._checkers.check_file, path)
-        observations = self._settings.of(path).observations
-        if observations is not None and observations.concern(result.depends.values()):
-            observed = with_deep_stack(self._observing.check_file, path)
-            result = with_observed(result, observed, observations)
-        cache = self._caches.of(path)
-        if cache is not None and not result.errors:
-            cache.put(path, result)
-        result.depends = {}  # hundreds of paths, which nobody asks for again
-        return result
-
-    def release(self, keep: FileCheckers | None) -> None:
-        """Lets go of all trees but those of ``keep``."""
-        for checkers in (self._checkers, self._observing):
-            if checkers is not keep:
-                checkers.release()
+def _without_depends(result: FileResult) -> FileResult:
+    result.depends = {}  # hundreds of paths, which nobody asks for again
+    return result
 
 
-_bench: _Bench | None = None
+_keeper: ResultKeeper | None = None
 
 
 def start_worker(folder: str) -> None:
@@ -163,12 +138,12 @@ def start_worker(folder: str) -> None:
 
 
 def _start(settings: FileSettings, folder: str) -> None:
-    global _bench
+    global _keeper
     start_worker(folder)
     gc.disable()
-    _bench = _Bench(settings)
+    _keeper = ResultKeeper(settings)
 
 
 def _check_batch(files: Iterable[Path]) -> list[FileResult]:
-    assert _bench is not None
-    return [_bench.check(path) for path in files]
+    assert _keeper is not None
+    return [_without_depends(_keeper.check(path)) for path in files]

@@ -25,6 +25,10 @@ class Digests:
             known = self._known[path] = _digest_of_file(path)
         return known
 
+    def forget(self, path: str) -> None:
+        """The file may have changed: it is read again when it is asked for."""
+        self._known.pop(path, None)
+
     def learn(self, path: str, content: bytes) -> str:
         """The digest of a content that was read elsewhere.
 

@@ -146,6 +146,20 @@ class Project:
         for index, _ in self._kept.values():
             index.forget()
 
+    def refresh(self, paths: Iterable[str]) -> None:
+        """Files at absolute paths have changed, come or gone: they are read again, and what others import is looked for
+        again."""
+        for path in paths:
+            self._digests.forget(path)
+            known = self._kept.pop(path, None)
+            if known is not None:
+                known[0].release()
+        for index, _ in self._kept.values():
+            index.forget()
+            index.answers.clear()
+        self._there.clear()
+        self._ways.clear()
+
     def release(self) -> None:
         """Lets go of all trees: nothing is checked any more."""
         for index, _ in self._kept.values():

@@ -7,6 +7,8 @@ from breakscan.reports.diagnostics.finding import finding_diagnostic
 from breakscan.reports.shared.printable import printable
 from breakscan.rulebook.document import Rule
 
+SCAN_DIED = "the process that reads the workspace was killed; what other files compile is not known"
+
 
 def message_words(finding: Finding, rule: Rule | None) -> str:
     """What a finding is, and what to write instead."""

@@ -1,0 +1,173 @@
+"""What the server knows of one editor: its open files, what was found in them, and what other files compile."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.uris import to_fs_path
+
+from breakscan import __version__
+from breakscan.config import ConfigError
+from breakscan.reports.server.words import SCAN_DIED
+from breakscan.rulebook.errors import RuleError
+from breakscan.server.checked import CheckedText, TextChecker
+from breakscan.server.diagnostics import diagnostics_of
+from breakscan.server.open_text import OpenText, text_of_file
+from breakscan.server.scan_process import ScanProcess
+from breakscan.source.module import with_plain_line_ends
+
+T = TypeVar("T")
+
+_PAUSE = 0.1
+"""Seconds without a keystroke before a text is checked."""
+_GATHER = 0.2
+"""Seconds in which changes of files are gathered: a checkout changes hundreds."""
+_MOST_DEATHS = 2
+"""How often a process may die in a row before the scan is given up."""
+
+
+class BreakscanServer(LanguageServer):
+    """Findings of open files.  ``checked`` has the last result of each, by uri."""
+
+    def __init__(self) -> None:
+        super().__init__("breakscan", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Incremental)
+        self.checked: dict[str, tuple[OpenText, CheckedText]] = {}
+        self.checker = TextChecker()
+        self._roots: dict[Path, tuple[Path, ...]] = {}
+        """For each file those from which the compiler reaches its findings."""
+        self._thread = ThreadPoolExecutor(1)
+        """Where everything is checked: what the checker keeps is not safe for several."""
+        self._waiting: dict[str, asyncio.Task[None]] = {}
+        self._process = ScanProcess()
+        self._changed: set[Path] = set()
+        """Files that may have changed since the last step of the scan."""
+        self._scan: asyncio.Task[None] | None = None
+        self._told = ""
+
+    def check_soon(self, uri: str, pause: float = _PAUSE) -> None:
+        """Checks an open file once nothing was typed for a moment."""
+        if (task := self._waiting.pop(uri, None)) is not None:
+            task.cancel()
+        self._waiting[uri] = asyncio.get_running_loop().create_task(self._check(uri, pause))
+
+    def forget(self, uri: str) -> None:
+        """The file is closed."""
+        if (task := self._waiting.pop(uri, None)) is not None:
+            task.cancel()
+        self.checked.pop(uri, None)
+        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
+
+    async def files_changed(self, paths: Collection[Path]) -> None:
+        """Files on disk may have changed, come or gone."""
+        changed = await self.checking(self.checker.refresh, paths)
+        for uri, (_, checked) in self.checked.items():
+            if changed is None or not changed.isdisjoint(checked.depends):
+                self.check_soon(uri, 0)
+        self._changed.update(paths)
+        self.scan_soon(_GATHER)
+
+    def scan_soon(self, pause: float = 0) -> None:
+        """Finds out from which files of the workspace compiled code reaches others, and checks what is open again."""
+        if self._scan is None or self._scan.done():
+            self._scan = asyncio.get_running_loop().create_task(self._scan_all(pause))
+
+    async def checking(self, function: Callable[..., T], *arguments: object) -> T:
+        """Calls a function in the thread that checks."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+
+    def end(self) -> None:
+        """The editor is gone: nothing is found out any more."""
+        if self._scan is not None:
+            self._scan.cancel()
+        self._process.end()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def current(self, uri: str) -> tuple[OpenText, CheckedText] | None:
+        """The present text of an open file with its result; None where there is none."""
+        if (task := self._waiting.get(uri)) is not None:
+            await asyncio.wait([task])
+        known = self.checked.get(uri)
+        return known if known is not None and known[0] == self._open_text(uri) else None
+
+    def _open_text(self, uri: str) -> OpenText | None:
+        """The text of an open document; None where it is in no file."""
+        path = path_of(uri)
+        if path is None:
+            return None
+        document = self.workspace.get_text_document(uri)
+        text = with_plain_line_ends(document.source)
+        return text_of_file(uri, path, document.version, text, self.workspace.position_codec)
+
+    async def _check(self, uri: str, pause: float) -> None:
+        await asyncio.sleep(pause)
+        opened = self._open_text(uri)
+        if opened is None:
+            return
+        try:
+            roots = self._roots.get(opened.path, ())
+            found = await self.checking(self.checker.check, opened.path, opened.text, roots)
+        except (ConfigError, RuleError) as error:
+            self._tell(str(error))
+            return
+        if self._open_text(uri) == opened:
+            self.checked[uri] = opened, found
+            self._publish(opened, found)
+
+    def _publish(self, opened: OpenText, found: CheckedText) -> None:
+        diagnostics = diagnostics_of(opened, found, self.checker.library(opened.path))
+        for part in opened.parts:
+            self.text_document_publish_diagnostics(
+                types.PublishDiagnosticsParams(part.uri, diagnostics[part.uri], part.version)
+            )
+
+    async def _scan_all(self, pause: float) -> None:
+        await asyncio.sleep(pause)
+        deaths = 0
+        while True:
+            changed, self._changed = self._changed, set()
+            try:
+                step = await self._process.step(list(self._folders()), changed, self._open_paths())
+            except (ConfigError, RuleError) as error:
+                self._tell(str(error))
+                return
+            except BrokenProcessPool:  # by a signal, or out of memory: what was read is in the cache
+                deaths += 1
+                if deaths > _MOST_DEATHS:
+                    self._tell(SCAN_DIED)
+                    return
+                continue
+            deaths = 0
+            self._roots |= step.roots
+            for uri, (opened, _) in list(self.checked.items()):
+                if opened.path in step.roots:
+                    self.check_soon(uri, 0)
+            if not step.left and not self._changed:
+                return
+
+    def _folders(self) -> Iterable[Path]:
+        paths = (path_of(folder.uri) for folder in self.workspace.folders.values())
+        return (path for path in paths if path is not None)
+
+    def _open_paths(self) -> set[Path]:
+        return {opened.path for opened, _ in self.checked.values()}
+
+    def _tell(self, problem: str) -> None:
+        """Says what is wrong, once."""
+        if problem != self._told:
+            self._told = problem
+            self.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"breakscan: {problem}"))
+
+
+def path_of(uri: str) -> Path | None:
+    """The file of a document; None for what is in no file."""
+    found = to_fs_path(uri) if urlsplit(uri).scheme == "file" else None
+    return Path(os.path.abspath(found)) if found else None
