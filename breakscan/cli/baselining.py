@@ -51,10 +51,13 @@ class Baselining:
             add=self.file.add,
         )
 
-    def status(self, found: BaselineComparison, checked: CheckedPaths, unchecked: int) -> int:
+    def status(
+        self, found: BaselineComparison, checked: CheckedPaths, unchecked: int, fails: Callable[[Finding], bool]
+    ) -> int:
         """The exit status that the baseline asks for; writes it, and says on standard error what was written.
 
-        Where something is new, the baseline is left as it is, and where some of the PATHS could not be checked, none is
+        Where something is new, the baseline is left as it is, and it is a failure if it ``fails``; where some of the
+        PATHS could not be checked, none is
         made.  Raises ClickException where it cannot be written.
         """
         before = self.found
@@ -65,6 +68,8 @@ class Baselining:
                 checked.targets(self.owns), outermost(checked.paths, self.file.folder), found.follows
             )
             return self.file.write(baseline_text(follows), made_words(follows))
+        if found.new and not self.file.add and not any(map(fails, found.new)):
+            return 0
         if found.new and not self.file.add:
             return self.file.refuse(f"fix this, or allow it in {self.file.path} with --baseline-add")
         follows = FindingsBaseline(self._targets(before, found, checked), self._paths(before, checked), found.follows)
@@ -118,6 +123,10 @@ class ComparedBaselines:
     known: int
     parts: tuple[tuple[Baselining, BaselineComparison], ...]
 
-    def status(self, checked: CheckedPaths, unchecked: int) -> int:
-        """See :meth:`Baselining.status`."""
-        return max((one.status(found, checked, unchecked) for one, found in self.parts), default=0)
+    def status(self, checked: CheckedPaths, unchecked: int, fails: Callable[[Finding], bool]) -> int:
+        """See :meth:`Baselining.status`.  What is new in files without a baseline counts as well."""
+        of_parts = {id(one) for _, part in self.parts for one in part.new}
+        others = any(fails(one) for one in self.new if id(one) not in of_parts)
+        return max([one.status(found, checked, unchecked, fails) for one, found in self.parts], default=0) or int(
+            others
+        )

@@ -17,6 +17,7 @@ from breakscan.baseline.known_findings import checked_lines
 from breakscan.cli.baseline_options import baseline_options, read_baselines
 from breakscan.cli.baselining import ComparedBaselines
 from breakscan.cli.diff_option import compare_with_commit, diff_option
+from breakscan.cli.fail_on_option import fail_on_option, failing
 from breakscan.cli.output import report_stream
 from breakscan.cli.own_rules import warn_of_callees
 from breakscan.cli.progress import ProgressBar
@@ -24,6 +25,7 @@ from breakscan.cli.recording_option import recording_option, with_recordings
 from breakscan.cli.report_options import format_option, output_option
 from breakscan.cli.selection_options import selection_options, settings_at, settings_for
 from breakscan.cli.standard_input import read_stdin, stdin_name
+from breakscan.cli.verbosity_options import quiet_option, say_details, verbose_option
 from breakscan.config import FileSettings, check_targets, library_of
 from breakscan.findings import CheckResult, SourceError
 from breakscan.reports.check.report import CheckReport
@@ -57,7 +59,10 @@ from breakscan.source.python_text import python_text
     is_flag=True,
     help="Report comments that suppress nothing.  PATHS must be all of the project.",
 )
+@fail_on_option
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if something was found.")
+@quiet_option
+@verbose_option
 @click.option("--show-settings", is_flag=True, help="Print the settings that PATHS would be checked with, and stop.")
 @click.pass_context
 def check(
@@ -71,7 +76,10 @@ def check(
     stdin_filename: str | None,
     jobs: int | None,
     statistics: bool,
+    fail_on: tuple[str, ...] | None,
     exit_zero: bool,
+    quiet: bool,
+    verbose: bool,
     show_settings: bool,
     recordings: tuple[Path, ...],
     baseline: Path | None,
@@ -88,7 +96,8 @@ def check(
 
     Nothing is imported or run.  PATHS are files, folders, or - for standard input; without any, the working
     directory is checked.  Exits with 0 where nothing was found, or nothing that the baseline does not allow, 1 where
-    something was or a file is no valid Python, and 2 where some of the work could not be done.
+    something was (with --fail-on: what it names) or a file is no valid Python, and 2 where some of the
+    work could not be done.
     """
     stdin = stdin_name(paths, stdin_filename)
     from_stdin = stdin is not None
@@ -106,6 +115,10 @@ def check(
         raise click.UsageError("--add-ignore needs a reason, in one line")
     if baseline is not None and diff is not None:
         raise click.UsageError("--diff and --baseline both say what is known: use one of them")
+    if quiet and verbose:
+        raise click.UsageError("--quiet and --verbose cannot be combined")
+    if exit_zero and fail_on is not None:
+        raise click.UsageError("--exit-zero and --fail-on cannot be combined")
     paths = paths or (".",)
 
     started = time.perf_counter()
@@ -120,6 +133,7 @@ def check(
                 stream.writelines(f"{line}\n" for line in settings_lines(one, os.getcwd()))
         return
 
+    fails = failing(fail_on, library_of(named))
     nothing = CheckResult((), (), 0, 0, check_targets(named))
     texts: dict[str, str] = {}
     contents: dict[str, bytes] = {}
@@ -131,7 +145,7 @@ def check(
     if from_stdin:
         result = _check_stdin(where[0], settings, nothing, texts, contents, force_exclude)
     else:
-        result = _check_files(where, discovery, settings, nothing, force_exclude, jobs, recordings)
+        result = _check_files(where, discovery, settings, nothing, force_exclude, jobs, recordings, quiet)
     beside: ComparedBaselines | BaselineComparison | None = None
     checked = CheckedPaths.of_run(where, files, result, settings)
     if baselines is not None:
@@ -155,8 +169,10 @@ def check(
     for warning in result.warnings:
         click.echo(visible(f"warning: {warning.path}:{warning.line}:{warning.column}: {warning.message}"), err=True)
     warn_of_callees(library_of(named))
+    if verbose:
+        say_details(files, settings, result.kept)
     known = beside.known if beside else 0
-    report = CheckReport(result, time.perf_counter() - started, library, texts, cells, known)
+    report = CheckReport(result, time.perf_counter() - started, library, texts, cells, known, quiet)
     with report_stream(output) as stream:
         if statistics:
             from breakscan.reports.check.statistics import write_statistics, write_statistics_json
@@ -165,10 +181,11 @@ def check(
         else:
             CHECK.write(format_, report, stream)
     unchecked = sum(not error.syntax for error in result.errors)
-    status = 1 if result.findings or result.errors or unused else 0
+    failed = any(map(fails, result.findings))
     if isinstance(beside, ComparedBaselines) and not from_stdin:
         # Findings that --baseline-add allows from now on are no failure.
-        status = max(1 if result.errors or unused else 0, beside.status(checked, unchecked))
+        failed = beside.status(checked, unchecked, fails) != 0
+    status = 1 if failed or result.errors or unused else 0
     ctx.exit(2 if unchecked else 0 if exit_zero else status)
 
 
@@ -191,13 +208,14 @@ def _check_files(
     force_exclude: bool,
     jobs: int | None,
     recordings: Sequence[Path],
+    quiet: bool,
 ) -> CheckResult:
     result = nothing
     if discovery.files:
         from breakscan.analysis.pipeline.check import check_paths
 
         settings = with_recordings(settings, recordings, discovery.files)
-        with ProgressBar("Checking") as progress:
+        with ProgressBar("Checking", quiet=quiet) as progress:
             result = check_paths(discovery.files, settings, on_progress=progress, jobs=jobs)
     elif not discovery.errors and not force_exclude:
         click.echo(f"warning: no Python files or notebooks in {', '.join(paths)}", err=True)

@@ -15,6 +15,7 @@ from breakscan.cli.recording_option import recording_option, with_recordings
 from breakscan.cli.report_options import format_option, output_option
 from breakscan.cli.selection_options import require_rewrites, selection_options, settings_for, words
 from breakscan.cli.standard_input import read_stdin, stdin_name
+from breakscan.cli.verbosity_options import quiet_option
 from breakscan.config import FileSettings, library_of
 from breakscan.findings import SourceError
 from breakscan.reports.formats import FIX
@@ -37,6 +38,7 @@ from breakscan.source.module import SourceProblem
 @output_option
 @selection_options
 @click.option("--stdin-filename", metavar="NAME", help="The name of the file that comes in on standard input (-).")
+@quiet_option
 @click.pass_context
 def fix(
     ctx: click.Context,
@@ -54,6 +56,7 @@ def fix(
     force_exclude: bool,
     jobs: int | None,
     stdin_filename: str | None,
+    quiet: bool,
     **options: Any,
 ) -> None:
     """Rewrite what breaks the graph, recompiles or falls back to eager in the Python files and notebooks below PATHS.
@@ -91,7 +94,7 @@ def fix(
         if not discovery.files and not discovery.errors and not force_exclude:
             click.echo(f"warning: no Python files or notebooks in {', '.join(paths)}", err=True)
         settings = with_recordings(settings, recordings, discovery.files)
-        with ProgressBar("Checking") as checking, ProgressBar("Rewriting") as rewriting:
+        with ProgressBar("Checking", quiet=quiet) as checking, ProgressBar("Rewriting", quiet=quiet) as rewriting:
             progress = Progress(checking, rewriting)
             repair = repair_paths(discovery.files, settings, wanted, progress, jobs=jobs, errors=discovery.errors)
     printed = stdin is not None and ctx.get_parameter_source("format_") is ParameterSource.DEFAULT
@@ -121,7 +124,7 @@ def fix(
             FIX.write(format_, report, stream)
         if format_ == "diff":
             stream.flush()
-            write_notes(report, sys.stderr)
+            write_notes(report, sys.stderr, quiet=quiet)
     changes = any(file.changed for file in repair.files)
     if unwritten or any(not error.syntax for error in repair.errors):
         ctx.exit(2)

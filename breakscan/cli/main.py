@@ -20,6 +20,7 @@ COMMANDS = {
     "server": ("breakscan.cli.server", "Serve findings to an editor, by the Language Server Protocol."),
     "config": ("breakscan.cli.config", "Show the settings that count for a file, and where they come from."),
     "rule": ("breakscan.cli.rule", "Explain a rule: why, what to write instead, and torch's verdicts."),
+    "completion": ("breakscan.cli.completion", "Print the script by which a shell completes commands and options."),
     "rules": ("breakscan.cli.rules", "List the rules, or replay their examples through the installed torch."),
 }
 

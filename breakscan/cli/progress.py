@@ -15,12 +15,16 @@ PATIENCE = 1.0
 
 
 class ProgressBar:
-    """Shows ``done`` of ``total`` when called, on a terminal, once the work has lasted a second; then goes away."""
+    """Shows ``done`` of ``total`` when called, on a terminal, once the work has lasted a second; then goes away.
+    One that is ``quiet`` shows nothing."""
 
-    def __init__(self, label: str, stream: TextIO | None = None, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, label: str, stream: TextIO | None = None, patience: float = PATIENCE, *, quiet: bool = False
+    ) -> None:
         self._label = label
         self._stream = stream or sys.stderr
         self._patience = patience
+        self._quiet = quiet
         self._started = time.monotonic()
         self._bar: Progress | None = None
 
@@ -29,7 +33,7 @@ class ProgressBar:
 
     def __call__(self, done: int, total: int) -> None:
         if self._bar is None:
-            if not self._stream.isatty() or time.monotonic() - self._started < self._patience:
+            if self._quiet or not self._stream.isatty() or time.monotonic() - self._started < self._patience:
                 return
             self._bar = self._start(total)
         self._bar.update(self._bar.task_ids[0], completed=done, total=total)

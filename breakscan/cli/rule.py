@@ -10,17 +10,24 @@ import click
 from breakscan.cli.output import report_stream
 from breakscan.cli.own_rules import warn_of_callees
 from breakscan.cli.report_options import format_option
-from breakscan.config import Settings, load_settings
-from breakscan.reports.formats import RULE
-from breakscan.reports.rules.report import RuleReport
+from breakscan.config import Settings, load_settings, resolve_target
+from breakscan.reports.formats import RULE, RULES
+from breakscan.reports.rules.report import RuleListReport, RuleReport
 from breakscan.reports.shared.printable import visible
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import load_library
 from breakscan.source.files import discover
 
+_SHOWN = 8
+
+
+def _complete(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    words = [word for rule in load_library() for word in (rule.id, rule.name)]
+    return [word for word in words if word.lower().startswith(typed.lower())]
+
 
 @click.command()
-@click.argument("rule", metavar="RULE")
+@click.argument("rule", metavar="RULE", shell_complete=_complete)
 @click.option(
     "--check",
     "paths",
@@ -33,7 +40,8 @@ from breakscan.source.files import discover
 def rule(ctx: click.Context, /, rule: str, paths: tuple[str, ...], format_: str) -> None:
     """Explain RULE, an id such as BRK101 or a name such as branch-on-tensor.
 
-    Says why the compiler cannot do it, what to write instead, and what each measured torch version does.
+    Says why the compiler cannot do it, what to write instead, and what each measured torch version does.  The start of
+    an id, such as BRK1, lists the rules of a family.
 
     With --check, exits with 0 where RULE finds something in the files and agrees with its examples, with 1 where it
     does not, and with 2 where a file cannot be checked.
@@ -47,13 +55,24 @@ def rule(ctx: click.Context, /, rule: str, paths: tuple[str, ...], format_: str)
         named = library.select(rule)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+    if len(named) > 1 and paths:
+        raise click.UsageError(f"--check tries one rule, and {rule!r} names {len(named)}: {_ids(named)}")
     if len(named) > 1:
-        raise click.UsageError(f"{rule!r} names {len(named)} rules: {', '.join(r.id for r in named)}")
+        target = resolve_target(settings)
+        with report_stream(None) as stream:
+            listed = RuleListReport(named, load_ledger(target.ledger), target.torch)
+            RULES.write("json" if format_ == "json" else "table", listed, stream)
+        return
     if paths:
         ctx.exit(_try(named[0], paths, settings))
     ledgers = [load_ledger(version) for version in reversed(measured_versions())]
     with report_stream(None) as stream:
         RULE.write(format_, RuleReport(named[0], ledgers), stream)
+
+
+def _ids(rules: Sequence[Rule]) -> str:
+    shown = ", ".join(one.id for one in rules[:_SHOWN])
+    return shown if len(rules) <= _SHOWN else f"{shown}, …"
 
 
 def _try(rule: Rule, paths: Sequence[str], settings: Settings) -> int:

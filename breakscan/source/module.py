@@ -72,6 +72,8 @@ def decode_source(data: bytes, display: str) -> str:
     """
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    except LookupError as error:  # a codec that is not for text, since Python 3.14
+        raise SourceProblem(SourceError(display, 1, 1, f"cannot be decoded: {error}")) from error
     except SyntaxError as error:
         if (at := _first_undecodable(data)) is not None:
             raise SourceProblem(SourceError(display, *at, "cannot be decoded: not valid UTF-8")) from error

@@ -102,6 +102,7 @@ def check_paths(
         covered=tuple(covered.findings()),
         roots=roots.by_path(),
         depends=frozenset(depends),
+        kept=len(files) - len(anew),
     )
 
 

@@ -29,4 +29,5 @@ def write_concise(report: CheckReport, stream: TextIO) -> None:
         text.append("not checked", STYLES[Severity.ERROR])
         text.append(f" {error.message}")
         console.print(text)
-    console.print(summary_line(report))
+    if not report.quiet:
+        console.print(summary_line(report))

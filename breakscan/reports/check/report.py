@@ -14,7 +14,8 @@ from breakscan.rulebook.library import Library
 class CheckReport:
     """A result of ``check``, the seconds that it took, and the rules.  ``texts`` holds the sources of paths that are
     not on disk, such as standard input.  Of notebooks, the result shows places in ``cells``.  ``known`` counts the
-    findings that a baseline allows, or that another commit has, which are not in the result."""
+    findings that a baseline allows, or that another commit has, which are not in the result.  ``quiet`` leaves out all
+    but the findings and what was not checked."""
 
     result: CheckResult
     seconds: float
@@ -22,3 +23,4 @@ class CheckReport:
     texts: Mapping[str, str] = field(default_factory=dict)
     cells: NotebookCells = field(default_factory=NotebookCells)
     known: int = 0
+    quiet: bool = False

@@ -42,6 +42,8 @@ def write_full(report: CheckReport, stream: TextIO) -> None:
         console.print(_finding(finding, behind, None if is_explained else rule, sources, console), end="\n\n")
     for error in result.errors:
         console.print(_error(error, sources, console), end="\n\n")
+    if report.quiet:
+        return
     console.print(summary_line(report))
     if result.findings:
         console.print(f"'breakscan rule {result.findings[0].rule}' explains the rule, with examples that compile.")

@@ -25,15 +25,17 @@ STYLES = {
 }
 
 
-def write_notes(report: FixReport, stream: TextIO) -> None:
-    """Writes a note for each finding, then what could not be read or written, and the counts."""
+def write_notes(report: FixReport, stream: TextIO, *, quiet: bool = False) -> None:
+    """Writes a note for each finding, then what could not be read or written, and the counts; with ``quiet``, only what
+    could not be read or written."""
     console = report_console(stream)
-    for file in map(printable, report.repair.files):
+    for file in () if quiet else map(printable, report.repair.files):
         for one in fixed_findings(file, file.display in report.unwritten_paths, report.cells):
             console.print(_note(one, console))
     for error in (*map(report.cells.error, report.repair.errors), *report.unwritten):
         console.print(Text(f"{error.path}:{error.line}:{error.column}", "bold").append(f"  {error.message}", "red"))
-    console.print(summary_line(report))
+    if not quiet:
+        console.print(summary_line(report))
 
 
 def _note(one: FixedFinding, console: Console) -> Text:
