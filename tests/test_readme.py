@@ -1,4 +1,4 @@
-"""What the README shows is what breakscan prints."""
+"""What the README and the tour show is what breakscan prints."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ import pytest
 from briefly import BRIEFLY
 
 from breakscan.reports.verify.words import from_to
+from breakscan.rulebook.ledger import measured_versions
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+TOUR = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
 
 
-def shown(command: str) -> list[str]:
-    """The lines that the README shows after a command, without the gaps and the time that it took."""
-    block = re.search(rf"```\n\$ {re.escape(command)}\n(.*?)```", README, re.DOTALL)
+def shown(command: str, page: str = TOUR) -> list[str]:
+    """The lines that a page shows after a command, without the gaps and the time that it took."""
+    block = re.search(rf"```\n\$ {re.escape(command)}\n(.*?)```", page, re.DOTALL)
     assert block is not None
     return [timeless(line) for line in block[1].splitlines() if line.strip() not in ("", "…")]
 
@@ -32,21 +34,31 @@ def timeless(line: str) -> str:
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
 
 
-def static(command: str) -> subprocess.CompletedProcess[str]:
-    """A command of the static half, run for the torch that the README speaks of."""
-    words = [sys.executable, "-m", *command.split(), "--target-torch", "2.13"]
+def static(command: str, torch: str = "2.13") -> subprocess.CompletedProcess[str]:
+    """A command of the static half, run for the torch that the tour speaks of."""
+    words = [sys.executable, "-m", *command.split(), "--target-torch", torch]
     return subprocess.run(words, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.process
-def test_check_prints_what_the_readme_shows() -> None:
+@pytest.mark.parametrize(("page", "torch"), [(README, measured_versions()[-1]), (TOUR, "2.13")], ids=["readme", "tour"])
+def test_check_prints_what_is_shown(page: str, torch: str) -> None:
+    """The README shows what a fresh installation prints, which has no torch: the newest that was measured counts."""
     command = "breakscan check examples/vision.py"
-    printed = [timeless(line) for line in static(command).stdout.splitlines()]
-    assert [line for line in shown(command) if line not in printed] == []
+    printed = [timeless(line) for line in static(command, torch).stdout.splitlines()]
+    lines = shown(command, page)
+    assert len(lines) > 10
+    assert [line for line in lines if line not in printed] == []
+
+
+def test_the_readme_is_one_screen_that_begins_with_a_command() -> None:
+    lines = README.splitlines()
+    assert len(lines) <= 80
+    assert "```sh" in lines[:25]
 
 
 @pytest.mark.process
-def test_fix_prints_what_the_readme_shows() -> None:
+def test_fix_prints_what_the_tour_shows() -> None:
     command = "breakscan fix examples/vision.py"
     done = static(command)
     printed = (done.stdout + done.stderr).splitlines()
@@ -54,7 +66,7 @@ def test_fix_prints_what_the_readme_shows() -> None:
 
 
 @pytest.mark.torch
-def test_explain_prints_what_the_readme_shows() -> None:
+def test_explain_prints_what_the_tour_shows() -> None:
     pytest.importorskip("torch")
     command = "breakscan explain examples/vision.py --images 42"
     done = subprocess.run(
@@ -85,7 +97,7 @@ def test_explain_prints_what_the_readme_shows() -> None:
 
 @pytest.mark.slow
 @pytest.mark.torch
-def test_verify_counts_what_the_readme_shows() -> None:
+def test_verify_counts_what_the_tour_shows() -> None:
     """All but the times, which Inductor's compiles make long to wait for."""
     command = "breakscan verify examples/vision.py"
     words = [
