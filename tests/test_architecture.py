@@ -42,6 +42,7 @@ LEVELS = {
     "verify": 7,
     "reports": 8,
     "server": 9,
+    "mcp_server": 9,
     "cli": 10,
     "api": 10,
     "notebook": 11,

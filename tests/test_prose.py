@@ -48,6 +48,7 @@ WRITTEN = {
     "config/schema.py": "descriptions for editors",
     "config/target.py": "an error of settings",
     "config/settings.py": "what keys mean, for editors",
+    "mcp_server/child.py": "code that starts breakscan",
     "rulebook/document.py": "titles of families of rules; a part of an exception's message",
     "runtime/bootstrap/eager_compile.py": "errors, recorded and printed where nothing of breakscan is imported",
     "runtime/bootstrap/sitecustomize.py": "an error, printed where nothing of breakscan is imported",

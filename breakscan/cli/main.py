@@ -18,6 +18,7 @@ COMMANDS = {
     "diff": ("breakscan.cli.diff", "Show what has changed from one run of explain to another."),
     "report": ("breakscan.cli.report", "Report a run from a saved recording or a TORCH_TRACE log."),
     "server": ("breakscan.cli.server", "Serve findings to an editor, by the Language Server Protocol."),
+    "mcp": ("breakscan.cli.mcp", "Serve check, explain, fix, verify and rule to coding agents, by MCP."),
     "config": ("breakscan.cli.config", "Show the settings that count for a file, and where they come from."),
     "rule": ("breakscan.cli.rule", "Explain a rule: why, what to write instead, and torch's verdicts."),
     "completion": ("breakscan.cli.completion", "Print the script by which a shell completes commands and options."),

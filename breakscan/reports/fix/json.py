@@ -67,7 +67,7 @@ def _file(file: FileRepair, written: bool, show: Show) -> dict[str, Any]:
         "declined": [
             {
                 "finding": show(refused.finding),
-                "reasons": [{"rewrite": one.rewrite, "reason": one.text} for one in refused.reasons],
+                "reasons": [{"rewrite": one.rewrite, "reason": one.text, "near": one.near} for one in refused.reasons],
             }
             for refused in file.refused
             if refused.at_origin is None

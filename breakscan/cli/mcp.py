@@ -1,0 +1,40 @@
+"""``breakscan mcp``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+PACKAGES = ("mcp", "mcp_types", "pydantic", "anyio")
+
+
+@click.command()
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=".",
+    help="The tools read, change and run only what lies below this folder.  [working directory]",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=300.0,
+    help="The longest that a program may run.  [300]",
+)
+@click.option("--no-run", is_flag=True, help="Leave out the tools that run programs: explain and verify.")
+def mcp(root: Path, seconds: float, no_run: bool) -> None:
+    """Serve check, explain, fix, verify and rule to coding agents by the Model Context Protocol, on standard input and
+    output.
+
+    check, fix and rule run nothing of what they read; explain and verify run programs as you.  Needs the extra 'mcp'.
+    """
+    try:
+        from breakscan.mcp_server.serve import serve
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in PACKAGES:
+            raise
+        raise click.ClickException(
+            "the MCP server needs the package mcp: install breakscan with its extra 'mcp', as in 'breakscan[mcp]'"
+        ) from error
+    serve(root, seconds, not no_run)

@@ -1,0 +1,178 @@
+"""What the tools of the MCP server answer: short typed values, each with the next step.
+
+An answer is made from the JSON that the command of the same name writes.  Lists are cut: ``more`` says how many entries
+are left, and with which arguments to ask for them.  What is empty or None is left out of the JSON of an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """A tool to call, with its arguments, and why."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindingAnswer:
+    """``at`` is ``path:line:column``.  ``may_fix`` says that fix has rewrites to try."""
+
+    at: str
+    rule: str
+    name: str
+    severity: str
+    message: str
+    confidence: str | None = None
+    function: str | None = None
+    only_if: str | None = None
+    hidden_by: str | None = None
+    may_fix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAnswer:
+    """``instead`` is what to write instead, by rule."""
+
+    summary: str
+    findings: Sequence[FindingAnswer] = ()
+    instead: Mapping[str, str] | None = None
+    errors: Sequence[str] = ()
+    more: NextStep | None = None
+    next: NextStep | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EditAnswer:
+    """What becomes of a finding: ``rewritten``, ``needs-unsafe``, ``needs-soften`` or ``stays``.  ``note`` is what the
+    rewrite changes, or why there is none."""
+
+    at: str
+    rule: str
+    outcome: str
+    rewrite: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """``cut`` is the number of lines of the diff that are left out."""
+
+    path: str
+    diff: str
+    cut: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FixAnswer:
+    summary: str
+    written: bool
+    diffs: Sequence[FileDiff] = ()
+    findings: Sequence[EditAnswer] = ()
+    errors: Sequence[str] = ()
+    more: NextStep | None = None
+    next: NextStep | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemAnswer:
+    """What a run met at a line.  ``effect`` is what it did to the code that should be compiled."""
+
+    at: str
+    what: str
+    effect: str
+    why: str
+    rule: str | None = None
+    function: str | None = None
+    times: int = 1
+    cost: str | None = None
+    instead: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainAnswer:
+    """``ended`` is how the program ended, ``output`` the last lines that it wrote, if it failed."""
+
+    summary: str
+    ended: str
+    problems: Sequence[ProblemAnswer] = ()
+    notices: Sequence[str] = ()
+    output: str | None = None
+    more: NextStep | None = None
+    next: NextStep | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProofAnswer:
+    """A change and what running the program with it has shown."""
+
+    change: str
+    verdict: str
+    says: str
+    at: str | None = None
+    rule: str | None = None
+    breaks: str | None = None
+    caution: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyAnswer:
+    summary: str
+    proofs: Sequence[ProofAnswer] = ()
+    not_proved: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    more: NextStep | None = None
+    next: NextStep | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleAnswer:
+    """``breaks`` and ``compiles`` are examples that were run; ``verdicts`` is what each torch does with those that
+    break."""
+
+    rule: str
+    name: str
+    summary: str
+    why: str
+    instead: str
+    breaks: str
+    compiles: str | None = None
+    verdicts: Mapping[str, str] | None = None
+    rewrites: Sequence[str] = ()
+    next: NextStep | None = None
+
+
+Answer = CheckAnswer | FixAnswer | ExplainAnswer | VerifyAnswer | RuleAnswer
+
+
+def answer_object(value: Any) -> Any:
+    """A value of an answer as JSON has it, without what is empty or None."""
+    if is_dataclass(value) and not isinstance(value, type):
+        found = {field.name: answer_object(getattr(value, field.name)) for field in fields(value)}
+        required = {field.name for field in fields(value) if field.default not in (None, (), False)}
+        return {name: one for name, one in found.items() if name in required or one not in (None, [], {}, False)}
+    if isinstance(value, Mapping):
+        return {key: answer_object(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [answer_object(one) for one in value]
+    return value
+
+
+def page(entries: Sequence[T], offset: int, limit: int) -> tuple[Sequence[T], int]:
+    """The entries from an offset on, and how many are left behind them."""
+    shown = entries[offset : offset + limit]
+    return shown, max(0, len(entries) - offset - len(shown))
+
+
+def at(site: Mapping[str, Any]) -> str:
+    """``model.py:12:9``; of a notebook ``train.ipynb:cell 3:4:9``."""
+    cell = f"cell {site['cell']}:" if site.get("cell") is not None else ""
+    return f"{site['path']}:{cell}{site['line']}:{site['column']}"
