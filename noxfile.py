@@ -59,7 +59,7 @@ def replay(session: nox.Session) -> None:
     session.run(sys.executable, "-m", "breakscan", "rules", "replay", *session.posargs)
 
 
-@nox.session(python=["3.10", "3.13"])
+@nox.session(python=["3.10", "3.13", "3.14"])
 def static(session: nox.Session) -> None:
     """The fast tests on the oldest and the newest Python, without torch."""
     session.install("-q", ".[test]")

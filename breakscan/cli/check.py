@@ -37,6 +37,7 @@ from breakscan.source.files import Discovery, discover, is_excluded
 from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
 from breakscan.source.python_text import python_text
+from breakscan.source.unused_suppressions import UnusedSuppression, unused_suppressions
 
 
 @click.command()
@@ -58,6 +59,9 @@ from breakscan.source.python_text import python_text
     "--warn-unused-ignores",
     is_flag=True,
     help="Report comments that suppress nothing.  PATHS must be all of the project.",
+)
+@click.option(
+    "--remove-unused-ignores", is_flag=True, help="Take comments that suppress nothing out of the files, instead."
 )
 @fail_on_option
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if something was found.")
@@ -89,6 +93,7 @@ def check(
     diff: str | None,
     add_ignore: str | None,
     warn_unused_ignores: bool,
+    remove_unused_ignores: bool,
     **options: Any,
 ) -> None:
     """Show where torch.compile will break the graph, recompile or fall back to eager in the Python files and notebooks
@@ -107,8 +112,13 @@ def check(
         raise click.UsageError("--recording is about files, and cannot be combined with standard input")
     if from_stdin and diff is not None:
         raise click.UsageError("--diff is about files, and cannot be combined with standard input")
-    if from_stdin and warn_unused_ignores:
-        raise click.UsageError("--warn-unused-ignores is about all files of a project, not about standard input")
+    if from_stdin and (warn_unused_ignores or remove_unused_ignores):
+        option = "--warn-unused-ignores" if warn_unused_ignores else "--remove-unused-ignores"
+        raise click.UsageError(f"{option} is about all files of a project, not about standard input")
+    if add_ignore is not None and remove_unused_ignores:
+        raise click.UsageError(
+            "--add-ignore and --remove-unused-ignores both change the files: use one after the other"
+        )
     if from_stdin and add_ignore is not None:
         raise click.UsageError("--add-ignore changes files, and cannot be combined with standard input")
     if (add_ignore is not None and not add_ignore.isprintable()) or add_ignore == "":
@@ -155,12 +165,12 @@ def check(
         beside = compare_with_commit(diff, where, files, result, settings, jobs)
     if beside is not None:
         result = replace(result, findings=beside.new)
-    unused: Sequence[SourceError] = ()
-    if warn_unused_ignores:
-        from breakscan.source.unused_suppressions import unused_suppressions
-
+    unused: Sequence[UnusedSuppression] = ()
+    if warn_unused_ignores or remove_unused_ignores:
         unused = unused_suppressions(files, result.covered)
-        result = replace(result, warnings=(*result.warnings, *unused))
+    if remove_unused_ignores:
+        ctx.exit(_remove_ignores(result, unused))
+    result = replace(result, warnings=(*result.warnings, *(said for one in unused for said in one.warnings())))
     if add_ignore is not None:
         ctx.exit(_add_ignores(result, add_ignore))
     library = library_of(settings.of(Path(os.path.abspath(one.site.path))) for one in result.findings)
@@ -191,13 +201,27 @@ def check(
 
 def _add_ignores(result: CheckResult, reason: str) -> int:
     """Suppresses all findings; returns the exit status."""
-    from breakscan.cli.add_ignore import add_ignores
+    from breakscan.cli.ignore_comments import add_ignores
 
     done, problems = add_ignores(result.findings, reason)
-    for error in (*result.errors, *problems):
+    return _changed(f"{counted(done, 'finding')} suppressed", [*result.errors, *problems])
+
+
+def _remove_ignores(result: CheckResult, unused: Sequence[UnusedSuppression]) -> int:
+    """Takes comments out; returns the exit status."""
+    from breakscan.cli.ignore_comments import remove_ignores
+
+    if result.errors:
+        return _changed("no comment removed, since not all files could be checked", result.errors)
+    done, problems = remove_ignores(unused)
+    return _changed(f"{counted(done, 'comment')} removed or shortened", problems)
+
+
+def _changed(said: str, errors: Sequence[SourceError]) -> int:
+    for error in errors:
         click.echo(visible(f"{error.path}:{error.line}:{error.column}: {error.message}"), err=True)
-    click.echo(f"breakscan: {counted(done, 'finding')} suppressed", err=True)
-    return 2 if result.errors or problems else 0
+    click.echo(f"breakscan: {said}", err=True)
+    return 2 if errors else 0
 
 
 def _check_files(

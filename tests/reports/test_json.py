@@ -97,6 +97,7 @@ def test_the_whole_object() -> None:
                 "syntax": True,
             }
         ],
+        "warnings": [],
         "summary": {"files": 41, "findings": 2, "known": 0, "by_rule": {"BRK101": 2}},
     }
 

@@ -29,6 +29,7 @@ def check_object(report: CheckReport) -> dict[str, Any]:
         **targets_object(result.targets),
         "findings": [finding_object(finding, report.cells, report.library) for finding in result.findings],
         "errors": [report.cells.object(error) for error in result.errors],
+        "warnings": [report.cells.object(warning) for warning in result.warnings],
         "summary": {
             "files": result.files,
             "findings": len(result.findings),

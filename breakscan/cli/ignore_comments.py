@@ -1,16 +1,20 @@
-"""What ``check --add-ignore`` does: writes a comment that suppresses a finding into its statement."""
+"""What ``check --add-ignore`` and ``--remove-unused-ignores`` do: write comments that suppress findings into their
+statements, and take out those that suppress nothing."""
 
 from __future__ import annotations
 
 import tokenize
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 from breakscan.findings import Finding, SourceError
 from breakscan.source.module import SourceProblem, read_source
 from breakscan.source.python_text import python_text
 from breakscan.source.suppressing import with_suppressions
+from breakscan.source.unsuppressing import without_suppressions
+from breakscan.source.unused_suppressions import UnusedSuppression
 from breakscan.source.writing import rewrite_file
 
 
@@ -25,11 +29,30 @@ def add_ignores(findings: Iterable[Finding], reason: str) -> tuple[int, list[Sou
     return sum(count for path, count in counts.items() if path not in problems), list(problems.values())
 
 
+def remove_ignores(unused: Iterable[UnusedSuppression]) -> tuple[int, list[SourceError]]:
+    """Takes comments out, or some words of them; returns how many comments, and what could not be written."""
+    by_file: dict[str, list[UnusedSuppression]] = defaultdict(list)
+    for one in unused:
+        by_file[one.path].append(one)
+    problems: list[SourceError] = []
+    done = 0
+    for path, comments in by_file.items():
+        places = {(one.directive.line, one.directive.column): one.words for one in comments}
+        problem = _rewrite(path, partial(without_suppressions, unused=places))
+        problems += [problem] if problem else []
+        done += 0 if problem else len(comments)
+    return done, problems
+
+
 def _suppress(path: str, rules: Mapping[int, Iterable[str]], reason: str) -> SourceError | None:
     """Suppresses rules by line; returns what is wrong where that cannot be written."""
+    return _rewrite(path, partial(with_suppressions, rules=rules, reason=reason))
+
+
+def _rewrite(path: str, change: Callable[[str], str]) -> SourceError | None:
     try:
         before = python_text(read_source(Path(path), path), path, path)
-        rewrite_file(Path(path), path, before, with_suppressions(before, rules, reason))
+        rewrite_file(Path(path), path, before, change(before))
     except SourceProblem as problem:
         return problem.error
     except (tokenize.TokenError, SyntaxError) as error:
