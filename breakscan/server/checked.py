@@ -12,7 +12,7 @@ from breakscan.analysis.pipeline.file_checkers import FileCheckers
 from breakscan.analysis.pipeline.rewrite_facts import Studies
 from breakscan.analysis.pipeline.workers import no_collector
 from breakscan.config import NearestSettings
-from breakscan.findings import Finding, SourceError
+from breakscan.findings import CompiledFunction, Finding, SourceError
 from breakscan.repair.planner import WantedRewrites, place_of, repair_file
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import Library, load_library
@@ -22,7 +22,8 @@ from breakscan.source.files import is_excluded
 
 @dataclass(frozen=True, slots=True)
 class CheckedText:
-    """What was found in a text, which files the compiler reaches it from, and which ones the result rests on."""
+    """What was found in a text, which files the compiler reaches it from, which ones the result rests on, and what
+    it hands to the compiler."""
 
     path: Path
     text: str
@@ -30,6 +31,7 @@ class CheckedText:
     errors: tuple[SourceError, ...]
     roots: tuple[Path, ...]
     depends: frozenset[str]
+    compiled: tuple[CompiledFunction, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +76,12 @@ class TextChecker:
         ``reached_from`` are other files that compile code of this one.  Excluded files have no findings.
         """
         if is_excluded(str(path), self._settings):
-            return CheckedText(path, text, (), (), (), frozenset())
+            return CheckedText(path, text, (), (), (), frozenset(), ())
         others = tuple(root for root in reached_from if root != path and root.is_file())
         with no_collector():
             result = check_paths((), self._settings, stdin=(text, path), reached_from=others, checkers=self._checkers)
         errors = tuple(error for error in result.errors if os.path.abspath(error.path) == str(path))
-        return CheckedText(path, text, result.findings, errors, (path, *others), result.depends)
+        return CheckedText(path, text, result.findings, errors, (path, *others), result.depends, result.compiled)
 
     def library(self, path: Path) -> Library:
         """The rules that count for a file."""

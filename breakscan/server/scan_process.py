@@ -1,20 +1,24 @@
-"""The process in which the files of a workspace are read, so that no keystroke waits for them."""
+"""The process in which the files of a workspace and recordings are read, so that no keystroke waits for them."""
 
 from __future__ import annotations
 
 import asyncio
 import multiprocessing
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from multiprocessing.connection import wait
 from pathlib import Path
 from threading import Thread
+from typing import TypeVar
 
+from breakscan.runtime.explain.function_costs import Costs, recorded_costs
 from breakscan.server.settings_files import is_settings_file
 from breakscan.server.workspace_scan import ScanStep, WorkspaceScan
+
+T = TypeVar("T")
 
 
 class ScanProcess:
@@ -28,10 +32,17 @@ class ScanProcess:
 
         Raises ConfigError and RuleError for a wrong configuration, BrokenProcessPool where the process died.
         """
+        return await self._call(_step, folders, changed, first)
+
+    async def costs(self, recording: Path, folders: Sequence[Path]) -> Costs:
+        """See :func:`.recorded_costs`.  Raises BrokenProcessPool where the process died, too."""
+        return await self._call(recorded_costs, recording, folders)
+
+    async def _call(self, function: Callable[..., T], *arguments: object) -> T:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _start)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, _step, folders, changed, first)
+            return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
         except BrokenProcessPool:
             self._pool = None
             raise
@@ -64,7 +75,7 @@ def _end_with_parent() -> None:
 def _step(folders: Sequence[Path], changed: Collection[Path], first: Collection[Path]) -> ScanStep:
     global _scan
     if _scan is None or folders != _scan.folders or any(map(is_settings_file, changed)):
-        before = _scan.files_with_roots if _scan is not None else ()
+        before = _scan.told if _scan is not None else ()
         _scan = WorkspaceScan(folders, before)
     elif changed:
         _scan.changed(changed)

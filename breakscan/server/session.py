@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -17,13 +19,19 @@ from pygls.uris import to_fs_path
 
 from breakscan import __version__
 from breakscan.config import ConfigError
+from breakscan.findings import CompiledFunction
 from breakscan.reports.server.words import SCAN_DIED
 from breakscan.rulebook.errors import RuleError
+from breakscan.runtime.explain.function_costs import Costs
+from breakscan.runtime.recent_runs import last_run
+from breakscan.runtime.session import SessionError
 from breakscan.server.checked import CheckedText, TextChecker
+from breakscan.server.code_lenses import lenses_of
 from breakscan.server.diagnostics import diagnostics_of
 from breakscan.server.open_text import OpenText, text_of_file
 from breakscan.server.scan_process import ScanProcess
 from breakscan.source.module import with_plain_line_ends
+from breakscan.source.paths import relative_to
 
 T = TypeVar("T")
 
@@ -31,6 +39,8 @@ _PAUSE = 0.1
 """Seconds without a keystroke before a text is checked."""
 _GATHER = 0.2
 """Seconds in which changes of files are gathered: a checkout changes hundreds."""
+_LOOK = 2.0
+"""Seconds between two looks for a new recording: the folder has a few entries."""
 _MOST_DEATHS = 2
 """How often a process may die in a row before the scan is given up."""
 
@@ -44,6 +54,10 @@ class BreakscanServer(LanguageServer):
         self.checker = TextChecker()
         self._roots: dict[Path, tuple[Path, ...]] = {}
         """For each file those from which the compiler reaches its findings."""
+        self._compiled: dict[Path, tuple[CompiledFunction, ...]] = {}
+        """For each file its functions that others hand to the compiler."""
+        self._costs: Costs = {}
+        self._recordings: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1)
         """Where everything is checked: what the checker keeps is not safe for several."""
         self._waiting: dict[str, asyncio.Task[None]] = {}
@@ -80,14 +94,29 @@ class BreakscanServer(LanguageServer):
         if self._scan is None or self._scan.done():
             self._scan = asyncio.get_running_loop().create_task(self._scan_all(pause))
 
+    def watch_recordings(self) -> None:
+        """From now on, tells what functions cost in the last recorded run."""
+        self._recordings = asyncio.get_running_loop().create_task(self._watch_recordings())
+
+    def lenses(self, opened: OpenText, checked: CheckedText, uri: str) -> list[types.CodeLens]:
+        """What stands above the functions of an open document."""
+        compiled = [*checked.compiled, *self._compiled.get(opened.path, ())]
+        own = [
+            replace(one, by=self._below_folder(os.path.abspath(one.by)))
+            for one in compiled
+            if os.path.abspath(one.path) == str(opened.path)
+        ]
+        return lenses_of(opened, own, self._costs.get(str(opened.path), {}), uri)
+
     async def checking(self, function: Callable[..., T], *arguments: object) -> T:
         """Calls a function in the thread that checks."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
 
     def end(self) -> None:
         """The editor is gone: nothing is found out any more."""
-        if self._scan is not None:
-            self._scan.cancel()
+        for task in (self._scan, self._recordings):
+            if task is not None:
+                task.cancel()
         self._process.end()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
@@ -147,15 +176,37 @@ class BreakscanServer(LanguageServer):
                 continue
             deaths = 0
             self._roots |= step.roots
+            self._compiled |= step.compiled
+            if any(opened.path in step.compiled for opened, _ in self.checked.values()):
+                await self._refresh_lenses()
             for uri, (opened, _) in list(self.checked.items()):
                 if opened.path in step.roots:
                     self.check_soon(uri, 0)
             if not step.left and not self._changed:
                 return
 
+    async def _watch_recordings(self) -> None:
+        seen = None
+        while True:
+            with suppress(SessionError, OSError, BrokenProcessPool):
+                newest = last_run()
+                if seen != (seen := (newest, newest.stat().st_mtime_ns)):
+                    self._costs = await self._process.costs(newest, list(self._folders()))
+                    await self._refresh_lenses()
+            await asyncio.sleep(_LOOK)
+
+    async def _refresh_lenses(self) -> None:
+        workspace = self.client_capabilities.workspace
+        if workspace and workspace.code_lens and workspace.code_lens.refresh_support:
+            await self.workspace_code_lens_refresh_async(None)
+
     def _folders(self) -> Iterable[Path]:
         paths = (path_of(folder.uri) for folder in self.workspace.folders.values())
         return (path for path in paths if path is not None)
+
+    def _below_folder(self, path: str) -> str:
+        """A path from the folder of the workspace on."""
+        return next((inner for folder in self._folders() if (inner := relative_to(path, str(folder)))), path)
 
     def _open_paths(self) -> set[Path]:
         return {opened.path for opened, _ in self.checked.values()}

@@ -15,6 +15,7 @@ from breakscan.analysis.pipeline.shown import Shown
 from breakscan.analysis.pipeline.workers import no_collector
 from breakscan.analysis.project.digests import Digests
 from breakscan.config import NearestSettings
+from breakscan.findings import CompiledFunction
 from breakscan.source.files import discover
 
 STEP_SECONDS = 0.5
@@ -26,26 +27,29 @@ _Key = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class ScanStep:
-    """What a step found out.  ``roots`` has the files for which it changed, each with those from which the compiler
-    reaches their findings; ``left`` is how many files have yet to be read."""
+    """What has changed.  ``roots`` are for each file those from which the compiler reaches its findings, ``compiled``
+    its functions that others hand to the compiler; ``left`` is how many files have yet to be read."""
 
     roots: Mapping[Path, tuple[Path, ...]]
+    compiled: Mapping[Path, tuple[CompiledFunction, ...]]
     left: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Scanned:
-    """What is kept of a file's result: the numbers of the files that it rests on, and those with findings."""
+    """What is kept of a file's result: the numbers of the files that it rests on, those with findings, and those
+    whose functions it hands to the compiler."""
 
     depends: array[int]
     reaches: frozenset[Path]
+    compiles: frozenset[Path]
 
 
 class WorkspaceScan:
     """Checks the files of some folders step by step, and after a change those that depend on what has changed.
 
-    ``before`` are files for which an earlier scan found roots.  Everything raises ConfigError and RuleError for a wrong
-    configuration.
+    ``before`` are files for which an earlier scan found out something.  Everything raises ConfigError and RuleError for
+    a wrong configuration.
     """
 
     def __init__(self, folders: Sequence[Path], before: Iterable[Path] = ()) -> None:
@@ -59,14 +63,18 @@ class WorkspaceScan:
         self._digests: dict[str, str] = {}
         self._found: dict[Path, dict[Path, frozenset[_Key]]] = {}
         """For each file the files whose checks report findings in it, with these."""
-        self._roots: dict[Path, tuple[Path, ...]] = dict.fromkeys(before, ())
+        self._compiled: dict[Path, dict[Path, tuple[CompiledFunction, ...]]] = {}
+        """For each file the others that hand functions of it to the compiler, with these."""
+        self._roots: dict[Path, tuple[Path, ...]] = {}
+        self._told: dict[Path, tuple[CompiledFunction, ...]] = {}
         self._touched: set[Path] = set()
-        self._unconfirmed = set(self._roots)
+        self._unconfirmed = set(before)
         self._stale: dict[Path, None] = dict.fromkeys(self._discovered())
 
     @property
-    def files_with_roots(self) -> Collection[Path]:
-        return self._roots.keys()
+    def told(self) -> Collection[Path]:
+        """The files for which something was found out."""
+        return self._roots.keys() | self._told.keys()
 
     def changed(self, paths: Iterable[Path]) -> None:
         """Python files or notebooks may have changed, come or gone."""
@@ -104,11 +112,16 @@ class WorkspaceScan:
         changed = {}
         for path in self._touched:
             roots = tuple(self._fewest_roots(path))
-            if roots != self._roots.get(path, ()):
+            if roots != self._roots.get(path, ()) or path in self._unconfirmed:
                 changed[path] = self._roots[path] = roots
+        compiled = {}
+        for path in self._touched:
+            functions = tuple(one for found in self._compiled.get(path, {}).values() for one in found)
+            if functions != self._told.get(path, ()) or path in self._unconfirmed:
+                compiled[path] = self._told[path] = functions
         self._unconfirmed -= self._touched
         self._touched = set()
-        return ScanStep(changed, len(self._stale))
+        return ScanStep(changed, compiled, len(self._stale))
 
     def _discovered(self) -> tuple[Path, ...]:
         return discover(self.folders, self._settings).files
@@ -130,8 +143,15 @@ class WorkspaceScan:
                 keys.setdefault(Path(os.path.abspath(site.path)), set()).add((finding.rule, site.line, site.column))
         for file, found in keys.items():
             self._found.setdefault(file, {})[path] = frozenset(found)
-        self._touched |= keys.keys()
-        self._scanned[path] = _Scanned(array("L", self._numbered(result)), frozenset(keys))
+        compiled: dict[Path, list[CompiledFunction]] = {}
+        for one in result.compiled:
+            if (file := Path(os.path.abspath(one.path))) != path:
+                compiled.setdefault(file, []).append(one)
+        for file, functions in compiled.items():
+            self._compiled.setdefault(file, {})[path] = tuple(functions)
+        self._touched |= keys.keys() | compiled.keys()
+        depends = array("L", self._numbered(result))
+        self._scanned[path] = _Scanned(depends, frozenset(keys), frozenset(compiled))
 
     def _numbered(self, result: FileResult) -> Iterator[int]:
         for path, digest in result.depends.items():
@@ -140,9 +160,13 @@ class WorkspaceScan:
 
     def _forget(self, path: Path) -> None:
         known = self._scanned.pop(path, None)
-        for file in known.reaches if known else ():
+        if known is None:
+            return
+        for file in known.reaches:
             del self._found[file][path]
-        self._touched |= known.reaches if known else frozenset()
+        for file in known.compiles:
+            del self._compiled[file][path]
+        self._touched |= known.reaches | known.compiles
 
     def _fewest_roots(self, path: Path) -> Iterator[Path]:
         """Files whose checks report all findings of a file, itself left out: each time the one that reports most."""

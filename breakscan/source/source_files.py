@@ -10,12 +10,12 @@ from __future__ import annotations
 import errno
 import linecache
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 
 from breakscan.source.module import SourceProblem, decode_source
 from breakscan.source.paths import relative_to, shown_path
-from breakscan.source.regular_files import read_regular_file
+from breakscan.source.regular_files import content_digest, read_regular_file
 
 LARGEST = 1 << 24
 """Bytes of the largest file that is read."""
@@ -94,6 +94,14 @@ class SourceFiles:
         """The text of a line as it was recorded."""
         return self._known.get(self._absolute(path), {}).get(line)
 
+    def unchanged_text(self, path: str, digests: Collection[str]) -> str | None:
+        """The text of a file that may be opened and whose content still has one of these digests."""
+        content = self._content(path)
+        if isinstance(content, NotRead) or content_digest(content) not in digests:
+            return None
+        text = self._on_disk(path)
+        return None if isinstance(text, NotRead) else text
+
     def is_current(self, path: str) -> bool:
         """Whether the file may be opened and is still the one that ran."""
         text = self.text(path)
@@ -119,6 +127,13 @@ class SourceFiles:
         return text
 
     def _on_disk(self, path: str) -> str | NotRead:
+        content = self._content(path)
+        try:
+            return content if isinstance(content, NotRead) else decode_source(content, path)
+        except SourceProblem:
+            return NotRead.NOT_PYTHON
+
+    def _content(self, path: str) -> bytes | NotRead:
         try:
             real = os.path.realpath(self._absolute(path))
             if self._folders is not None:
@@ -126,13 +141,11 @@ class SourceFiles:
                     return NotRead.OUTSIDE
                 if not real.endswith(_PYTHON):
                     return NotRead.NOT_PYTHON
-            return decode_source(read_regular_file(real, LARGEST)[0], path)
+            return read_regular_file(real, LARGEST)[0]
         except OSError as error:
             return {errno.EINVAL: NotRead.NOT_REGULAR, errno.EFBIG: NotRead.TOO_LARGE}.get(
                 error.errno or 0, NotRead.GONE
             )
-        except SourceProblem:
-            return NotRead.NOT_PYTHON
         except ValueError:  # no file can have such a path
             return NotRead.GONE
 

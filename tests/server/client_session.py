@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import sys
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -44,12 +45,20 @@ async def _session(scenario: Scenario, folder: Path) -> None:
     def registered(params: types.RegistrationParams) -> None:
         client.registrations += params.registrations
 
-    await client.start_io(sys.executable, "-m", "breakscan", "server")
+    client.lens_refreshes = 0
+
+    @client.feature(types.WORKSPACE_CODE_LENS_REFRESH)  # type: ignore[untyped-decorator]
+    def refreshed(_: None) -> None:
+        client.lens_refreshes += 1
+
+    runs = {"BREAKSCAN_RUNS": str(folder / ".runs")}
+    await client.start_io(sys.executable, "-m", "breakscan", "server", env={**os.environ, **runs})
     project = types.WorkspaceFolder(folder.as_uri(), "project")
     capabilities = types.ClientCapabilities(
         general=types.GeneralClientCapabilities(position_encodings=[types.PositionEncodingKind.Utf16]),
         workspace=types.WorkspaceClientCapabilities(
-            did_change_watched_files=types.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True)
+            did_change_watched_files=types.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True),
+            code_lens=types.CodeLensWorkspaceClientCapabilities(refresh_support=True),
         ),
     )
     await client.initialize_session(

@@ -14,7 +14,7 @@ from breakscan.analysis.pipeline.shadowed import Reach, mark_behind
 from breakscan.analysis.pipeline.shown import Shown
 from breakscan.analysis.pipeline.workers import check_files
 from breakscan.config import FileSettings, check_targets, library_of
-from breakscan.findings import CheckResult, SourceError
+from breakscan.findings import CheckResult, CompiledFunction, SourceError
 from breakscan.source.paths import display_path
 
 
@@ -44,6 +44,7 @@ def check_paths(
     warnings: list[SourceError] = []
     reaches: list[Reach] = []
     depends: set[str] = set()
+    compiled: tuple[CompiledFunction, ...] = ()
     roots = Roots()
     shown = Shown(settings)
 
@@ -72,6 +73,8 @@ def check_paths(
             for result in (with_deep_stack(lambda way: own.check_file(*way), way) for way in ways):
                 take(result)
                 depends.update(result.depends)
+                if result.path == str(name):
+                    compiled = tuple(result.compiled)
         if checkers is None:
             own.release()
     known_of = earlier or (Caches(settings, cwd).result if functions is None else lambda path: None)
@@ -103,6 +106,7 @@ def check_paths(
         roots=roots.by_path(),
         depends=frozenset(depends),
         kept=len(files) - len(anew),
+        compiled=compiled,
     )
 
 

@@ -20,7 +20,7 @@ from breakscan.analysis.project.entry_points import Entry, find_entries, named_e
 from breakscan.analysis.project.imports import Project
 from breakscan.analysis.project.index import FunctionInfo, ModuleIndex
 from breakscan.config import Settings, resolve_target
-from breakscan.findings import Finding, Kind, Mode, SourceError
+from breakscan.findings import CompiledFunction, Finding, Kind, Mode, SourceError
 from breakscan.observations import Observations
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.ledger import load_ledger
@@ -86,7 +86,7 @@ class FileChecker:
         own = Suppressions.read(index.module)
         result.warnings += own.problems(self.library.select)
         suppressions = {index: own}
-        for where, finding in self._findings(index, notes):
+        for where, finding in self._findings(index, notes, result.compiled):
             if where not in suppressions:
                 suppressions[where] = Suppressions.read(where.module)
             if suppressions[where].covers(finding):
@@ -96,11 +96,14 @@ class FileChecker:
             if gives_up(finding):
                 result.reaches.append(reach_of(finding.site, where.module))
 
-    def _findings(self, index: ModuleIndex, notes: Notes | None) -> Iterator[tuple[ModuleIndex, Finding]]:
+    def _findings(
+        self, index: ModuleIndex, notes: Notes | None, handed: list[CompiledFunction]
+    ) -> Iterator[tuple[ModuleIndex, Finding]]:
         if not _MAY_COMPILE.search(index.module.text):
             return
         if self.functions is None:
             entries = find_entries(self.project, index, self.settings.regions, self.settings.mode)
+            handed += filter(None, map(_handed_over, entries))
             entries += observed_entries(self.project, index, self.settings.mode)
         else:
             entries = named_entries(index, self.functions.get(index.module.path, {}))
@@ -135,6 +138,14 @@ class FileChecker:
             return self.settings.mode
         modes = {entry.mode for entry in entries}
         return Mode.EXPORT if Mode.EXPORT in modes else Mode.EXPORT_STRICT
+
+
+def _handed_over(entry: Entry) -> CompiledFunction | None:
+    """The function of an entry, where the code says that it is compiled."""
+    region, function = entry.region, entry.function
+    if region.assumed is not None or entry.mode is not None:
+        return None
+    return CompiledFunction(function.index.module.display, function.qualname, region.path, region.line)
 
 
 _MAY_COMPILE = re.compile("torch|Tensor")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from breakscan.analysis.pipeline.shadowed import Reach
-from breakscan.findings import Finding, SourceError
+from breakscan.findings import CompiledFunction, Finding, SourceError
 
 
 @dataclass(slots=True)
@@ -14,7 +14,8 @@ class FileResult:
 
     ``suppressed`` are the findings that a comment silences.  ``depends`` says what the result rests on: absolute path
     → digest of the content (see :class:`.Digests`), ``""`` where a file was looked for and there was
-    none.  ``reaches`` tells what lies behind those findings that give a function up.
+    none.  ``reaches`` tells what lies behind those findings that give a function up, ``compiled`` what
+    the file hands to the compiler.
     """
 
     path: str = ""
@@ -24,3 +25,4 @@ class FileResult:
     warnings: list[SourceError] = field(default_factory=list)
     depends: dict[str, str] = field(default_factory=dict)
     reaches: list[Reach] = field(default_factory=list)
+    compiled: list[CompiledFunction] = field(default_factory=list)

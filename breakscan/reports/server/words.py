@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from breakscan.findings import Finding
+from collections.abc import Sequence
+
+from breakscan.findings import CompiledFunction, Finding
 from breakscan.reports.diagnostics.finding import finding_diagnostic
+from breakscan.reports.shared.durations import duration
 from breakscan.reports.shared.printable import printable
+from breakscan.reports.shared.wording import counted
 from breakscan.rulebook.document import Rule
+from breakscan.runtime.explain.function_costs import FunctionCost
 
 SCAN_DIED = "the process that reads the workspace was killed; what other files compile is not known"
 
@@ -31,3 +36,22 @@ def fix_title(finding: Finding, rewrite: str, differences: str | None) -> str:
     """The title of an edit.  ``differences`` is None for one that is safe."""
     safety = f"unsafe: {differences}" if differences else "safe"
     return f"Fix {finding.rule} with {rewrite} ({safety})"
+
+
+def compiled_words(places: Sequence[CompiledFunction]) -> str:
+    """Where a function is handed to the compiler."""
+    named = list(dict.fromkeys(f"{one.by}:{one.line}" for one in places))
+    more = f" and {counted(len(named) - 1, 'other place')}" if len(named) > 1 else ""
+    return printable(f"compiled from {named[0]}{more}")
+
+
+def cost_words(cost: FunctionCost) -> str | None:
+    """What a function cost in the last recorded run; None where there is nothing to say."""
+    said = [
+        f"{duration(cost.seconds / cost.calls)} a call" if cost.calls else None,
+        "runs eager" if cost.runs_eager else None,
+        counted(cost.breaks, "graph break") if cost.breaks else None,
+        counted(cost.recompiles, "recompile") if cost.recompiles else None,
+    ]
+    told = ", ".join(filter(None, said))
+    return f"in the last recording: {told}" if told else None
