@@ -255,8 +255,8 @@ class CheckResult:
     have no effect because they cannot be parsed or name no rule.  ``covered`` are all findings that comments suppress,
     those too that settings would hide.  ``roots`` gives for each file with findings the
     absolute paths of checked files from which all of them are reached.  ``depends`` are the files that the result of a
-    text from standard input rests on, ``compiled`` what its file hands to the compiler.  ``kept`` counts the files whose
-    results were those of an earlier run."""
+    text from standard input rests on, ``compiled`` what its file hands to the compiler.  ``kept`` counts the files
+    whose results were those of an earlier run."""
 
     findings: tuple[Finding, ...]
     errors: tuple[SourceError, ...]

@@ -97,19 +97,21 @@ def repair_file(
     observed: Studies | None = None,
     findings: Sequence[Finding] | None = None,
     content: bytes | None = None,
+    text: str | None = None,
 ) -> FileRepair:
     """Returns the repair of the file at an absolute path, which the compiler reaches from the files ``roots``. Writes
     nothing.
 
     ``studies`` are shared with other files, by default with none; ``observed`` are those that take the observations of
     the settings for true. ``findings`` are those of ``check`` in the file, if it has been checked without observations.
-    ``content`` is read in place of what is on disk.
+    ``content`` is read in place of what is on disk. ``text`` is its Python text, where there is no file to be written.
     """
     display = display_path(path, Path.cwd())
     data = b""
     try:
-        data = read_source(path, display) if content is None else content
-        before = python_text(data, path, display)
+        if text is None:
+            data = read_source(path, display) if content is None else content
+        before = python_text(data, path, display) if text is None else text
     except SourceProblem as problem:
         return FileRepair(path, display, data, "", "", errors=(problem.error,))
     own = settings.of(path)

@@ -107,10 +107,7 @@ class TextChecker:
         studies = self._studies[checked.path]
         for rewrite in rule.rewrites if rule else ():
             wanted = WantedRewrites(unsafe=True, soften=True, places={place_of(finding): rewrite})
-            content = checked.text.encode("utf-8", "surrogatepass")
-            repair = repair_file(checked.path, checked.roots, self._settings, wanted, studies, content=content)
-            if repair.before != checked.text:  # it declares another encoding
-                continue
+            repair = repair_file(checked.path, checked.roots, self._settings, wanted, studies, text=checked.text)
             for one in repair.applied[:1]:
                 yield RewrittenText(one.rewrite, one.difference, repair.after)
 

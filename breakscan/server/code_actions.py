@@ -43,8 +43,11 @@ def actions_at(
 def _action(
     title: str, opened: OpenText, after: str, diagnostics: Sequence[types.Diagnostic], preferred: bool
 ) -> types.CodeAction:
-    (part,) = opened.parts
-    changes = {part.uri: [_text_edit(one, part, opened) for one in line_edits("\n".join(part.lines), after)]}
+    changes = {
+        part.uri: [_text_edit(edit, part, opened) for edit in edits]
+        for part, text in zip(opened.parts, opened.split(after), strict=True)
+        if (edits := list(line_edits("\n".join(part.lines), text)))
+    }
     return types.CodeAction(
         title,
         types.CodeActionKind.QuickFix,

@@ -14,6 +14,11 @@ def make_server() -> BreakscanServer:
     """A server with all that it can do."""
     server = BreakscanServer()
 
+    @server.feature(types.INITIALIZE)
+    async def initialize(ls: BreakscanServer, params: types.InitializeParams) -> None:
+        options = params.initialization_options
+        ls.has_lenses = not (isinstance(options, dict) and options.get("codeLens") is False)
+
     @server.feature(types.INITIALIZED)
     async def initialized(ls: BreakscanServer, _: types.InitializedParams) -> None:
         ls.scan_soon()
@@ -38,6 +43,23 @@ def make_server() -> BreakscanServer:
     async def did_save(ls: BreakscanServer, params: types.DidSaveTextDocumentParams) -> None:
         if (path := path_of(params.text_document.uri)) is not None:
             await ls.files_changed([path])
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    async def notebook_did_open(ls: BreakscanServer, params: types.DidOpenNotebookDocumentParams) -> None:
+        ls.check_soon(params.notebook_document.uri, 0)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    async def notebook_did_change(ls: BreakscanServer, params: types.DidChangeNotebookDocumentParams) -> None:
+        ls.check_soon(params.notebook_document.uri)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)
+    async def notebook_did_save(ls: BreakscanServer, params: types.DidSaveNotebookDocumentParams) -> None:
+        if (path := path_of(params.notebook_document.uri)) is not None:
+            await ls.files_changed([path])
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    async def notebook_did_close(ls: BreakscanServer, params: types.DidCloseNotebookDocumentParams) -> None:
+        ls.forget(params.notebook_document.uri)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     async def did_change_files(ls: BreakscanServer, params: types.DidChangeWatchedFilesParams) -> None:

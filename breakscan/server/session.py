@@ -28,9 +28,9 @@ from breakscan.runtime.session import SessionError
 from breakscan.server.checked import CheckedText, TextChecker
 from breakscan.server.code_lenses import lenses_of
 from breakscan.server.diagnostics import diagnostics_of
-from breakscan.server.open_text import OpenText, text_of_file
+from breakscan.server.open_text import OpenText, text_of_file, text_of_notebook
 from breakscan.server.scan_process import ScanProcess
-from breakscan.source.module import with_plain_line_ends
+from breakscan.source.module import SourceProblem, with_plain_line_ends
 from breakscan.source.paths import relative_to
 
 T = TypeVar("T")
@@ -44,14 +44,26 @@ _LOOK = 2.0
 _MOST_DEATHS = 2
 """How often a process may die in a row before the scan is given up."""
 
+_NOTEBOOKS = types.NotebookDocumentFilterWithCells(
+    [types.NotebookCellLanguage("python")], types.NotebookDocumentFilterNotebookType("jupyter-notebook")
+)
+
 
 class BreakscanServer(LanguageServer):
     """Findings of open files.  ``checked`` has the last result of each, by uri."""
 
     def __init__(self) -> None:
-        super().__init__("breakscan", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Incremental)
+        super().__init__(
+            "breakscan",
+            __version__,
+            text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
+            notebook_document_sync=types.NotebookDocumentSyncOptions([_NOTEBOOKS], save=True),
+        )
         self.checked: dict[str, tuple[OpenText, CheckedText]] = {}
+        self.has_lenses = True
         self.checker = TextChecker()
+        self._shown: dict[str, set[str]] = {}
+        """The documents of each open file that have diagnostics, or had them."""
         self._roots: dict[Path, tuple[Path, ...]] = {}
         """For each file those from which the compiler reaches its findings."""
         self._compiled: dict[Path, tuple[CompiledFunction, ...]] = {}
@@ -78,7 +90,8 @@ class BreakscanServer(LanguageServer):
         if (task := self._waiting.pop(uri, None)) is not None:
             task.cancel()
         self.checked.pop(uri, None)
-        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
+        for shown in self._shown.pop(uri, ()):
+            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(shown, []))
 
     async def files_changed(self, paths: Collection[Path]) -> None:
         """Files on disk may have changed, come or gone."""
@@ -96,10 +109,13 @@ class BreakscanServer(LanguageServer):
 
     def watch_recordings(self) -> None:
         """From now on, tells what functions cost in the last recorded run."""
-        self._recordings = asyncio.get_running_loop().create_task(self._watch_recordings())
+        if self.has_lenses:
+            self._recordings = asyncio.get_running_loop().create_task(self._watch_recordings())
 
     def lenses(self, opened: OpenText, checked: CheckedText, uri: str) -> list[types.CodeLens]:
         """What stands above the functions of an open document."""
+        if not self.has_lenses:
+            return []
         compiled = [*checked.compiled, *self._compiled.get(opened.path, ())]
         own = [
             replace(one, by=self._below_folder(os.path.abspath(one.by)))
@@ -120,21 +136,35 @@ class BreakscanServer(LanguageServer):
         self._process.end()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
+    def file_of(self, uri: str) -> str:
+        """The file of a document: the notebook of a cell, else itself."""
+        notebook = self.workspace.get_notebook_document(cell_uri=uri)
+        return uri if notebook is None else notebook.uri
+
     async def current(self, uri: str) -> tuple[OpenText, CheckedText] | None:
-        """The present text of an open file with its result; None where there is none."""
+        """The present text of the file of an open document with its result; None where there is none."""
+        uri = self.file_of(uri)
         if (task := self._waiting.get(uri)) is not None:
             await asyncio.wait([task])
         known = self.checked.get(uri)
         return known if known is not None and known[0] == self._open_text(uri) else None
 
     def _open_text(self, uri: str) -> OpenText | None:
-        """The text of an open document; None where it is in no file."""
+        """The text of an open file or notebook; None where it is in no file."""
         path = path_of(uri)
         if path is None:
             return None
+        codec = self.workspace.position_codec
+        notebook = self.workspace.get_notebook_document(notebook_uri=uri)
+        if notebook is not None:
+            try:
+                return text_of_notebook(path, notebook, self.workspace.text_documents, codec)
+            except SourceProblem as problem:
+                self._tell(str(problem))
+                return None
         document = self.workspace.get_text_document(uri)
         text = with_plain_line_ends(document.source)
-        return text_of_file(uri, path, document.version, text, self.workspace.position_codec)
+        return text_of_file(uri, path, document.version, text, codec)
 
     async def _check(self, uri: str, pause: float) -> None:
         await asyncio.sleep(pause)
@@ -149,14 +179,18 @@ class BreakscanServer(LanguageServer):
             return
         if self._open_text(uri) == opened:
             self.checked[uri] = opened, found
-            self._publish(opened, found)
+            self._publish(uri, opened, found)
 
-    def _publish(self, opened: OpenText, found: CheckedText) -> None:
+    def _publish(self, uri: str, opened: OpenText, found: CheckedText) -> None:
         diagnostics = diagnostics_of(opened, found, self.checker.library(opened.path))
         for part in opened.parts:
             self.text_document_publish_diagnostics(
                 types.PublishDiagnosticsParams(part.uri, diagnostics[part.uri], part.version)
             )
+        now = {part.uri for part in opened.parts}
+        for gone in self._shown.get(uri, set()) - now:  # cells that were removed, or hold another language now
+            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(gone, []))
+        self._shown[uri] = now
 
     async def _scan_all(self, pause: float) -> None:
         await asyncio.sleep(pause)

@@ -69,7 +69,7 @@ def marks(text: str) -> list[str]:
 
 def edited_notebook(data: bytes, text: str, display: str) -> bytes:
     """The bytes of a notebook whose text is ``text`` after an edit."""
-    sources = {cell.number: shown(cell.text) for cell in cells_of_text(_with_start_inside(text))}
+    sources = {cell.number: shown(cell.text) for cell in cells_of_text(with_start_inside(text))}
     return NotebookFile.read(data, display).with_sources(sources)
 
 
@@ -90,7 +90,7 @@ def _require_python(cell: CellText, path: Path, display: str) -> None:
         raise SourceProblem(replace(problem.error, line=cell.line + problem.error.line)) from problem
 
 
-def _with_start_inside(text: str) -> str:
+def with_start_inside(text: str) -> str:
     """Moves what an edit has put at the start of the text, such as an import, into the first cell.  A ``%%`` line stays
     the first one there."""
     lines = text.split("\n")

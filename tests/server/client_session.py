@@ -20,8 +20,8 @@ CALLER = "import torch\nfrom helper import scaled\n\n\n@torch.compile\ndef f(x):
 Scenario = Callable[[Any], Coroutine[Any, Any, None]]
 
 
-def with_client(scenario: Scenario) -> Callable[[Path], None]:
-    """A test that runs a scenario with a client of a server of its own.
+def with_client(scenario: Scenario, options: Any = None) -> Callable[[Path], None]:
+    """A test that runs a scenario with a client of a server of its own, which is given these options.
 
     It runs in a thread of its own: the tests of HTML pages leave an event loop running in the main one.
     """
@@ -29,13 +29,13 @@ def with_client(scenario: Scenario) -> Callable[[Path], None]:
     @functools.wraps(scenario)
     def test(tmp_path: Path) -> None:
         with ThreadPoolExecutor(1) as thread:
-            thread.submit(asyncio.run, _session(scenario, tmp_path)).result()
+            thread.submit(asyncio.run, _session(scenario, tmp_path, options)).result()
 
     del test.__wrapped__  # type: ignore[attr-defined]
     return test
 
 
-async def _session(scenario: Scenario, folder: Path) -> None:
+async def _session(scenario: Scenario, folder: Path, options: Any) -> None:
     (folder / "helper.py").write_text(HELPER, encoding="utf-8")
     (folder / "caller.py").write_text(CALLER, encoding="utf-8")
     client: Any = make_test_lsp_client()
@@ -62,7 +62,12 @@ async def _session(scenario: Scenario, folder: Path) -> None:
         ),
     )
     await client.initialize_session(
-        types.InitializeParams(capabilities=capabilities, root_uri=project.uri, workspace_folders=[project])
+        types.InitializeParams(
+            capabilities=capabilities,
+            root_uri=project.uri,
+            workspace_folders=[project],
+            initialization_options=options,
+        )
     )
     client.folder = folder
     await asyncio.wait_for(scenario(client), 120)
@@ -101,3 +106,25 @@ async def told(client: Any, uri: str, expected: list[str | None]) -> list[types.
 
 def codes(diagnostics: Any) -> list[str | None]:
     return [one.code for one in diagnostics]
+
+
+async def actions(client: Any, uri: str, diagnostic: types.Diagnostic) -> list[types.CodeAction]:
+    found = await client.text_document_code_action_async(
+        types.CodeActionParams(
+            types.TextDocumentIdentifier(uri), diagnostic.range, types.CodeActionContext([diagnostic])
+        )
+    )
+    return list(found)
+
+
+def applied(text: str, action: types.CodeAction, uri: str) -> str:
+    """The text after an edit of whole lines."""
+    lines = text.split("\n")
+    assert action.edit is not None
+    assert action.edit.changes is not None
+    for edit in reversed(list(action.edit.changes[uri])):
+        start, end = edit.range.start, edit.range.end
+        assert (start.character, end.character) == (0, 0) or end.line == len(lines) - 1
+        last = lines[end.line][end.character :] if end.line < len(lines) else ""
+        lines[start.line : end.line + 1] = (edit.new_text + last).split("\n")
+    return "\n".join(lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import re
 import subprocess
@@ -59,6 +60,12 @@ async def test_where_functions_are_compiled_from(client: Any) -> None:
             break
         await asyncio.sleep(0.1)
     assert said == [(3, "compiled from train.py:4")]
+
+
+@functools.partial(with_client, options={"codeLens": False})
+async def test_without_code_lens(client: Any) -> None:
+    uri = await opened(client, CALLER, "caller.py")
+    assert await lenses(client, uri) == []
 
 
 @pytest.mark.torch

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from tests.server.client_session import CALLER, HELPER, changed, codes, opened, with_client
+from tests.server.client_session import CALLER, HELPER, actions, applied, changed, codes, opened, with_client
 
 pytestmark = pytest.mark.process
 
@@ -62,28 +62,6 @@ async def test_hover_shows_the_rule(client: Any) -> None:
     assert shown.contents.value.startswith("**BRK201 tensor-item**\n\nA tensor's value is read")
     assert "## Why" in shown.contents.value
     assert await client.text_document_hover_async(types.HoverParams(document, types.Position(0, 0))) is None
-
-
-async def actions(client: Any, uri: str, diagnostic: types.Diagnostic) -> list[types.CodeAction]:
-    found = await client.text_document_code_action_async(
-        types.CodeActionParams(
-            types.TextDocumentIdentifier(uri), diagnostic.range, types.CodeActionContext([diagnostic])
-        )
-    )
-    return list(found)
-
-
-def applied(text: str, action: types.CodeAction, uri: str) -> str:
-    """The text after an edit of whole lines."""
-    lines = text.split("\n")
-    assert action.edit is not None
-    assert action.edit.changes is not None
-    for edit in reversed(list(action.edit.changes[uri])):
-        start, end = edit.range.start, edit.range.end
-        assert (start.character, end.character) == (0, 0) or end.line == len(lines) - 1
-        last = lines[end.line][end.character :] if end.line < len(lines) else ""
-        lines[start.line : end.line + 1] = (edit.new_text + last).split("\n")
-    return "\n".join(lines)
 
 
 @with_client
