@@ -22,7 +22,7 @@ def rewrite(context: RewriteContext) -> Edit:
     if not isinstance(node, cst.Call):
         raise Declined("the tensor is not created by a call")
     kept = [arg for arg in node.args if arg.keyword is None or arg.keyword.value != "requires_grad"]
-    if len(kept) == len(node.args) or any(arg.star for arg in node.args):
+    if len(kept) == len(node.args):
         raise Declined("`requires_grad` is not passed by keyword")
     for one in findall(context.function.body, m.Attribute()):
         if cst.ensure_type(one, cst.Attribute).attr.value in _ASKS:
@@ -43,8 +43,13 @@ def rewrite(context: RewriteContext) -> Edit:
     made = node.deep_clone().with_changes(args=arguments)
     said = "results computed from the tensor no longer require a gradient because of it, and asking for one may raise"
     differences = [differs(said, Effect.GRADIENTS, Effect.RAISES)]
-    if context.fact(node).dtype != "float" or not context.fact(node).certain:
+    unpacked = any(arg.star == "**" for arg in kept)
+    if unpacked or context.fact(node).dtype != "float" or not context.fact(node).certain:
         differences.append(differs("a dtype that cannot require a gradient no longer raises", Effect.NO_LONGER_RAISES))
+    if unpacked:
+        differences.append(
+            differs("`requires_grad` among the `**` arguments no longer raises", Effect.NO_LONGER_RAISES)
+        )
     return Edit({node: made}, differences)
 
 
