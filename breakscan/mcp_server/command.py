@@ -60,28 +60,36 @@ class Tail:
 
 
 async def run_command(
-    arguments: Sequence[str],
+    command: str,
+    options: Sequence[str],
     folder: str,
     limit: float,
     progress: Progress | None = None,
-    doing: Callable[[Path, str], str] = lambda folder, output: "",
+    doing: Callable[[Path, str], str] = lambda recording, output: "",
+    *,
+    saves: bool = False,
 ) -> CommandResult:
-    """Runs ``breakscan COMMAND …`` with ``arguments`` in ``folder``; ``{report}`` in them is the file for the JSON, and
-    ``{work}`` a folder that is deleted afterwards.
+    """Runs a command with ``options`` and what follows them, in ``folder``.
 
     After ``limit`` seconds the process is asked to end, and reports what it has.  ``progress`` is called while it runs
-    with the seconds so far and what ``doing`` says of the folder and the output.  Cancelling ends the process.  Raises
-    ToolFailure where there is no report.
+    with the seconds so far and what ``doing`` says of the recording, which ``saves`` asks for, and of the output.
+    Cancelling ends the process.  Raises ToolFailure where there is no report.
     """
     with tempfile.TemporaryDirectory(prefix="breakscan-mcp-") as work:
         path = Path(work, "report.json")
-        words = [word.replace("{report}", str(path)).replace("{work}", work) for word in arguments]
+        recording = Path(work, "recording")
+        words = [command, "--format", "json", "--output", str(path), *(["--save", str(recording)] if saves else [])]
         started = time.monotonic()
         tail = Tail()
         ended_by: float | None = None
         try:
             process = await anyio.open_process(
-                command_line(words), cwd=folder, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, start_new_session=True
+                command_line([*words, *options]),
+                cwd=folder,
+                stdin=DEVNULL,
+                stdout=PIPE,
+                stderr=STDOUT,
+                start_new_session=True,
             )
         except (OSError, ValueError) as error:
             raise ToolFailure(f"cannot start a process: {error}") from error
@@ -90,7 +98,7 @@ async def run_command(
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(tail.read, process.stdout)
                 if progress is not None:
-                    tasks.start_soon(_tell, progress, lambda: doing(Path(work), tail.text), started)
+                    tasks.start_soon(_tell, progress, lambda: doing(recording, tail.text), started)
                 with anyio.move_on_after(limit):
                     await process.wait()
                 if process.returncode is None:

@@ -38,7 +38,11 @@ logger = logging.getLogger(__name__)
 
 def serve(root: Path, seconds: float, with_runs: bool) -> None:
     """Serves until the client closes standard input.  ``with_runs`` offers the tools that run programs."""
-    anyio.run(_serve, RootFolder(root), seconds, with_runs)
+    try:
+        anyio.run(_serve, RootFolder(root), seconds, with_runs)
+    except BaseException as error:
+        if not _is_lost_connection(error):
+            raise
 
 
 async def _serve(root: RootFolder, seconds: float, with_runs: bool) -> None:
@@ -75,6 +79,12 @@ def make_server(kinds: Mapping[str, ToolKind]) -> Server[Any]:
     return Server(
         "breakscan", version=__version__, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
     )
+
+
+def _is_lost_connection(error: BaseException) -> bool:
+    """Whether the client has gone without closing its end: there is nobody left to tell."""
+    inner = getattr(error, "exceptions", None)  # an ExceptionGroup, which Python 3.10 does not have
+    return all(map(_is_lost_connection, inner)) if inner else isinstance(error, BrokenPipeError)
 
 
 def tool_of(kind: ToolKind) -> Tool:

@@ -92,35 +92,33 @@ class Tools:
         return [kind for kind in found if with_runs or not kind.runs_code]
 
     async def check(self, asked: CheckArguments, _: Progress) -> CheckAnswer:
-        words = ["check", "--format", "json", "--output", "{report}", *_lists(select=asked.select)]
+        words = _lists(select=asked.select)
         words += ["--diff", asked.diff] if asked.diff else []
         words += self._files(asked.paths)
-        result = await run_command(words, self.root.folder, STATIC_SECONDS)
+        result = await run_command("check", words, self.root.folder, STATIC_SECONDS)
         library = await anyio.to_thread.run_sync(self._library)
         return check_answer(result.report, library, asked.given, asked.offset, asked.limit)
 
     async def fix(self, asked: FixArguments, _: Progress) -> FixAnswer:
-        words = ["fix", "--format", "json", "--output", "{report}"]
-        words += _lists(select=asked.select, rewrite=asked.rewrites)
+        words = _lists(select=asked.select, rewrite=asked.rewrites)
         words += [f"--{name}" for name in ("unsafe", "write") if getattr(asked, name)]
         words += self._files(asked.paths)
-        result = await run_command(words, self.root.folder, STATIC_SECONDS)
+        result = await run_command("fix", words, self.root.folder, STATIC_SECONDS)
         return fix_answer(result.report, asked.given, asked.offset, asked.limit)
 
     async def rule(self, asked: RuleArguments, _: Progress) -> RuleAnswer:
         return await anyio.to_thread.run_sync(self._rule, asked.rule)
 
     async def explain(self, asked: ExplainArguments, progress: Progress) -> ExplainAnswer:
-        words = ["explain", "--format", "json", "--output", "{report}", "--save", "{work}/recording"]
         tally: list[Tally] = []
 
-        def doing(work: Path, _: str) -> str:
+        def doing(recording: Path, _: str) -> str:
             if not tally:
-                tally.append(Tally(work / "recording"))
+                tally.append(Tally(recording))
             tally[0].read()
             return tally_words(tally[0])
 
-        last = await self._run("explain", words, asked, progress, doing)
+        last = await self._run("explain", [], asked, progress, doing)
         script = last.report["script"]
         failed = script["exit_status"] not in (0, None) and last.result.limit is None
         return explain_answer(
@@ -136,8 +134,7 @@ class Tools:
     async def verify(self, asked: VerifyArguments, progress: Progress) -> VerifyAnswer:
         if asked.patch is not None and (asked.select or asked.rewrites):
             raise ToolFailure("a patch is verified instead of rewrites: leave out select and rewrites")
-        words = ["verify", "--format", "json", "--output", "{report}"]
-        words += _lists(select=asked.select, rewrite=asked.rewrites)
+        words = _lists(select=asked.select, rewrite=asked.rewrites)
         words += ["--apply"] if asked.write else []
         with tempfile.TemporaryDirectory(prefix="breakscan-mcp-") as folder:
             if asked.patch is not None:
@@ -166,7 +163,9 @@ class Tools:
         if self._running.statistics().locked:
             await progress(0.0, WAITING)
         async with self._running:
-            result = await run_command(words, self.root.folder, limit, progress, doing)
+            result = await run_command(
+                command, words, self.root.folder, limit, progress, doing, saves=command == "explain"
+            )
         self._last[command] = _LastRun(result.report, asked.given, result)
         return self._last[command]
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from breakscan.repair.source_map import ChangedLines, SourceMap
 from breakscan.source.module import SourceProblem, decode_source
 
+_SIGNATURE = "-- "
+"""The line that mail programs put between a diff and the version of git."""
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
@@ -84,6 +86,9 @@ def _files(text: str) -> Iterator[_File]:
             if current is None:
                 raise PatchError("it has a hunk before the name of any file")
             current.hunks.append(_hunk(lines, found))
+        elif current and current.hunks and line.startswith(("+", "-")) and not line.startswith(_SIGNATURE):
+            # Left out without a word, it would not be verified.
+            raise PatchError(f"the hunk at line {current.hunks[-1].start} is longer than its first line says: {line!r}")
     if current is None:
         raise PatchError("it is no unified diff: there is no line that begins with ---")
     yield current

@@ -48,6 +48,12 @@ def test_a_hunk_that_has_moved_is_found(tmp_path: Path) -> None:
     assert file.after == "0\n" * 5 + BEFORE.replace("f\n", "F\n")
 
 
+def test_the_signature_of_a_mail_is_no_part_of_a_hunk(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(BEFORE, encoding="utf-8")
+    (file,) = patched_files(diff(BEFORE, BEFORE.replace("f\n", "F\n")) + "-- \n2.51.0\n\n", tmp_path)
+    assert file.after == BEFORE.replace("f\n", "F\n")
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -55,6 +61,7 @@ def test_a_hunk_that_has_moved_is_found(tmp_path: Path) -> None:
         ("--- a/x.py\nwhat\n", "is not followed by a line that begins with"),
         ("@@ -1 +1 @@\n-a\n+b\n", "a hunk before the name of any file"),
         ("--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n-a\n", "the hunk at line 1 is cut off"),
+        ("--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n+c\n", "the hunk at line 1 is longer than its first line says"),
         ("--- a/y.py\n+++ b/y.py\n@@ -1 +1 @@\n-a\n+b\n", "there is no file b/y.py"),
         (
             "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-other\n+b\n",
