@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from pathlib import Path
 
 import nox
 
@@ -86,6 +88,43 @@ def docs(session: nox.Session) -> None:
     session.install("-q", ".[docs]")
     words = ("mkdocs", "build", "--strict", "--site-dir", "build/site")
     session.run("python", "-m", *words, *session.posargs, env={"NO_MKDOCS_2_WARNING": "1"})
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """Builds what is released and checks it, with a list of its parts (CycloneDX); and the files of .github.
+
+    ``nox -s release -- FOLDER`` keeps ``packages/`` and ``sbom.cdx.json`` there.
+    """
+    session.install("-q", ".[release]")
+    folder = Path(session.posargs[0] if session.posargs else session.create_tmp()).absolute()
+    packages = folder / "packages"
+    session.run("python", "-m", "build", "--outdir", str(packages), ".", silent=True)
+    built = sorted(map(str, packages.iterdir()))
+    session.run("twine", "check", "--strict", *built)
+    empty = folder / "empty"
+    session.run("python", "-m", "venv", "--without-pip", "--clear", str(empty))
+    python = str(empty / ("Scripts" if sys.platform == "win32" else "bin") / "python")
+    wheel = next(name for name in built if name.endswith(".whl"))
+    session.run("python", "-m", "pip", "--python", python, "install", "--quiet", wheel)
+    bom = ("--pyproject", "pyproject.toml", "--output-reproducible", "--output-file", str(folder / "sbom.cdx.json"))
+    session.run("cyclonedx-py", "environment", *bom, python)
+    shutil.rmtree(empty)
+    github = Path(".github")
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *_yaml(github / "workflows"))
+    forms = [name for name in _yaml(github / "ISSUE_TEMPLATE") if Path(name).stem != "config"]
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-issue-forms", *forms)
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-actions", "action.yml")
+
+
+def _yaml(folder: Path) -> list[str]:
+    return sorted(map(str, folder.glob("*.yml")))
+
+
+@nox.session(venv_backend="none")
+def changelog(session: nox.Session) -> None:
+    """Whether CHANGELOG.md has an entry for what the branch changes: ``nox -s changelog -- main``."""
+    session.run(sys.executable, "-m", "tools.changelog_entry", *session.posargs)
 
 
 RECORDER = (

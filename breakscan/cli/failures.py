@@ -22,5 +22,9 @@ def show_failure(error: Exception) -> int:
         print("Error: too many open files: raise the limit (ulimit -n)", file=sys.stderr)
     else:
         traceback.print_exception(type(error), error, error.__traceback__)
-        print("Error: this is a fault in breakscan, not in your code. Please report it.", file=sys.stderr)
+        print(
+            "Error: this is a fault in breakscan, not in your code. Please report it, with what "
+            "'breakscan --bug-report' prints.",
+            file=sys.stderr,
+        )
     return FAILED

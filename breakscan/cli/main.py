@@ -53,7 +53,23 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
+def _print_bug_report(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked:
+        from breakscan.cli.bug_report import print_bug_report
+
+        print_bug_report()
+        ctx.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, "-V", "--version", prog_name="breakscan", message="%(prog)s %(version)s")
+@click.option(
+    "--bug-report",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_bug_report,
+    help="Print what an issue should say: versions and settings, no source, and stop.",
+)
 def cli(**_: Any) -> None:
     """Shows where torch.compile breaks the graph, recompiles or falls back to eager, why, and what to write instead."""

@@ -30,8 +30,9 @@ else:
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES += sorted((ROOT / "skills").rglob("*.md"))
 NEWEST = re.search(r"^## .+$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
-IS_RELEASED = NEWEST is not None and "unreleased" not in NEWEST[0]
+IS_RELEASED = NEWEST is not None and "unreleased" not in NEWEST[0].lower()
 
 FENCE = re.compile(r"^( *)(`{3,})([^\n`]*)\n(.*?)^ *\2[ \t]*$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"(?:^|[ \"'])(?:python -m |-m )?breakscan ([a-z]+(?: .*)?)$")
