@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,19 @@ def test_what_is_left_out_is_asked_for_with_offset(connected: Callable[..., Any]
     places = [one["at"] for answer in answers for one in answer["findings"]]
     assert len(places) == len(set(places)) == len(answers) == 2
     assert answers[0]["more"]["why"] == "1 more"
+
+
+def test_check_reports_only_what_is_new_since_a_commit(project: Path, call: Callable[..., Any]) -> None:
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], cwd=project, check=True)
+    text = MODEL.replace("        return x.sin()", "        x.sum().item()\n        return x.sin()")
+    (project / "model.py").write_text(text, encoding="utf-8")
+    answer = call("check", {"diff": "main"}).structured_content
+    assert [one["rule"] for one in answer["findings"]] == ["BRK201"]
+    assert answer["summary"].endswith("; 2 known before")
+    (project / "model.py").write_text(MODEL, encoding="utf-8")
+    assert call("check", {"diff": "main"}).structured_content["summary"].startswith("nothing new in 2 files")
 
 
 def test_fix_writes_only_if_it_is_asked_to(project: Path, connected: Callable[..., Any]) -> None:

@@ -40,8 +40,9 @@ def _summary(report: Mapping[str, Any]) -> str:
     files = counted(report["summary"]["files"], "file")
     versions = " and ".join(dict.fromkeys(target["torch"] for target in report["targets"]))
     known = report["summary"]["known"]
-    nothing = f"nothing new ({known} known)" if known else "nothing found"
-    return f"{', '.join(parts) or nothing} in {files}, for torch {versions}"
+    nothing = "nothing new" if known else "nothing found"
+    of_old = f"; {known} known before" if known else ""
+    return f"{', '.join(parts) or nothing} in {files}, for torch {versions}{of_old}"
 
 
 def _finding(one: Mapping[str, Any]) -> FindingAnswer:
