@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
 
 import nox
 
+from breakscan import __version__
 from breakscan.torch_versions import PINNED, SUPPORTED
 
 FAST = "not torch and not process and not slow"
@@ -110,6 +112,10 @@ def release(session: nox.Session) -> None:
     bom = ("--pyproject", "pyproject.toml", "--output-reproducible", "--output-file", str(folder / "sbom.cdx.json"))
     session.run("cyclonedx-py", "environment", *bom, python)
     shutil.rmtree(empty)
+    # The version is not in pyproject.toml, so the list does not have it.
+    parts = json.loads((folder / "sbom.cdx.json").read_text(encoding="utf-8"))
+    parts["metadata"]["component"]["version"] = __version__
+    (folder / "sbom.cdx.json").write_text(json.dumps(parts, indent=2) + "\n", encoding="utf-8")
     github = Path(".github")
     session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *_yaml(github / "workflows"))
     forms = [name for name in _yaml(github / "ISSUE_TEMPLATE") if Path(name).stem != "config"]
@@ -138,6 +144,7 @@ WHEEL_HOLDS = """
 from importlib import resources
 from breakscan.rulebook.ledger import measured_versions
 from breakscan.rulebook.library import load_library
+from breakscan import __version__
 from breakscan.torch_versions import PINNED, minor_version
 assert len(load_library()) >= 30 and minor_version(PINNED) in measured_versions()
 assert (resources.files("breakscan") / "py.typed").is_file()
