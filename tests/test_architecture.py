@@ -37,6 +37,7 @@ LEVELS = {
     "baseline": 4,
     "repair": 5,
     "repro": 5,
+    "survey": 5,
     "worker": 6,
     "bench": 7,
     "verify": 7,

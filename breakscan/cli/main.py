@@ -17,6 +17,7 @@ COMMANDS = {
     "explain": ("breakscan.cli.explain", "Run a program and show where torch.compile did break, why, and its cost."),
     "diff": ("breakscan.cli.diff", "Show what has changed from one run of explain to another."),
     "report": ("breakscan.cli.report", "Report a run from a saved recording or a TORCH_TRACE log."),
+    "survey": ("breakscan.cli.survey", "Run breakscan over many programs and models, and report them in one table."),
     "server": ("breakscan.cli.server", "Serve findings to an editor, by the Language Server Protocol."),
     "mcp": ("breakscan.cli.mcp", "Serve check, explain, fix, verify and rule to coding agents, by MCP."),
     "config": ("breakscan.cli.config", "Show the settings that count for a file, and where they come from."),

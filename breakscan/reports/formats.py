@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from breakscan.reports.explain.report import ExplainReport
     from breakscan.reports.fix.report import FixReport
     from breakscan.reports.rules.report import RuleListReport, RuleReport
+    from breakscan.survey.comparison import SurveyComparison
+    from breakscan.survey.overview import SurveyOverview
     from breakscan.verify.proof import Verification
 
 Report = TypeVar("Report")
@@ -125,5 +127,18 @@ RULES: Formats[RuleListReport] = Formats(
     {
         "table": "breakscan.reports.rules.page:write_rules",
         "json": "breakscan.reports.rules.json:write_rules_json",
+    }
+)
+SURVEY: Formats[SurveyOverview] = Formats(
+    {
+        "terminal": "breakscan.reports.survey.terminal:write_survey_terminal",
+        "json": "breakscan.reports.survey.json:write_survey_json",
+        "markdown": "breakscan.reports.survey.markdown:write_survey_markdown",
+    }
+)
+SURVEY_DIFF: Formats[SurveyComparison] = Formats(
+    {
+        "terminal": "breakscan.reports.survey.terminal:write_survey_diff_terminal",
+        "json": "breakscan.reports.survey.json:write_survey_diff_json",
     }
 )

@@ -35,7 +35,7 @@ def test_no_command_imports_from_another(path: Path) -> None:
 
 
 def test_every_format_of_the_registry_can_be_imported() -> None:
-    assert len(COMMANDS) == 8
+    assert len(COMMANDS) == 10
     for command in COMMANDS:
         for name in (*command.writers.values(), *filter(None, [command.producer])):
             assert callable(pkgutil.resolve_name(name))

@@ -1,0 +1,164 @@
+"""``breakscan survey``: many programs and models, one table."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from breakscan.cli.output import report_stream
+from breakscan.cli.report_options import format_option, output_option
+from breakscan.reports.formats import SURVEY, SURVEY_DIFF
+
+if TYPE_CHECKING:
+    from breakscan.survey.store import Surveyed
+    from breakscan.survey.survey import Progressed
+
+STATUSES = ("failed", "crashed", "timeout", "memory", "missing", "skipped", "fault")
+
+
+@click.group()
+def survey() -> None:
+    """Run breakscan over many programs and models, and report them in one table."""
+
+
+@survey.command()
+@click.argument("manifest", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--store",
+    "store_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("survey.db"),
+    help="Where results are kept.  [survey.db]",
+)
+@click.option("-j", "--jobs", type=click.IntRange(min=1), help="Units to run side by side.  [one per core]")
+@click.option(
+    "--gpus", metavar="LIST", help="The numbers of the GPUs for units on cuda, each for one unit at a time.  [0]"
+)
+@click.option(
+    "--again", multiple=True, type=click.Choice(STATUSES), help="Run those again that ended so.  May be repeated."
+)
+@format_option(SURVEY)
+@output_option
+@click.pass_context
+def run(
+    ctx: click.Context,
+    /,
+    manifest: Path,
+    store_path: Path,
+    jobs: int | None,
+    gpus: str | None,
+    again: tuple[str, ...],
+    format_: str,
+    output: Path | None,
+) -> None:
+    """Run what MANIFEST names, but for what the store has results of.
+
+    Each unit runs in processes of its own, with the limits of the manifest; what crashes, hangs or lacks a package is a
+    result.  A survey that was ended at any moment goes on where it was.  Exits with 0, and with 130 if interrupted.
+    """
+    from breakscan.survey.engine import LocalEngine
+    from breakscan.survey.manifest import ManifestError, read_manifest
+    from breakscan.survey.overview import overview
+    from breakscan.survey.plan import planned
+    from breakscan.survey.store import Store, StoreError
+    from breakscan.survey.survey import run_survey
+
+    try:
+        asked = read_manifest(manifest)
+        units = planned(asked)
+        engine = LocalEngine(jobs or os.cpu_count() or 1, _numbers(gpus))
+        with Store(store_path) as store:
+            try:
+                number = run_survey(asked, units, store, engine, again=again, on_result=_say)
+            except KeyboardInterrupt:
+                click.echo(f"breakscan: stopped; what is done is in {store_path}: the same command goes on", err=True)
+                ctx.exit(130)
+            with report_stream(output) as stream:
+                SURVEY.write(format_, overview(store.surveyed(number)), stream)
+    except (ManifestError, StoreError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+@survey.command()
+@click.argument("store", type=click.Path(path_type=Path, dir_okay=False))
+@format_option(SURVEY)
+@output_option
+def report(store: Path, format_: str, output: Path | None) -> None:
+    """Report the last survey in STORE, also while it runs."""
+    from breakscan.survey.overview import overview
+    from breakscan.survey.store import Store, StoreError
+
+    try:
+        with Store(store, must_exist=True) as opened, report_stream(output) as stream:
+            SURVEY.write(format_, overview(opened.surveyed(opened.latest())), stream)
+    except StoreError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@survey.command()
+@click.argument("before", metavar="BEFORE")
+@click.argument("after", metavar="AFTER")
+@format_option(SURVEY_DIFF)
+@output_option
+@click.pass_context
+def diff(ctx: click.Context, /, before: str, after: str, format_: str, output: Path | None) -> None:
+    """Show what has changed from the last survey in BEFORE to that in AFTER.
+
+    Both are stores, or STORE@VERSION for the units of a store that ran with a version of torch.  Exits with 1 where
+    something that ran does not any more, breaks at more places, runs more functions eager or recompiles more often.
+    """
+    from breakscan.survey.comparison import compared
+    from breakscan.survey.store import StoreError
+
+    try:
+        found = compared(_units_of(before), _units_of(after))
+    except StoreError as error:
+        raise click.ClickException(str(error)) from error
+    with report_stream(output) as stream:
+        SURVEY_DIFF.write(format_, found, stream)
+    ctx.exit(1 if any(change.is_regression for change in found.changes) else 0)
+
+
+@survey.command()
+@click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("stores", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+def merge(target: Path, stores: tuple[Path, ...]) -> None:
+    """Take the surveys and results of STORES into TARGET, which is made where there is none."""
+    from breakscan.survey.store import Store, StoreError
+
+    try:
+        with Store(target) as into:
+            for path in stores:
+                with Store(path, must_exist=True) as other:
+                    came = into.merge(other)
+                click.echo(f"breakscan: {came} results from {path}", err=True)
+    except StoreError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _units_of(place: str) -> list[Surveyed]:
+    from breakscan.survey.store import Store
+
+    path, _, torch = place.partition("@")
+    with Store(Path(path), must_exist=True) as store:
+        units = list(store.surveyed(store.latest()))
+    return [one for one in units if not torch or (one.environment.torch or "").startswith(torch)]
+
+
+def _numbers(text: str | None) -> list[int]:
+    words = (text or "0").split(",")
+    if not all(word.strip().isdigit() for word in words):
+        raise click.UsageError("--gpus needs numbers: 0,1")
+    return [int(word) for word in words]
+
+
+def _say(progressed: Progressed) -> None:
+    one, result = progressed.planned, progressed.result
+    where = ", ".join((*one.unit.conditions, f"torch {one.environment.torch}"))
+    counts = f"{progressed.done} of {progressed.total}"
+    click.echo(
+        f"[{counts}] {one.unit.name} ({where}): {result.stage} {result.status}, {result.seconds:.1f} s", err=True
+    )

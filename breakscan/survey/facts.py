@@ -1,0 +1,78 @@
+"""What of a command's JSON a survey keeps beside the whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from breakscan.survey.units import SurveyStage
+
+Report = Mapping[str, Any]
+
+
+def explain_facts(report: Report) -> dict[str, Any]:
+    """Breaks, eager functions and recompiles by rule and place, and what the run cost."""
+    summary = report["summary"]
+    return {
+        "breaks": [_site(one) | {"verdict": one["verdict"], "gb": one["gb_id"]} for one in report["breaks"]],
+        "eager": [_site(one) for one in report["frames"]],
+        "recompiles": [_site(one) for one in report["recompiles"]],
+        "graphs": summary["graphs"],
+        "entries": summary["entries"],
+        "ops": summary["ops"],
+        "compile_seconds": summary["compile_seconds"],
+        "seconds": report["script"]["seconds"],
+        "files": sorted(report["traced"]),
+    }
+
+
+def _site(one: Mapping[str, Any]) -> dict[str, Any]:
+    site = one["site"] or {}
+    names = {"rule": one["rule"], "path": site.get("path"), "line": site.get("line"), "function": one["function"]}
+    return {**names, "origin": one["origin"], "reason": one.get("reason") or one.get("guard")}
+
+
+def check_facts(report: Report) -> dict[str, Any]:
+    """How many findings of each rule."""
+    return {"by_rule": report["summary"]["by_rule"], "files": report["summary"]["files"]}
+
+
+def fix_facts(report: Report) -> dict[str, Any]:
+    """How many findings there are by what becomes of them, and how many each rewrite would take away."""
+    outcomes = dict.fromkeys(FIX_OUTCOMES, 0)
+    rewrites: Counter[str] = Counter()
+    for file in report["files"]:
+        for name in FIX_OUTCOMES:
+            outcomes[name] += len(file[name])
+        rewrites.update(one["rewrite"] for name in FIX_OUTCOMES[:-2] for one in file[name])
+    return {"outcomes": outcomes, "rewrites": dict(rewrites)}
+
+
+FIX_OUTCOMES = ("applied", "observed", "unsafe", "softening", "regenerated", "declined", "without")
+"""The lists of a file in the JSON of ``fix``; the last two are of findings that stay."""
+
+
+def verify_facts(report: Report) -> dict[str, Any]:
+    """The verdict of each change, and how much faster a step is with it."""
+    return {
+        "proofs": [
+            {"label": one["label"], "rewrite": one["rewrite"], "verdict": one["verdict"], "ratio": one["ratio"]}
+            for one in report["proofs"]
+        ]
+    }
+
+
+def bench_facts(report: Report) -> dict[str, Any]:
+    """The speed of each way beside eager."""
+    ways = [{"way": one["way"], "ratio": one["ratio"], "problem": one["problem"]} for one in report["ways"]]
+    return {"ways": ways, "best": report["best"]}
+
+
+FACTS: Mapping[SurveyStage, Callable[[Report], dict[str, Any]]] = {
+    SurveyStage.EXPLAIN: explain_facts,
+    SurveyStage.CHECK: check_facts,
+    SurveyStage.FIX: fix_facts,
+    SurveyStage.VERIFY: verify_facts,
+    SurveyStage.BENCH: bench_facts,
+}

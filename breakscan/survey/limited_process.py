@@ -1,0 +1,122 @@
+"""Runs a command with limits of time and memory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+TAIL = 8192
+"""Bytes that are kept of what a command says."""
+_EVERY = 0.1
+"""Seconds between two looks at a command."""
+_running: set[int] = set()
+"""The sessions that run now."""
+Ending = Literal["exited", "time", "memory"]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedRun:
+    """How a command ended: ``status`` is negative for the signal that ended it.  ``peak`` is the most memory that its
+    processes held together, in bytes; None where that cannot be read (it can on Linux)."""
+
+    ending: Ending
+    status: int
+    seconds: float
+    peak: int | None
+    said: str
+
+
+def run_limited(
+    command: Sequence[str],
+    *,
+    seconds: float,
+    memory: int | None = None,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> LimitedRun:
+    """Runs a command in a session of its own, without standard input, and ends it with all that it started."""
+    started = time.monotonic()
+    peak: int | None = None
+    ending: Ending = "exited"
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+        )
+        _running.add(process.pid)
+        try:
+            while process.poll() is None:
+                held = _memory_of_session(process.pid)
+                peak = held if peak is None or (held is not None and held > peak) else peak
+                if memory is not None and held is not None and held > memory:
+                    ending = "memory"
+                    break
+                if time.monotonic() - started > seconds:
+                    ending = "time"
+                    break
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_EVERY)
+        finally:
+            _end_session(process.pid)
+            process.wait()
+            _running.discard(process.pid)
+        size = said.seek(0, os.SEEK_END)
+        said.seek(max(0, size - TAIL))
+        text = said.read().decode(errors="replace")
+    return LimitedRun(ending, process.returncode, time.monotonic() - started, peak, text)
+
+
+def end_running() -> None:
+    """Ends all commands that run, with what they started."""
+    for leader in list(_running):
+        _end_session(leader)
+
+
+def _end_session(leader: int) -> None:
+    for process in _session(leader) or [leader]:
+        with contextlib.suppress(OSError):
+            os.kill(process, signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def _session(leader: int) -> list[int]:
+    """The processes of a session; none where the system does not tell."""
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return []
+    return [int(name) for name in names if name.isdigit() and _session_of(name) == leader]
+
+
+def _session_of(process: str) -> int | None:
+    try:
+        stat = Path("/proc", process, "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    # The name of the program, in parentheses, can hold anything.
+    return int(stat.rpartition(")")[2].split()[3])
+
+
+def _memory_of_session(leader: int) -> int | None:
+    """The resident memory of its processes, in bytes; what they share counts for each."""
+    page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+    total = None
+    for process in _session(leader):
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            pages = int(Path("/proc", str(process), "statm").read_text(encoding="ascii").split()[1])
+            total = (total or 0) + pages * page
+    return total

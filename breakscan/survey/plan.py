@@ -1,0 +1,127 @@
+"""From a manifest to the units of a survey: finds files, asks for names, and which packages each Python has."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import product
+
+from breakscan.config import load_settings
+from breakscan.source.files import discover
+from breakscan.source.regular_files import read_regular_file
+from breakscan.survey.manifest import ManifestError, Models, SurveyManifest
+from breakscan.survey.units import Environment, Unit
+
+_PATIENCE = 600.0
+"""Seconds that a callable may take to give names."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedUnit:
+    """A unit with the Python that runs it."""
+
+    unit: Unit
+    environment: Environment
+
+    @property
+    def key(self) -> str:
+        """What its results are kept under."""
+        return self.unit.key(self.environment)
+
+
+def planned(manifest: SurveyManifest) -> list[PlannedUnit]:
+    """All units of a manifest.  Runs the Pythons and the callables that it names.  Raises ManifestError."""
+    sources = _sources(manifest)
+    found: dict[str, PlannedUnit] = {}
+    for python in manifest.pythons or (sys.executable,):
+        environment = environment_of(python)
+        for unit in _units(manifest, python, sources):
+            one = PlannedUnit(unit, environment)
+            found.setdefault(one.key, one)
+    return list(found.values())
+
+
+def environment_of(python: str) -> Environment:
+    """The version and the packages of a Python.  Raises ManifestError where it does not run."""
+    try:
+        done = subprocess.run(
+            [python, "-m", "breakscan.survey.list_packages"], capture_output=True, text=True, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ManifestError(f"pythons: {python} does not run: {error}") from error
+    if done.returncode:
+        raise ManifestError(f"pythons: {python} does not run this breakscan: install it there")
+    version, packages = json.loads(done.stdout)
+    return Environment(version, python, packages)
+
+
+def _units(manifest: SurveyManifest, python: str, sources: str) -> Iterator[Unit]:
+    folder = str(manifest.folder)
+    for program in manifest.programs:
+        commands = [(program.name, program.command)] if program.command else _files(manifest, program.files or "")
+        for name, command in commands:
+            yield Unit(name or " ".join(command), command=command, folder=folder, sources=sources)
+    for models in manifest.models:
+        for name, argument in _named(manifest, models, python):
+            conditions = product(manifest.modes, manifest.backends, manifest.devices, manifest.dtypes)
+            for mode, backend, device, dtype in conditions:
+                yield Unit(
+                    name,
+                    build=models.build,
+                    argument=argument,
+                    mode=mode,
+                    backend=backend,
+                    device=device,
+                    dtype=dtype,
+                    folder=folder,
+                    sources=sources,
+                )
+
+
+def _files(manifest: SurveyManifest, pattern: str) -> list[tuple[str | None, tuple[str, ...]]]:
+    try:
+        found = sorted(path.relative_to(manifest.folder).as_posix() for path in manifest.folder.glob(pattern))
+    except (ValueError, NotImplementedError) as error:
+        raise ManifestError(f"program.files: {pattern!r} is no pattern below the folder: {error}") from error
+    if not found:
+        raise ManifestError(f"program.files: {pattern!r} matches nothing in {manifest.folder}")
+    return [(name, (name,)) for name in found]
+
+
+def _named(manifest: SurveyManifest, models: Models, python: str) -> list[tuple[str, str | None]]:
+    """The models, each with what ``build`` is called with."""
+    if models.names is None:
+        return [(models.name or models.build, None)]
+    command = [python, "-m", "breakscan.survey.list_names", models.names]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, cwd=manifest.folder)
+        if done.returncode:
+            last = done.stderr.strip().rpartition("\n")[2]
+            raise ManifestError(f"model.names: {models.names} failed: {last}")
+        names: list[str] = json.loads(done.stdout.strip().rpartition("\n")[2])
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise ManifestError(f"model.names: {models.names} failed: {error}") from error
+    prefix = f"{models.name}/" if models.name else ""
+    return [(prefix + name, name) for name in dict.fromkeys(names)]
+
+
+def _sources(manifest: SurveyManifest) -> str:
+    """A digest of the files that the manifest says its programs rest on."""
+    found = blake2b(digest_size=16)
+    if manifest.sources:
+        paths = {path for pattern in manifest.sources for path in manifest.folder.glob(pattern)}
+    else:
+        paths = set(discover([manifest.folder], load_settings(manifest.folder)).files)
+    for path in sorted(paths):
+        try:
+            content = read_regular_file(str(path))[0]
+        except OSError:
+            continue
+        name = os.fsencode(path.relative_to(manifest.folder))
+        found.update(b"%d %s %d " % (len(name), name, len(content)) + content)
+    return found.hexdigest()

@@ -1,0 +1,82 @@
+"""What a survey runs: programs and models, each under one set of conditions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from hashlib import blake2b
+
+
+class SurveyStage(str, Enum):
+    """A command of breakscan that a survey runs, in this order: the later ones need what ``explain`` saw."""
+
+    EXPLAIN = "explain"
+    CHECK = "check"
+    FIX = "fix"
+    VERIFY = "verify"
+    BENCH = "bench"
+
+    @property
+    def measures_time(self) -> bool:
+        """Whether it runs beside nothing else."""
+        return self in (SurveyStage.VERIFY, SurveyStage.BENCH)
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A Python with its packages, name → version."""
+
+    python: str
+    executable: str
+    packages: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def torch(self) -> str | None:
+        """The version of torch; None without one."""
+        return self.packages.get("torch")
+
+    @property
+    def id(self) -> str:
+        """A digest of all but where it is."""
+        return digest([self.python, sorted(self.packages.items())])
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A program (``command``: the arguments of Python) or a model (``build``: ``MODULE:CALLABLE``, called with
+    ``argument`` if there is one).  The conditions of a model are its ``mode`` (``eval`` or ``train``), ``backend``,
+    ``device`` and ``dtype``; a program has its own.  ``sources`` is a digest of the files that it rests on."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    build: str | None = None
+    argument: str | None = None
+    mode: str | None = None
+    backend: str | None = None
+    device: str = "cpu"
+    dtype: str | None = None
+    folder: str = "."
+    sources: str = ""
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What tells units of one name apart."""
+        return tuple(filter(None, (self.mode, self.backend, self.device, self.dtype)))
+
+    def key(self, environment: Environment) -> str:
+        """A digest of all that the result depends on."""
+        return digest([asdict(self), environment.id])
+
+    def program(self) -> list[str]:
+        """The arguments of Python that run it."""
+        if self.build is None:
+            return list(self.command)
+        options = {"--argument": self.argument, "--mode": self.mode, "--backend": self.backend, "--dtype": self.dtype}
+        given = [word for name, value in options.items() if value is not None for word in (name, value)]
+        return ["-m", "breakscan.survey.model_program", self.build, *given, "--device", self.device]
+
+
+def digest(value: object) -> str:
+    """A digest of a value that JSON can hold."""
+    return blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=16).hexdigest()
