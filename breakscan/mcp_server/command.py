@@ -19,7 +19,7 @@ from anyio.abc import ByteReceiveStream, Process
 
 from breakscan.mcp_server.child import command_line
 from breakscan.mcp_server.failure import ToolFailure
-from breakscan.reports.answers.tool_words import fault_words, no_report_words
+from breakscan.reports.answers.tool_words import fault_words, no_report_words, too_early_words
 from breakscan.reports.shared.printable import visible
 
 KEPT = 16_000
@@ -111,7 +111,10 @@ async def run_command(
             with anyio.CancelScope(shield=True):
                 await _end(process, AT_ONCE)
         return CommandResult(
-            await anyio.to_thread.run_sync(_read, path, tail.text), tail.text, time.monotonic() - started, ended_by
+            await anyio.to_thread.run_sync(_read, path, tail.text, ended_by),
+            tail.text,
+            time.monotonic() - started,
+            ended_by,
         )
 
 
@@ -140,11 +143,11 @@ async def _end(process: Process, patience: float) -> None:
     await process.wait()
 
 
-def _read(path: Path, output: str) -> Any:
+def _read(path: Path, output: str, ended_by: float | None) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError:
-        raise ToolFailure(_why(output)) from None
+        raise ToolFailure(_why(output) if ended_by is None else too_early_words(ended_by, _last(output))) from None
     return json.loads(text)
 
 
@@ -153,7 +156,12 @@ def _why(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     first = next((at for at, line in enumerate(lines) if line.startswith("Error: ")), None)
     if first is None:
-        return visible(no_report_words(lines[-1] if lines else ""))
+        return no_report_words(_last(output))
     if any(line.startswith("Traceback ") for line in lines):
         return visible(fault_words(lines[first - 1]))
     return visible(" ".join(lines[first:]).removeprefix("Error: "))
+
+
+def _last(output: str) -> str:
+    """The last line that is not empty."""
+    return visible(next((line for line in reversed(output.splitlines()) if line.strip()), "").strip())

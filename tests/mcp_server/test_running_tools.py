@@ -106,6 +106,14 @@ def test_a_program_that_does_not_end_is_ended_and_reported(project: Path, call: 
     assert ends_soon(project)
 
 
+def test_a_time_limit_that_is_too_short_says_so(project: Path, call: Callable[..., Any]) -> None:
+    (project / "program.py").write_text(ENDLESS, encoding="utf-8")
+    result = call("verify", {"program": "program.py", "seconds": 3})
+    assert result.is_error
+    assert "the time limit of 3 s came before there was anything to report" in result.content[0].text
+    assert "Ask with more seconds" in result.content[0].text
+
+
 def test_cancelling_ends_the_program_and_the_server_answers_on(project: Path, connected: Callable[..., Any]) -> None:
     (project / "program.py").write_text(ENDLESS, encoding="utf-8")
 

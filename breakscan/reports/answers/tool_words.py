@@ -69,6 +69,14 @@ def no_report_words(last: str) -> str:
     return f"there is no report; the last that was printed is: {last or 'nothing'}"
 
 
+def too_early_words(limit: float, last: str) -> str:
+    """What is said where the time limit has come before anything could be reported."""
+    return (
+        f"the time limit of {limit:.0f} s came before there was anything to report; the last that was printed is: "
+        f"{last or 'nothing'}. Ask with more seconds, or let the program do fewer steps"
+    )
+
+
 def ended_words(status: int | None, seconds: float, limit: float | None) -> str:
     """How a program ended: ``exit status 0 after 8.9 s``; ``limit`` is the time limit that ended it."""
     if limit is not None:
