@@ -20,8 +20,9 @@ GROUPS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
 def sections(text: str) -> dict[str, tuple[str | None, str]]:
     """The date and the text of each version, in the order of the file."""
     found = list(HEADING.finditer(text))
-    ends = [match.start() for match in found[1:]] + [len(text)]
-    return {match[1]: (match[2], text[match.end() : end].strip("\n")) for match, end in zip(found, ends, strict=True)}
+    ends = [*(match.start() for match in found[1:]), len(text)]
+    # A text without any version has one end and no beginning.
+    return {match[1]: (match[2], text[match.end() : end].strip("\n")) for match, end in zip(found, ends, strict=False)}
 
 
 def entries_of(text: str, version: str) -> list[str]:

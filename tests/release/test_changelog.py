@@ -52,6 +52,7 @@ def test_sections_and_entries_are_read() -> None:
     assert entries_of(EXAMPLE, "Unreleased") == ["One thing.", "Another."]
     assert entries_of(EXAMPLE, "0.1.0") == ["All."]
     assert entries_of(EXAMPLE, "0.2.0") == []
+    assert entries_of("# Changelog\n\n## 0.1.0 (unreleased)\n- One.\n", "Unreleased") == []
     assert sections(EXAMPLE)["0.1.0"] == ("2026-01-02", "### Added\n\n- All.")
 
 
