@@ -123,6 +123,18 @@ def release(session: nox.Session) -> None:
     session.run("check-jsonschema", "--builtin-schema", "vendor.github-actions", "action.yml")
 
 
+@nox.session(venv_backend="none")
+def vscode(session: nox.Session) -> None:
+    """Builds, tests and packages the extension for VS Code; its tests talk to the server of this Python."""
+    npm = shutil.which("npm")
+    if npm is None:
+        session.skip("there is no npm: the extension for VS Code needs Node.js 20")
+    session.chdir("editors/vscode")
+    session.run(npm, "ci", "--no-audit", "--no-fund", "--silent", external=True)
+    for task in ("types", "build", "test", "package"):
+        session.run(npm, "run", "--silent", task, external=True, env={"BREAKSCAN_PYTHON": sys.executable})
+
+
 def _yaml(folder: Path) -> list[str]:
     return sorted(map(str, folder.glob("*.yml")))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -63,6 +64,7 @@ from breakscan.source.unused_suppressions import UnusedSuppression, unused_suppr
 @click.option(
     "--remove-unused-ignores", is_flag=True, help="Take comments that suppress nothing out of the files, instead."
 )
+@click.option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
 @fail_on_option
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if something was found.")
 @quiet_option
@@ -80,6 +82,7 @@ def check(
     stdin_filename: str | None,
     jobs: int | None,
     statistics: bool,
+    watch: bool,
     fail_on: tuple[str, ...] | None,
     exit_zero: bool,
     quiet: bool,
@@ -129,6 +132,18 @@ def check(
         raise click.UsageError("--quiet and --verbose cannot be combined")
     if exit_zero and fail_on is not None:
         raise click.UsageError("--exit-zero and --fail-on cannot be combined")
+    if from_stdin and watch:
+        raise click.UsageError("--watch is about files, and cannot be combined with standard input")
+    if watch:
+        from breakscan.cli.watch import require_watchable
+
+        excluded = {
+            "--output": output is not None,
+            "--add-ignore": add_ignore is not None,
+            "--baseline-add": baseline_add,
+            "--show-settings": show_settings,
+        }
+        require_watchable(format_, (option for option, is_given in excluded.items() if is_given))
     paths = paths or (".",)
 
     started = time.perf_counter()
@@ -142,6 +157,12 @@ def check(
             for one in named:
                 stream.writelines(f"{line}\n" for line in settings_lines(one, os.getcwd()))
         return
+
+    if watch:
+        from breakscan.cli.watch import watch as watch_files
+
+        has_baseline = baseline is not None or (not no_baseline and any(one.baseline is not None for one in named))
+        ctx.exit(watch_files(sys.argv[1:], paths, named, has_baseline and diff is None))
 
     fails = failing(fail_on, library_of(named))
     nothing = CheckResult((), (), 0, 0, check_targets(named))

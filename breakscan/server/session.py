@@ -212,7 +212,7 @@ class BreakscanServer(LanguageServer):
             self._roots |= step.roots
             self._compiled |= step.compiled
             if any(opened.path in step.compiled for opened, _ in self.checked.values()):
-                await self._refresh_lenses()
+                self._refresh_lenses()
             for uri, (opened, _) in list(self.checked.items()):
                 if opened.path in step.roots:
                     self.check_soon(uri, 0)
@@ -226,13 +226,13 @@ class BreakscanServer(LanguageServer):
                 newest = last_run()
                 if seen != (seen := (newest, newest.stat().st_mtime_ns)):
                     self._costs = await self._process.costs(newest, list(self._folders()))
-                    await self._refresh_lenses()
+                    self._refresh_lenses()
             await asyncio.sleep(_LOOK)
 
-    async def _refresh_lenses(self) -> None:
+    def _refresh_lenses(self) -> None:
         workspace = self.client_capabilities.workspace
         if workspace and workspace.code_lens and workspace.code_lens.refresh_support:
-            await self.workspace_code_lens_refresh_async(None)
+            self.workspace_code_lens_refresh(None)  # nobody waits for the answer
 
     def _folders(self) -> Iterable[Path]:
         paths = (path_of(folder.uri) for folder in self.workspace.folders.values())
