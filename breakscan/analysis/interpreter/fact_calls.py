@@ -43,8 +43,8 @@ class TorchCall:
 
 def result(call: TorchCall, leaf: TensorFacts) -> TensorFacts:
     """The facts about the result.  ``leaf`` are those of a value of which nothing is known."""
-    if "out" in call.named or any(keyword.arg is None for keyword in call.node.keywords):
-        return leaf  # what is unpacked may hold a dtype, a device or `out`
+    if "out" in call.named:
+        return leaf
     if call.name in _CONVERSIONS:
         return _converted(call, leaf)
     known = operator(call.version, call.name)

@@ -170,8 +170,6 @@ def _dtype_of_result(
     for keyword in node.keywords:
         if keyword.arg == "dtype":
             return _dtype_named(frame, keyword.value)
-    if any(keyword.arg is None for keyword in node.keywords):
-        return None
     if name in ("to", "type"):
         named = [_dtype_named(frame, argument) for argument in node.args]
         return next((dtype for dtype in named if dtype), inherit)
