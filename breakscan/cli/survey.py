@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import closing, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ from breakscan.cli.report_options import format_option, output_option
 from breakscan.reports.formats import SURVEY, SURVEY_DIFF
 
 if TYPE_CHECKING:
+    from breakscan.survey.engine import Engine
     from breakscan.survey.store import Surveyed
     from breakscan.survey.survey import Progressed
 
@@ -37,6 +40,8 @@ def survey() -> None:
 @click.option(
     "--gpus", metavar="LIST", help="The numbers of the GPUs for units on cuda, each for one unit at a time.  [0]"
 )
+@click.option("--engine", type=click.Choice(["local", "ray"]), default="local", help="Where units run.  [local]")
+@click.option("--address", help="The Ray cluster, such as auto or HOST:PORT.  [one of this machine]")
 @click.option(
     "--again", multiple=True, type=click.Choice(STATUSES), help="Run those again that ended so.  May be repeated."
 )
@@ -50,6 +55,8 @@ def run(
     store_path: Path,
     jobs: int | None,
     gpus: str | None,
+    engine: str,
+    address: str | None,
     again: tuple[str, ...],
     format_: str,
     output: Path | None,
@@ -59,26 +66,31 @@ def run(
     Each unit runs in processes of its own, with the limits of the manifest; what crashes, hangs or lacks a package is a
     result.  A survey that was ended at any moment goes on where it was.  Exits with 0, and with 130 if interrupted.
     """
-    from breakscan.survey.engine import LocalEngine
+    from breakscan.survey.engine import EngineError
     from breakscan.survey.manifest import ManifestError, read_manifest
     from breakscan.survey.overview import overview
     from breakscan.survey.plan import planned
     from breakscan.survey.store import Store, StoreError
     from breakscan.survey.survey import run_survey
 
+    if address is not None and engine != "ray":
+        raise click.UsageError("--address goes with --engine ray")
+    if engine == "ray" and (jobs is not None or gpus is not None):
+        raise click.UsageError("Ray decides how many units run, and on which GPUs: leave out --jobs and --gpus")
     try:
         asked = read_manifest(manifest)
         units = planned(asked)
-        engine = LocalEngine(jobs or os.cpu_count() or 1, _numbers(gpus))
         with Store(store_path) as store:
-            try:
-                number = run_survey(asked, units, store, engine, again=again, on_result=_say)
-            except KeyboardInterrupt:
-                click.echo(f"breakscan: stopped; what is done is in {store_path}: the same command goes on", err=True)
-                ctx.exit(130)
+            # What an engine prints of itself does not belong into the report.
+            with redirect_stdout(sys.stderr), closing(_engine(engine, jobs, gpus, address)) as running:
+                try:
+                    number = run_survey(asked, units, store, running, again=again, on_result=_say)
+                except KeyboardInterrupt:
+                    click.echo(f"breakscan: stopped: the same command goes on from {store_path}", err=True)
+                    ctx.exit(130)
             with report_stream(output) as stream:
                 SURVEY.write(format_, overview(store.surveyed(number)), stream)
-    except (ManifestError, StoreError) as error:
+    except (ManifestError, StoreError, EngineError) as error:
         raise click.ClickException(str(error)) from error
 
 
@@ -137,6 +149,16 @@ def merge(target: Path, stores: tuple[Path, ...]) -> None:
                 click.echo(f"breakscan: {came} results from {path}", err=True)
     except StoreError as error:
         raise click.ClickException(str(error)) from error
+
+
+def _engine(name: str, jobs: int | None, gpus: str | None, address: str | None) -> Engine:
+    if name == "ray":
+        from breakscan.survey.ray_engine import RayEngine
+
+        return RayEngine(address)
+    from breakscan.survey.engine import LocalEngine
+
+    return LocalEngine(jobs or os.cpu_count() or 1, _numbers(gpus))
 
 
 def _units_of(place: str) -> list[Surveyed]:

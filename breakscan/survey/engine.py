@@ -27,11 +27,18 @@ class KeyedTask:
     task: Task
 
 
+class EngineError(Exception):
+    """An engine cannot be used.  Says why, and what to do."""
+
+
 class Engine(Protocol):
     """Something that runs tasks."""
 
     def run(self, tasks: Sequence[KeyedTask], *, alone: bool) -> Iterator[tuple[str, StageResult]]:
         """The results of tasks, each with the key of its task, as they come.  ``alone``: nothing runs beside a task."""
+
+    def close(self) -> None:
+        """Gives back what the engine holds."""
 
 
 class LocalEngine:
@@ -75,6 +82,9 @@ class LocalEngine:
             finally:
                 if left:
                     self._stop()
+
+    def close(self) -> None:
+        """See :meth:`Engine.close`."""
 
     def _results(self, task: Task) -> Iterator[StageResult]:
         needs_gpu = task.unit.device.startswith("cuda")
