@@ -17,7 +17,7 @@ from breakscan import __version__
 from breakscan.torch_versions import PINNED, SUPPORTED
 
 FAST = "not torch and not process and not slow"
-"""The tests without torch, processes and waiting: about a minute and a half on two cores."""
+"""The tests without torch, processes and waiting: about a minute on two cores."""
 
 nox.options.sessions = ["lint", "types", "fast"]
 nox.options.error_on_missing_interpreters = True
