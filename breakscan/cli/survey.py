@@ -27,7 +27,7 @@ def survey() -> None:
     """Run breakscan over many programs and models, and report them in one table."""
 
 
-@survey.command()
+@survey.command(short_help="Run what MANIFEST names and the store lacks.")
 @click.argument("manifest", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--store",
@@ -110,7 +110,7 @@ def report(store: Path, format_: str, output: Path | None) -> None:
         raise click.ClickException(str(error)) from error
 
 
-@survey.command()
+@survey.command(short_help="Show what has changed from one survey to another.")
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
 @format_option(SURVEY_DIFF)
@@ -134,7 +134,7 @@ def diff(ctx: click.Context, /, before: str, after: str, format_: str, output: P
     ctx.exit(1 if any(change.is_regression for change in found.changes) else 0)
 
 
-@survey.command()
+@survey.command(short_help="Join stores, such as those of several machines.")
 @click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
 @click.argument("stores", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 def merge(target: Path, stores: tuple[Path, ...]) -> None:
