@@ -267,5 +267,5 @@ class CheckResult:
     covered: tuple[Finding, ...] = ()
     roots: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     depends: frozenset[str] = frozenset()
-    kept: int = 0
+    kept: int = field(default=0, compare=False)
     compiled: tuple[CompiledFunction, ...] = ()

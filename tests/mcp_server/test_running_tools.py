@@ -77,6 +77,7 @@ def test_explain_then_verify_a_rewrite_and_write_it(project: Path, connected: Ca
     assert any("graph" in said for said in heard)
 
 
+@pytest.mark.slow
 def test_a_patch_is_verified(call: Callable[..., Any]) -> None:
     patch = "--- a/model.py\n+++ b/model.py\n@@ -13,3 +13,2 @@\n             x = x.clamp(-100, 100)\n"
     patch += '-        print("a block")\n         return x.sin()\n'

@@ -69,7 +69,7 @@ def test_whatever_goes_wrong_is_a_result(project: Path, survey: Run) -> None:
     text = "".join(model(f"zoo:{name}") for name in ("whole", "hangs", "crashes", "lacks", "fails"))
     manifest(project, text)
     path = project / "survey.toml"
-    path.write_text(path.read_text(encoding="utf-8").replace("seconds = 60", "seconds = 20"), encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8").replace("seconds = 60", "seconds = 30"), encoding="utf-8")
     found = units(survey("run", "survey.toml", "--format", "json"))
     assert {name: one["status"] for name, one in found.items()} == {
         "zoo:whole": "ok",
