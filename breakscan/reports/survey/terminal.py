@@ -27,11 +27,15 @@ from breakscan.survey.overview import SurveyOverview
 
 MOST = 15
 """Causes and places that are shown."""
+WIDEST = 400
+"""Cells of a line in a file."""
 
 
 def write_survey_terminal(report: SurveyOverview, stream: TextIO) -> None:
     """Writes the tables; all units come first, what they have in common last."""
     console = report_console(stream)
+    if not console.is_terminal:
+        console.width = WIDEST  # many columns: in a file, no line has to be short
     print_page(_table(UNIT_COLUMNS, map(unit_cells, report.rows)), console)
     if report.places:
         console.print()

@@ -16,12 +16,12 @@ def conditions_words(conditions: tuple[str, ...], torch: str | None) -> str:
 
 
 def counted_share(count: ConditionCount) -> str:
-    """``12 of 40 units that ran break (30%); 3 did not run``."""
+    """``12 of 40 units that ran break the graph or run eager (30%); 3 did not run``."""
     if not count.ran:
         return f"none of {counted(count.units, 'unit')} ran"
     share = f" ({count.broken / count.ran:.0%})"
     others = f"; {count.units - count.ran} did not run" if count.ran < count.units else ""
-    return f"{count.broken} of {counted(count.ran, 'unit')} that ran break or run eager{share}{others}"
+    return f"{count.broken} of {counted(count.ran, 'unit')} that ran break the graph or run eager{share}{others}"
 
 
 CAUSE_COLUMNS = ("cause of breaks", "units", "places")
