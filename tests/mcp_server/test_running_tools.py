@@ -99,6 +99,7 @@ def test_a_program_that_fails_is_reported_with_its_last_lines(project: Path, cal
     assert answer["output"] == "here\nno data"
 
 
+@pytest.mark.slow
 def test_a_program_that_does_not_end_is_ended_and_reported(project: Path, call: Callable[..., Any]) -> None:
     (project / "program.py").write_text(ENDLESS, encoding="utf-8")
     answer = call("explain", {"program": "program.py", "seconds": 25}).structured_content

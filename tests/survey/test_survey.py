@@ -65,6 +65,7 @@ def test_stages_and_what_they_find(project: Path, survey: Run, valid: Callable[[
     assert (again.stdout, again.stderr) == (done.stdout, "")
 
 
+@pytest.mark.slow
 def test_whatever_goes_wrong_is_a_result(project: Path, survey: Run) -> None:
     text = "".join(model(f"zoo:{name}") for name in ("whole", "hangs", "crashes", "lacks", "fails"))
     manifest(project, text)
@@ -117,6 +118,7 @@ def _works_in(process: str) -> str | None:
         return None
 
 
+@pytest.mark.slow
 def test_what_has_changed(project: Path, survey: Run, valid: Callable[[str, str], Any]) -> None:
     manifest(project, model("zoo:branchy") + model("zoo:whole"))
     survey("run", "survey.toml", "--store", "before.db")
