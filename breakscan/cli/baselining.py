@@ -57,8 +57,7 @@ class Baselining:
         """The exit status that the baseline asks for; writes it, and says on standard error what was written.
 
         Where something is new, the baseline is left as it is, and it is a failure if it ``fails``; where some of the
-        PATHS could not be checked, none is
-        made.  Raises ClickException where it cannot be written.
+        PATHS could not be checked, none is made.  Raises ClickException where it cannot be written.
         """
         before = self.found
         if before is None and unchecked:
@@ -68,9 +67,9 @@ class Baselining:
                 checked.targets(self.owns), outermost(checked.paths, self.file.folder), found.follows
             )
             return self.file.write(baseline_text(follows), made_words(follows))
-        if found.new and not self.file.add and not any(map(fails, found.new)):
-            return 0
         if found.new and not self.file.add:
+            if not any(map(fails, found.new)):
+                return 0
             return self.file.refuse(f"fix this, or allow it in {self.file.path} with --baseline-add")
         follows = FindingsBaseline(self._targets(before, found, checked), self._paths(before, checked), found.follows)
         text = baseline_text(follows)
@@ -103,30 +102,33 @@ class Baselines:
         self, findings: Sequence[Finding], checked: CheckedPaths, lines: Callable[[str], list[str]] = checked_lines
     ) -> ComparedBaselines:
         """See :meth:`Baselining.compare`; what is in files without a baseline is new."""
-        without = {id(one): one for one in findings}
+        new = set(map(id, findings))
         parts = []
         for baseline in self.all:
             own = [one for one in findings if baseline.owns(Path(os.path.abspath(one.site.path)))]
-            parts.append((baseline, baseline.compare(own, checked, lines)))
-            without = {key: one for key, one in without.items() if key not in set(map(id, own))}
-        new = {*without, *(id(one) for _, part in parts for one in part.new)}
+            part = baseline.compare(own, checked, lines)
+            new = new.difference(map(id, own)).union(map(id, part.new))
+            parts.append((baseline, part))
         return ComparedBaselines(
-            tuple(one for one in findings if id(one) in new), sum(part.known for _, part in parts), tuple(parts)
+            tuple(one for one in findings if id(one) in new),
+            sum(part.known for _, part in parts),
+            tuple(parts),
+            checked,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedBaselines:
-    """What is ``new`` beside all baselines, in the order of the findings, and how many are ``known``."""
+    """What is ``new`` beside all baselines, in the order of the findings, and how many are ``known``, of the paths that
+    were ``checked``."""
 
     new: tuple[Finding, ...]
     known: int
     parts: tuple[tuple[Baselining, BaselineComparison], ...]
+    checked: CheckedPaths
 
-    def status(self, checked: CheckedPaths, unchecked: int, fails: Callable[[Finding], bool]) -> int:
+    def status(self, unchecked: int, fails: Callable[[Finding], bool]) -> int:
         """See :meth:`Baselining.status`.  What is new in files without a baseline counts as well."""
         of_parts = {id(one) for _, part in self.parts for one in part.new}
         others = any(fails(one) for one in self.new if id(one) not in of_parts)
-        return max([one.status(found, checked, unchecked, fails) for one, found in self.parts], default=0) or int(
-            others
-        )
+        return max([int(others), *(one.status(found, self.checked, unchecked, fails) for one, found in self.parts)])

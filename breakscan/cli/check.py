@@ -170,16 +170,15 @@ def check(
     contents: dict[str, bytes] = {}
     discovery = Discovery((), ()) if from_stdin else discover(where, settings, force_exclude=force_exclude)
     files = [Path(os.path.abspath(where[0]))] if from_stdin else discovery.files
-    baselines = None
-    if diff is None:
-        baselines = read_baselines(baseline, no_baseline, locked, baseline_add, files, settings)
+    # With --diff, the other commit says what is known.
+    baselines = read_baselines(baseline, no_baseline or diff is not None, locked, baseline_add, files, settings)
     if from_stdin:
         result = _check_stdin(where[0], settings, nothing, texts, contents, force_exclude)
     else:
         result = _check_files(where, discovery, settings, nothing, force_exclude, jobs, recordings, quiet)
     beside: ComparedBaselines | BaselineComparison | None = None
-    checked = CheckedPaths.of_run(where, files, result, settings)
     if baselines is not None:
+        checked = CheckedPaths.of_run(where, files, result, settings)
         lines = {name: text.split("\n") for name, text in texts.items()}.__getitem__ if from_stdin else checked_lines
         beside = baselines.compare(result.findings, checked, lines)
     elif diff is not None:
@@ -215,7 +214,7 @@ def check(
     failed = any(map(fails, result.findings))
     if isinstance(beside, ComparedBaselines) and not from_stdin:
         # Findings that --baseline-add allows from now on are no failure.
-        failed = beside.status(checked, unchecked, fails) != 0
+        failed = beside.status(unchecked, fails) != 0
     status = 1 if failed or result.errors or unused else 0
     ctx.exit(2 if unchecked else 0 if exit_zero else status)
 

@@ -208,3 +208,9 @@ def test_options_that_do_not_go_together(breakscan: Run, repository: Path, other
     done = breakscan("check", "--diff", "main", *others)
     assert done.status == 2
     assert "--diff" in done.err
+
+
+@pytest.mark.parametrize("option", ["--locked", "--baseline-add"])
+def test_options_of_a_baseline_need_one(breakscan: Run, repository: Path, option: str) -> None:
+    done = breakscan("check", "--diff", "main", option)
+    assert (done.status, f"{option} goes with --baseline FILE" in done.err) == (2, True)
