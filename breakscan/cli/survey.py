@@ -13,13 +13,15 @@ import click
 from breakscan.cli.output import report_stream
 from breakscan.cli.report_options import format_option, output_option
 from breakscan.reports.formats import SURVEY, SURVEY_DIFF
+from breakscan.reports.shared.printable import visible
+from breakscan.survey.stage_results import StageStatus
 
 if TYPE_CHECKING:
     from breakscan.survey.engine import Engine
     from breakscan.survey.store import Surveyed
     from breakscan.survey.survey import Progressed
 
-STATUSES = ("failed", "crashed", "timeout", "memory", "missing", "skipped", "fault")
+STATUSES = tuple(one.value for one in StageStatus if one is not StageStatus.OK)
 
 
 @click.group()
@@ -181,6 +183,5 @@ def _say(progressed: Progressed) -> None:
     one, result = progressed.planned, progressed.result
     where = ", ".join((*one.unit.conditions, f"torch {one.environment.torch}"))
     counts = f"{progressed.done} of {progressed.total}"
-    click.echo(
-        f"[{counts}] {one.unit.name} ({where}): {result.stage} {result.status}, {result.seconds:.1f} s", err=True
-    )
+    said = f"[{counts}] {one.unit.name} ({where}): {result.stage} {result.status}, {result.seconds:.1f} s"
+    click.echo(visible(said), err=True)

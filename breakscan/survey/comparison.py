@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from breakscan.survey.overview import UnitRow, row_of
+from breakscan.survey.stage_results import StageStatus
 from breakscan.survey.store import Surveyed
 from breakscan.survey.units import SurveyStage
-
-_OK = "ok"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class UnitChange:
     def is_regression(self) -> bool:
         """Whether it ran and does not any more, or breaks at more places, runs more functions eager or recompiles more
         often."""
-        if self.before.status == _OK != self.after.status:
+        if self.before.status == StageStatus.OK.value != self.after.status:
             return True
         before, after = self.before.counts, self.after.counts
         return any(now > was for was, now in zip(before, after, strict=True) if was is not None and now is not None)

@@ -15,8 +15,8 @@ from typing import Literal
 
 TAIL = 8192
 """Bytes that are kept of what a command says."""
-_EVERY = 0.1
-"""Seconds between two looks at a command."""
+_EVERY = 0.5
+"""Seconds between two looks at a command.  A look reads of all processes of the machine, beside what is timed."""
 _running: set[int] = set()
 """The sessions that run now."""
 Ending = Literal["exited", "time", "memory"]

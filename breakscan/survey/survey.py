@@ -51,7 +51,7 @@ def run_survey(
         for key, result in engine.run(tasks, alone=measuring):
             store.put(key, result)
             results.setdefault(key, {})[result.stage] = result
-            done = sum(len(found) for found in results.values())
+            done = sum(stage.value in found for found in results.values() for stage in manifest.stages)
             on_result(Progressed(by_key[key], result, done, total))
     store.end(number)
     return number

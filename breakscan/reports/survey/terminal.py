@@ -45,7 +45,7 @@ def write_survey_terminal(report: SurveyOverview, stream: TextIO) -> None:
         print_page(_table(CAUSE_COLUMNS, map(cause_cells, report.causes[:MOST])), console)
     console.print()
     for count in report.counts:
-        console.print(Text(f"{conditions_words(count.conditions, count.torch)}: {counted_share(count)}"))
+        console.print(Text(visible(f"{conditions_words(count.conditions, count.torch)}: {counted_share(count)}")))
 
 
 def write_survey_diff_terminal(found: SurveyComparison, stream: TextIO) -> None:
