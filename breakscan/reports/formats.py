@@ -140,5 +140,6 @@ SURVEY_DIFF: Formats[SurveyComparison] = Formats(
     {
         "terminal": "breakscan.reports.survey.terminal:write_survey_diff_terminal",
         "json": "breakscan.reports.survey.json:write_survey_diff_json",
+        "markdown": "breakscan.reports.survey.markdown:write_survey_diff_markdown",
     }
 )

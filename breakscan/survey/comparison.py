@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from breakscan.survey.overview import UnitRow, row_of
 from breakscan.survey.stage_results import StageStatus
 from breakscan.survey.store import Surveyed
-from breakscan.survey.units import SurveyStage
+from breakscan.survey.unit_row import CauseKey, UnitRow, row_of, sites_of
 
 
 @dataclass(frozen=True, slots=True)
 class CauseChange:
-    """Places of a function at which a rule (or PyTorch's reason) breaks, more or fewer than before."""
+    """Places of a function at which a cause was found, more or fewer than before."""
 
-    rule: str | None
-    reason: str
+    cause: CauseKey
     function: str | None
     path: str | None
     before: int
@@ -27,7 +24,7 @@ class CauseChange:
 
 @dataclass(frozen=True, slots=True)
 class UnitChange:
-    """A unit that is not as it was."""
+    """A unit that is not as it was.  There are no causes where it ended differently."""
 
     before: UnitRow
     after: UnitRow
@@ -61,7 +58,7 @@ def compared(before: Iterable[Surveyed], after: Iterable[Surveyed]) -> SurveyCom
     unchanged = 0
     for key in sorted(old.keys() & new.keys()):
         was, now = row_of(old[key]), row_of(new[key])
-        causes = _causes(old[key], new[key])
+        causes = _causes(old[key], new[key]) if was.status == now.status else ()
         if was.status == now.status and not causes and was.counts == now.counts:
             unchanged += 1
         else:
@@ -74,27 +71,14 @@ def compared(before: Iterable[Surveyed], after: Iterable[Surveyed]) -> SurveyCom
     )
 
 
-_Cause = tuple[str | None, str, str | None, str | None]
-
-
 def _causes(before: Surveyed, after: Surveyed) -> tuple[CauseChange, ...]:
     """By function and not by line, since lines move."""
-    was, now = Counter(_sites(before)), Counter(_sites(after))
-    changed = [cause for cause in {**was, **now} if was[cause] != now[cause]]
-    return tuple(
-        CauseChange(*cause, was[cause], now[cause]) for cause in sorted(changed, key=lambda one: list(map(str, one)))
+    was, now = (
+        Counter((site.cause, site.function, site.path) for site in sites_of(one, consequences=True))
+        for one in (before, after)
     )
-
-
-def _sites(one: Surveyed) -> Sequence[_Cause]:
-    explained = one.results.get(SurveyStage.EXPLAIN.value)
-    sites: Iterable[dict[str, Any]] = explained.facts.get("breaks", ()) if explained else ()
-    return [
-        (site["rule"], "" if site["rule"] else site["reason"] or "", site["function"], _package_path(site["path"]))
-        for site in sites
-    ]
-
-
-def _package_path(path: str | None) -> str | None:
-    """A path that is the same in another environment."""
-    return None if path is None else path.rpartition("/site-packages/")[2]
+    changed = [key for key in {**was, **now} if was[key] != now[key]]
+    return tuple(
+        CauseChange(*key, was[key], now[key])
+        for key in sorted(changed, key=lambda one: (one[0].kind.value, *map(str, (one[0].name, *one[1:]))))
+    )

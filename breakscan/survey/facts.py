@@ -6,18 +6,27 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from breakscan.runtime.explain.compiled import Price
+from breakscan.runtime.explain.explanation import FrameStatus
 from breakscan.survey.units import SurveyStage
 
 Report = Mapping[str, Any]
 
 
 def explain_facts(report: Report) -> dict[str, Any]:
-    """Breaks, eager functions and recompiles by rule and place, and what the run cost."""
+    """Breaks, eager functions and recompiles by rule and place, each with the ``seconds`` that it cost, and what the
+    run cost.  A function in which nothing was found to compile is none that runs eager: nothing is lost there."""
     summary = report["summary"]
+    frames = [one for one in report["frames"] if one["status"] != FrameStatus.PASSED_OVER.value]
     return {
-        "breaks": [_site(one) | {"verdict": one["verdict"], "gb": one["gb_id"]} for one in report["breaks"]],
-        "eager": [_site(one) for one in report["frames"]],
-        "recompiles": [_site(one) for one in report["recompiles"]],
+        "breaks": [
+            _site(one) | {"verdict": one["verdict"], "gb": one["gb_id"], "seconds": _in_all(one["price"])}
+            for one in report["breaks"]
+        ],
+        "eager": [
+            _site(one) | {"of_break": one["break_site"] is not None, "seconds": _in_all(one["price"])} for one in frames
+        ],
+        "recompiles": [_site(one) | {"seconds": one["seconds"]} for one in report["recompiles"]],
         "graphs": summary["graphs"],
         "entries": summary["entries"],
         "ops": summary["ops"],
@@ -31,6 +40,13 @@ def _site(one: Mapping[str, Any]) -> dict[str, Any]:
     site = one["site"] or {}
     names = {"rule": one["rule"], "path": site.get("path"), "line": site.get("line"), "function": one["function"]}
     return {**names, "origin": one["origin"], "reason": one.get("reason") or one.get("guard")}
+
+
+def _in_all(price: Mapping[str, Any] | None) -> float | None:
+    """The seconds of all calls.  None where it is not known: a single pass may have been disturbed."""
+    if price is None or price["passes"] < 2:
+        return None
+    return Price(**{**price, "longest": None}).in_all
 
 
 def check_facts(report: Report) -> dict[str, Any]:

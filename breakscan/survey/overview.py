@@ -3,55 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from breakscan.survey.stage_results import StageResult, StageStatus
+from breakscan.survey.stage_results import StageStatus
 from breakscan.survey.store import Surveyed
-from breakscan.survey.units import SurveyStage
+from breakscan.survey.unit_row import WAITING, CauseKey, CauseKind, SurveyedSite, UnitRow, costs_of, row_of, sites_of
 
 
 @dataclass(frozen=True, slots=True)
-class UnitRow:
-    """A unit in a table.  Counts are None where ``explain`` did not succeed; ``breaks`` are places, ``offered`` the
-    findings that ``fix`` can take away, ``proved`` the changes that ``verify`` accepts."""
+class CauseCount:
+    """A cause, with the number of units that have it, of places, and of the units in which it ``costs_most``, as far as
+    that was measured; and the ``seconds`` that it cost all of them, None where no unit measured it."""
 
-    name: str
-    conditions: tuple[str, ...]
-    torch: str | None
-    status: str
-    breaks: int | None
-    eager: int | None
-    recompiles: int | None
-    graphs: int | None
-    compile_seconds: float | None
-    seconds: float
-    peak: int | None
-    offered: int | None
-    proved: int | None
-    speed: float | None
-    said: str
-
-    @property
-    def counts(self) -> tuple[int | None, int | None, int | None]:
-        """Breaks, functions that run eager, and recompiles."""
-        return self.breaks, self.eager, self.recompiles
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the program ran, and all that it compiled was one graph for each call."""
-        return self.breaks == 0 and self.eager == 0
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """A rule, or PyTorch's reason where no rule knows it, with the units in which it breaks and at how many places."""
-
-    rule: str | None
-    reason: str
+    cause: CauseKey
     units: int
     places: int
+    costs_most: int
+    seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,107 +34,149 @@ class PlaceCount:
 
 
 @dataclass(frozen=True, slots=True)
+class FileCount:
+    """A file in which units break or run eager, at how many places, and by which rules."""
+
+    path: str
+    units: int
+    places: int
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ConditionCount:
-    """Units under the same conditions: how many there are, ran, and are not whole."""
+    """Units under the same conditions: how many there are, are still waiting, ran, and are not whole."""
 
     conditions: tuple[str, ...]
     torch: str | None
     units: int
+    waiting: int
     ran: int
     broken: int
 
 
 @dataclass(frozen=True, slots=True)
+class EndingCount:
+    """How units ended that did not succeed, by the last line of what they said."""
+
+    status: str
+    said: str
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
 class SurveyOverview:
-    """All rows, and what they have in common; causes and places come by the number of units."""
+    """All rows, and what they have in common: under the same conditions, with the same torch (``versions``, of any
+    conditions), by cause, line and file of breaks, and why units did not run; each by the number of units."""
 
     rows: Sequence[UnitRow]
     counts: Sequence[ConditionCount]
-    causes: Sequence[Cause]
+    versions: Sequence[ConditionCount]
+    causes: Sequence[CauseCount]
     places: Sequence[PlaceCount]
+    files: Sequence[FileCount]
+    endings: Sequence[EndingCount]
     statuses: Mapping[str, int] = field(default_factory=dict)
 
 
 def overview(surveyed: Iterable[Surveyed]) -> SurveyOverview:
     """The overview of a survey."""
-    rows: list[UnitRow] = []
-    by_cause: dict[tuple[str | None, str], dict[int, set[tuple[Any, Any]]]] = defaultdict(lambda: defaultdict(set))
-    by_place: dict[tuple[str, int, str | None], set[int]] = defaultdict(set)
-    for number, one in enumerate(surveyed):
-        rows.append(row_of(one))
-        explained = one.results.get(SurveyStage.EXPLAIN.value)
-        for site in explained.facts.get("breaks", ()) if explained else ():
-            by_cause[_cause(site)][number].add((site["path"], site["line"]))
-            if site["path"] is not None:
-                by_place[site["path"], site["line"], site["rule"]].add(number)
-    causes = [
-        Cause(rule, reason, len(units), len(set().union(*units.values()))) for (rule, reason), units in by_cause.items()
-    ]
-    places = [PlaceCount(path, line, rule, len(units)) for (path, line, rule), units in by_place.items()]
+    units = [(row_of(one), list(sites_of(one))) for one in surveyed]
+    rows = [row for row, _ in units]
+    sites = [found for _, found in units]
     return SurveyOverview(
         rows,
-        _counts(rows),
-        sorted(causes, key=lambda one: (-one.units, -one.places, one.rule or "~", one.reason)),
-        sorted(places, key=lambda one: (-one.units, one.path, one.line)),
+        _counts(rows, lambda row: (row.conditions, row.torch)),
+        _counts(rows, lambda row: ((), row.torch)),
+        _causes(sites),
+        _places(sites),
+        _files(sites),
+        _endings(rows),
         dict(Counter(row.status for row in rows)),
     )
 
 
-def row_of(one: Surveyed) -> UnitRow:
-    """The row of a unit."""
-    explained = one.results.get(SurveyStage.EXPLAIN.value)
-    ok = explained is not None and explained.status == StageStatus.OK.value
-    facts = explained.facts if explained is not None and ok else {}
-    fixed, verified, benched = (
-        _facts(one.results, stage) for stage in (SurveyStage.FIX, SurveyStage.VERIFY, SurveyStage.BENCH)
+class _CauseTally:
+    """What is known of one cause so far."""
+
+    def __init__(self) -> None:
+        self.units: set[int] = set()
+        self.places: set[tuple[str | None, int | None]] = set()
+        self.costs_most = 0
+        self.costs: list[float] = []
+
+
+def _causes(units: Iterable[list[SurveyedSite]]) -> list[CauseCount]:
+    tallies: dict[CauseKey, _CauseTally] = defaultdict(_CauseTally)
+    for number, sites in enumerate(units):
+        for site in sites:
+            tally = tallies[site.cause]
+            tally.units.add(number)
+            tally.places.add((site.path, site.line))
+        for compiling in (False, True):
+            costs = costs_of(sites, compiling=compiling)
+            for cause, seconds in costs.items():
+                tallies[cause].costs.append(seconds)
+            if any(costs.values()):
+                tallies[max(costs, key=lambda cause: costs[cause])].costs_most += 1
+    counts = [
+        CauseCount(cause, len(one.units), len(one.places), one.costs_most, sum(one.costs) if one.costs else None)
+        for cause, one in tallies.items()
+    ]
+    return sorted(counts, key=lambda one: (-one.units, -one.places, one.cause.rule or "~", one.cause.reason))
+
+
+def _places(units: Iterable[list[SurveyedSite]]) -> list[PlaceCount]:
+    found = Counter(
+        place
+        for sites in units
+        for place in {
+            (site.path, site.line, site.cause.rule)
+            for site in sites
+            if site.cause.kind is CauseKind.BREAK and site.path is not None and site.line is not None
+        }
     )
-    proofs = verified.get("proofs")
-    outcomes = fixed.get("outcomes")
-    return UnitRow(
-        name=one.unit.name,
-        conditions=one.unit.conditions,
-        torch=one.environment.torch,
-        status=explained.status if explained else "waiting",
-        breaks=len(facts["breaks"]) if facts else None,
-        eager=len(facts["eager"]) if facts else None,
-        recompiles=len(facts["recompiles"]) if facts else None,
-        graphs=facts.get("graphs"),
-        compile_seconds=facts.get("compile_seconds"),
-        seconds=sum(result.seconds for result in one.results.values()),
-        peak=max((result.peak for result in one.results.values() if result.peak is not None), default=None),
-        offered=sum(count for name, count in outcomes.items() if name not in ("declined", "without"))
-        if outcomes
-        else None,
-        proved=sum(proof["verdict"] == "accepted" for proof in proofs) if proofs is not None else None,
-        speed=_speed(benched),
-        said=explained.said if explained and not ok else "",
-    )
+    places = [PlaceCount(path, line, rule, count) for (path, line, rule), count in found.items()]
+    return sorted(places, key=lambda one: (-one.units, one.path, one.line))
 
 
-def _facts(results: Mapping[str, StageResult], stage: SurveyStage) -> Mapping[str, Any]:
-    result = results.get(stage.value)
-    return result.facts if result is not None else {}
+def _files(units: Iterable[list[SurveyedSite]]) -> list[FileCount]:
+    by_path: dict[str, list[tuple[int, SurveyedSite]]] = defaultdict(list)
+    for number, sites in enumerate(units):
+        for site in sites:
+            if site.path is not None and site.cause.kind is not CauseKind.RECOMPILE:
+                by_path[site.path].append((number, site))
+    files = [
+        FileCount(
+            path,
+            len({number for number, _ in found}),
+            len({site.line for _, site in found}),
+            tuple(sorted({site.cause.rule for _, site in found if site.cause.rule})),
+        )
+        for path, found in by_path.items()
+    ]
+    return sorted(files, key=lambda one: (-one.units, -one.places, one.path))
 
 
-def _speed(facts: Mapping[str, Any]) -> float | None:
-    """How many times as fast as eager the best way is."""
-    ratios = [way["ratio"]["median"] for way in facts.get("ways", ()) if way["ratio"]]
-    return max(ratios, default=None)
+def _endings(rows: Iterable[UnitRow]) -> list[EndingCount]:
+    """Of those that have ended."""
+    ended = [row for row in rows if row.status not in (StageStatus.OK.value, WAITING)]
+    found = Counter((row.status, row.last_said) for row in ended)
+    return [EndingCount(status, said, count) for (status, said), count in found.most_common()]
 
 
-def _cause(site: Mapping[str, Any]) -> tuple[str | None, str]:
-    return site["rule"], "" if site["rule"] else (site["reason"] or "").partition("\n")[0]
-
-
-def _counts(rows: Iterable[UnitRow]) -> list[ConditionCount]:
+def _counts(
+    rows: Iterable[UnitRow], same: Callable[[UnitRow], tuple[tuple[str, ...], str | None]]
+) -> list[ConditionCount]:
     groups: dict[tuple[tuple[str, ...], str | None], list[UnitRow]] = defaultdict(list)
     for row in rows:
-        groups[row.conditions, row.torch].append(row)
+        groups[same(row)].append(row)
     return [
         ConditionCount(
             conditions,
             torch,
             len(group),
+            sum(row.status == WAITING for row in group),
             sum(row.breaks is not None for row in group),
             sum(row.breaks is not None and not row.is_whole for row in group),
         )

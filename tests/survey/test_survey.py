@@ -128,8 +128,8 @@ def test_what_has_changed(project: Path, survey: Run, valid: Callable[[str, str]
     done = survey("diff", "before.db", "after.db")
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
-        "worse: zoo:branchy (eval eager cpu): breaks 1 → 2",
-        "    BRK401: 0 → 1 in Branchy.forward (zoo.py)",
+        "worse: BRK401: breaks 0 → 1 in zoo:branchy (eval eager cpu)",
+        "    Branchy.forward (zoo.py)",
         "1 unit worse, 0 changed otherwise, 1 as before",
     ]
     better = survey("diff", "after.db", "before.db", "--format", "json")

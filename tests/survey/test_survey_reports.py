@@ -1,12 +1,18 @@
-"""The reports of surveys."""
+"""The reports of surveys, and the facts that they are made of."""
 
 from __future__ import annotations
 
 import io
+import re
+from collections.abc import Callable, Sequence
+from typing import TextIO
+
+import pytest
 
 from breakscan.reports.survey.markdown import write_survey_markdown
 from breakscan.reports.survey.terminal import write_survey_terminal
-from breakscan.survey.overview import overview
+from breakscan.survey.facts import explain_facts
+from breakscan.survey.overview import SurveyOverview, overview
 from breakscan.survey.stage_results import StageResult
 from breakscan.survey.store import Surveyed
 from breakscan.survey.units import Environment, Unit
@@ -20,6 +26,7 @@ SITE = {
     "origin": "user",
     "reason": "…",
     "verdict": "splits",
+    "seconds": 0.25,
 }
 FACTS = {"breaks": [SITE], "eager": [], "recompiles": [], "graphs": 2, "compile_seconds": 1.25, "files": ["a.py"]}
 
@@ -37,11 +44,12 @@ REPORT = overview(
         surveyed(
             "a" * 50,
             explain=ok("explain", **FACTS),
+            check=ok("check", by_rule={"BRK101": 2, "BRK501": 3}),
             fix=ok("fix", outcomes={"applied": 1, "unsafe": 2, "declined": 4}, rewrites={}),
             verify=ok("verify", proofs=[{"verdict": "accepted"}, {"verdict": "rejected"}]),
             bench=ok("bench", ways=[{"ratio": {"median": 1.5}}, {"ratio": None}]),
         ),
-        surveyed("b|c", explain=StageResult("explain", "timeout", 60.0, None, said="…")),
+        surveyed("b|c", explain=StageResult("explain", "timeout", 60.0, None, said="Traceback\nsaid <b>last\n")),
         surveyed("d"),
     ]
 )
@@ -50,10 +58,109 @@ REPORT = overview(
 def test_what_is_counted() -> None:
     first, second, third = REPORT.rows
     assert (first.breaks, first.offered, first.proved, first.speed, first.is_whole) == (1, 3, 1, 1.5, False)
+    assert (first.cost, first.costliest, first.causes, first.files) == (0.25, "BRK101", ("BRK101",), ("a.py",))
+    assert (first.findings, first.seen, second.findings) == (5, 2, None)
     assert (second.status, second.breaks, third.status) == ("timeout", None, "waiting")
     assert REPORT.statuses == {"ok": 1, "timeout": 1, "waiting": 1}
     (count,) = REPORT.counts
-    assert (count.units, count.ran, count.broken) == (3, 1, 1)
+    assert (count.units, count.waiting, count.ran, count.broken) == (3, 1, 1, 1)
+    assert [(one.torch, one.units, one.broken) for one in REPORT.versions] == [("2.13.0", 3, 1)]
+    assert [(one.status, one.said, one.units) for one in REPORT.endings] == [("timeout", "said <b>last", 1)]
+
+
+def site(rule: str | None, path: str, line: int, **facts: object) -> dict[str, object]:
+    return {"rule": rule, "path": path, "line": line, "function": "f", "origin": "user", "reason": "why\nmore", **facts}
+
+
+def explained(
+    *breaks: dict[str, object], eager: Sequence[dict[str, object]] = (), recompiles: Sequence[dict[str, object]] = ()
+) -> StageResult:
+    return ok("explain", **{**FACTS, "breaks": breaks, "eager": eager, "recompiles": recompiles})
+
+
+LIBRARY = "/x/lib/python3.11/site-packages/lib/a.py"
+SEVERAL = [
+    surveyed(
+        "one", explain=explained(site("BRK101", LIBRARY, 3, seconds=0.5), site("BRK401", "b.py", 1, seconds=0.25))
+    ),
+    surveyed(
+        "two",
+        explain=explained(
+            site("BRK101", LIBRARY.replace("/x/", "/y/"), 3, seconds=0.1),
+            site("BRK401", "b.py", 1, seconds=0.2),
+            site("BRK401", "b.py", 9, seconds=0.2),
+            eager=[
+                site("BRK101", LIBRARY, 2, seconds=9.0, of_break=True),
+                site(None, "c.py", 1, seconds=0.1, of_break=False),
+            ],
+            recompiles=[site("BRK701", "b.py", 4, seconds=3.0)],
+        ),
+    ),
+    surveyed("of before", explain=explained(site("BRK101", LIBRARY, 3), eager=[site(None, "c.py", 1)])),
+]
+
+
+def test_what_costs_most_is_found_unit_by_unit() -> None:
+    found = {
+        (one.cause.kind.value, one.cause.name): (one.units, one.places, one.costs_most, one.seconds)
+        for one in overview(SEVERAL).causes
+    }
+    assert found == {
+        ("break", "BRK101"): (3, 1, 1, 0.6),
+        ("break", "BRK401"): (2, 2, 1, pytest.approx(0.65)),
+        ("eager", "why"): (2, 1, 0, 0.1),
+        ("recompile", "BRK701"): (1, 1, 1, 3.0),
+    }
+    assert [(row.cost, row.costliest) for row in overview(SEVERAL).rows] == [
+        (0.75, "BRK101"),
+        (pytest.approx(0.6), "BRK401"),
+        (None, None),
+    ]
+
+
+def test_a_file_of_a_library_is_the_same_in_all_environments() -> None:
+    assert [(one.path, one.units, one.places, one.rules) for one in overview(SEVERAL).files] == [
+        ("lib/a.py", 3, 1, ("BRK101",)),
+        ("b.py", 2, 2, ("BRK401",)),
+        ("c.py", 2, 1, ()),
+    ]
+    assert overview(SEVERAL).places[0].path == "lib/a.py"
+
+
+@pytest.mark.parametrize("write", [write_survey_terminal, write_survey_markdown])
+def test_all_that_units_have_in_common_is_told(write: Callable[[SurveyOverview, TextIO], None]) -> None:
+    stream = io.StringIO()
+    write(overview(SEVERAL), stream)
+    text = re.sub(r" *(?: |\|) *", " ", stream.getvalue()).replace("`", "")
+    for words in (
+        "BRK101 breaks 3 1 1 600 ms",
+        "BRK701 recompiles 1 1 1 3.0 s compiling",
+        "lib/a.py 3 1 BRK101",
+        "cause of units places",
+    ):
+        assert words in text, words
+
+
+def explain_report(**entries: object) -> dict[str, object]:
+    told = {"breaks": [], "frames": [], "recompiles": [], "traced": {}, "script": {"seconds": 1.0}, **entries}
+    return {**told, "summary": {"graphs": 1, "entries": 1, "ops": 1, "compile_seconds": 1.0}}
+
+
+def frame(status: str, passes: int, **price: object) -> dict[str, object]:
+    seconds = {"host_seconds": 0.5, "device_seconds": None, "waits": False, "compile_seconds": 0.0, "longest": None}
+    names = {"rule": None, "site": None, "function": "f", "origin": "user", "reason": "why", "break_site": None}
+    return {**names, "status": status, "price": {"passes": passes, **seconds, **price}}
+
+
+def test_a_cost_is_that_of_all_passes_and_a_single_one_is_not_trusted() -> None:
+    frames = [
+        frame("eager", 3),
+        frame("eager", 1),
+        frame("eager", 4, device_seconds=0.25, waits=True),
+        frame("passed-over", 3),
+    ]
+    facts = explain_facts(explain_report(frames=frames))
+    assert [one["seconds"] for one in facts["eager"]] == [1.5, None, 1.0]
 
 
 def test_no_name_is_broken_in_a_file() -> None:
@@ -61,14 +168,15 @@ def test_no_name_is_broken_in_a_file() -> None:
     write_survey_terminal(REPORT, stream)
     lines = stream.getvalue().splitlines()
     assert lines[1].split()[0] == "a" * 50
-    assert lines[1].endswith("3, 1 proved  1.50×")
+    assert lines[1].endswith("5, 2 seen  3, 1 proved  1.50×")
     assert lines[-1] == (
-        "eval, eager, cpu, torch 2.13.0: 1 of 1 unit that ran break the graph or run eager (100%); 2 did not run"
+        "eval, eager, cpu, torch 2.13.0: 1 of 1 unit that ran break the graph or run eager (100%); "
+        "1 did not run; 1 still to run"
     )
 
 
 def test_names_are_no_markup_in_a_table() -> None:
     stream = io.StringIO()
     write_survey_markdown(REPORT, stream)
-    row = next(line for line in stream.getvalue().splitlines() if "timeout" in line)
+    row = next(line for line in stream.getvalue().splitlines() if line.startswith("| <code>b"))
     assert row.startswith("| <code>b&#124;c</code> | eval eager cpu | 2.13.0 | timeout |")

@@ -10,23 +10,27 @@ from rich.text import Text
 
 from breakscan.reports.shared.console import print_page, report_console
 from breakscan.reports.shared.printable import visible
+from breakscan.reports.survey.change_words import comparison_summary, group_lines, versions_words
 from breakscan.reports.survey.words import (
     CAUSE_COLUMNS,
+    ENDING_COLUMNS,
+    FILE_COLUMNS,
     PLACE_COLUMNS,
     UNIT_COLUMNS,
     cause_cells,
-    change_lines,
-    comparison_summary,
     conditions_words,
     counted_share,
+    ending_cells,
+    file_cells,
     place_cells,
     unit_cells,
 )
+from breakscan.survey.change_groups import change_groups
 from breakscan.survey.comparison import SurveyComparison
 from breakscan.survey.overview import SurveyOverview
 
 MOST = 15
-"""Causes and places that are shown."""
+"""Causes, places, files and reasons that are shown."""
 WIDEST = 400
 """Cells of a line in a file."""
 
@@ -37,24 +41,27 @@ def write_survey_terminal(report: SurveyOverview, stream: TextIO) -> None:
     if not console.is_terminal:
         console.width = WIDEST  # many columns: in a file, no line has to be short
     print_page(_table(UNIT_COLUMNS, map(unit_cells, report.rows)), console)
-    if report.places:
-        console.print()
-        print_page(_table(PLACE_COLUMNS, map(place_cells, report.places[:MOST])), console)
-    if report.causes:
-        console.print()
-        print_page(_table(CAUSE_COLUMNS, map(cause_cells, report.causes[:MOST])), console)
+    for columns, rows in (
+        (ENDING_COLUMNS, [ending_cells(one) for one in report.endings[:MOST]]),
+        (PLACE_COLUMNS, [place_cells(one) for one in report.places[:MOST]]),
+        (FILE_COLUMNS, [file_cells(one) for one in report.files[:MOST]]),
+        (CAUSE_COLUMNS, [cause_cells(one) for one in report.causes[:MOST]]),
+    ):
+        if rows:
+            console.print()
+            print_page(_table(columns, rows), console)
     console.print()
     for count in report.counts:
         console.print(Text(visible(f"{conditions_words(count.conditions, count.torch)}: {counted_share(count)}")))
 
 
 def write_survey_diff_terminal(found: SurveyComparison, stream: TextIO) -> None:
-    """Writes what has changed, regressions first."""
+    """Writes what has changed, by cause, what is worse first."""
     console = report_console(stream)
-    for change in sorted(found.changes, key=lambda one: not one.is_regression):
-        for line in change_lines(change):
+    for group in change_groups(found.changes):
+        for line in group_lines(group):
             console.print(Text(visible(line)))
-    console.print(Text(comparison_summary(found)))
+    console.print(Text(visible(", ".join([comparison_summary(found), *versions_words(found)]))))
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+from breakscan.reports.shared.durations import duration
+from breakscan.reports.shared.markdown_text import clipped
 from breakscan.reports.shared.sizes import bytes_in_words
 from breakscan.reports.shared.wording import counted
-from breakscan.survey.comparison import CauseChange, SurveyComparison, UnitChange
-from breakscan.survey.overview import Cause, ConditionCount, PlaceCount, UnitRow
+from breakscan.survey.overview import CauseCount, ConditionCount, EndingCount, FileCount, PlaceCount
+from breakscan.survey.unit_row import CauseKey, CauseKind, UnitRow
 
 
 def conditions_words(conditions: tuple[str, ...], torch: str | None) -> str:
@@ -17,24 +17,49 @@ def conditions_words(conditions: tuple[str, ...], torch: str | None) -> str:
 
 def counted_share(count: ConditionCount) -> str:
     """``12 of 40 units that ran break the graph or run eager (30%); 3 did not run``."""
+    waiting = f"; {count.waiting} still to run" if count.waiting else ""
     if not count.ran:
-        return f"none of {counted(count.units, 'unit')} ran"
-    share = f" ({count.broken / count.ran:.0%})"
-    others = f"; {count.units - count.ran} did not run" if count.ran < count.units else ""
-    return f"{count.broken} of {counted(count.ran, 'unit')} that ran break the graph or run eager{share}{others}"
+        return f"none of {counted(count.units, 'unit')} ran{waiting}"
+    lost = count.units - count.ran - count.waiting
+    others = f"; {lost} did not run{waiting}" if lost else waiting
+    ran = f"{count.broken} of {counted(count.ran, 'unit')} that ran"
+    return f"{ran} break the graph or run eager ({_share(count)}){others}"
 
 
-CAUSE_COLUMNS = ("cause of breaks", "units", "places")
+def _share(count: ConditionCount) -> str:
+    return f"{count.broken / count.ran:.0%}" if count.ran else ""
+
+
+LONGEST = 160
+"""Characters of a reason."""
+CAUSE_COLUMNS = ("cause", "of", "units", "places", "costs most in", "costs in all")
 PLACE_COLUMNS = ("place", "rule", "units")
+FILE_COLUMNS = ("file", "units", "places", "rules")
+CONDITION_COLUMNS = ("torch", "conditions", "units", "ran", "broken", "share")
+ENDING_COLUMNS = ("the last that it said", "status", "units")
 UNIT_COLUMNS = (
     *("unit", "conditions", "torch", "status", "breaks", "eager", "recompiles", "graphs"),
-    *("compile", "memory", "fix", "speed"),
+    *("costs", "compile", "memory", "check", "fix", "speed"),
 )
+KIND_WORDS = {CauseKind.BREAK: "breaks", CauseKind.EAGER: "eager functions", CauseKind.RECOMPILE: "recompiles"}
 
 
-def cause_cells(cause: Cause) -> tuple[str, ...]:
+def cause_name(cause: CauseKey) -> str:
+    """The rule or the reason."""
+    return clipped(cause.name, LONGEST) or "no rule knows why"
+
+
+def cause_cells(count: CauseCount) -> tuple[str, ...]:
     """The cells of a cause."""
-    return cause.rule or cause.reason or "no reason is known", str(cause.units), str(cause.places)
+    what = " compiling" if count.cause.kind is CauseKind.RECOMPILE else ""
+    return (
+        cause_name(count.cause),
+        KIND_WORDS[count.cause.kind],
+        str(count.units),
+        str(count.places),
+        str(count.costs_most) if count.costs_most else "",
+        f"{duration(count.seconds)}{what}" if count.seconds else "",
+    )
 
 
 def place_cells(place: PlaceCount) -> tuple[str, ...]:
@@ -42,56 +67,37 @@ def place_cells(place: PlaceCount) -> tuple[str, ...]:
     return f"{place.path}:{place.line}", place.rule or "", str(place.units)
 
 
+def file_cells(file: FileCount) -> tuple[str, ...]:
+    """The cells of a file."""
+    return file.path, str(file.units), str(file.places), ", ".join(file.rules)
+
+
+def condition_cells(count: ConditionCount) -> tuple[str, ...]:
+    """The cells of units under the same conditions, or of all that have one torch."""
+    numbers = (str(count.units), str(count.ran), str(count.broken))
+    return count.torch or "none", " ".join(count.conditions) or "all", *numbers, _share(count)
+
+
+def ending_cells(ending: EndingCount) -> tuple[str, ...]:
+    """The cells of units that ended alike."""
+    return clipped(ending.said, LONGEST) or "nothing", ending.status, str(ending.units)
+
+
 def unit_cells(row: UnitRow) -> tuple[str, ...]:
     """The cells of a unit."""
     compile_seconds = "" if row.compile_seconds is None else f"{row.compile_seconds:.1f} s"
     proved = "" if row.proved is None else f", {row.proved} proved"
+    seen = f", {row.seen} seen" if row.seen else ""
     return (
         row.name,
         " ".join(row.conditions),
         row.torch or "",
         row.status,
         *("" if count is None else str(count) for count in (row.breaks, row.eager, row.recompiles, row.graphs)),
+        f"{duration(row.cost)}, most {clipped(row.costliest, 40)}" if row.cost and row.costliest else "",
         compile_seconds,
         "" if row.peak is None else bytes_in_words(row.peak),
+        "" if row.findings is None else f"{row.findings}{seen}",
         "" if row.offered is None else f"{row.offered}{proved}",
         "" if row.speed is None else f"{row.speed:.2f}×",
     )
-
-
-def change_lines(change: UnitChange) -> Iterator[str]:
-    """A unit that has changed, then a line for each cause."""
-    was, now = change.before, change.after
-    sign = "worse" if change.is_regression else "changed"
-    versions = "" if was.torch == now.torch else f", torch {was.torch} → {now.torch}"
-    conditions = f" ({' '.join(was.conditions)}{versions})" if was.conditions or versions else ""
-    yield f"{sign}: {now.name}{conditions}: {_counts(was, now)}"
-    for cause in change.causes:
-        yield f"    {_cause(cause)}"
-
-
-def _counts(was: UnitRow, now: UnitRow) -> str:
-    if was.status != now.status:
-        return f"{was.status} → {now.status}"
-    names = (("breaks", was.breaks, now.breaks), ("eager", was.eager, now.eager))
-    parts = [f"{name} {before} → {after}" for name, before, after in names if before != after]
-    if was.recompiles != now.recompiles:
-        parts.append(f"recompiles {was.recompiles} → {now.recompiles}")
-    return ", ".join(parts) or "breaks elsewhere"
-
-
-def _cause(cause: CauseChange) -> str:
-    where = " ".join(filter(None, (cause.function, f"({cause.path})" if cause.path else None)))
-    return f"{cause.rule or cause.reason}: {cause.before} → {cause.after} in {where}"
-
-
-def comparison_summary(found: SurveyComparison) -> str:
-    """``3 units are worse, 5 changed otherwise, 40 are as before``."""
-    worse = sum(change.is_regression for change in found.changes)
-    parts = [f"{counted(worse, 'unit')} worse", f"{len(found.changes) - worse} changed otherwise"]
-    parts.append(f"{found.unchanged} as before")
-    if found.only_before:
-        parts.append(f"{len(found.only_before)} only before")
-    if found.only_after:
-        parts.append(f"{len(found.only_after)} only after")
-    return ", ".join(parts)

@@ -1,0 +1,182 @@
+"""A unit of a survey in a table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from breakscan.survey.stage_results import StageResult, StageStatus
+from breakscan.survey.store import Surveyed
+from breakscan.survey.units import SurveyStage
+
+WAITING = "waiting"
+"""The status of a unit that has not run yet."""
+
+
+class CauseKind(str, Enum):
+    """What something causes.  Recompiles cost time of compiling, the others time of the calls."""
+
+    BREAK = "break"
+    EAGER = "eager"
+    RECOMPILE = "recompile"
+
+
+@dataclass(frozen=True, slots=True)
+class CauseKey:
+    """A rule, or PyTorch's reason where no rule knows it, and what it causes."""
+
+    kind: CauseKind
+    rule: str | None
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """The rule, else the reason; empty where nothing is known."""
+        return self.rule or self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyedSite:
+    """Where a unit breaks, runs eager or recompiles.  ``path`` is the same in all environments, and ``seconds`` what it
+    cost in all, None where that was not measured."""
+
+    cause: CauseKey
+    path: str | None
+    line: int | None
+    function: str | None
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRow:
+    """A unit in a table; its results are kept under ``key``.  Counts are None where ``explain`` did not succeed;
+    ``breaks`` are places, ``cost`` the seconds of the calls that breaks and eager functions took, ``costliest`` what
+    took most of them, ``causes`` and ``files`` why and where it breaks or runs eager.  ``findings`` are those of
+    ``check``, ``seen`` those whose rule ``explain`` saw as well, ``offered`` those that ``fix`` can take away,
+    ``proved`` the changes that ``verify`` accepts."""
+
+    key: str
+    name: str
+    conditions: tuple[str, ...]
+    torch: str | None
+    status: str
+    breaks: int | None
+    eager: int | None
+    recompiles: int | None
+    graphs: int | None
+    cost: float | None
+    costliest: str | None
+    causes: tuple[str, ...]
+    files: tuple[str, ...]
+    compile_seconds: float | None
+    seconds: float
+    peak: int | None
+    findings: int | None
+    seen: int | None
+    offered: int | None
+    proved: int | None
+    speed: float | None
+    said: str
+
+    @property
+    def counts(self) -> tuple[int | None, int | None, int | None]:
+        """Breaks, functions that run eager, and recompiles."""
+        return self.breaks, self.eager, self.recompiles
+
+    @property
+    def last_said(self) -> str:
+        """The last line of what it said, such as the error that ended it."""
+        return self.said.rstrip().rpartition("\n")[2].strip()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the program ran, and all that it compiled was one graph for each call."""
+        return self.breaks == 0 and self.eager == 0
+
+
+def row_of(one: Surveyed) -> UnitRow:
+    """The row of a unit."""
+    explained = one.results.get(SurveyStage.EXPLAIN.value)
+    ok = explained is not None and explained.status == StageStatus.OK.value
+    facts = explained.facts if explained is not None and ok else {}
+    checked, fixed, verified, benched = (
+        _facts(one.results, stage)
+        for stage in (SurveyStage.CHECK, SurveyStage.FIX, SurveyStage.VERIFY, SurveyStage.BENCH)
+    )
+    found: Mapping[str, int] | None = checked.get("by_rule")
+    proofs = verified.get("proofs")
+    outcomes = fixed.get("outcomes")
+    sites = list(sites_of(one))
+    costs = costs_of(sites)
+    lost = [site for site in sites if site.cause.kind is not CauseKind.RECOMPILE]
+    rules = {site.cause.rule for site in sites}
+    return UnitRow(
+        key=one.unit.key(one.environment),
+        name=one.unit.name,
+        conditions=one.unit.conditions,
+        torch=one.environment.torch,
+        status=explained.status if explained else WAITING,
+        breaks=len(facts["breaks"]) if facts else None,
+        eager=len(facts["eager"]) if facts else None,
+        recompiles=len(facts["recompiles"]) if facts else None,
+        graphs=facts.get("graphs"),
+        cost=sum(costs.values()) if costs else 0.0 if facts and not lost else None,
+        costliest=max(costs, key=lambda cause: costs[cause]).name if any(costs.values()) else None,
+        causes=tuple(dict.fromkeys(site.cause.name for site in lost)),
+        files=tuple(dict.fromkeys(site.path for site in lost if site.path is not None)),
+        compile_seconds=facts.get("compile_seconds"),
+        seconds=sum(result.seconds for result in one.results.values()),
+        peak=max((result.peak for result in one.results.values() if result.peak is not None), default=None),
+        findings=sum(found.values()) if found is not None else None,
+        seen=sum(count for rule, count in found.items() if rule in rules) if found is not None else None,
+        offered=sum(count for name, count in outcomes.items() if name not in ("declined", "without"))
+        if outcomes
+        else None,
+        proved=sum(proof["verdict"] == "accepted" for proof in proofs) if proofs is not None else None,
+        speed=_speed(benched),
+        said=explained.said if explained and not ok else "",
+    )
+
+
+def sites_of(one: Surveyed, *, consequences: bool = False) -> Iterator[SurveyedSite]:
+    """Where a unit breaks, runs eager and recompiles.  What runs eager because of a break is part of that break, and
+    left out without ``consequences``."""
+    facts = _facts(one.results, SurveyStage.EXPLAIN)
+    for kind, name in ((CauseKind.BREAK, "breaks"), (CauseKind.EAGER, "eager"), (CauseKind.RECOMPILE, "recompiles")):
+        for site in facts.get(name, ()):
+            if site.get("of_break") and not consequences:
+                continue
+            # The guard of a recompile is another one each time.
+            known = site["rule"] or kind is CauseKind.RECOMPILE
+            cause = CauseKey(kind, site["rule"], "" if known else (site["reason"] or "").partition("\n")[0])
+            # Stores of before lack what it cost.
+            yield SurveyedSite(cause, _package_path(site["path"]), site["line"], site["function"], site.get("seconds"))
+
+
+def costs_of(sites: Iterable[SurveyedSite], *, compiling: bool = False) -> Mapping[CauseKey, float]:
+    """What each cause cost the calls of a unit in seconds, or, if ``compiling``, the compiler; without those for which
+    that is not known."""
+    costs: dict[CauseKey, float] = defaultdict(float)
+    for site in sites:
+        if site.seconds is not None and (site.cause.kind is CauseKind.RECOMPILE) is compiling:
+            costs[site.cause] += site.seconds
+    return costs
+
+
+def _package_path(path: str | None) -> str | None:
+    """A path that is the same in another environment."""
+    return None if path is None else path.rpartition("/site-packages/")[2]
+
+
+def _facts(results: Mapping[str, StageResult], stage: SurveyStage) -> Mapping[str, Any]:
+    result = results.get(stage.value)
+    return result.facts if result is not None else {}
+
+
+def _speed(facts: Mapping[str, Any]) -> float | None:
+    """How many times as fast as eager the best way is."""
+    ratios = [way["ratio"]["median"] for way in facts.get("ways", ()) if way["ratio"]]
+    return max(ratios, default=None)

@@ -1,0 +1,91 @@
+"""What has changed between surveys, by cause."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+from breakscan.reports.survey.markdown import write_survey_diff_markdown
+from breakscan.reports.survey.terminal import write_survey_diff_terminal
+from breakscan.survey.comparison import SurveyComparison, compared
+from breakscan.survey.stage_results import StageResult
+from breakscan.survey.store import Surveyed
+from breakscan.survey.units import Environment, Unit
+
+Site = dict[str, object]
+
+
+def site(rule: str, function: str = "f", line: int = 1) -> Site:
+    return {"rule": rule, "path": "/e/site-packages/lib/a.py", "line": line, "function": function, "reason": "…"}
+
+
+def survey(torch: str, units: dict[str, Sequence[Site] | str], eager: Sequence[Site] = ()) -> list[Surveyed]:
+    environment = Environment("3.11.7", "", {"torch": torch})
+    found = []
+    for name, told in units.items():
+        if isinstance(told, str):
+            result = StageResult("explain", "failed", 1.0, None, said=told)
+        else:
+            result = StageResult(
+                "explain", "ok", 1.0, None, {"breaks": list(told), "eager": list(eager), "recompiles": []}
+            )
+        found.append(Surveyed(Unit(name, build="z:b", mode="eval"), environment, {"explain": result}))
+    return found
+
+
+def lines(found: SurveyComparison) -> list[str]:
+    stream = io.StringIO()
+    write_survey_diff_terminal(found, stream)
+    return stream.getvalue().splitlines()
+
+
+NAMES = [f"m{number}" for number in range(80)]
+BEFORE = survey(
+    "2.12.0", {**{name: [] for name in NAMES}, "gone": [], "moved": [site("BRK101")], "better": [site("BRK101")]}
+)
+AFTER = survey(
+    "2.13.0",
+    {
+        **{name: [site("BRK401", f"{name}.forward")] for name in NAMES},
+        "gone": "Traceback\nValueError: <no> | more",
+        "moved": [site("BRK102")],
+        "better": [],
+    },
+)
+
+
+def test_many_units_that_changed_for_one_reason_are_one_line() -> None:
+    assert lines(compared(BEFORE, AFTER)) == [
+        "worse: BRK401: breaks 0 → 80 in 80 units: m0, m1, m10 and 77 more names",
+        "    m0.forward (lib/a.py), m1.forward (lib/a.py) and 78 more functions",
+        "worse: ok → failed in gone (eval cpu)",
+        "    ValueError: <no> | more",
+        "changed: BRK102: breaks 0 → 1 in moved (eval cpu)",
+        "    f (lib/a.py)",
+        "better: BRK101: breaks 2 → 0 in 2 units: better and moved",
+        "    f (lib/a.py)",
+        "81 units worse, 2 changed otherwise, 0 as before, torch 2.12.0 → 2.13.0",
+    ]
+
+
+def test_what_follows_from_a_break_counts_as_well() -> None:
+    """The exit status follows the counts: a line must say what grew."""
+    of_break = site("BRK101") | {"of_break": True}
+    before, after = survey("2", {"a": [site("BRK101")]}), survey("2", {"a": [site("BRK101")]}, [of_break])
+    found = compared(before, after)
+    assert found.changes[0].is_regression
+    assert lines(found)[0] == "worse: BRK101: eager functions 0 → 1 in a (eval cpu)"
+
+
+def test_a_job_summary_has_a_row_for_each_reason() -> None:
+    stream = io.StringIO()
+    write_survey_diff_markdown(compared(BEFORE, AFTER), stream)
+    text = stream.getvalue()
+    assert text.startswith("# breakscan survey diff\n\n81 units worse, ")
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    assert rows[0].startswith("| `worse` | BRK401: breaks 0 → 80 | 80 | m0, m1, m10 and 77 more names |")
+    assert rows[1].startswith("| `worse` | ok → failed | 1 | gone | ValueError: &#60;no&#62; &#124; more |")
+    assert len(rows) == 4
+    same = io.StringIO()
+    write_survey_diff_markdown(compared(BEFORE, BEFORE), same)
+    assert same.getvalue() == "# breakscan survey diff\n\n0 units worse, 0 changed otherwise, 83 as before\n"
