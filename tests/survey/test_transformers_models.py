@@ -16,7 +16,7 @@ def test_the_names_are_those_of_the_library() -> None:
     assert {"bert", "llama", "t5", "vit"} <= set(names())
 
 
-@pytest.mark.parametrize("name", ["bert", "llama", "t5", "vit", "mixtral", "whisper"])
+@pytest.mark.parametrize("name", ["bert", "llama", "t5", "vit", "mixtral", "whisper", "deepseek_v3", "qwen3_next"])
 def test_models_run(name: str) -> None:
     model, given = build(name)
     assert sum(one.numel() for one in model.parameters()) < LARGEST
