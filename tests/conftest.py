@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -54,6 +55,21 @@ def _own_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BREAKSCAN_RUNS", str(tmp_path_factory.mktemp("runs")))
         yield
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A browser, for the tests of pages."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("there is no chromium")
+    quiet = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run")
+    still = ("--disable-background-networking", "--disable-component-update", "--disable-sync")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=found, args=[*quiet, *still])
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,13 @@ def output_option(command: F) -> F:
     return option(_keeping_inputs(command))
 
 
+def folder_or_file_option(command: F) -> F:
+    """Adds ``--output``, a file or a folder; without it, the report goes to standard output."""
+    path = click.Path(path_type=Path)
+    help_ = "Write the report to this file, or pages into this folder."
+    return _keeping_inputs(click.option("-o", "--output", type=path, callback=_no_source, help=help_)(command))
+
+
 def stream_option(default: str) -> Callable[[F], F]:
     """Adds ``--output``, a file or ``-`` for standard output; ``default`` is where the report goes without it."""
     path = click.Path(path_type=str, dir_okay=False)

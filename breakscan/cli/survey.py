@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import closing, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from breakscan.cli.output import report_stream
-from breakscan.cli.report_options import format_option, output_option
+from breakscan.cli.report_options import folder_or_file_option, format_option, output_option
 from breakscan.reports.formats import SURVEY, SURVEY_DIFF
 from breakscan.reports.shared.printable import visible
 from breakscan.survey.stage_results import StageStatus
 
 if TYPE_CHECKING:
     from breakscan.survey.engine import Engine
-    from breakscan.survey.store import Surveyed
+    from breakscan.survey.store import Store, Surveyed
     from breakscan.survey.survey import Progressed
 
 STATUSES = tuple(one.value for one in StageStatus if one is not StageStatus.OK)
@@ -99,17 +100,50 @@ def run(
 @survey.command()
 @click.argument("store", type=click.Path(path_type=Path, dir_okay=False))
 @format_option(SURVEY)
-@output_option
+@folder_or_file_option
 def report(store: Path, format_: str, output: Path | None) -> None:
-    """Report the last survey in STORE, also while it runs."""
+    """Report the last survey in STORE, also while it runs.
+
+    With --format html, --output may be a folder: it gets the page of the survey, index.html, and one for each unit.
+    """
     from breakscan.survey.overview import overview
     from breakscan.survey.store import Store, StoreError
 
+    folder = output if output is not None and (output.is_dir() or not output.suffix) and format_ == "html" else None
+    if folder is None and output is not None and output.is_dir():
+        raise click.UsageError("--output is a folder, which --format html alone writes to")
     try:
-        with Store(store, must_exist=True) as opened, report_stream(output) as stream:
-            SURVEY.write(format_, overview(opened.surveyed(opened.latest())), stream)
+        with Store(store, must_exist=True) as opened:
+            if folder is not None:
+                _write_pages(opened, folder)
+                return
+            with report_stream(output) as stream:
+                SURVEY.write(format_, overview(opened.surveyed(opened.latest())), stream)
     except StoreError as error:
         raise click.ClickException(str(error)) from error
+
+
+def _write_pages(store: Store, folder: Path) -> None:
+    """The page of the survey, which links to those of units."""
+    from breakscan.reports.survey.html.unit_page import write_unit_page
+    from breakscan.survey.overview import overview
+    from breakscan.survey.unit_pages import FOLDER, page_names, unit_reports
+    from breakscan.survey.unit_row import WAITING
+
+    surveyed = list(store.surveyed(store.latest()))
+    report = overview(surveyed)
+    pages = page_names(row for row in report.rows if row.status != WAITING)
+    try:
+        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.ClickException(f"cannot write {folder}: {error.strerror}") from error
+    for one in unit_reports(store, surveyed):
+        if one.row.key in pages:
+            with report_stream(folder / pages[one.row.key]) as stream:
+                write_unit_page(one, stream)
+    with report_stream(folder / "index.html") as stream:
+        SURVEY.write("html", replace(report, pages=pages), stream)
+    click.echo(f"breakscan: {folder / 'index.html'} and {len(pages)} pages of units", err=True)
 
 
 @survey.command(short_help="Show what has changed from one survey to another.")

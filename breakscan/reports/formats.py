@@ -134,6 +134,7 @@ SURVEY: Formats[SurveyOverview] = Formats(
         "terminal": "breakscan.reports.survey.terminal:write_survey_terminal",
         "json": "breakscan.reports.survey.json:write_survey_json",
         "markdown": "breakscan.reports.survey.markdown:write_survey_markdown",
+        "html": "breakscan.reports.survey.html.write:write_survey_html",
     }
 )
 SURVEY_DIFF: Formats[SurveyComparison] = Formats(

@@ -20,11 +20,12 @@ def explain_facts(report: Report) -> dict[str, Any]:
     frames = [one for one in report["frames"] if one["status"] != FrameStatus.PASSED_OVER.value]
     return {
         "breaks": [
-            _site(one) | {"verdict": one["verdict"], "gb": one["gb_id"], "seconds": _in_all(one["price"])}
+            _site(one) | {"verdict": one["verdict"], "gb": one["gb_id"], "seconds": cost_in_all(one["price"])}
             for one in report["breaks"]
         ],
         "eager": [
-            _site(one) | {"of_break": one["break_site"] is not None, "seconds": _in_all(one["price"])} for one in frames
+            _site(one) | {"of_break": one["break_site"] is not None, "seconds": cost_in_all(one["price"])}
+            for one in frames
         ],
         "recompiles": [_site(one) | {"seconds": one["seconds"]} for one in report["recompiles"]],
         "graphs": summary["graphs"],
@@ -42,7 +43,7 @@ def _site(one: Mapping[str, Any]) -> dict[str, Any]:
     return {**names, "origin": one["origin"], "reason": one.get("reason") or one.get("guard")}
 
 
-def _in_all(price: Mapping[str, Any] | None) -> float | None:
+def cost_in_all(price: Mapping[str, Any] | None) -> float | None:
     """The seconds of all calls.  None where it is not known: a single pass may have been disturbed."""
     if price is None or price["passes"] < 2:
         return None

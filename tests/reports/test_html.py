@@ -8,7 +8,6 @@ import io
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -28,6 +27,7 @@ from breakscan.reports.explain.html.write import write_html
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.upstream_pages import BREAK_PAGES
 from breakscan.reports.explain.words import headline
+from breakscan.reports.shared import html_page
 from breakscan.runtime.explain.compiled import Generated, GuardLine, Kernel, KernelKind, Price, RunTotals, SavedValue
 from breakscan.runtime.explain.explanation import (
     EndingKind,
@@ -121,7 +121,8 @@ def test_the_program_that_reproduces_a_finding_is_named_at_the_top() -> None:
 
 def test_no_two_scripts_define_the_same_name() -> None:
     """They share one scope, in which the last definition counts."""
-    texts = (path.read_text(encoding="ascii") for path in (Path(sources.__file__).parent / "script").glob("*.js"))
+    folders = [Path(module.__file__ or "").parent / "script" for module in (sources, html_page)]
+    texts = (path.read_text(encoding="ascii") for folder in folders for path in folder.glob("*.js"))
     names = [name for text in texts for name in re.findall(r"^(?:function|class|const|let) (\w+)", text, re.M)]
     assert len(names) > 100
     assert len(names) == len(set(names))
@@ -184,20 +185,6 @@ def test_files_are_whole_only_while_there_is_room(project: Path, monkeypatch: py
 
 
 # -- the browser -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        pytest.skip("there is no chromium")
-    quiet = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run")
-    still = ("--disable-background-networking", "--disable-component-update", "--disable-sync")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=found, args=[*quiet, *still])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -1,11 +1,13 @@
-"""What every HTML report needs: escaping, the style sheet, and the digests that a page's policy names."""
+"""What every HTML report needs: escaping, style sheets, scripts, data, and the digests that a page's policy names."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import html
+import json
 from importlib import resources
+from typing import Any
 
 from breakscan.reports.shared.printable import visible
 
@@ -16,8 +18,28 @@ def escaped(text: str) -> str:
 
 
 def page_style() -> str:
-    """The style sheet of all pages."""
-    return (resources.files(__package__) / "page_style.css").read_text(encoding="ascii")
+    """The style sheet of all pages with tables that sort and filter."""
+    return base_style() + _part("page_style.css")
+
+
+def base_style() -> str:
+    """Colours and text, for a page that has little of its own."""
+    return _part("page_base.css")
+
+
+def page_script(*names: str) -> str:
+    """The scripts of these names, which pages have in common."""
+    return "\n".join(_part(f"script/{name}.js") for name in names)
+
+
+def json_for_html(data: dict[str, Any]) -> str:
+    """Returns JSON that cannot end the script element around it."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _part(name: str) -> str:
+    return (resources.files(__package__) / name).read_text(encoding="ascii")
 
 
 def digest(text: str) -> str:

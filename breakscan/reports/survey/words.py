@@ -5,9 +5,9 @@ from __future__ import annotations
 from breakscan.reports.shared.durations import duration
 from breakscan.reports.shared.markdown_text import clipped
 from breakscan.reports.shared.sizes import bytes_in_words
-from breakscan.reports.shared.wording import counted
-from breakscan.survey.overview import CauseCount, ConditionCount, EndingCount, FileCount, PlaceCount
-from breakscan.survey.unit_row import CauseKey, CauseKind, UnitRow
+from breakscan.reports.shared.wording import counted, sentence
+from breakscan.survey.overview import CauseCount, ConditionCount, EndingCount, FileCount, PlaceCount, SurveyOverview
+from breakscan.survey.unit_row import WAITING, CauseKey, CauseKind, UnitRow
 
 
 def conditions_words(conditions: tuple[str, ...], torch: str | None) -> str:
@@ -24,6 +24,14 @@ def counted_share(count: ConditionCount) -> str:
     others = f"; {lost} did not run{waiting}" if lost else waiting
     ran = f"{count.broken} of {counted(count.ran, 'unit')} that ran"
     return f"{ran} break the graph or run eager ({_share(count)}){others}"
+
+
+def survey_headline(report: SurveyOverview) -> str:
+    """What came of all units together."""
+    rows = report.rows
+    ran, waiting = sum(row.breaks is not None for row in rows), sum(row.status == WAITING for row in rows)
+    broken = sum(row.breaks is not None and not row.is_whole for row in rows)
+    return sentence(counted_share(ConditionCount((), None, len(rows), waiting, ran, broken)))
 
 
 def _share(count: ConditionCount) -> str:

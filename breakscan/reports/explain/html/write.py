@@ -6,25 +6,22 @@ text nodes, and the page's own policy lets run no script but the one whose diges
 
 from __future__ import annotations
 
-import json
 from importlib import resources
 from string import Template
-from typing import Any, TextIO
+from typing import TextIO
 
 from breakscan.reports.explain.html.island import island
 from breakscan.reports.explain.html.without_scripts import static_report
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.repro_words import repro_sentence
-from breakscan.reports.shared.html_page import digest, escaped, page_style
+from breakscan.reports.shared.html_page import digest, escaped, json_for_html, page_script, page_style
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.wording import sentence
 
+_SHARED_SCRIPTS = ("dom", "words", "table", "theme", "tabs")
 _SCRIPTS = (
-    "dom",
-    "words",
     "model",
     "code",
-    "table",
     "details",
     "overview",
     "breaks",
@@ -50,7 +47,8 @@ def write_html(report: ExplainReport, stream: TextIO) -> None:
     explanation = report.explanation
     data = island(explanation, report.files)
     style = page_style()
-    script = "\n".join(_part(f"script/{name}.js") for name in _SCRIPTS)
+    own = (_part(f"script/{name}.js") for name in _SCRIPTS)
+    script = "\n".join([page_script(*_SHARED_SCRIPTS), *own])
     stream.write(
         Template(_part("page.html")).substitute(
             policy=f"default-src 'none'; style-src {digest(style)}; script-src {digest(script)}; "
@@ -62,7 +60,7 @@ def write_html(report: ExplainReport, stream: TextIO) -> None:
             headline=escaped(data["headline"]),
             reproduction=_reproduction(report),
             static=static_report(explanation),
-            data=_json_for_html(data),
+            data=json_for_html(data),
         )
     )
 
@@ -76,9 +74,3 @@ def _reproduction(report: ExplainReport) -> str:
 
 def _part(name: str) -> str:
     return (resources.files(__package__) / name).read_text(encoding="ascii")
-
-
-def _json_for_html(data: dict[str, Any]) -> str:
-    """Returns JSON that cannot end the script element around it."""
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -77,10 +77,3 @@ const causesOf = remembered((recompiles) => {
 function unexplained() {
   return report.frames.filter((frame) => !frame.break_site);
 }
-
-/** Sums values by key. */
-function totals(pairs) {
-  const sums = new Map();
-  for (const [key, value] of pairs) sums.set(key, (sums.get(key) ?? 0) + value);
-  return sums;
-}

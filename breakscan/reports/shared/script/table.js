@@ -191,3 +191,10 @@ function options(rows, value, words, kinds = false) {
     .filter(([key]) => counts.has(key))
     .map(([key, word]) => ({ value: key, label: word.word ?? word, count: counts.get(key), kind: kinds ? key : null }));
 }
+
+/** Sums values by key. */
+function totals(pairs) {
+  const sums = new Map();
+  for (const [key, value] of pairs) sums.set(key, (sums.get(key) ?? 0) + value);
+  return sums;
+}

@@ -18,7 +18,8 @@ function visible(text) {
 
 /**
  * An element.  Strings become text nodes, never markup; null and false are left out.  `on` holds listeners; an
- * attribute that is null or false is not set, and links lead to places of this page or to PyTorch's pages about breaks.
+ * attribute that is null or false is not set, and links lead to places of this page, to the pages of units below it or to
+ * PyTorch's pages about breaks.
  */
 function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
@@ -26,7 +27,7 @@ function el(tag, attributes = {}, ...children) {
     if (name === "on") {
       for (const [event, listener] of Object.entries(value)) node.addEventListener(event, listener);
     } else if (value !== null && value !== undefined && value !== false) {
-      if (name === "href" && !/^(#|https:\/\/meta-pytorch\.github\.io\/compile-graph-break-site\/gb\/gb\d{4}\.html$)/.test(value)) throw new Error("a link out of the page");
+      if (name === "href" && !/^(#|units\/[\w.-]+\.html$|https:\/\/meta-pytorch\.github\.io\/compile-graph-break-site\/gb\/gb\d{4}\.html$)/.test(value)) throw new Error("a link out of the page");
       node.setAttribute(name, value === true ? "" : visible(value));
     }
   }
