@@ -73,7 +73,8 @@ def run(
     from breakscan.survey.manifest import ManifestError, read_manifest
     from breakscan.survey.overview import overview
     from breakscan.survey.plan import planned
-    from breakscan.survey.store import Store, StoreError
+    from breakscan.survey.store import Store
+    from breakscan.survey.store_errors import StoreError
     from breakscan.survey.survey import run_survey
 
     if address is not None and engine != "ray":
@@ -107,7 +108,8 @@ def report(store: Path, format_: str, output: Path | None) -> None:
     With --format html, --output may be a folder: it gets the page of the survey, index.html, and one for each unit.
     """
     from breakscan.survey.overview import overview
-    from breakscan.survey.store import Store, StoreError
+    from breakscan.survey.store import Store
+    from breakscan.survey.store_errors import StoreError
 
     folder = output if output is not None and (output.is_dir() or not output.suffix) and format_ == "html" else None
     if folder is None and output is not None and output.is_dir():
@@ -159,7 +161,7 @@ def diff(ctx: click.Context, /, before: str, after: str, format_: str, output: P
     something that ran does not any more, breaks at more places, runs more functions eager or recompiles more often.
     """
     from breakscan.survey.comparison import compared
-    from breakscan.survey.store import StoreError
+    from breakscan.survey.store_errors import StoreError
 
     try:
         found = compared(_units_of(before), _units_of(after))
@@ -199,7 +201,8 @@ def export(store: Path, output: Path) -> None:
 @click.argument("stores", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 def merge(target: Path, stores: tuple[Path, ...]) -> None:
     """Take the surveys and results of STORES into TARGET, which is made where there is none."""
-    from breakscan.survey.store import Store, StoreError
+    from breakscan.survey.store import Store
+    from breakscan.survey.store_errors import StoreError
 
     try:
         with Store(target) as into:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,12 @@ TAIL = 8192
 """Bytes that are kept of what a command says."""
 _EVERY = 0.5
 """Seconds between two looks at a command.  A look reads of all processes of the machine, beside what is timed."""
-_running: set[int] = set()
-"""The sessions that run now."""
+MARK = "BREAKSCAN_SURVEY_UNIT"
+"""The environment variable that tells the processes of a unit, those too that left its session."""
+_running: dict[int, str] = {}
+"""The leaders of the sessions that run now, with their marks."""
+_ROUNDS = 20
+"""How often processes are looked for again, since one may start another meanwhile."""
 Ending = Literal["exited", "time", "memory"]
 
 
@@ -43,6 +48,8 @@ def run_limited(
     environment: Mapping[str, str] | None = None,
 ) -> LimitedRun:
     """Runs a command in a session of its own, without standard input, and ends it with all that it started."""
+    given = os.environ if environment is None else environment
+    mark = f"{given.get(MARK, '')}/{uuid.uuid4().hex}"
     started = time.monotonic()
     peak: int | None = None
     ending: Ending = "exited"
@@ -53,10 +60,10 @@ def run_limited(
             stdout=said,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            env=environment,
+            env={**given, MARK: mark},
             start_new_session=True,
         )
-        _running.add(process.pid)
+        _running[process.pid] = mark
         try:
             while process.poll() is None:
                 held = _memory_of_session(process.pid)
@@ -70,9 +77,9 @@ def run_limited(
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(_EVERY)
         finally:
-            _end_session(process.pid)
+            _end_session(process.pid, mark)
             process.wait()
-            _running.discard(process.pid)
+            _running.pop(process.pid, None)
         size = said.seek(0, os.SEEK_END)
         said.seek(max(0, size - TAIL))
         text = said.read().decode(errors="replace")
@@ -81,30 +88,58 @@ def run_limited(
 
 def end_running() -> None:
     """Ends all commands that run, with what they started."""
-    for leader in list(_running):
-        _end_session(leader)
+    for leader, mark in list(_running.items()):
+        _end_session(leader, mark)
 
 
-def _end_session(leader: int) -> None:
+def end_marked(mark: str) -> None:
+    """Ends the processes of a unit that are still there, on systems that tell the environment of others."""
+    for _ in range(_ROUNDS):
+        found = [process for process in _processes() if process != os.getpid() and _is_marked(process, mark)]
+        if not found:
+            return
+        for process in found:
+            _kill(process)
+
+
+def _end_session(leader: int, mark: str) -> None:
     for process in _session(leader) or [leader]:
+        _kill(process)
+    if hasattr(os, "killpg"):
         with contextlib.suppress(OSError):
-            os.kill(process, signal.SIGKILL)
+            os.killpg(leader, signal.SIGKILL)
+    end_marked(mark)
+
+
+def _kill(process: int) -> None:
     with contextlib.suppress(OSError):
-        os.killpg(leader, signal.SIGKILL)
+        # Windows has no SIGKILL: what os.kill does there is as final.
+        os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+def _is_marked(process: int, mark: str) -> bool:
+    try:
+        environment = Path("/proc", str(process), "environ").read_bytes()
+    except OSError:
+        return False
+    return f"\0{MARK}={mark}".encode() in b"\0" + environment
+
+
+def _processes() -> list[int]:
+    """All processes; none where the system does not tell."""
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
 
 
 def _session(leader: int) -> list[int]:
-    """The processes of a session; none where the system does not tell."""
-    try:
-        names = os.listdir("/proc")
-    except OSError:
-        return []
-    return [int(name) for name in names if name.isdigit() and _session_of(name) == leader]
+    return [process for process in _processes() if _session_of(process) == leader]
 
 
-def _session_of(process: str) -> int | None:
+def _session_of(process: int) -> int | None:
     try:
-        stat = Path("/proc", process, "stat").read_text(encoding="utf-8", errors="replace")
+        stat = Path("/proc", str(process), "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     # The name of the program, in parentheses, can hold anything.

@@ -43,7 +43,8 @@ class Models:
 
 @dataclass(frozen=True, slots=True)
 class SurveyManifest:
-    """What a survey runs.  ``folder`` is where commands run and modules are found.  ``sources`` are patterns of the
+    """What a survey runs.  ``folder`` is where commands run and modules are found, and ``place`` the same as seen from
+    the manifest, which no other machine or checkout changes.  ``sources`` are patterns of the
     files that programs and models rest on; without any, they are those that ``check`` reads there.  Limits are for each
     stage: ``seconds``, and ``memory`` in bytes."""
 
@@ -59,6 +60,7 @@ class SurveyManifest:
     sources: tuple[str, ...] = ()
     seconds: float = 600.0
     memory: int | None = None
+    place: str = "."
 
 
 def read_manifest(path: Path) -> SurveyManifest:
@@ -96,7 +98,15 @@ def read_manifest(path: Path) -> SurveyManifest:
         sources=reader.words(data, "sources", ()),
         seconds=reader.seconds(data),
         memory=reader.memory(data),
+        place=_seen_from(path.parent, folder),
     )
+
+
+def _seen_from(here: Path, folder: Path) -> str:
+    try:
+        return Path(os.path.relpath(folder, here)).as_posix()
+    except ValueError:  # on another drive
+        return folder.as_posix()
 
 
 def _python(folder: Path, path: str) -> str:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import product
 
@@ -23,15 +23,15 @@ _PATIENCE = 600.0
 
 @dataclass(frozen=True, slots=True)
 class PlannedUnit:
-    """A unit with the Python that runs it."""
+    """A unit with the Python that runs it, and the ``folder`` on this machine.  Results are kept under its ``key``."""
 
     unit: Unit
     environment: Environment
+    folder: str = "."
+    key: str = field(init=False)
 
-    @property
-    def key(self) -> str:
-        """What its results are kept under."""
-        return self.unit.key(self.environment)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.unit.key(self.environment))
 
 
 def planned(manifest: SurveyManifest) -> list[PlannedUnit]:
@@ -41,7 +41,7 @@ def planned(manifest: SurveyManifest) -> list[PlannedUnit]:
     for python in manifest.pythons or (sys.executable,):
         environment = environment_of(python)
         for unit in _units(manifest, python, sources):
-            one = PlannedUnit(unit, environment)
+            one = PlannedUnit(unit, environment, str(manifest.folder))
             found.setdefault(one.key, one)
     return list(found.values())
 
@@ -61,7 +61,7 @@ def environment_of(python: str) -> Environment:
 
 
 def _units(manifest: SurveyManifest, python: str, sources: str) -> Iterator[Unit]:
-    folder = str(manifest.folder)
+    folder = manifest.place
     for program in manifest.programs:
         commands = [(program.name, program.command)] if program.command else _files(manifest, program.files or "")
         for name, command in commands:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import importlib
 import socket
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
-from breakscan.survey.engine import EngineError, KeyedTask
-from breakscan.survey.run_unit import Task, run_stages
+from breakscan.survey.engine import Arriving, EngineError
+from breakscan.survey.keyed_tasks import KeyedTask
+from breakscan.survey.run_unit import Task, line_of, result_of
 from breakscan.survey.stage_results import StageResult, StageStatus
+from breakscan.survey.unit_process import UnitProcesses
 
 _PATIENCE = 10.0
 """Seconds to wait for a node to answer."""
+AHEAD = 2000
+"""How many tasks Ray knows of at a time: each result costs a look at all that wait."""
 RETRIES = 3
 """How often a task is begun again because the node that ran it was lost."""
 
@@ -38,18 +42,21 @@ class RayEngine:
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise EngineError(f"no Ray cluster at {address}: {error}") from error
 
-    def run(self, tasks: Sequence[KeyedTask], *, alone: bool) -> Iterator[tuple[str, StageResult]]:
+    def run(self, tasks: Sequence[KeyedTask], *, alone: bool) -> Arriving:
         """See :meth:`.Engine.run`.  The results of a task come together, when its last stage has ended."""
         remote = self._ray.remote(max_retries=RETRIES)(_results)
         whole = min(node["Resources"].get("CPU", 1) for node in self._ray.nodes() if node["Alive"]) if alone else 1
-        waiting = {}
-        for one in tasks:
-            needs = {"num_cpus": whole, "num_gpus": int(one.task.unit.device.startswith("cuda"))}
-            if one.task.memory is not None:
-                needs["memory"] = one.task.memory
-            waiting[remote.options(**needs).remote(one.task)] = one
+        waiting: dict[Any, KeyedTask] = {}
+        coming = iter(tasks)
         try:
-            while waiting:
+            while True:
+                for one in islice(coming, AHEAD - len(waiting)):
+                    needs = {"num_cpus": whole, "num_gpus": int(one.needs_gpu)}
+                    if one.task.memory is not None:
+                        needs["memory"] = one.task.memory
+                    waiting[remote.options(**needs).remote(one.task)] = one
+                if not waiting:
+                    break
                 (ended, *_), _ = self._ray.wait(list(waiting), num_returns=1)
                 one = waiting.pop(ended)
                 for result in self._results(ended, one.task):
@@ -64,7 +71,7 @@ class RayEngine:
 
     def _results(self, ended: Any, task: Task) -> list[StageResult]:
         try:
-            return [StageResult(**one) for one in self._ray.get(ended)]
+            return [result_of(line) for line in self._ray.get(ended)]
         except self._ray.exceptions.RayError as error:
             status = StageStatus.CRASHED.value
             return [StageResult(stage.value, status, 0.0, None, said=str(error)) for stage in task.stages]
@@ -79,5 +86,6 @@ def _require_reachable(address: str) -> None:
         raise EngineError(f"no Ray cluster at {address}: {error}") from error
 
 
-def _results(task: Task) -> list[dict[str, Any]]:
-    return [asdict(result) for result in run_stages(task)]
+def _results(task: Task) -> list[str]:
+    """In a process of its own: Ray may end this one at any moment, and what the unit started must end with it."""
+    return [line_of(result) for result in UnitProcesses().results(task)]

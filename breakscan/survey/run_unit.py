@@ -12,6 +12,7 @@ import socket
 import sys
 import tempfile
 import threading
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,59 +21,70 @@ from typing import Any
 from breakscan.dataclass_json import decoder
 from breakscan.survey.facts import FACTS
 from breakscan.survey.limited_process import LimitedRun, end_running, run_limited
-from breakscan.survey.stage_results import StageResult, StageStatus
+from breakscan.survey.stage_results import StageResult, StageStatus, packed
+from breakscan.survey.stage_work import NOTHING, Explained, has_work
 from breakscan.survey.units import SurveyStage, Unit
 
 _MISSING = re.compile(r"^(?:\w+\.)*(?:ModuleNotFoundError|ImportError): ", re.MULTILINE)
+_EXCEPTION = 0xC0000000
+"""From here on, the exit status of a process on Windows says which exception ended it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The stages of a unit that are to be run by a Python, within ``seconds`` and ``memory`` (bytes) each.  ``files``
-    are those that an earlier ``explain`` saw compiled; ``device`` is the number of the GPU that it may use."""
+    """The stages of a unit that a Python is to run in a folder of this machine, within ``seconds`` and ``memory``
+    (bytes) each.  ``explained`` is what an earlier ``explain`` saw; ``device`` is the number of the GPU that it may
+    use."""
 
     unit: Unit
+    folder: str
     executable: str
     stages: tuple[SurveyStage, ...]
     seconds: float
     memory: int | None
-    files: tuple[str, ...] = ()
+    explained: Explained = NOTHING
     device: int | None = None
 
 
 def run_stages(task: Task) -> Iterator[StageResult]:
-    """Runs the stages of a task.  Where ``explain`` compiles nothing, the others have nothing to look at."""
-    files = task.files
+    """Runs the stages of a task, but for those that have nothing to look at."""
+    explained = task.explained
     for stage in task.stages:
-        if stage is not SurveyStage.EXPLAIN and not files:
+        if not has_work(stage, explained):
             yield StageResult(stage.value, StageStatus.SKIPPED.value, 0.0, None, host=socket.gethostname())
             continue
-        result = _run(stage, task, files)
+        try:
+            result = _run(stage, task, explained.files)
+        except OSError as error:  # such as a full disk, or an interpreter that is gone
+            said = f"breakscan could not run it: {error}"
+            result = StageResult(stage.value, StageStatus.FAULT.value, 0.0, None, said=said, host=socket.gethostname())
         if stage is SurveyStage.EXPLAIN:
-            files = tuple(result.facts.get("files", ()))
+            explained = Explained.of(result.facts)
         yield result
 
 
 def _run(stage: SurveyStage, task: Task, files: tuple[str, ...]) -> StageResult:
-    with tempfile.TemporaryDirectory(prefix="breakscan-survey-") as made:
+    with tempfile.TemporaryDirectory(prefix="breakscan-survey-", ignore_cleanup_errors=True) as made:
         report = Path(made, "report.json")
         run = run_limited(
             [task.executable, "-m", "breakscan", *_arguments(stage, task.unit, files, str(report))],
             seconds=task.seconds,
             memory=task.memory,
-            folder=Path(task.unit.folder),
+            folder=Path(task.folder),
             environment=_environment(task, made),
         )
+        whole = None
         try:
             text = report.read_text(encoding="utf-8")
             told: Mapping[str, Any] = json.loads(text)
             facts = FACTS[stage](told)
+            whole = packed(text)
         except (OSError, ValueError, KeyError, TypeError):
-            text, told, facts = None, {}, {}
+            told, facts = {}, {}
     status = _status(stage, run, told)
-    lines = [line for line in run.said.splitlines() if report.as_posix() not in line]
+    lines = [line for line in run.said.splitlines() if str(report) not in line]
     said = "" if status is StageStatus.OK else "\n".join(lines).strip()
-    return StageResult(stage.value, status.value, run.seconds, run.peak, facts, text, said, socket.gethostname())
+    return StageResult(stage.value, status.value, run.seconds, run.peak, facts, whole, said, socket.gethostname())
 
 
 def _arguments(stage: SurveyStage, unit: Unit, files: tuple[str, ...], report: str) -> list[str]:
@@ -96,7 +108,7 @@ def _status(stage: SurveyStage, run: LimitedRun, told: Mapping[str, Any]) -> Sta
     if run.ending == "memory":
         return StageStatus.MEMORY
     ended = told.get("script", {}).get("exit_status", 0) if stage is SurveyStage.EXPLAIN else 0
-    if run.status < 0 or ended < 0:
+    if any(status < 0 or status >= _EXCEPTION for status in (run.status, ended)):
         return StageStatus.CRASHED
     if told and ended == 0:
         return StageStatus.OK
@@ -104,6 +116,19 @@ def _status(stage: SurveyStage, run: LimitedRun, told: Mapping[str, Any]) -> Sta
         return StageStatus.MISSING
     # Whatever a program does, explain reports it; nothing of it runs in check and fix.
     return StageStatus.FAILED if told or stage.measures_time else StageStatus.FAULT
+
+
+def line_of(result: StageResult) -> str:
+    """A result as a line of JSON."""
+    report = None if result.report is None else b64encode(result.report).decode("ascii")
+    return json.dumps({**asdict(result), "report": report})
+
+
+def result_of(line: str) -> StageResult:
+    """The result in a line of :func:`line_of`."""
+    values = json.loads(line)
+    report = values["report"]
+    return StageResult(**{**values, "report": None if report is None else b64decode(report)})
 
 
 def _end_with_standard_input() -> None:
@@ -116,7 +141,7 @@ def main() -> None:
     task: Task = decoder(Task)(json.loads(sys.stdin.readline()))
     threading.Thread(target=_end_with_standard_input, daemon=True).start()
     for result in run_stages(task):
-        print(json.dumps(asdict(result)), flush=True)
+        print(line_of(result), flush=True)
 
 
 if __name__ == "__main__":

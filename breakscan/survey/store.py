@@ -5,36 +5,21 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from breakscan.survey.plan import PlannedUnit
-from breakscan.survey.stage_results import StageResult
-from breakscan.survey.units import Environment, Unit
+from breakscan.survey.stage_results import StageResult, unpacked
+from breakscan.survey.store_errors import StoreError, damaged, store_error
+from breakscan.survey.store_file import opened_to_read, opened_to_write
+from breakscan.survey.store_tables import VERSION, make_tables, result_digest, upgrade
+from breakscan.survey.units import Environment, Unit, digest
 
-VERSION = 1
-_TABLES = """
-CREATE TABLE IF NOT EXISTS environments (
-    id TEXT PRIMARY KEY, python TEXT NOT NULL, torch TEXT, packages TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS units (
-    key TEXT PRIMARY KEY, name TEXT NOT NULL, environment TEXT NOT NULL, unit TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS results (
-    key TEXT NOT NULL, stage TEXT NOT NULL, status TEXT NOT NULL, seconds REAL NOT NULL, peak INTEGER,
-    facts TEXT NOT NULL, report BLOB, said TEXT NOT NULL, host TEXT NOT NULL, finished REAL NOT NULL,
-    PRIMARY KEY (key, stage));
-CREATE TABLE IF NOT EXISTS surveys (
-    id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL, stages TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS survey_units (
-    survey INTEGER NOT NULL, key TEXT NOT NULL, PRIMARY KEY (survey, key));
-"""
-
-
-class StoreError(Exception):
-    """A store cannot be used.  Names the file, and says why and what to do."""
+_RESULT = "key, stage, status, seconds, peak, facts, said, host, finished, digest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +32,58 @@ class Surveyed:
 
 
 class Store:
-    """A store; the file is made where there is none, unless ``must_exist``.  Raises StoreError."""
+    """A store; the file is made where there is none.  With ``must_exist`` it is only read, also where nothing can be
+    written.  All methods raise StoreError.
+
+    A store of an earlier version becomes one of this version; where it is only read, in memory.
+    """
 
     def __init__(self, path: Path, *, must_exist: bool = False) -> None:
         self.path = path
         if must_exist and not path.is_file():
             raise StoreError(f"there is no {path}: breakscan survey run makes it")
-        try:
-            self._db = sqlite3.connect(path, timeout=60, isolation_level=None)
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            empty = not self._db.execute("SELECT 1 FROM sqlite_master").fetchone()
-        except sqlite3.DatabaseError as error:
-            raise StoreError(f"{path} is no store of a survey: {error}. Name another file") from error
+        with self._faults():
+            self._db = opened_to_read(path) if must_exist else opened_to_write(path)
+            try:
+                self._prepare(must_exist)
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _prepare(self, must_exist: bool) -> None:
+        version = self._version()
         if version > VERSION:
-            raise StoreError(f"{path} was written by a newer breakscan: update breakscan")
-        if version != VERSION and not empty:
-            raise StoreError(f"{path} is no store of a survey: name another file")
+            raise StoreError(f"{self.path} was written by a newer breakscan: update breakscan")
+        if version == 0 and self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
+            raise StoreError(f"{self.path} is no store of a survey: name another file")
+        if must_exist:
+            if version < VERSION:
+                copy = sqlite3.connect(":memory:", isolation_level=None)
+                self._db.backup(copy)
+                self._db.close()
+                self._db = copy
+                self._make(version)
+            self._db.execute("PRAGMA query_only=1")
+            return
         # A reader sees whole results while a survey writes; one that was killed leaves whole results.
         self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version={VERSION}; COMMIT;")
+        # Of a machine that loses its power, the last results may have to run again.
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        if version < VERSION:
+            with self._transaction():
+                self._make(self._version())  # another command may have made it meanwhile
+
+    def _version(self) -> int:
+        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
+
+    def _make(self, version: int) -> None:
+        if version == 0:
+            make_tables(self._db)
+        elif version < VERSION:
+            try:
+                upgrade(self._db)
+            except (ValueError, TypeError, KeyError) as error:
+                raise damaged(self.path, f"a store of version {version}: {error}") from error
 
     def __enter__(self) -> Store:
         return self
@@ -75,91 +93,191 @@ class Store:
 
     def begin(self, units: Iterable[PlannedUnit], stages: Iterable[str]) -> int:
         """Notes that a survey of these units begins; returns its number."""
-        with closing(self._db.cursor()) as cursor:
-            cursor.execute("BEGIN IMMEDIATE")
-            cursor.execute("INSERT INTO surveys (began, stages) VALUES (?, ?)", (time.time(), json.dumps(list(stages))))
+        environments: dict[str, Environment] = {}
+        with self._transaction():
+            row = (time.time(), json.dumps(list(stages)))
+            cursor = self._db.execute("INSERT INTO surveys (began, stages, units) VALUES (?, ?, 0)", row)
             number = int(cursor.lastrowid or 0)
             for one in units:
-                environment = one.environment
+                environments[one.environment.id] = one.environment
+                # A file can have a name that is no text.
+                name = one.unit.name.encode(errors="backslashreplace").decode()
+                unit = (one.key, name, one.environment.id, json.dumps(asdict(one.unit)))
+                self._db.execute("INSERT OR IGNORE INTO units VALUES (?, ?, ?, ?)", unit)
+                self._db.execute("INSERT OR IGNORE INTO survey_units VALUES (?, ?)", (number, one.key))
+            for id_, environment in environments.items():
                 packages = json.dumps(environment.packages, sort_keys=True)
-                cursor.execute(
-                    "INSERT OR IGNORE INTO environments VALUES (?, ?, ?, ?)",
-                    (environment.id, environment.python, environment.torch, packages),
-                )
-                unit = json.dumps(asdict(one.unit))
-                cursor.execute(
-                    "INSERT OR IGNORE INTO units VALUES (?, ?, ?, ?)", (one.key, one.unit.name, environment.id, unit)
-                )
-                cursor.execute("INSERT INTO survey_units VALUES (?, ?)", (number, one.key))
-            cursor.execute("COMMIT")
+                values = (id_, environment.python, environment.torch, packages)
+                self._db.execute("INSERT OR IGNORE INTO environments VALUES (?, ?, ?, ?)", values)
+            count = "UPDATE surveys SET units = (SELECT count(*) FROM survey_units WHERE survey = id) WHERE id = ?"
+            self._db.execute(count, (number,))
         return number
 
     def end(self, number: int) -> None:
         """Notes that a survey has all its results."""
-        self._db.execute("UPDATE surveys SET ended = ? WHERE id = ?", (time.time(), number))
+        with self._faults():
+            self._db.execute("UPDATE surveys SET ended = ? WHERE id = ?", (time.time(), number))
 
-    def done(self, keys: Iterable[str], again: Iterable[str] = ()) -> dict[str, dict[str, StageResult]]:
-        """The results that there are, by key and stage, but for those with a status of ``again``."""
-        wanted, unwanted = set(keys), set(again)
+    def endings(self, number: int) -> dict[str, dict[str, StageResult]]:
+        """How the stages of a survey ended, by key and stage: results without their facts and reports."""
         found: dict[str, dict[str, StageResult]] = {}
-        for key, stage, status, seconds, peak, facts, said, host in self._db.execute(
-            "SELECT key, stage, status, seconds, peak, facts, said, host FROM results"
-        ):
-            if key in wanted and status not in unwanted:
-                result = StageResult(stage, status, seconds, peak, json.loads(facts), None, said, host)
-                found.setdefault(key, {})[stage] = result
+        with self._faults():
+            for key, *ended in self._db.execute(
+                "SELECT r.key, stage, status, seconds, peak FROM survey_units s JOIN results r ON r.key = s.key "
+                "WHERE s.survey = ?",
+                (number,),
+            ):
+                found.setdefault(key, {})[ended[0]] = StageResult(*ended)
         return found
+
+    def results(self, key: str) -> dict[str, StageResult]:
+        """The results of a unit, by stage, without their reports."""
+        with self._faults():
+            rows = self._db.execute(f"SELECT {_RESULT} FROM results WHERE key = ?", (key,)).fetchall()
+        return {row[1]: self._result(row) for row in rows}
+
+    def _result(self, row: tuple[Any, ...]) -> StageResult:
+        *values, _, written = row
+        try:
+            if result_digest(*values) != written:
+                raise ValueError("it is not as it was written")
+            _, stage, status, seconds, peak, facts, said, host = values
+            return StageResult(stage, status, seconds, peak, json.loads(facts), None, said, host)
+        except (ValueError, TypeError) as error:
+            raise damaged(self.path, f"a result of {row[1]}: {error}") from error
 
     def put(self, key: str, result: StageResult) -> None:
         """Keeps a result; one of the same unit and stage is replaced."""
-        report = None if result.report is None else zlib.compress(result.report.encode())
-        row = (key, result.stage, result.status, result.seconds, result.peak, json.dumps(result.facts))
-        self._db.execute(
-            "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*row, report, result.said, result.host, time.time()),
-        )
+        ended = (key, result.stage, result.status, float(result.seconds), result.peak)
+        row = (*ended, json.dumps(result.facts), result.said, result.host)
+        with self._transaction():
+            self._db.execute(
+                f"INSERT OR REPLACE INTO results ({_RESULT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*row, time.time(), result_digest(*row)),
+            )
+            self._db.execute("DELETE FROM reports WHERE key = ? AND stage = ?", (key, result.stage))
+            if result.report is not None:
+                self._db.execute("INSERT INTO reports VALUES (?, ?, ?)", (key, result.stage, result.report))
 
     def report(self, key: str, stage: str) -> str | None:
         """The whole JSON of a command; None where it wrote none."""
-        row = self._db.execute("SELECT report FROM results WHERE key = ? AND stage = ?", (key, stage)).fetchone()
-        return None if row is None or row[0] is None else zlib.decompress(row[0]).decode()
+        with self._faults():
+            row = self._db.execute("SELECT report FROM reports WHERE key = ? AND stage = ?", (key, stage)).fetchone()
+        try:
+            return None if row is None else unpacked(row[0])
+        except (ValueError, TypeError) as error:
+            raise damaged(self.path, f"a report of {stage}: {error}") from error
 
     def latest(self) -> int:
-        """The number of the last survey.  Raises StoreError where there is none."""
-        row = self._db.execute("SELECT max(id) FROM surveys").fetchone()
+        """The number of the last survey."""
+        with self._faults():
+            row = self._db.execute("SELECT max(id) FROM surveys").fetchone()
         if row[0] is None:
             raise StoreError(f"{self.path} holds no survey: breakscan survey run makes one")
         return int(row[0])
 
     def surveyed(self, number: int) -> Iterator[Surveyed]:
-        """The units of a survey with their results so far, by name and conditions."""
-        rows = self._db.execute(
-            "SELECT u.key, u.unit, e.python, e.packages FROM survey_units s JOIN units u ON u.key = s.key "
-            "JOIN environments e ON e.id = u.environment WHERE s.survey = ?",
-            (number,),
-        ).fetchall()
-        results = self.done(row[0] for row in rows)
-        found = []
-        for key, unit, python, packages in rows:
-            data = json.loads(unit)
-            data["command"] = tuple(data["command"])
-            environment = Environment(python, "", json.loads(packages))
-            found.append(Surveyed(Unit(**data), environment, results.get(key, {})))
-        yield from sorted(found, key=lambda one: (one.unit.name, one.unit.conditions, one.environment.torch or ""))
+        """The units of a survey with their results so far, by name and conditions.  One after the other is read."""
+        environments: dict[str, Environment] = {}
+        units = []
+        with self._faults():
+            expected = self._db.execute("SELECT units FROM surveys WHERE id = ?", (number,)).fetchone()
+            rows = self._db.execute(
+                "SELECT s.key, u.environment, u.unit FROM survey_units s LEFT JOIN units u ON u.key = s.key "
+                "WHERE s.survey = ?",
+                (number,),
+            ).fetchall()
+        if expected is None or expected[0] != len(rows):
+            raise damaged(self.path, "units of the survey are missing")
+        for key, environment, unit in rows:
+            read = self._unit(key, environment, unit)
+            if environment not in environments:
+                environments[environment] = self._environment(environment)
+            units.append((key, read, environments[environment]))
+        units.sort(key=lambda one: (one[1].name, one[1].conditions, one[2].torch or ""))
+        for key, unit, runs_in in units:
+            yield Surveyed(unit, runs_in, self.results(key))
+
+    def _unit(self, key: str, environment: str, text: str) -> Unit:
+        try:
+            data = json.loads(text)
+            if digest([data, environment]) != key:
+                raise ValueError("it is not as it was written")
+            return Unit(**{**data, "command": tuple(data["command"])})
+        except (ValueError, TypeError, KeyError) as error:
+            raise damaged(self.path, f"a unit: {error}") from error
+
+    def _environment(self, id_: str) -> Environment:
+        with self._faults():
+            row = self._db.execute("SELECT python, packages FROM environments WHERE id = ?", (id_,)).fetchone()
+        try:
+            found = Environment(row[0], "", json.loads(row[1]))
+            if found.id != id_:
+                raise ValueError("it is not as it was written")
+        except (ValueError, TypeError, AttributeError) as error:
+            raise damaged(self.path, f"an environment: {error}") from error
+        return found
 
     def merge(self, other: Store) -> int:
         """Takes the surveys of another store, and the results that are not here; returns how many results came."""
-        before = self._count()
-        self._db.execute("ATTACH ? AS other", (str(other.path),))
-        self._db.execute("BEGIN IMMEDIATE")
-        for table in ("environments", "units", "results"):
-            self._db.execute(f"INSERT OR IGNORE INTO {table} SELECT * FROM other.{table}")
-        moved = int(self._db.execute("SELECT coalesce(max(id), 0) FROM surveys").fetchone()[0])
-        self._db.execute("INSERT INTO surveys SELECT id + ?, began, ended, stages FROM other.surveys", (moved,))
-        self._db.execute("INSERT INTO survey_units SELECT survey + ?, key FROM other.survey_units", (moved,))
-        self._db.execute("COMMIT")
-        self._db.execute("DETACH other")
-        return self._count() - before
+        if self.path.resolve() == other.path.resolve():
+            raise StoreError(f"{self.path} cannot be merged with itself: name another target")
+        with self._transaction(), other._snapshot():
+            moved = int(self._db.execute("SELECT coalesce(max(id), 0) FROM surveys").fetchone()[0])
+            before = self._count()
+            self._take("environments", 4, other._rows("SELECT * FROM environments"))
+            self._take("units", 4, other._rows("SELECT * FROM units"))
+            # Before the results: a report of another run does not fit a result that is here.
+            self._db.executemany(
+                "INSERT INTO reports SELECT ?1, ?2, ?3 "
+                "WHERE NOT EXISTS (SELECT 1 FROM results WHERE key = ?1 AND stage = ?2)",
+                other._rows("SELECT key, stage, report FROM reports"),
+            )
+            self._take("results", 10, other._whole(other._rows(f"SELECT {_RESULT} FROM results")))
+            self._take("surveys", 5, other._rows(f"SELECT id + {moved}, began, ended, stages, units FROM surveys"))
+            self._take("survey_units", 2, other._rows(f"SELECT survey + {moved}, key FROM survey_units"))
+            return self._count() - before
+
+    def _take(self, table: str, columns: int, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * columns)})", rows)
+
+    def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
+        with self._faults():
+            yield from self._db.execute(query)
+
+    def _whole(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        for row in rows:
+            self._result(row)
+            yield row
 
     def _count(self) -> int:
         return int(self._db.execute("SELECT count(*) FROM results").fetchone()[0])
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """All that is read belongs together, while another command may write."""
+        with self._faults():
+            self._db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._db.execute("ROLLBACK")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._faults():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise store_error(self.path, error) from error

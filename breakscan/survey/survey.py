@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
-from breakscan.survey.engine import Engine, KeyedTask
+from breakscan.survey.engine import Engine
+from breakscan.survey.keyed_tasks import KeyedTask
 from breakscan.survey.manifest import SurveyManifest
 from breakscan.survey.plan import PlannedUnit
 from breakscan.survey.run_unit import Task
-from breakscan.survey.stage_results import StageResult
+from breakscan.survey.stage_results import StageResult, StageStatus
+from breakscan.survey.stage_work import NOTHING, Explained, has_work
 from breakscan.survey.store import Store
 from breakscan.survey.units import SurveyStage
 
@@ -33,38 +38,91 @@ def run_survey(
     again: Iterable[str] = (),
     on_result: Callable[[Progressed], None] = lambda progressed: None,
 ) -> int:
-    """Runs the stages of units that the store has no results of, and those with a status of ``again``; each result is
-    kept as it comes.  Stages that measure time run last, one after the other.  Returns the number of the survey."""
+    """Runs the stages of units that the store has no results of, those that ended at smaller limits, and those with a
+    status of ``again``; each result is kept as it comes.  Stages that measure time run last, one after the other.
+    Returns the number of the survey."""
     by_key = {one.key: one for one in units}
     number = store.begin(units, [stage.value for stage in manifest.stages])
-    results = store.done(by_key, again)
+    endings = store.endings(number)
+    wanted = _Wanted(manifest, store, frozenset(again))
+    missing = {key: stages for key, one in by_key.items() if (stages := wanted.of(one, endings.get(key, {})))}
     total = len(by_key) * len(manifest.stages)
+    done = total - sum(map(len, missing.values()))
+
+    def keep(key: str, result: StageResult) -> None:
+        nonlocal done
+        store.put(key, result)
+        done += 1
+        on_result(Progressed(by_key[key], result, done, total))
+
     for measuring in (False, True):
-        stages = [stage for stage in manifest.stages if stage.measures_time is measuring]
-        tasks = [
-            KeyedTask(key, task)
-            for key, one in by_key.items()
-            if (task := _task(manifest, one, stages, results.get(key, {}))) is not None
-        ]
-        if not tasks:
-            continue
-        for key, result in engine.run(tasks, alone=measuring):
-            store.put(key, result)
-            results.setdefault(key, {})[result.stage] = result
-            done = sum(stage.value in found for found in results.values() for stage in manifest.stages)
-            on_result(Progressed(by_key[key], result, done, total))
+        tasks = []
+        for key, asked in missing.items():
+            stages = tuple(stage for stage in asked if stage.measures_time is measuring)
+            if not stages:
+                continue
+            explained = NOTHING if SurveyStage.EXPLAIN in stages else wanted.explained(key)
+            idle = tuple(stage for stage in stages if not has_work(stage, explained))
+            if SurveyStage.EXPLAIN not in stages and idle:
+                for stage in idle:
+                    keep(key, StageResult(stage.value, StageStatus.SKIPPED.value, 0.0, None, host=socket.gethostname()))
+                stages = tuple(stage for stage in stages if stage not in idle)
+            if stages:
+                one = by_key[key]
+                limits = (manifest.seconds, manifest.memory)
+                task = Task(one.unit, one.folder, one.environment.executable, stages, *limits, explained)
+                tasks.append(KeyedTask(key, task))
+        if tasks:
+            # Closed at once, whatever happens here: until then the engine's processes run on.
+            with closing(engine.run(tasks, alone=measuring)) as arriving:
+                for key, result in arriving:
+                    keep(key, result)
     store.end(number)
     return number
 
 
-def _task(
-    manifest: SurveyManifest, one: PlannedUnit, stages: Iterable[SurveyStage], found: Mapping[str, StageResult]
-) -> Task | None:
-    """The stages of a unit that have no result yet; None where all have."""
-    wanted = tuple(stage for stage in stages if stage.value not in found)
-    if not wanted:
-        return None
-    explained = found.get(SurveyStage.EXPLAIN.value)
-    files = tuple(explained.facts.get("files", ())) if explained else ()
-    executable = one.environment.executable
-    return Task(one.unit, executable, wanted, manifest.seconds, manifest.memory, files)
+class _Wanted:
+    """Which stages of a unit are to be run."""
+
+    def __init__(self, manifest: SurveyManifest, store: Store, again: frozenset[str]) -> None:
+        self._manifest = manifest
+        self._store = store
+        self._again = again
+
+    def explained(self, key: str) -> Explained:
+        """What the stage ``explain`` of a unit saw, by the store."""
+        result = self._store.results(key).get(SurveyStage.EXPLAIN.value)
+        return Explained.of(result.facts) if result is not None else NOTHING
+
+    def of(self, one: PlannedUnit, ended: Mapping[str, StageResult]) -> tuple[SurveyStage, ...]:
+        """Those that have no result, or none that counts."""
+        stages = self._manifest.stages
+        wanted = {stage for stage in stages if self._counts_not(ended.get(stage.value))}
+        skipped = {stage for stage in stages if self._is_skipped(ended.get(stage.value))}
+        if SurveyStage.EXPLAIN not in wanted and (wanted or skipped):
+            explained = self.explained(one.key)
+            wanted |= {stage for stage in skipped if has_work(stage, explained)}
+            if any(has_work(stage, explained) for stage in wanted) and not _are_there(one.folder, explained.files):
+                # Such as results of another machine: its packages lie elsewhere.
+                wanted.add(SurveyStage.EXPLAIN)
+        if SurveyStage.EXPLAIN in wanted:
+            wanted |= skipped
+        return tuple(stage for stage in stages if stage in wanted)
+
+    def _counts_not(self, ended: StageResult | None) -> bool:
+        """What went over a limit says nothing of a limit above what it had used then."""
+        if ended is None or ended.status in self._again:
+            return True
+        if ended.status == StageStatus.TIMEOUT.value:
+            return self._manifest.seconds > ended.seconds
+        if ended.status == StageStatus.MEMORY.value:
+            allowed = self._manifest.memory
+            return allowed is None or (ended.peak is not None and allowed > ended.peak)
+        return False
+
+    def _is_skipped(self, ended: StageResult | None) -> bool:
+        return ended is not None and ended.status == StageStatus.SKIPPED.value
+
+
+def _are_there(folder: str, files: Iterable[str]) -> bool:
+    return all(os.path.exists(os.path.join(folder, file)) for file in files)

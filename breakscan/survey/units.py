@@ -30,23 +30,24 @@ class Environment:
     python: str
     executable: str
     packages: dict[str, str] = field(default_factory=dict)
+    id: str = field(init=False)
+    """A digest of all but where it is."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", digest([self.python, sorted(self.packages.items())]))
 
     @property
     def torch(self) -> str | None:
         """The version of torch; None without one."""
         return self.packages.get("torch")
 
-    @property
-    def id(self) -> str:
-        """A digest of all but where it is."""
-        return digest([self.python, sorted(self.packages.items())])
-
 
 @dataclass(frozen=True, slots=True)
 class Unit:
     """A program (``command``: the arguments of Python) or a model (``build``: ``MODULE:CALLABLE``, called with
     ``argument`` if there is one).  The conditions of a model are its ``mode`` (``eval`` or ``train``), ``backend``,
-    ``device`` and ``dtype``; a program has its own.  ``sources`` is a digest of the files that it rests on."""
+    ``device`` and ``dtype``; a program has its own.  ``folder`` is where it runs, as seen from the manifest: the same
+    on all machines.  ``sources`` is a digest of the files that it rests on."""
 
     name: str
     command: tuple[str, ...] = ()

@@ -51,3 +51,27 @@ def test_memory_of_all_that_it_started() -> None:
 
 def test_the_end_of_what_is_said_is_kept() -> None:
     assert run("print('a' * 100_000); print('last')").said.endswith("a\nlast\n")
+
+
+@needs_proc
+def test_what_left_its_session_ends_too(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    child = f"import time; time.sleep(3); open({str(mark)!r}, 'w')"
+    done = run(f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True)")
+    assert done.status == 0
+    time.sleep(3.5)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("lacks_signals", [False, True])
+def test_without_proc_the_limit_of_time_holds(monkeypatch: pytest.MonkeyPatch, lacks_signals: bool) -> None:
+    def nothing(_: str) -> list[str]:
+        raise FileNotFoundError
+
+    monkeypatch.setattr("breakscan.survey.limited_process.os.listdir", nothing)
+    if lacks_signals:  # as on Windows
+        monkeypatch.delattr(os, "killpg")
+        monkeypatch.delattr(signal, "SIGKILL")
+    done = run("import time; time.sleep(60)", seconds=1, memory=1)
+    assert (done.ending, done.peak) == ("time", None)
+    assert done.seconds < 20

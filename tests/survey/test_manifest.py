@@ -152,3 +152,19 @@ def test_what_cannot_be_asked_is_said(tmp_path: Path, text: str, said: str) -> N
     (tmp_path / "survey.toml").write_text(f"{text}\n{PROGRAM}", encoding="utf-8")
     with pytest.raises(ManifestError, match=said):
         planned(read_manifest(tmp_path / "survey.toml"))
+
+
+@pytest.mark.process
+def test_a_checkout_that_moves_keeps_its_keys_and_two_folders_have_their_own(tmp_path: Path) -> None:
+    keys = []
+    for place in ("a", "b"):
+        for folder in ("one", "two"):
+            (tmp_path / place / folder).mkdir(parents=True)
+            (tmp_path / place / folder / "a.py").touch()
+            manifest = tmp_path / place / f"{folder}.toml"
+            manifest.write_text(f'folder = "{folder}"\n{PROGRAM}', encoding="utf-8")
+            (planned_unit,) = planned(read_manifest(manifest))
+            assert (planned_unit.unit.folder, planned_unit.folder) == (folder, str(tmp_path / place / folder))
+            keys.append(planned_unit.key)
+    assert keys[:2] == keys[2:]
+    assert len(set(keys)) == 2
