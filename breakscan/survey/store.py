@@ -243,7 +243,8 @@ class Store:
 
     def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
         with self._faults():
-            yield from self._db.execute(query)
+            for row in self._db.execute(query):  # noqa: UP028 - yield from would close the cursor, too late
+                yield row
 
     def _whole(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         for row in rows:
