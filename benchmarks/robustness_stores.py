@@ -23,6 +23,7 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from breakscan.reports.formats import SURVEY
@@ -151,11 +152,11 @@ def main() -> None:
             change = mutant(content, page, choose, path)
             fresh = Path(made, "target.db")
             doors: dict[str, Callable[[], str]] = {
-                "report": lambda path=path: report(path),
-                "diff": lambda path=path: difference(path, whole),
-                "merge from": lambda path=path, fresh=fresh: merged(fresh, path),
-                "run": lambda path=path: ran(path, units, manifest),
-                "merge into": lambda path=path: merged(path, whole),
+                "report": partial(report, path),
+                "diff": partial(difference, path, whole),
+                "merge from": partial(merged, fresh, path),
+                "run": partial(ran, path, units, manifest),
+                "merge into": partial(merged, path, whole),
             }
             for door, enter in doors.items():
                 try:
