@@ -20,7 +20,7 @@ from breakscan.reports.survey.html.write import write_survey_html
 from breakscan.survey.facts import FACTS
 from breakscan.survey.overview import overview
 from breakscan.survey.plan import PlannedUnit
-from breakscan.survey.stage_results import StageResult
+from breakscan.survey.stage_results import StageResult, packed
 from breakscan.survey.store import Store
 from breakscan.survey.unit_pages import page_names
 from breakscan.survey.unit_row import row_of
@@ -73,7 +73,7 @@ BENCH = {"ways": [{"way": "reduce-overhead", "ratio": None, "problem": "fails"}]
 
 def result(stage: str, told: dict[str, Any]) -> StageResult:
     facts = FACTS[SurveyStage(stage)](told)
-    return StageResult(stage, "ok", 2.0, 10**9, facts, json.dumps(told), "", "host")
+    return StageResult(stage, "ok", 2.0, 10**9, facts, packed(json.dumps(told)), "", "host")
 
 
 @pytest.fixture
