@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from breakscan.survey.stage_results import StageStatus
 from breakscan.survey.store import Surveyed
 from breakscan.survey.unit_row import CauseKey, UnitRow, row_of, sites_of
+from breakscan.survey.units import SurveyStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,9 @@ class SurveyComparison:
 
 
 def compared(before: Iterable[Surveyed], after: Iterable[Surveyed]) -> SurveyComparison:
-    """Compares units of the same name and conditions, whatever versions they ran with."""
-    old = {(one.unit.name, one.unit.conditions): one for one in before}
-    new = {(one.unit.name, one.unit.conditions): one for one in after}
+    """Compares units of the same name and conditions, whatever versions they ran with.  One that has not run yet, as in a
+    survey that still runs, is not in it."""
+    old, new = _that_ran(before), _that_ran(after)
     changes = []
     unchanged = 0
     for key in sorted(old.keys() & new.keys()):
@@ -69,6 +70,10 @@ def compared(before: Iterable[Surveyed], after: Iterable[Surveyed]) -> SurveyCom
         tuple(row_of(old[key]) for key in sorted(old.keys() - new.keys())),
         tuple(row_of(new[key]) for key in sorted(new.keys() - old.keys())),
     )
+
+
+def _that_ran(surveyed: Iterable[Surveyed]) -> dict[tuple[str, tuple[str, ...]], Surveyed]:
+    return {(one.unit.name, one.unit.conditions): one for one in surveyed if SurveyStage.EXPLAIN.value in one.results}
 
 
 def _causes(before: Surveyed, after: Surveyed) -> tuple[CauseChange, ...]:

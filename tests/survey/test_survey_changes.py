@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 
 from breakscan.reports.survey.markdown import write_survey_diff_markdown
 from breakscan.reports.survey.terminal import write_survey_diff_terminal
@@ -89,3 +90,11 @@ def test_a_job_summary_has_a_row_for_each_reason() -> None:
     same = io.StringIO()
     write_survey_diff_markdown(compared(BEFORE, BEFORE), same)
     assert same.getvalue() == "# breakscan survey diff\n\n0 units worse, 0 changed otherwise, 83 as before\n"
+
+
+def test_a_unit_that_has_not_run_yet_is_no_regression() -> None:
+    waiting = [replace(one, results={}) if one.unit.name == "m0" else one for one in BEFORE]
+    found = compared(BEFORE, waiting)
+    assert (found.changes, found.unchanged) == ((), len(BEFORE) - 1)
+    assert [row.name for row in found.only_before] == ["m0"]
+    assert [row.name for row in compared(waiting, BEFORE).only_after] == ["m0"]
