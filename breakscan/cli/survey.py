@@ -48,6 +48,7 @@ def survey() -> None:
 @click.option(
     "--again", multiple=True, type=click.Choice(STATUSES), help="Run those again that ended so.  May be repeated."
 )
+@click.option("--shard", "part", metavar="K/N", help="Run part K of N alone, as for one of N machines.")
 @format_option(SURVEY)
 @output_option
 @click.pass_context
@@ -61,6 +62,7 @@ def run(
     engine: str,
     address: str | None,
     again: tuple[str, ...],
+    part: str | None,
     format_: str,
     output: Path | None,
 ) -> None:
@@ -73,6 +75,7 @@ def run(
     from breakscan.survey.manifest import ManifestError, read_manifest
     from breakscan.survey.overview import overview
     from breakscan.survey.plan import planned
+    from breakscan.survey.shards import shard
     from breakscan.survey.store import Store
     from breakscan.survey.store_errors import StoreError
     from breakscan.survey.survey import run_survey
@@ -82,8 +85,12 @@ def run(
     if engine == "ray" and (jobs is not None or gpus is not None):
         raise click.UsageError("Ray decides how many units run, and on which GPUs: leave out --jobs and --gpus")
     try:
+        mine = None if part is None else shard(part)
+    except ValueError as error:
+        raise click.UsageError(f"--shard: {error}") from error
+    try:
         asked = read_manifest(manifest)
-        units = planned(asked)
+        units = planned(asked) if mine is None else mine.of(planned(asked))
         with Store(store_path) as store:
             # What an engine prints of itself does not belong into the report.
             with redirect_stdout(sys.stderr), closing(_engine(engine, jobs, gpus, address)) as running:
@@ -200,16 +207,22 @@ def export(store: Path, output: Path) -> None:
 @click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
 @click.argument("stores", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 def merge(target: Path, stores: tuple[Path, ...]) -> None:
-    """Take the surveys and results of STORES into TARGET, which is made where there is none."""
+    """Take the surveys and results of STORES into TARGET, which is made where there is none.
+
+    The last surveys of STORES are one survey there, which `report` and `diff` then read.
+    """
     from breakscan.survey.store import Store
     from breakscan.survey.store_errors import StoreError
 
     try:
         with Store(target) as into:
+            numbers = []
             for path in stores:
                 with Store(path, must_exist=True) as other:
-                    came = into.merge(other)
+                    came, number = into.merge(other)
+                numbers.append(number)
                 click.echo(f"breakscan: {came} results from {path}", err=True)
+            into.unite(numbers)
     except StoreError as error:
         raise click.ClickException(str(error)) from error
 

@@ -52,8 +52,8 @@ class SurveyComparison:
 
 
 def compared(before: Iterable[Surveyed], after: Iterable[Surveyed]) -> SurveyComparison:
-    """Compares units of the same name and conditions, whatever versions they ran with.  One that has not run yet, as in a
-    survey that still runs, is not in it."""
+    """Compares units of the same name and conditions, whatever versions they ran with.  One that has not run yet, as in
+    a survey that still runs, is not in it."""
     old, new = _that_ran(before), _that_ran(after)
     changes = []
     unchanged = 0

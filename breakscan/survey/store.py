@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -218,8 +218,10 @@ class Store:
             raise damaged(self.path, f"an environment: {error}") from error
         return found
 
-    def merge(self, other: Store) -> int:
-        """Takes the surveys of another store, and the results that are not here; returns how many results came."""
+    def merge(self, other: Store) -> tuple[int, int]:
+        """Takes the surveys of another store, and the results that are not here; returns how many results came, and
+        which number the last survey has here."""
+        last = other.latest()
         if self.path.resolve() == other.path.resolve():
             raise StoreError(f"{self.path} cannot be merged with itself: name another target")
         with self._transaction(), other._snapshot():
@@ -236,7 +238,31 @@ class Store:
             self._take("results", 10, other._whole(other._rows(f"SELECT {_RESULT} FROM results")))
             self._take("surveys", 5, other._rows(f"SELECT id + {moved}, began, ended, stages, units FROM surveys"))
             self._take("survey_units", 2, other._rows(f"SELECT survey + {moved}, key FROM survey_units"))
-            return self._count() - before
+            return self._count() - before, last + moved
+
+    def unite(self, numbers: Sequence[int]) -> None:
+        """Makes one survey of several, such as those of machines that ran a part each; it has not ended if one of them
+        has not."""
+        if len(numbers) < 2:
+            return
+        chosen = ", ".join(map(str, numbers))
+        with self._transaction():
+            stages = {
+                stage: None
+                for (text,) in self._db.execute(f"SELECT stages FROM surveys WHERE id IN ({chosen})")
+                for stage in json.loads(text)
+            }
+            cursor = self._db.execute(
+                "INSERT INTO surveys (began, ended, stages, units) "
+                "SELECT min(began), CASE WHEN count(ended) = count(*) THEN max(ended) END, ?, "
+                f"(SELECT count(DISTINCT key) FROM survey_units WHERE survey IN ({chosen})) "
+                f"FROM surveys WHERE id IN ({chosen})",
+                (json.dumps(list(stages)),),
+            )
+            self._db.execute(
+                f"INSERT INTO survey_units SELECT DISTINCT ?, key FROM survey_units WHERE survey IN ({chosen})",
+                (cursor.lastrowid,),
+            )
 
     def _take(self, table: str, columns: int, rows: Iterable[tuple[Any, ...]]) -> None:
         self._db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * columns)})", rows)

@@ -56,10 +56,10 @@ def test_stores_are_merged_without_doubles(tmp_path: Path) -> None:
         b.begin([ONE, TWO], ["explain"])
         b.put(ONE.key, StageResult("explain", "failed", 1.0, None))
         b.put(TWO.key, RESULT)
-        assert a.merge(b) == 1
+        assert a.merge(b)[0] == 1
         one, two = a.surveyed(a.latest())
         assert (one.results["explain"].status, two.results["explain"].status) == ("ok", "ok")
-        assert a.merge(b) == 0
+        assert a.merge(b)[0] == 0
 
 
 def test_a_reader_sees_what_is_there_while_another_writes(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_store_of_version_1_keeps_its_results(tmp_path: Path) -> None:
         (one,) = store.surveyed(store.latest())
         assert (one.unit, one.results) == (ONE.unit, {"explain": expected})
         with Store(tmp_path / "all.db") as into:
-            assert into.merge(store) == 1
+            assert into.merge(store)[0] == 1
             assert into.results(ONE.key) == {"explain": expected}
             assert into.report(ONE.key, "explain") == REPORT
     assert path.read_bytes() == before, "who only reads changes nothing"
@@ -160,7 +160,7 @@ def test_the_report_of_another_run_does_not_come_without_its_result(tmp_path: Pa
         a.put(ONE.key, StageResult("explain", "timeout", 1.0, None))
         b.begin([ONE], ["explain"])
         b.put(ONE.key, RESULT)
-        assert a.merge(b) == 0
+        assert a.merge(b)[0] == 0
         assert a.report(ONE.key, "explain") is None
         with pytest.raises(StoreError, match="cannot be merged with itself"):
             a.merge(a)
