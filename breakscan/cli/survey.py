@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import closing, redirect_stdout
 from dataclasses import replace
@@ -233,8 +232,9 @@ def _engine(name: str, jobs: int | None, gpus: str | None, address: str | None) 
 
         return RayEngine(address)
     from breakscan.survey.engine import LocalEngine
+    from breakscan.worker.cores import usable_cores
 
-    return LocalEngine(jobs or os.cpu_count() or 1, _numbers(gpus))
+    return LocalEngine(jobs or usable_cores(), _numbers(gpus))
 
 
 def _units_of(place: str) -> list[Surveyed]:
