@@ -189,7 +189,8 @@ def export(store: Path, output: Path) -> None:
     Needs the extra 'export'.
     """
     from breakscan.survey.export import ExportError, export_survey
-    from breakscan.survey.store import Store, StoreError
+    from breakscan.survey.store import Store
+    from breakscan.survey.store_errors import StoreError
 
     require_no_input(str(output), [str(store)])
     if output.suffix not in ("", ".duckdb") and not output.is_dir():
