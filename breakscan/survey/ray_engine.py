@@ -16,8 +16,8 @@ from breakscan.survey.unit_process import UnitProcesses
 
 _PATIENCE = 10.0
 """Seconds to wait for a node to answer."""
-AHEAD = 2000
-"""How many tasks Ray knows of at a time: each result costs a look at all that wait."""
+AHEAD = 1000
+"""How many tasks Ray knows of beyond two for each CPU: each result costs a look at all that wait."""
 RETRIES = 3
 """How often a task is begun again because the node that ran it was lost."""
 
@@ -50,7 +50,9 @@ class RayEngine:
         coming = iter(tasks)
         try:
             while True:
-                for one in islice(coming, AHEAD - len(waiting)):
+                # The cluster may grow meanwhile.
+                known = AHEAD + 2 * int(self._ray.cluster_resources().get("CPU", 0))
+                for one in islice(coming, max(0, known - len(waiting))):
                     needs = {"num_cpus": whole, "num_gpus": int(one.needs_gpu)}
                     if one.task.memory is not None:
                         needs["memory"] = one.task.memory
