@@ -16,8 +16,10 @@ from breakscan.survey.unit_process import UnitProcesses
 
 _PATIENCE = 10.0
 """Seconds to wait for a node to answer."""
+_EVERY = 0.2
+"""Seconds between two looks for results: a look costs the more, the more tasks wait."""
 AHEAD = 1000
-"""How many tasks Ray knows of beyond two for each CPU: each result costs a look at all that wait."""
+"""How many tasks Ray knows of beyond two for each CPU."""
 RETRIES = 3
 """How often a task is begun again because the node that ran it was lost."""
 
@@ -59,10 +61,11 @@ class RayEngine:
                     waiting[remote.options(**needs).remote(one.task)] = one
                 if not waiting:
                     break
-                (ended, *_), _ = self._ray.wait(list(waiting), num_returns=1)
-                one = waiting.pop(ended)
-                for result in self._results(ended, one.task):
-                    yield one.key, result
+                all_ended, _ = self._ray.wait(list(waiting), num_returns=len(waiting), timeout=_EVERY)
+                for ended in all_ended:
+                    one = waiting.pop(ended)
+                    for result in self._results(ended, one.task):
+                        yield one.key, result
         finally:
             for task in waiting:
                 self._ray.cancel(task, force=True)
