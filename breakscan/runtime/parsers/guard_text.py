@@ -24,7 +24,10 @@ _WHOLE_TENSOR = re.compile(
     r"device=(?P<index>\w+), requires_grad=(?P<grad>\w+), size=(?P<size>\[.*?\]), stride=(?P<stride>\[.*?\])"
 )
 _CHECKED = re.compile(r"___check_(?P<what>type_id|obj_id)\((?P<source>.+), \d+\)(?:, type=<class '(?P<type>.+?)'>)?")
-_NOT_TENSOR = re.compile(r"expected type of '(?P<source>.+?)' to be a tensor type, '? ?but found (?P<new>.+)$")
+_NOT_TENSOR = re.compile(
+    r"expected type of '(?P<source>.+?)' to be (?:a tensor type, '?|(?P<old><class '.+?'>),) ?but found (?P<new>.+)$"
+)
+"""Since 2.15, the class is named."""
 _MISSING_KEY = re.compile(r"KeyError on (?P<source>.+)\[(?P<key>'[^']*'|\d+)\]$")
 _CONTAINS = re.compile(r"(?P<absent>not )?___dict_contains\((?P<key>[^,]+), (?P<source>.+)\)$")
 _GLOBAL = re.compile(r"GLOBAL_STATE changed: (?P<what>.+)")
@@ -187,9 +190,10 @@ def read_guard(text: str) -> ParsedGuard:
     if found := _TENSOR.match(text):
         return _read_tensor(found)
     if found := _NOT_TENSOR.match(text):
-        subject, new = readable(found["source"]), _class_name(found["new"])
+        subject, old, new = readable(found["source"]), _class_name(found["old"] or "Tensor"), _class_name(found["new"])
+        old = "a tensor" if old == "Tensor" else with_article(old)
         new = new if new == "None" else with_article(new)
-        return ParsedGuard(GuardKind.TYPE, subject, Demand(DemandKind.TENSOR, subject), "a tensor", new)
+        return ParsedGuard(GuardKind.TYPE, subject, Demand(DemandKind.TENSOR, subject), old, new)
     if found := _CHECKED.match(text):
         return _read_checked(found)
     if found := _MISSING_KEY.match(text):

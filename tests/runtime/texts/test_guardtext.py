@@ -97,6 +97,14 @@ CASES: list[tuple[str, ParsedGuard]] = [
         ParsedGuard(GuardKind.TYPE, "s", Demand(DemandKind.TENSOR, "s"), "a tensor", "None"),
     ),
     (
+        "expected type of 'L['s']' to be <class 'torch.Tensor'>, but found <class 'NoneType'>",
+        ParsedGuard(GuardKind.TYPE, "s", Demand(DemandKind.TENSOR, "s"), "a tensor", "None"),
+    ),
+    (
+        "expected type of 'L['s']' to be <class 'torch.nn.parameter.Parameter'>, but found <class 'torch.Tensor'>",
+        ParsedGuard(GuardKind.TYPE, "s", Demand(DemandKind.TENSOR, "s"), "a Parameter", "a Tensor"),
+    ),
+    (
         "L['s'] == 'a#b'                             # return x + len(s)  # work/model.py:3 in f",
         ParsedGuard(GuardKind.VALUE, "s", holds("s == 'a#b'"), "'a#b'"),
     ),
