@@ -33,12 +33,13 @@ class Programs:
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """A model that ``build`` makes (``MODULE:CALLABLE``), or one for each of the ``names`` that a callable gives, which
+    """A model that ``build`` makes (``MODULE:CALLABLE``), or one for each of the ``names``, or of those that a callable
+    (``MODULE:CALLABLE``) gives, which
     it is called with."""
 
     name: str | None
     build: str
-    names: str | None
+    names: str | tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +164,17 @@ class _Reader:
 
     def models(self, table: Mapping[str, Any]) -> Models:
         self.known(table, ("name", "build", "names"), "model.")
-        build, names = self.text(table, "build"), self.text(table, "names")
+        build = self.text(table, "build")
+        listed = self.words(table, "names", ()) if isinstance(table.get("names"), list) else None
+        place = self.text(table, "names") if listed is None else None
         if build is None:
             raise self.error("model", 'needs build = "MODULE:CALLABLE"')
-        for key, place in (("build", build), ("names", names)):
-            if place is not None and not re.fullmatch(r"[\w.]+:[\w.]+", place):
-                raise self.error(f"model.{key}", f"must be MODULE:CALLABLE, not {place!r}")
-        return Models(self.text(table, "name"), build, names)
+        if listed == ():
+            raise self.error("model.names", "must not be empty")
+        for key, value in (("build", build), ("names", place)):
+            if value is not None and not re.fullmatch(r"[\w.]+:[\w.]+", value):
+                raise self.error(f"model.{key}", f"must be MODULE:CALLABLE, not {value!r}")
+        return Models(self.text(table, "name"), build, place if listed is None else listed)
 
     def seconds(self, data: Mapping[str, Any]) -> float:
         value = data.get("seconds", 600)

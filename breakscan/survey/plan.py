@@ -97,17 +97,23 @@ def _named(manifest: SurveyManifest, models: Models, python: str) -> list[tuple[
     """The models, each with what ``build`` is called with."""
     if models.names is None:
         return [(models.name or models.build, None)]
-    command = [python, "-m", "breakscan.survey.list_names", models.names]
+    names = models.names if isinstance(models.names, tuple) else _names_of(manifest, models.names, python)
+    prefix = f"{models.name}/" if models.name else ""
+    return [(prefix + name, name) for name in dict.fromkeys(names)]
+
+
+def _names_of(manifest: SurveyManifest, place: str, python: str) -> list[str]:
+    """What a callable gives, in a process of its own."""
+    command = [python, "-m", "breakscan.survey.list_names", place]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, cwd=manifest.folder)
         if done.returncode:
             last = done.stderr.strip().rpartition("\n")[2]
-            raise ManifestError(f"model.names: {models.names} failed: {last}")
+            raise ManifestError(f"model.names: {place} failed: {last}")
         names: list[str] = json.loads(done.stdout.strip().rpartition("\n")[2])
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise ManifestError(f"model.names: {models.names} failed: {error}") from error
-    prefix = f"{models.name}/" if models.name else ""
-    return [(prefix + name, name) for name in dict.fromkeys(names)]
+        raise ManifestError(f"model.names: {place} failed: {error}") from error
+    return names
 
 
 def _sources(manifest: SurveyManifest) -> str:

@@ -75,6 +75,8 @@ PROGRAM = '[[program]]\ncommand = ["a.py"]\n'
         ("[[model]]\nname = 'x'", 'model: needs build = "MODULE:CALLABLE"'),
         ("[[model]]\nbuild = 'zoo'", "model.build: must be MODULE:CALLABLE, not 'zoo'"),
         ("[[model]]\nbuild = 'z:b'\nnames = 'a b'", "model.names: must be MODULE:CALLABLE"),
+        ("[[model]]\nbuild = 'z:b'\nnames = []", "model.names: must not be empty"),
+        ("[[model]]\nbuild = 'z:b'\nnames = [1]", "names: must be a list of strings"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, text: str, said: str) -> None:
@@ -137,6 +139,14 @@ def test_a_pattern_names_a_unit_for_each_file(tmp_path: Path) -> None:
     (tmp_path / "survey.toml").write_text('[[program]]\nfiles = "gone/*.py"\n', encoding="utf-8")
     with pytest.raises(ManifestError, match="matches nothing"):
         planned(read_manifest(tmp_path / "survey.toml"))
+
+
+@pytest.mark.process
+def test_names_in_the_manifest_are_units(tmp_path: Path) -> None:
+    text = '[[model]]\nname = "net"\nbuild = "zoo:build"\nnames = ["8x64", "32x64", "8x64"]\n'
+    (tmp_path / "survey.toml").write_text(text, encoding="utf-8")
+    units = [one.unit for one in planned(read_manifest(tmp_path / "survey.toml"))]
+    assert [(one.name, one.argument) for one in units] == [("net/8x64", "8x64"), ("net/32x64", "32x64")]
 
 
 @pytest.mark.process
