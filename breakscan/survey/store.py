@@ -176,6 +176,18 @@ class Store:
             raise StoreError(f"{self.path} holds no survey: breakscan survey run makes one")
         return int(row[0])
 
+    def _last_of(self, numbers: Sequence[int]) -> dict[tuple[str, str | None], str]:
+        """The keys of units by what they are, whatever their files are."""
+        found = {}
+        for number in numbers:
+            for key, text, torch in self._db.execute(
+                "SELECT s.key, u.unit, e.torch FROM survey_units s JOIN units u ON u.key = s.key "
+                "JOIN environments e ON e.id = u.environment WHERE s.survey = ?",
+                (number,),
+            ):
+                found[json.dumps({**json.loads(text), "sources": ""}), torch] = key
+        return found
+
     def surveyed(self, number: int) -> Iterator[Surveyed]:
         """The units of a survey with their results so far, by name and conditions.  One after the other is read."""
         environments: dict[str, Environment] = {}
@@ -242,7 +254,7 @@ class Store:
 
     def unite(self, numbers: Sequence[int]) -> None:
         """Makes one survey of several, such as those of machines that ran a part each; it has not ended if one of them
-        has not."""
+        has not.  Of a unit that has changed from one to another, that of the last is in it."""
         if len(numbers) < 2:
             return
         chosen = ", ".join(map(str, numbers))
@@ -252,17 +264,15 @@ class Store:
                 for (text,) in self._db.execute(f"SELECT stages FROM surveys WHERE id IN ({chosen})")
                 for stage in json.loads(text)
             }
+            keys = set(self._last_of(numbers).values())
             cursor = self._db.execute(
                 "INSERT INTO surveys (began, ended, stages, units) "
                 "SELECT min(began), CASE WHEN count(ended) = count(*) THEN max(ended) END, ?, "
-                f"(SELECT count(DISTINCT key) FROM survey_units WHERE survey IN ({chosen})) "
-                f"FROM surveys WHERE id IN ({chosen})",
-                (json.dumps(list(stages)),),
+                f"? FROM surveys WHERE id IN ({chosen})",
+                (json.dumps(list(stages)), len(keys)),
             )
-            self._db.execute(
-                f"INSERT INTO survey_units SELECT DISTINCT ?, key FROM survey_units WHERE survey IN ({chosen})",
-                (cursor.lastrowid,),
-            )
+            pairs = ((cursor.lastrowid, key) for key in keys)
+            self._db.executemany("INSERT INTO survey_units VALUES (?, ?)", pairs)
 
     def _take(self, table: str, columns: int, rows: Iterable[tuple[Any, ...]]) -> None:
         self._db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * columns)})", rows)
