@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -176,22 +176,14 @@ class Store:
             raise StoreError(f"{self.path} holds no survey: breakscan survey run makes one")
         return int(row[0])
 
-    def _last_of(self, numbers: Sequence[int]) -> dict[tuple[str, str | None], str]:
-        """The keys of units by what they are, whatever their files are."""
-        found = {}
-        for number in numbers:
-            for key, text, torch in self._db.execute(
-                "SELECT s.key, u.unit, e.torch FROM survey_units s JOIN units u ON u.key = s.key "
-                "JOIN environments e ON e.id = u.environment WHERE s.survey = ?",
-                (number,),
-            ):
-                found[json.dumps({**json.loads(text), "sources": ""}), torch] = key
-        return found
-
     def surveyed(self, number: int) -> Iterator[Surveyed]:
         """The units of a survey with their results so far, by name and conditions.  One after the other is read."""
+        units = sorted(self._units(number), key=lambda one: (one[1].name, one[1].conditions, one[2].torch or ""))
+        for key, unit, runs_in in units:
+            yield Surveyed(unit, runs_in, self.results(key))
+
+    def _units(self, number: int) -> Iterator[tuple[str, Unit, Environment]]:
         environments: dict[str, Environment] = {}
-        units = []
         with self._faults():
             expected = self._db.execute("SELECT units FROM surveys WHERE id = ?", (number,)).fetchone()
             rows = self._db.execute(
@@ -205,10 +197,7 @@ class Store:
             read = self._unit(key, environment, unit)
             if environment not in environments:
                 environments[environment] = self._environment(environment)
-            units.append((key, read, environments[environment]))
-        units.sort(key=lambda one: (one[1].name, one[1].conditions, one[2].torch or ""))
-        for key, unit, runs_in in units:
-            yield Surveyed(unit, runs_in, self.results(key))
+            yield key, read, environments[environment]
 
     def _unit(self, key: str, environment: str, text: str) -> Unit:
         try:
@@ -259,16 +248,20 @@ class Store:
             return
         chosen = ", ".join(map(str, numbers))
         with self._transaction():
-            stages = {
-                stage: None
-                for (text,) in self._db.execute(f"SELECT stages FROM surveys WHERE id IN ({chosen})")
-                for stage in json.loads(text)
-            }
-            keys = set(self._last_of(numbers).values())
+            keys = set(
+                {
+                    (replace(unit, sources=""), environment.torch): key
+                    for number in numbers
+                    for key, unit, environment in self._units(number)
+                }.values()
+            )
+            stages: dict[str, None] = {}
+            for (text,) in self._db.execute(f"SELECT stages FROM surveys WHERE id IN ({chosen})"):
+                stages.update(dict.fromkeys(json.loads(text)))
             cursor = self._db.execute(
                 "INSERT INTO surveys (began, ended, stages, units) "
-                "SELECT min(began), CASE WHEN count(ended) = count(*) THEN max(ended) END, ?, "
-                f"? FROM surveys WHERE id IN ({chosen})",
+                "SELECT min(began), CASE WHEN count(ended) = count(*) THEN max(ended) END, ?, ? "
+                f"FROM surveys WHERE id IN ({chosen})",
                 (json.dumps(list(stages)), len(keys)),
             )
             pairs = ((cursor.lastrowid, key) for key in keys)

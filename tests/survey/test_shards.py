@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,15 @@ def test_merged_parts_are_one_survey(tmp_path: Path) -> None:
     told = json.loads(CliRunner().invoke(survey, ["report", target, "--format", "json"]).stdout)
     assert [unit["name"] for unit in told["units"]] == sorted(["one", "two", "three", "four"] * 2)
     assert told["statuses"] == {"failed": 8}
+
+
+def test_a_damaged_unit_in_a_part_is_an_error(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.db" for name in ("a", "b")]
+    for name, path in zip(("one", "two"), paths, strict=True):
+        with Store(path) as store:
+            store.end(store.begin(planned([name]), ["explain"]))
+    with closing(sqlite3.connect(paths[1], isolation_level=None)) as db:
+        db.execute("UPDATE units SET unit = '{'")
+    done = CliRunner().invoke(survey, ["merge", str(tmp_path / "all.db"), *map(str, paths)])
+    assert done.exit_code == 1
+    assert "all.db is damaged (a unit: " in done.output
