@@ -80,6 +80,11 @@ class SurveyOverview:
     statuses: Mapping[str, int] = field(default_factory=dict)
     pages: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def shares(self) -> Sequence[ConditionCount]:
+        """Those of each torch where there is something to add up, then those under the same conditions."""
+        return (*self.versions, *self.counts) if len(self.versions) < len(self.counts) else self.counts
+
 
 def overview(surveyed: Iterable[Surveyed]) -> SurveyOverview:
     """The overview of a survey."""
@@ -139,7 +144,7 @@ def _places(units: Iterable[list[SurveyedSite]]) -> list[PlaceCount]:
         }
     )
     places = [PlaceCount(path, line, rule, count) for (path, line, rule), count in found.items()]
-    return sorted(places, key=lambda one: (-one.units, one.path, one.line))
+    return sorted(places, key=lambda one: (-one.units, one.path, one.line, one.rule or ""))
 
 
 def _files(units: Iterable[list[SurveyedSite]]) -> list[FileCount]:

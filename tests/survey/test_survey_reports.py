@@ -127,6 +127,13 @@ def test_a_file_of_a_library_is_the_same_in_all_environments() -> None:
     assert overview(SEVERAL).places[0].path == "lib/a.py"
 
 
+def test_causes_at_one_place_have_an_order() -> None:
+    rules = [f"BRK{number}" for number in range(101, 121)]
+    breaks = [{**SITE, "rule": rule} for rule in rules]
+    found = overview([surveyed("m", explain=ok("explain", **{**FACTS, "breaks": breaks}))])
+    assert [one.rule for one in found.places] == rules
+
+
 @pytest.mark.parametrize("write", [write_survey_terminal, write_survey_markdown])
 def test_all_that_units_have_in_common_is_told(write: Callable[[SurveyOverview, TextIO], None]) -> None:
     stream = io.StringIO()

@@ -33,8 +33,7 @@ MOST = 25
 def write_survey_markdown(report: SurveyOverview, stream: TextIO) -> None:
     """Writes what the units have in common, then a table of them."""
     stream.write("# breakscan survey\n\n")
-    counts = (*report.versions, *report.counts) if len(report.versions) < len(report.counts) else report.counts
-    _table(CONDITION_COLUMNS, map(condition_cells, counts), stream)
+    _table(CONDITION_COLUMNS, map(condition_cells, report.shares), stream)
     for title, columns, rows in (
         ("Causes", CAUSE_COLUMNS, [cause_cells(one) for one in report.causes]),
         ("Files", FILE_COLUMNS, [file_cells(one) for one in report.files]),

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import TextIO
 
-from breakscan.reports.shared.html_page import digest, escaped, page_style
+from breakscan.reports.shared.html_page import escaped, page_style, plain_page
 from breakscan.reports.shared.observation_words import observation_words
 from breakscan.reports.shared.printable import CHARACTERS, printable, visible
 from breakscan.reports.verify.words import (
@@ -51,30 +51,15 @@ main.verify { padding-top: 14px; }
 
 def write_verify_html(verification: Verification, stream: TextIO) -> None:
     """Writes the page, ASCII only."""
-    style = page_style() + _STYLE
-    title = escaped(f"breakscan verify: {headline(verification)}")
     environment = " · ".join(f"{name} {value}" for name, value in verification.environment.items())
     program = " ".join(map(visible, verification.argv))
-    stream.write(
-        f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src {digest(style)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<header id="head"><div id="run"><p id="outcome">{escaped(f"{program} · {environment}")}</p></div>
+    header = f"""<header id="head"><div id="run"><p id="outcome">{escaped(f"{program} · {environment}")}</p></div>
 <h1 id="headline">{escaped(headline(verification))}</h1></header>
 <main class="verify">
 """
-    )
-    for part in _parts(verification):
-        stream.write(part + "\n")
-    stream.write("</main>\n</body>\n</html>\n")
+    parts = (part + "\n" for part in _parts(verification))
+    title = f"breakscan verify: {headline(verification)}"
+    stream.write(plain_page(title, page_style() + _STYLE, [header, *parts, "</main>\n"]))
 
 
 def _parts(verification: Verification) -> Iterator[str]:

@@ -7,18 +7,16 @@ text nodes, and the page's own policy lets run no script but the one whose diges
 from __future__ import annotations
 
 from importlib import resources
-from string import Template
 from typing import TextIO
 
 from breakscan.reports.explain.html.island import island
 from breakscan.reports.explain.html.without_scripts import static_report
 from breakscan.reports.explain.report import ExplainReport
 from breakscan.reports.explain.repro_words import repro_sentence
-from breakscan.reports.shared.html_page import digest, escaped, json_for_html, page_script, page_style
+from breakscan.reports.shared.html_page import escaped, page_style, scripted_page
 from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.wording import sentence
 
-_SHARED_SCRIPTS = ("dom", "words", "table", "theme", "tabs")
 _SCRIPTS = (
     "model",
     "code",
@@ -46,21 +44,16 @@ def write_html(report: ExplainReport, stream: TextIO) -> None:
     """Writes the report, ASCII only, with line ends as the stream has them."""
     explanation = report.explanation
     data = island(explanation, report.files)
-    style = page_style()
-    own = (_part(f"script/{name}.js") for name in _SCRIPTS)
-    script = "\n".join([page_script(*_SHARED_SCRIPTS), *own])
     stream.write(
-        Template(_part("page.html")).substitute(
-            policy=f"default-src 'none'; style-src {digest(style)}; script-src {digest(script)}; "
-            "base-uri 'none'; form-action 'none'",
-            title=escaped(data["title"]),
-            style=style,
-            script=script,
-            outcome=escaped(data["outcome"]),
-            headline=escaped(data["headline"]),
-            reproduction=_reproduction(report),
+        scripted_page(
+            title=data["title"],
+            outcome=data["outcome"],
+            headline=data["headline"],
+            below=f'{_reproduction(report)}\n<div id="calls"></div>',
             static=static_report(explanation),
-            data=json_for_html(data),
+            data=data,
+            style=page_style(),
+            scripts=(_part(f"script/{name}.js") for name in _SCRIPTS),
         )
     )
 

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from breakscan.findings import Verdict
 from breakscan.reports.shared.durations import duration
-from breakscan.reports.shared.html_page import base_style, digest, escaped
+from breakscan.reports.shared.html_page import base_style, escaped, plain_page
 from breakscan.reports.shared.printable import CHARACTERS
 from breakscan.reports.shared.site_words import VERDICT_WORDS, short_path
 from breakscan.reports.shared.sizes import bytes_in_words
@@ -44,28 +44,13 @@ Entry = Mapping[str, Any]
 def write_unit_page(report: UnitReport, stream: TextIO) -> None:
     """Writes the page, ASCII only."""
     row = report.row
-    style = base_style() + _STYLE
     words = conditions_words(row.conditions, row.torch)
-    stream.write(
-        f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src {digest(style)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{escaped(f"{row.name}: breakscan survey")}</title>
-<style>{style}</style>
-</head>
-<body>
-<header><p><a href="../index.html">All units</a></p>
+    header = f"""<header><p><a href="../index.html">All units</a></p>
 <h1>{escaped(row.name)}</h1><p>{escaped(f"{words}: {row.status}")}</p></header>
 <main>
 """
-    )
-    for part in _parts(report):
-        stream.write(part + "\n")
-    stream.write("</main>\n</body>\n</html>\n")
+    parts = (part + "\n" for part in _parts(report))
+    stream.write(plain_page(f"{row.name}: breakscan survey", base_style() + _STYLE, [header, *parts, "</main>\n"]))
 
 
 def _parts(report: UnitReport) -> Iterator[str]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
-from string import Template
 from typing import Any, TextIO
 
-from breakscan.reports.shared.html_page import digest, escaped, json_for_html, page_script, page_style
+from breakscan.reports.shared.html_page import escaped, page_style, scripted_page
 from breakscan.reports.shared.markdown_text import clipped
 from breakscan.reports.survey.words import (
     CAUSE_COLUMNS,
@@ -34,33 +33,23 @@ MOST_ROWS = 300
 """Of each table, for readers without scripts."""
 MOST_SAID = 2000
 """Characters of what a unit said last."""
-_SHARED_SCRIPTS = ("dom", "words", "table", "theme", "tabs")
 _SCRIPTS = ("survey", "units", "causes")
 
 
 def write_survey_html(report: SurveyOverview, stream: TextIO) -> None:
     """Writes the page, ASCII only."""
-    style = page_style() + _part("survey.css")
-    script = "\n".join([page_script(*_SHARED_SCRIPTS), *(_part(f"script/{name}.js") for name in _SCRIPTS)])
     stream.write(
-        Template(_part("page.html")).substitute(
-            policy=f"default-src 'none'; style-src {digest(style)}; script-src {digest(script)}; "
-            "base-uri 'none'; form-action 'none'",
-            title=escaped("breakscan survey"),
-            style=style,
-            script=script,
-            outcome=escaped(f"breakscan survey of {len(report.rows)} units"),
-            headline=escaped(survey_headline(report)),
-            conditions=_table(CONDITION_COLUMNS, map(condition_cells, _conditions(report))),
+        scripted_page(
+            title="breakscan survey",
+            outcome=f"breakscan survey of {len(report.rows)} units",
+            headline=survey_headline(report),
+            below=f'<div id="conditions">{_table(CONDITION_COLUMNS, map(condition_cells, report.shares))}</div>',
             static="\n".join(_static(report)),
-            data=json_for_html(_data(report)),
+            data=_data(report),
+            style=page_style() + _part("survey.css"),
+            scripts=(_part(f"script/{name}.js") for name in _SCRIPTS),
         )
     )
-
-
-def _conditions(report: SurveyOverview) -> Sequence[Any]:
-    """Totals are told where there is something to add up."""
-    return (*report.versions, *report.counts) if len(report.versions) < len(report.counts) else report.counts
 
 
 def _static(report: SurveyOverview) -> Iterator[str]:
