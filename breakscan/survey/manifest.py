@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +18,8 @@ from breakscan.survey.units import SurveyStage
 
 MODES = ("eval", "train")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(MiB|GiB)")
+PATIENCE = 600.0
+"""Seconds that a manifest in Python, and a callable that gives names, may take."""
 _UNITS = {"MiB": 2**20, "GiB": 2**30}
 
 
@@ -65,13 +70,8 @@ class SurveyManifest:
 
 
 def read_manifest(path: Path) -> SurveyManifest:
-    """The manifest in a TOML file.  Raises ManifestError."""
-    try:
-        data = parse_toml(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ManifestError(f"{path} cannot be read: {error.strerror}") from error
-    except (TomlProblem, UnicodeDecodeError) as error:
-        raise ManifestError(f"{path}: {error}") from error
+    """The manifest in a file of TOML, or of Python, which runs.  Raises ManifestError."""
+    data = _of_python(path) if path.suffix == ".py" else _of_toml(path)
     reader = _Reader(path)
     known = ("program", "model", "folder", "stages", "modes", "backends", "devices", "dtypes", "pythons", "sources")
     reader.known(data, (*known, "seconds", "memory"), "")
@@ -101,6 +101,33 @@ def read_manifest(path: Path) -> SurveyManifest:
         memory=reader.memory(data),
         place=_seen_from(path.parent, folder),
     )
+
+
+def _of_toml(path: Path) -> dict[str, Any]:
+    try:
+        return parse_toml(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ManifestError(f"{path} cannot be read: {error.strerror}") from error
+    except (TomlProblem, UnicodeDecodeError) as error:
+        raise ManifestError(f"{path}: {error}") from error
+
+
+def _of_python(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise ManifestError(f"{path} cannot be read: there is no such file")
+    command = [sys.executable, "-m", "breakscan.survey.evaluate_manifest", str(path)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ManifestError(f"{path} failed: {error}") from error
+    if done.returncode:
+        raise ManifestError(f"{path} ended its Python with status {done.returncode}: it must only assign `manifest`")
+    answer = json.loads(done.stdout)
+    if "problem" in answer:
+        line = "" if answer["line"] is None else f":{answer['line']}"
+        raise ManifestError(f"{path}{line}: {answer['problem']}")
+    data: dict[str, Any] = answer["manifest"]
+    return data
 
 
 def _seen_from(here: Path, folder: Path) -> str:

@@ -14,11 +14,8 @@ from itertools import product
 from breakscan.config import load_settings
 from breakscan.source.files import discover
 from breakscan.source.regular_files import read_regular_file
-from breakscan.survey.manifest import ManifestError, Models, SurveyManifest
+from breakscan.survey.manifest import PATIENCE, ManifestError, Models, SurveyManifest
 from breakscan.survey.units import Environment, Unit
-
-_PATIENCE = 600.0
-"""Seconds that a callable may take to give names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +103,7 @@ def _names_of(manifest: SurveyManifest, place: str, python: str) -> list[str]:
     """What a callable gives, in a process of its own."""
     command = [python, "-m", "breakscan.survey.list_names", place]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, cwd=manifest.folder)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=manifest.folder)
         if done.returncode:
             last = done.stderr.strip().rpartition("\n")[2]
             raise ManifestError(f"model.names: {place} failed: {last}")
