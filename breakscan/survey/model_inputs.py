@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import product
 from typing import Any
 
 from breakscan.survey.tiny_configurations import is_configuration
 
+Forms = Callable[[Sequence[int]], Iterable[Sequence[int]]]
+"""Which forms inputs have in each of several calls, of how many there are of each."""
 LENGTH = 16
 """Tokens, and steps of audio features."""
 _SIDE = 4
 """Patches along a side of an image that is given as patches."""
 _FORMS = 5
 """How many forms there are of an input, at most."""
+_MIXED = 30
+"""In how many ways the forms of several inputs are mixed, at most."""
+_ROUNDS = 3
+"""How often what an error asked for is given, and another error asks for more."""
 _SAMPLES = 3840
 """Samples of audio: a multiple of the usual steps of codecs."""
 
@@ -31,20 +38,46 @@ def inputs(model: Any, config: Any, asked: Collection[str]) -> Iterator[dict[str
         wanted.append("decoder_input_ids")
     required = [name for name, one in takes.items() if one.default is one.empty]
     seen = set()
-    for names in (
-        lambda: wanted,
-        lambda: [*wanted, "input_ids", "pixel_values"],
-        lambda: [*required, *wanted],
-        lambda: required,
-        lambda: [*required, *wanted, *asked],
-        lambda: [*required, *asked],
-    ):
-        for form in range(_FORMS):
-            chosen = {name: known[name] for name in names() if name in takes and name in known}
-            which = tuple((name, min(form, len(makers) - 1)) for name, makers in chosen.items())
+
+    def calls(names: Sequence[str], forms: Forms) -> Iterator[dict[str, Any]]:
+        chosen = {name: known[name] for name in names if name in takes and name in known}
+        for numbers in forms([len(makers) for makers in chosen.values()]):
+            which = tuple(zip(chosen, numbers, strict=True))
             if which not in seen:
                 seen.add(which)
                 yield {name: chosen[name][number]() for name, number in which}
+
+    needed = [*required, *wanted]
+    yield from calls(wanted, _in_step)
+    yield from calls([*wanted, "input_ids", "pixel_values"], _in_step)
+    yield from calls(needed, _in_step)
+    yield from calls(required, _in_step)
+    yield from calls([*needed, *asked], _in_step)
+    yield from calls([*required, *asked], _in_step)
+    for _ in range(_ROUNDS):
+        yield from calls(_compatible([*needed, *asked]), _first)
+    yield from calls(needed, _mixed)
+    yield from calls(_compatible([*needed, *asked]), _mixed)
+
+
+def _in_step(counts: Sequence[int]) -> Iterable[Sequence[int]]:
+    """The first form of each input, the second of each, and so on."""
+    return [[min(form, count - 1) for count in counts] for form in range(_FORMS)]
+
+
+def _first(counts: Sequence[int]) -> Iterable[Sequence[int]]:
+    return [[0] * len(counts)]
+
+
+def _mixed(counts: Sequence[int]) -> Iterable[Sequence[int]]:
+    """Forms of inputs in all ways; first those in which most inputs have their first form."""
+    ways = product(*(range(count) for count in counts))
+    return sorted(ways, key=lambda forms: (sum(form > 0 for form in forms), sum(forms)))[:_MIXED]
+
+
+def _compatible(names: Sequence[str]) -> list[str]:
+    """Names without those that stand for another one that is given."""
+    return [name for name in names if name != "inputs_embeds" or "input_ids" not in names]
 
 
 def setting(config: Any, *names: str) -> Any:
@@ -76,14 +109,14 @@ def _makers(config: Any, takes: Collection[str]) -> dict[str, Sequence[Callable[
     height, width = image if isinstance(image, list | tuple) else (image, image)
     channels = _number(config, 3, "num_channels", "in_channels", "in_chans")
     patch = _number(config, 8, "patch_size")
-    frames_of_patch = _number(config, 1, "temporal_patch_size")
+    frames_of_patch = _number(config, 1, "temporal_patch_size", "patch_temporal")
     of_patch = channels * frames_of_patch * patch * patch
     patches = 2 * _SIDE * _SIDE
     vocabulary = _number(config, 90, "vocab_size")
     codebooks = _number(config, 1, "num_codebooks", "num_channels")
     codec = "codebook_size" in vars(config) or "audio_channels" in vars(config)
     mel = _number(config, 80, "num_mel_bins", "feature_size")
-    frames = 2 * (getattr(config, "max_source_positions", None) or LENGTH)
+    frames = 2 * (getattr(config, "max_source_positions", None) or _number(config, LENGTH, "n_window"))
     hidden = _number(config, 32, "hidden_size", "d_model", "n_embd")
     history = _number(config, LENGTH, "context_length") + max(setting(config, "lags_sequence") or [0])
     future = _number(config, 4, "prediction_length")
@@ -101,23 +134,28 @@ def _makers(config: Any, takes: Collection[str]) -> dict[str, Sequence[Callable[
     tokens = (ids(2, LENGTH), ids(2, LENGTH, codebooks), ids(2, LENGTH, codebooks + 1), ids(2, codebooks, LENGTH))
     one_image = real(2, channels, height, width)
     video = real(2, 2, channels, height, width)
+    whole_video = real(2, _number(config, 2, "num_frames"), channels, height, width)
     flat = real(patches, of_patch)
     rows = real(2, patches // 2, of_patch)
     mono, batch = real(2, 4000), real(2, 1, 4000)
     audio = (batch, mono) if codec else (mono, batch)
-    features = (real(2, mel, frames), real(2, frames, mel), real(2, 1, frames, mel))
+    features = (real(2, mel, frames), real(2, frames, mel), real(2, 1, frames, mel), real(2, 8 * LENGTH, 8 * LENGTH))
+    channels_first = real(2, hidden, LENGTH)
     in_rows = any(name.endswith("grid_thw") for name in takes)
     in_patches = in_rows or "spatial_shapes" in takes or "target_sizes" in takes
-    images = (one_image, video, real(2, channels, 4 * height, 4 * width), real(2, channels, 224, 224))
+    images = (one_image, video, real(2, channels, 4 * height, 4 * width), real(2, channels, 224, 224), whole_video)
+    squares = real(patches, channels, patch, patch)
     return {
         **dict.fromkeys(("input_ids", "decoder_input_ids", "qformer_input_ids"), tokens),
-        "pixel_values": (flat if in_rows else rows, rows, *images) if in_patches else images,
+        "pixel_values": (flat if in_rows else rows, rows, *images, squares) if in_patches else images,
         **dict.fromkeys(("prompt_pixel_values", "prompt_masks"), images),
         "pixel_attention_mask": (ones(2, patches // 2),),
-        "pixel_values_videos": (video, flat),
-        "hidden_states": (flat, real(patches, hidden), real(2, LENGTH, hidden)),
+        "pixel_values_videos": (video, flat, whole_video),
+        "hidden_states": (flat, real(patches, hidden), real(2, LENGTH, hidden), channels_first, real(2, 1, _SAMPLES)),
+        "latents": (channels_first,),
         **dict.fromkeys(("grid_thw", "image_grid_thw"), (lambda: torch.tensor([[1, _SIDE, _SIDE]] * 2),)),
         **dict.fromkeys(("target_sizes", "spatial_shapes"), (lambda: torch.tensor([[_SIDE, _SIDE]] * 2),)),
+        "merge_sizes": (ones(2),),
         "pixel_position_ids": (lambda: torch.zeros(2, patches // 2, 2, dtype=torch.long),),
         "input_values": (*audio, real(2, 1, _SAMPLES), real(2, _SAMPLES), real(2, 1024, mel)),
         **dict.fromkeys(("input_features", "audio_mel"), features),
@@ -135,6 +173,8 @@ def _makers(config: Any, takes: Collection[str]) -> dict[str, Sequence[Callable[
         **dict.fromkeys(("rewards", "returns_to_go"), (real(2, LENGTH, 1),)),
         "timesteps": (lambda: torch.arange(LENGTH).repeat(2, 1),),
         "past_values": (real(2, history), real(2, history, series)),
+        "past_values_padding": (lambda: torch.zeros(2, history),),
+        "freq": (lambda: torch.zeros(2, 1, dtype=torch.long),),
         "past_observed_mask": (ones(2, history), ones(2, history, series)),
         "past_time_features": (real(2, history, _number(config, 1, "num_time_features")),),
         "future_values": (real(2, future), real(2, future, series)),

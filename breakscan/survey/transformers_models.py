@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import re
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -20,6 +22,10 @@ from breakscan.survey.tiny_configurations import configurations
 
 LARGEST = 80_000_000
 """Parameters of a model, at most."""
+_WITHOUT_CACHE = {"use_cache": False}
+"""A model whose layers are all of a kind that has no cache may fail to make one."""
+_FRAMES = 2
+"""Innermost calls whose lines say which inputs an error is about."""
 
 
 def names() -> list[str]:
@@ -35,21 +41,29 @@ def build(name: str) -> tuple[Any, Mapping[str, Any]]:
     """
     library: Any = importlib.import_module("transformers")
     failure: Exception | None = None
-    for make, bounded in configurations(library.CONFIG_MAPPING[name]):
-        found = _outcome(partial(_of_configuration, library, make, bounded))
-        if not isinstance(found, Exception):
-            return cast(tuple[Any, Mapping[str, Any]], found)
-        failure = failure or found
+    in_cache = True
+    for always in ({}, _WITHOUT_CACHE):
+        if not in_cache:
+            break
+        in_cache = False
+        for make, bounded in configurations(library.CONFIG_MAPPING[name]):
+            found = _outcome(partial(_of_configuration, library, make, bounded, always))
+            if not isinstance(found, Exception):
+                return cast(tuple[Any, Mapping[str, Any]], found)
+            failure = failure or found
+            in_cache |= "cache" in str(found).lower()
     assert failure is not None
     raise failure
 
 
-def _of_configuration(library: Any, make: Callable[[], Any], bounded: bool) -> tuple[Any, Mapping[str, Any]]:
+def _of_configuration(
+    library: Any, make: Callable[[], Any], bounded: bool, always: Mapping[str, Any]
+) -> tuple[Any, Mapping[str, Any]]:
     config = make()
     parameters = _parameters(library, config)
     if not bounded if parameters is None else parameters > LARGEST:
         raise ValueError(f"a model with so few layers has over {LARGEST:,} parameters")
-    return _that_runs(library, config)
+    return _that_runs(library, config, always)
 
 
 def _parameters(library: Any, config: Any) -> int | None:
@@ -61,7 +75,7 @@ def _parameters(library: Any, config: Any) -> int | None:
     return None if isinstance(model, Exception) else sum(one.numel() for one in cast(Any, model).parameters())
 
 
-def _that_runs(library: Any, config: Any) -> tuple[Any, dict[str, Any]]:
+def _that_runs(library: Any, config: Any, always: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """A model and the first inputs with which it runs.  Raises what it raises with the first, if it runs with none."""
     import torch
 
@@ -69,15 +83,26 @@ def _that_runs(library: Any, config: Any) -> tuple[Any, dict[str, Any]]:
     takes = inspect.signature(model.forward).parameters
     asked: dict[str, None] = {}
     failure: Exception | None = None
-    for given in inputs(model, config, asked):
+    for needed in inputs(model, config, asked):
+        given = {**needed, **{name: value for name, value in always.items() if name in takes}}
         with torch.no_grad():
             found = _outcome(partial(model, **given))
         if not isinstance(found, Exception):
             return model, given
         failure = failure or found
-        asked.update(dict.fromkeys(word for word in re.findall(r"\w+", str(found)) if word in takes))
+        asked.update(dict.fromkeys(_asked(found, takes)))
     assert failure is not None
     raise failure
+
+
+def _asked(error: Exception, takes: Iterable[str]) -> Iterator[str]:
+    """Names of inputs that an error holds, or the code that raised it: a line that reads an input raises without it."""
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if f"{os.sep}torch{os.sep}" not in one.filename]
+    lines = [frame.line or "" for frame in frames[-_FRAMES:]]
+    words = set(re.findall(r"\w+", " ".join([str(error), *lines]).lower()))
+    for name in takes:
+        if name in words or any(name.endswith("_" + word) for word in words):
+            yield name
 
 
 def _outcome(call: Callable[[], object]) -> object:
