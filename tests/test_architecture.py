@@ -23,6 +23,7 @@ LEVELS = {
     "findings": 0,
     "facts": 0,
     "observations": 0,
+    "cores": 0,
     "dataclass_json": 0,
     "source": 1,
     "torch_facts": 0,

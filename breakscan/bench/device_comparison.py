@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from breakscan.bench.result import DeviceComparison, DeviceUse
+from breakscan.cores import CORES_TO_COMPILE, usable_cores
 from breakscan.worker import timing as measure
 from breakscan.worker.baseline import Baseline
 from breakscan.worker.captured_program import NothingToMeasure, require_one_device
-from breakscan.worker.cores import CORES_TO_COMPILE, usable_cores
 from breakscan.worker.devices import Placement
 from breakscan.worker.forks import ForkServerProcess
 from breakscan.worker.protocol import BlockTime, StepKind

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from breakscan.bench.eager_baseline import EagerBaseline
 from breakscan.bench.trial import Trial
-from breakscan.worker.cores import CORES_TO_COMPILE, usable_cores
+from breakscan.cores import CORES_TO_COMPILE, usable_cores
 from breakscan.worker.devices import Placement
 from breakscan.worker.threads import run_all
 from breakscan.worker.worker import Worker

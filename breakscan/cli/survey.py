@@ -232,8 +232,8 @@ def _engine(name: str, jobs: int | None, gpus: str | None, address: str | None) 
         from breakscan.survey.ray_engine import RayEngine
 
         return RayEngine(address)
+    from breakscan.cores import usable_cores
     from breakscan.survey.engine import LocalEngine
-    from breakscan.worker.cores import usable_cores
 
     return LocalEngine(jobs or usable_cores(), _numbers(gpus))
 

@@ -14,6 +14,7 @@ from breakscan.analysis.pipeline.file_checkers import FileCheckers
 from breakscan.analysis.pipeline.rewrite_facts import Studies
 from breakscan.analysis.pipeline.workers import in_processes, no_collector, start_worker
 from breakscan.config import FileSettings, check_targets
+from breakscan.cores import usable_cores
 from breakscan.findings import CheckResult, Finding, SourceError
 from breakscan.repair.generated.regenerate import with_origins
 from breakscan.repair.planner import WantedRewrites, repair_file
@@ -105,7 +106,7 @@ def _repairs(
     jobs: int | None,
     checkers: FileCheckers | None,
 ) -> Iterator[FileRepair]:
-    workers = min(jobs or os.cpu_count() or 1, len(tasks))
+    workers = min(jobs or usable_cores(), len(tasks))
     if workers <= 1 or len(tasks) < FEWEST_FILES:
         with no_collector():
             planned = _Planned(settings, wanted, tasks, checkers)

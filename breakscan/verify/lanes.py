@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from breakscan.cores import CORES_TO_COMPILE, usable_cores
 from breakscan.verify.original import Original
 from breakscan.verify.step_race import StepRace
 from breakscan.verify.turns import TimingTurns
 from breakscan.worker.baseline import Baseline
 from breakscan.worker.captured_program import NothingToMeasure, other_calls, require_one_device
-from breakscan.worker.cores import CORES_TO_COMPILE, usable_cores
 from breakscan.worker.devices import Placement
 from breakscan.worker.observation import Observation, ObservationKind
 from breakscan.worker.worker import ProgramChange, WorkerError

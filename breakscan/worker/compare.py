@@ -18,8 +18,8 @@ from functools import reduce
 from itertools import repeat
 from typing import TYPE_CHECKING, ClassVar
 
+from breakscan.cores import usable_cores
 from breakscan.worker.call_result import NO_GRADIENT, CallResult
-from breakscan.worker.cores import usable_cores
 from breakscan.worker.difference import Change, Part, ResultDifference
 from breakscan.worker.tensor_values import shape_of
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from breakscan.worker.cores import usable_cores
+from breakscan.cores import usable_cores
 
 if TYPE_CHECKING:
     from torch import Tensor

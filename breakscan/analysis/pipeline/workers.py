@@ -18,6 +18,7 @@ from breakscan.analysis.pipeline.file_checkers import FileCheckers
 from breakscan.analysis.pipeline.result_keeper import ResultKeeper
 from breakscan.analysis.pipeline.results import FileResult
 from breakscan.config import FileSettings
+from breakscan.cores import usable_cores
 from breakscan.findings import SourceError
 from breakscan.source.paths import display_path
 
@@ -41,7 +42,7 @@ def check_files(
     """
     if not files:
         return
-    workers = min(jobs or os.cpu_count() or 1, len(files) // FILES_PER_TASK + 1)
+    workers = min(jobs or usable_cores(), len(files) // FILES_PER_TASK + 1)
     if workers == 1 or len(files) < FEWEST_FILES:
         with no_collector():
             keeper = ResultKeeper(settings, checkers)

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from breakscan.bench.progress import BenchProgress
 from breakscan.bench.result import OWN, Bench, BenchRow, DeviceComparison, DeviceUse, MeasurementStatus, Problem
+from breakscan.cores import CORES_TO_COMPILE
 from breakscan.reports.shared.call_words import captured_words
 from breakscan.reports.shared.durations import duration
 from breakscan.reports.shared.observation_words import detail_words, observation_words
@@ -14,7 +15,6 @@ from breakscan.reports.shared.printable import visible
 from breakscan.reports.shared.ratio_words import interval, number, ratio_words
 from breakscan.reports.shared.sizes import megabytes
 from breakscan.reports.shared.wording import counted, sentence
-from breakscan.worker.cores import CORES_TO_COMPILE
 from breakscan.worker.progress import MeasuringStep
 from breakscan.worker.protocol import Stage
 from breakscan.worker.timing import LEAST, PROCESSES, Ratio
