@@ -27,6 +27,7 @@ LEFT = {
     "runtime/explain/kernel_calls.py": "comments in code that Inductor generated",
     "runtime/explain/recompile_causes.py": "guards, as torch writes them",
     "source/magics.py": "errors of tokenize",
+    "survey/example_code.py": "markup of docstrings",
     "verify/patch.py": "the headers of a patch",
     "rewrite_support/generated.py": "the comment at the top of a file that a program writes",
 }

@@ -1,4 +1,4 @@
-"""Reads a manifest: which programs and models a survey runs, and how."""
+"""Reads a manifest: which programs, models and packages a survey runs, and how."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,32 @@ class Models:
 
 
 @dataclass(frozen=True, slots=True)
+class PackageModules:
+    """The public modules of the package that is imported by ``name``: those whose dotted names match a pattern of
+    ``only``, if there is one, and none of ``exclude``."""
+
+    name: str
+    only: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    def among(self, names: Sequence[str]) -> list[str]:
+        """Those of all public modules that the patterns leave.  Raises ManifestError where a pattern is of no use."""
+        if not names:
+            raise ManifestError(f"package.name: {self.name} has no public class of torch.nn.Module")
+        for key, patterns in (("only", self.only), ("exclude", self.exclude)):
+            for pattern in patterns:
+                if not any(fnmatchcase(name, pattern) for name in names):
+                    raise ManifestError(f"package.{key}: {pattern!r} matches no public module of {self.name}")
+        return [
+            name for name in names if (not self.only or _matches(name, self.only)) and not _matches(name, self.exclude)
+        ]
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+@dataclass(frozen=True, slots=True)
 class SurveyManifest:
     """What a survey runs.  ``folder`` is where commands run and modules are found, and ``place`` the same as seen from
     the manifest, which no other machine or checkout changes.  ``sources`` are patterns of the
@@ -67,21 +94,23 @@ class SurveyManifest:
     seconds: float = 600.0
     memory: int | None = None
     place: str = "."
+    packages: tuple[PackageModules, ...] = ()
 
 
 def read_manifest(path: Path) -> SurveyManifest:
     """The manifest in a file of TOML, or of Python, which runs.  Raises ManifestError."""
     data = _of_python(path) if path.suffix == ".py" else _of_toml(path)
     reader = _Reader(path)
-    known = ("program", "model", "folder", "stages", "modes", "backends", "devices", "dtypes", "pythons", "sources")
-    reader.known(data, (*known, "seconds", "memory"), "")
+    known = ("program", "model", "package", "folder", "stages", "modes", "backends", "devices", "dtypes", "pythons")
+    reader.known(data, (*known, "sources", "seconds", "memory"), "")
     folder = Path(os.path.abspath(path.parent / reader.text(data, "folder", ".")))
     if not folder.is_dir():
         raise reader.error("folder", f"there is no folder {folder}")
     programs = tuple(reader.programs(table) for table in reader.tables(data, "program"))
     models = tuple(reader.models(table) for table in reader.tables(data, "model"))
-    if not programs and not models:
-        raise ManifestError(f"{path} names nothing to run: add a [[program]] or a [[model]]")
+    packages = tuple(reader.package(table) for table in reader.tables(data, "package"))
+    if not (programs or models or packages):
+        raise ManifestError(f"{path} names nothing to run: add a [[program]], a [[model]] or a [[package]]")
     stages = reader.words(data, "stages", ("explain",), tuple(one.value for one in SurveyStage))
     asked = tuple(stage for stage in SurveyStage if stage.value in stages)
     if SurveyStage.EXPLAIN not in asked:
@@ -90,6 +119,7 @@ def read_manifest(path: Path) -> SurveyManifest:
         folder=folder,
         programs=programs,
         models=models,
+        packages=packages,
         stages=asked,
         modes=reader.words(data, "modes", ("eval",), MODES),
         backends=reader.words(data, "backends", ("inductor",)),
@@ -202,6 +232,15 @@ class _Reader:
             if value is not None and not re.fullmatch(r"[\w.]+:[\w.]+", value):
                 raise self.error(f"model.{key}", f"must be MODULE:CALLABLE, not {value!r}")
         return Models(self.text(table, "name"), build, place if listed is None else listed)
+
+    def package(self, table: Mapping[str, Any]) -> PackageModules:
+        self.known(table, ("name", "only", "exclude"), "package.")
+        name = self.text(table, "name")
+        if name is None:
+            raise self.error("package", 'needs the name that it is imported by, such as name = "torch.nn"')
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise self.error("package.name", f"must be a name that can be imported, such as torch.nn, not {name!r}")
+        return PackageModules(name, self.words(table, "only", ()), self.words(table, "exclude", ()))
 
     def seconds(self, data: Mapping[str, Any]) -> float:
         value = data.get("seconds", 600)

@@ -3,7 +3,7 @@
     python -m breakscan.survey.model_program MODULE:CALLABLE
 
 The callable returns a module or function, and what it is called with: ``(model, arguments)``, where arguments are a
-tuple, or a dictionary of keyword arguments.
+tuple, or a dictionary of keyword arguments; or ``(model, tuple, dictionary)``.
 """
 
 from __future__ import annotations
@@ -45,14 +45,17 @@ def main() -> None:
 
     torch.manual_seed(0)
     build = load(options.build)
-    model, arguments = build(options.argument) if options.argument is not None else build()
+    model, *given = build(options.argument) if options.argument is not None else build()
     dtype = getattr(torch, options.dtype) if options.dtype else None
     if isinstance(model, torch.nn.Module):
         model = model.to(options.device, dtype).train(options.mode == "train")
-    keywords = arguments if isinstance(arguments, Mapping) else {}
-    positional = () if isinstance(arguments, Mapping) else tuple(arguments)
-    positional = tuple(_moved(one, options.device, dtype) for one in positional)
-    keywords = {name: _moved(one, options.device, dtype) for name, one in keywords.items()}
+    positional: list[Any] = []
+    keywords: dict[str, Any] = {}
+    for arguments in given:
+        if isinstance(arguments, Mapping):
+            keywords.update((name, _moved(one, options.device, dtype)) for name, one in arguments.items())
+        else:
+            positional.extend(_moved(one, options.device, dtype) for one in arguments)
     compiled: Any = torch.compile(model, backend=options.backend)
     for _ in range(CALLS):
         if options.mode == "train":

@@ -14,8 +14,10 @@ from itertools import product
 from breakscan.config import load_settings
 from breakscan.source.files import discover
 from breakscan.source.regular_files import read_regular_file
-from breakscan.survey.manifest import PATIENCE, ManifestError, Models, SurveyManifest
+from breakscan.survey.manifest import PATIENCE, ManifestError, Models, PackageModules, SurveyManifest
 from breakscan.survey.units import Environment, Unit
+
+_BUILD = "breakscan.survey.package_modules:build"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ class PlannedUnit:
 
 
 def planned(manifest: SurveyManifest) -> list[PlannedUnit]:
-    """All units of a manifest.  Runs the Pythons and the callables that it names.  Raises ManifestError."""
+    """All units of a manifest.  Runs the Pythons that it names, and calls and imports there what it names.  Raises
+    ManifestError."""
     sources = _sources(manifest)
     found: dict[str, PlannedUnit] = {}
     for python in manifest.pythons or (sys.executable,):
@@ -63,21 +66,28 @@ def _units(manifest: SurveyManifest, python: str, sources: str) -> Iterator[Unit
         commands = [(program.name, program.command)] if program.command else _files(manifest, program.files or "")
         for name, command in commands:
             yield Unit(name or " ".join(command), command=command, folder=folder, sources=sources)
+    for name, build, argument in _built(manifest, python):
+        conditions = product(manifest.modes, manifest.backends, manifest.devices, manifest.dtypes)
+        for mode, backend, device, dtype in conditions:
+            yield Unit(
+                name,
+                build=build,
+                argument=argument,
+                mode=mode,
+                backend=backend,
+                device=device,
+                dtype=dtype,
+                folder=folder,
+                sources=sources,
+            )
+
+
+def _built(manifest: SurveyManifest, python: str) -> Iterator[tuple[str, str, str | None]]:
+    """The names of all models, with what builds each and the argument of it."""
     for models in manifest.models:
-        for name, argument in _named(manifest, models, python):
-            conditions = product(manifest.modes, manifest.backends, manifest.devices, manifest.dtypes)
-            for mode, backend, device, dtype in conditions:
-                yield Unit(
-                    name,
-                    build=models.build,
-                    argument=argument,
-                    mode=mode,
-                    backend=backend,
-                    device=device,
-                    dtype=dtype,
-                    folder=folder,
-                    sources=sources,
-                )
+        yield from ((name, models.build, argument) for name, argument in _named(manifest, models, python))
+    for package in manifest.packages:
+        yield from ((name, _BUILD, name) for name in _modules_of(manifest, package, python))
 
 
 def _files(manifest: SurveyManifest, pattern: str) -> list[tuple[str | None, tuple[str, ...]]]:
@@ -100,16 +110,26 @@ def _named(manifest: SurveyManifest, models: Models, python: str) -> list[tuple[
 
 
 def _names_of(manifest: SurveyManifest, place: str, python: str) -> list[str]:
-    """What a callable gives, in a process of its own."""
-    command = [python, "-m", "breakscan.survey.list_names", place]
+    """What a callable gives."""
+    return _listed(manifest, python, "list_names", place, "model.names")
+
+
+def _modules_of(manifest: SurveyManifest, package: PackageModules, python: str) -> list[str]:
+    """The public modules of a package that its patterns leave."""
+    return package.among(_listed(manifest, python, "package_names", package.name, "package.name"))
+
+
+def _listed(manifest: SurveyManifest, python: str, module: str, asked: str, key: str) -> list[str]:
+    """What a module of this package prints of what is asked, in a process of its own."""
+    command = [python, "-m", f"breakscan.survey.{module}", asked]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=manifest.folder)
         if done.returncode:
             last = done.stderr.strip().rpartition("\n")[2]
-            raise ManifestError(f"model.names: {place} failed: {last}")
+            raise ManifestError(f"{key}: {asked} failed: {last}")
         names: list[str] = json.loads(done.stdout.strip().rpartition("\n")[2])
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise ManifestError(f"model.names: {place} failed: {error}") from error
+        raise ManifestError(f"{key}: {asked} failed: {error}") from error
     return names
 
 

@@ -82,6 +82,11 @@ def _set(config: Any, name: str, value: object) -> None:
         setattr(config, name, value)
 
 
+def small_size(name: str) -> int | None:
+    """What a setting of this name is at most; None for others."""
+    return _named(SIZES, name)
+
+
 def _named(sizes: Sizes, name: str) -> int | None:
     return next((size for pattern, size in sizes if pattern.fullmatch(name)), None)
 

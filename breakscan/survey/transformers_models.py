@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, cast
 
 from breakscan.survey.model_inputs import inputs
+from breakscan.survey.outcome import outcome
 from breakscan.survey.tiny_configurations import configurations
 
 LARGEST = 80_000_000
@@ -47,9 +48,9 @@ def build(name: str) -> tuple[Any, Mapping[str, Any]]:
             break
         in_cache = False
         for make, bounded in configurations(library.CONFIG_MAPPING[name]):
-            found = _outcome(partial(_of_configuration, library, make, bounded, always))
+            found = outcome(partial(_of_configuration, library, make, bounded, always))
             if not isinstance(found, Exception):
-                return cast(tuple[Any, Mapping[str, Any]], found)
+                return found
             failure = failure or found
             in_cache |= "cache" in str(found).lower()
     assert failure is not None
@@ -71,7 +72,7 @@ def _parameters(library: Any, config: Any) -> int | None:
     import torch
 
     with torch.device("meta"):
-        model = _outcome(partial(library.AutoModel.from_config, config))
+        model = outcome(partial(library.AutoModel.from_config, config))
     return None if isinstance(model, Exception) else sum(one.numel() for one in cast(Any, model).parameters())
 
 
@@ -86,7 +87,7 @@ def _that_runs(library: Any, config: Any, always: Mapping[str, Any]) -> tuple[An
     for needed in inputs(model, config, asked):
         given = {**needed, **{name: value for name, value in always.items() if name in takes}}
         with torch.no_grad():
-            found = _outcome(partial(model, **given))
+            found = outcome(partial(model, **given))
         if not isinstance(found, Exception):
             return model, given
         failure = failure or found
@@ -103,13 +104,3 @@ def _asked(error: Exception, takes: Iterable[str]) -> Iterator[str]:
     for name in takes:
         if name in words or any(name.endswith("_" + word) for word in words):
             yield name
-
-
-def _outcome(call: Callable[[], object]) -> object:
-    """What a call returns, or the error that it raises.  Raises ImportError: nothing else helps without a package."""
-    try:
-        return call()
-    except ImportError:
-        raise
-    except Exception as error:
-        return error

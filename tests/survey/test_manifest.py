@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.survey.manifest import ManifestError, Models, Programs, SurveyManifest, read_manifest
+from breakscan.survey.manifest import (
+    ManifestError,
+    Models,
+    PackageModules,
+    Programs,
+    SurveyManifest,
+    read_manifest,
+)
 from breakscan.survey.plan import planned
 from breakscan.survey.units import Environment, SurveyStage, Unit
 
@@ -34,6 +41,11 @@ files = "drivers/*.py"
 name = "zoo"
 build = "zoo:build"
 names = "zoo:names"
+
+[[package]]
+name = "torch.nn"
+only = ["torch.nn.*Pool?d"]
+exclude = ["*.Fractional*"]
 """
 
 
@@ -46,6 +58,7 @@ def test_all_keys(tmp_path: Path) -> None:
         Programs("vision", ("train.py", "--steps", "2"), None), Programs(None, (), "drivers/*.py")
     )  # fmt: skip
     assert read.models == (Models("zoo", "zoo:build", "zoo:names"),)
+    assert read.packages == (PackageModules("torch.nn", ("torch.nn.*Pool?d",), ("*.Fractional*",)),)
     assert read.stages == (SurveyStage.EXPLAIN, SurveyStage.BENCH)
     assert (read.modes, read.backends, read.devices) == (("eval", "train"), ("eager",), ("cpu", "cuda"))
     assert read.pythons == (str(tmp_path / "src/envs/new/bin/python"), "python3")
@@ -58,7 +71,7 @@ PROGRAM = '[[program]]\ncommand = ["a.py"]\n'
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "names nothing to run: add a [[program]] or a [[model]]"),
+        ("", "names nothing to run: add a [[program]], a [[model]] or a [[package]]"),
         ("= 1", "not valid TOML"),
         (f'mode = ["eval"]\n{PROGRAM}', "mode: unknown key: did you mean modes?"),
         (f'modes = ["evl"]\n{PROGRAM}', "modes: must be among eval, train: did you mean eval?"),
@@ -77,6 +90,9 @@ PROGRAM = '[[program]]\ncommand = ["a.py"]\n'
         ("[[model]]\nbuild = 'z:b'\nnames = 'a b'", "model.names: must be MODULE:CALLABLE"),
         ("[[model]]\nbuild = 'z:b'\nnames = []", "model.names: must not be empty"),
         ("[[model]]\nbuild = 'z:b'\nnames = [1]", "names: must be a list of strings"),
+        ("[[package]]\nonly = ['a']", "package: needs the name that it is imported by"),
+        ("[[package]]\nname = 'scikit-learn'", "package.name: must be a name that can be imported, such as torch.nn"),
+        ("[[package]]\nname = 'a'\nexcept = ['b']", "package.except: unknown key"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, text: str, said: str) -> None:
@@ -86,6 +102,18 @@ def test_what_is_wrong_is_said(tmp_path: Path, text: str, said: str) -> None:
         read_manifest(path)
     assert str(raised.value).startswith(str(path))
     assert said in str(raised.value)
+
+
+def test_patterns_choose_among_the_modules_of_a_package() -> None:
+    names = ["a.Linear", "a.b.Linear", "a.b.Loss"]
+    assert PackageModules("a").among(names) == names
+    assert PackageModules("a", ("a.b.*", "a.Linear"), ("*.Lo*",)).among(names) == names[:2]
+    with pytest.raises(ManifestError, match=r"package\.only: 'b\.\*' matches no public module of a"):
+        PackageModules("a", ("a.*", "b.*")).among(names)
+    with pytest.raises(ManifestError, match=r"package\.exclude: 'Loss' matches no"):
+        PackageModules("a", exclude=("Loss",)).among(names)
+    with pytest.raises(ManifestError, match=r"package\.name: a has no public class of torch\.nn\.Module"):
+        PackageModules("a").among([])
 
 
 UNIT = Unit("zoo/small", build="zoo:build", argument="small", mode="eval", backend="eager", sources="1")
@@ -155,6 +183,7 @@ def test_names_in_the_manifest_are_units(tmp_path: Path) -> None:
     [
         ('pythons = ["/no/such/python"]', "pythons: /no/such/python does not run"),
         ('[[model]]\nbuild = "zoo:a"\nnames = "zoo:gone"', "model.names: zoo:gone failed: "),
+        ('[[package]]\nname = "no_such_package"', "package.name: no_such_package failed: ModuleNotFoundError: "),
     ],
 )
 def test_what_cannot_be_asked_is_said(tmp_path: Path, text: str, said: str) -> None:
