@@ -15,9 +15,11 @@ LENGTH = 16
 """Tokens, and steps of audio features."""
 _SIDE = 4
 """Patches along a side of an image that is given as patches."""
-_FORMS = 5
+_LARGE = 512
+"""The side of images that are larger than a configuration says, at most."""
+_FORMS = 6
 """How many forms there are of an input, at most."""
-_MIXED = 30
+_MIXED = 12
 """In how many ways the forms of several inputs are mixed, at most."""
 _ROUNDS = 3
 """How often what an error asked for is given, and another error asks for more."""
@@ -143,7 +145,16 @@ def _makers(config: Any, takes: Collection[str]) -> dict[str, Sequence[Callable[
     channels_first = real(2, hidden, LENGTH)
     in_rows = any(name.endswith("grid_thw") for name in takes)
     in_patches = in_rows or "spatial_shapes" in takes or "target_sizes" in takes
-    images = (one_image, video, real(2, channels, 4 * height, 4 * width), real(2, channels, 224, 224), whole_video)
+    large = [min(4 * side, max(side, _LARGE)) for side in (height, width)]
+    side = _number(config, _LARGE, "image_size")
+    images = (
+        one_image,
+        video,
+        real(2, channels, *large),
+        real(2, channels, 224, 224),
+        whole_video,
+        real(2, channels, side, side),
+    )
     squares = real(patches, channels, patch, patch)
     return {
         **dict.fromkeys(("input_ids", "decoder_input_ids", "qformer_input_ids"), tokens),

@@ -51,6 +51,8 @@ MORE_ABSENT: dict[str, int] = {
     "prediction_length": 4,
     "vocab_size": VOCABULARY,
     "pad_token_id": 0,
+    "image_token_id": 3,
+    "image_token_index": 3,
     "sliding_window": 16,
     "n_routed_experts": 4,
     "n_shared_experts": 1,

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
-from breakscan.survey.model_inputs import inputs
+from breakscan.survey.model_inputs import inputs, setting
 from breakscan.survey.outcome import outcome
-from breakscan.survey.tiny_configurations import configurations
+from breakscan.survey.tiny_configurations import configurations, is_configuration
 
 LARGEST = 80_000_000
 """Parameters of a model, at most."""
@@ -73,7 +73,21 @@ def _parameters(library: Any, config: Any) -> int | None:
 
     with torch.device("meta"):
         model = outcome(partial(library.AutoModel.from_config, config))
+        while isinstance(model, AttributeError) and _adopted(model):
+            model = outcome(partial(library.AutoModel.from_config, config))
     return None if isinstance(model, Exception) else sum(one.numel() for one in cast(Any, model).parameters())
+
+
+def _adopted(error: AttributeError) -> bool:
+    """Whether a configuration that lacks a setting now has that of one in it: a type of model may be a part of what its
+    configuration is for."""
+    config, name = error.obj, error.name
+    if name is None or not is_configuration(config) or hasattr(config, name):
+        return False
+    value = setting(config, name)
+    if value is not None:
+        setattr(config, name, value)
+    return hasattr(config, name)
 
 
 def _that_runs(library: Any, config: Any, always: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -99,7 +113,7 @@ def _that_runs(library: Any, config: Any, always: Mapping[str, Any]) -> tuple[An
 def _asked(error: Exception, takes: Iterable[str]) -> Iterator[str]:
     """Names of inputs that an error holds, or the code that raised it: a line that reads an input raises without it."""
     frames = [one for one in traceback.extract_tb(error.__traceback__) if f"{os.sep}torch{os.sep}" not in one.filename]
-    lines = [frame.line or "" for frame in frames[-_FRAMES:]]
+    lines = [one.line or "" for one in frames[-_FRAMES:]]
     words = set(re.findall(r"\w+", " ".join([str(error), *lines]).lower()))
     for name in takes:
         if name in words or any(name.endswith("_" + word) for word in words):

@@ -102,3 +102,48 @@ def test_only_without_layers_that_have_a_cache_there_is_none(
     model, inputs = build("hybrid")
     assert list(inputs) == ["input_ids", *given]
     assert model.kinds == set(kinds.split())
+
+
+def test_a_setting_that_a_model_misses_is_that_of_a_configuration_in_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Composite:
+        model_type = "composite"
+
+        def __init__(self) -> None:
+            self.decoder = HybridConfig()
+
+        def to_dict(self) -> dict[str, object]:
+            return vars(self)
+
+    library = SimpleNamespace(CONFIG_MAPPING={"part": Composite}, AutoModel=SimpleNamespace(from_config=Hybrid))
+    monkeypatch.setitem(sys.modules, "transformers", library)
+    model, _ = build("part")
+    assert model.kinds == {"linear", "full"}
+
+
+class Sides(Model):
+    """A model that keeps the sides of the images that it is given, and runs with none."""
+
+    main_input_name = "pixel_values"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sides: set[int] = set()
+
+    def forward(self, pixel_values: Any) -> None:
+        self.sides.add(pixel_values.shape[-1])
+        raise ValueError("no such image")
+
+
+@pytest.mark.parametrize(("side", "largest"), [(32, 224), (300, 512), (600, 600)])
+def test_images_are_not_much_larger_than_a_configuration_says(side: int, largest: int) -> None:
+    model = Sides()
+    with pytest.raises(ValueError, match="no such image"):
+        found(model, image_size=side)
+    assert max(model.sides) == largest
+
+
+def test_images_have_the_side_that_a_configuration_in_another_says() -> None:
+    model, backbone = Sides(), SimpleNamespace(image_size=48, model_type="backbone", to_dict=dict)
+    with pytest.raises(ValueError, match="no such image"):
+        found(model, backbone=backbone)
+    assert 48 in model.sides
