@@ -16,7 +16,7 @@ from typing import Any
 from breakscan.survey.combinations import combinations
 from breakscan.survey.found_call import FoundCall, TooLargeError, run, seed, small_models
 from breakscan.survey.guessed_inputs import inputs
-from breakscan.survey.heard import Heard
+from breakscan.survey.heard import Heard, quoted
 from breakscan.survey.likely_values import smaller, values
 from breakscan.survey.outcome import outcome
 from breakscan.survey.signatures import resolved
@@ -24,6 +24,8 @@ from breakscan.survey.signatures import resolved
 _WIDTHS = (8, 3, 1, 32)
 _CONSTRUCTORS = 40
 """Combinations of arguments of a constructor that are tried with each width."""
+_ROUNDS = 6
+"""How often what errors of a constructor said leads to other arguments."""
 _MODULES = 12
 """Modules that are tried, of those that could be made."""
 _CALLS = 400
@@ -74,16 +76,20 @@ def _modules(kind: type, failures: list[Exception], until: float) -> Iterator[tu
         failures.append(error)
         return
     heard = Heard()
+    refused: set[str] = set()
     large = False
     state: object = None
-    while state != (state := (heard.state(list(parameters)), large)):
+    for _ in range(_ROUNDS):
+        # A constructor that takes any names passes them on; what it passes them to says which.
+        named = [name for name in heard.quoted if rest and name not in parameters and name not in refused]
+        if state == (state := (heard.state([*parameters, *named]), large, len(refused))):
+            return
         wanted = {
             name: one.annotation
             for name, one in parameters.items()
             if one.default is one.empty or (name in heard.names and one.default is None)
         }
-        if rest:
-            wanted.update(dict.fromkeys((name for name in heard.quoted if name not in parameters), Any))
+        wanted.update(dict.fromkeys(named, Any))
         instead = _without_weights(parameters) | (smaller(parameters) if large else {})
         for width in _WIDTHS if wanted else _WIDTHS[:1]:
             makers = {name: values(name, annotation, width) for name, annotation in wanted.items()}
@@ -96,6 +102,8 @@ def _modules(kind: type, failures: list[Exception], until: float) -> Iterator[tu
                 failures.append(found)
                 large = large or isinstance(found, TooLargeError)
                 heard.listen(found)
+                if isinstance(found, TypeError):
+                    refused.update(name for name in quoted(found) if name in named)
                 if time.process_time() > until:
                     return
 

@@ -35,7 +35,7 @@ def inputs(module: Any, width: int, known: Mapping[str, Any], heard: Heard) -> I
     parameters, rest = _parameters(module)
     seen: set[object] = set()
     state = None
-    while state != (state := heard.state(list(parameters))):
+    while state != (state := heard.state([*parameters, *(heard.quoted if rest else ())])):
         sized = list(shapes(module, width, heard.numbers))
         for names in _wanted(parameters, rest, heard):
             kinds = {name: getattr(parameters.get(name), "annotation", Any) for name in names}

@@ -10,6 +10,11 @@ _MOST = 6
 _GREATEST = 4096
 
 
+def quoted(error: Exception) -> list[str]:
+    """The names between quotes in what an error says, but for those of classes."""
+    return re.findall(r"['\"`]([a-z_]\w*)['\"`]", str(error)[:2000])
+
+
 @dataclass(slots=True)
 class Heard:
     """The ``names`` that errors held and the ``quoted`` ones of them, and ``numbers`` that may be sizes, in the order
@@ -23,7 +28,7 @@ class Heard:
         """Takes up what an error says."""
         text = str(error)[:2000]
         self.names.update(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", text)))
-        self.quoted.update(dict.fromkeys(re.findall(r"['\"`]([A-Za-z_]\w*)['\"`]", text)))
+        self.quoted.update(dict.fromkeys(quoted(error)))
         for digits in re.findall(r"(?<![\w.])\d+(?![\w.]*\w)", text.replace("x", " ")):
             if len(self.numbers) < _MOST and 1 <= int(digits) <= _GREATEST:
                 self.numbers.setdefault(int(digits))

@@ -117,6 +117,13 @@ class Configured(nn.Module):
         return self.linear(x)
 
 
+class Deep(Attention):
+    def __init__(self, **settings):
+        if "num_heads" not in settings:
+            raise ValueError("`num_heads` must be given to `layer` of `Deep`")
+        super().__init__(dropout=0.0, **settings)
+
+
 class Many(nn.Module):
     def forward(self, *inputs, scale=None):
         first, second = inputs
