@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,9 +40,13 @@ class Block(torch.nn.Module):
 CLEAN = BREAKS.replace("x.any()", "x.shape[0] > 1")
 
 
-def git(folder: Path, *arguments: str) -> None:
+RunHook = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def git(folder: Path, *arguments: str) -> str:
     identity = ["-c", "user.name=tests", "-c", "user.email=tests@example.com", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+    command = ["git", *identity, *arguments]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture(scope="module")
@@ -70,47 +75,60 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_hook(project: Path, hook_repository: Path, hook: str = "breakscan-check") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pre_commit", "try-repo", str(hook_repository), hook, "--verbose"]
+@pytest.fixture(scope="module")
+def run_hook(hook_repository: Path, tmp_path_factory: pytest.TempPathFactory) -> RunHook:
+    """Runs a hook in a project.  Its environment is installed once, as on the machine of a user."""
+    folder = tmp_path_factory.mktemp("pre-commit")
+    revision = git(hook_repository, "rev-parse", "HEAD").strip()
+    hooks = [{"id": "breakscan-check"}, {"id": "breakscan-fix"}]
+    config = folder / "config.yaml"
+    # JSON is YAML.
+    config.write_text(json.dumps({"repos": [{"repo": str(hook_repository), "rev": revision, "hooks": hooks}]}), "utf-8")
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return subprocess.run(command, cwd=project, env=env, capture_output=True, text=True)
+    env["PRE_COMMIT_HOME"] = str(folder / "home")
+    command = [sys.executable, "-m", "pre_commit", "run", "--config", str(config), "--verbose"]
+
+    def run(project: Path, hook: str = "breakscan-check") -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, hook], cwd=project, env=env, capture_output=True, text=True)
+
+    return run
 
 
-def test_a_staged_break_fails_and_only_staged_files_are_read(project: Path, hook_repository: Path) -> None:
+def test_a_staged_break_fails_and_only_staged_files_are_read(project: Path, run_hook: RunHook) -> None:
     (project / "staged.py").write_text(BREAKS, encoding="utf-8")
     (project / "notes.md").write_text("if x.any():\n", encoding="utf-8")
     (project / "build").mkdir()
     (project / "build" / "generated.py").write_text(BREAKS, encoding="utf-8")
     git(project, "add", ".")
     (project / "unstaged.py").write_text(BREAKS, encoding="utf-8")
-    done = run_hook(project, hook_repository)
+    done = run_hook(project)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "staged.py:6:12  warning  BRK101 branch-on-tensor" in done.stdout
     assert "1 warning in 1 file (" in done.stdout, "neither committed.py, unstaged.py nor build/ is read"
 
 
-def test_a_clean_file_passes(project: Path, hook_repository: Path) -> None:
+def test_a_clean_file_passes(project: Path, run_hook: RunHook) -> None:
     (project / "staged.py").write_text(CLEAN, encoding="utf-8")
     git(project, "add", ".")
-    done = run_hook(project, hook_repository)
+    done = run_hook(project)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nothing found in 1 file (" in done.stdout
 
 
-def test_notebooks_are_read(project: Path, hook_repository: Path) -> None:
+def test_notebooks_are_read(project: Path, run_hook: RunHook) -> None:
     cell = {"cell_type": "code", "source": BREAKS, "metadata": {}, "outputs": [], "execution_count": None}
     document = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
     (project / "staged.ipynb").write_text(json.dumps(document), encoding="utf-8")
     git(project, "add", ".")
-    done = run_hook(project, hook_repository)
+    done = run_hook(project)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "staged.ipynb:cell 1:6:12  warning  BRK101 branch-on-tensor" in done.stdout
 
 
-def test_the_other_hook_rewrites_what_is_staged(project: Path, hook_repository: Path) -> None:
+def test_the_other_hook_rewrites_what_is_staged(project: Path, run_hook: RunHook) -> None:
     (project / "staged.py").write_text(REPAIRABLE, encoding="utf-8")
     git(project, "add", ".")
-    done = run_hook(project, hook_repository, "breakscan-fix")
+    done = run_hook(project, "breakscan-fix")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "files were modified by this hook" in done.stdout
     assert "y = torch.where(x.any() != 0, torch.nan_to_num(y), y)" in (project / "staged.py").read_text(

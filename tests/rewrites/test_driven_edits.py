@@ -10,7 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("benchmarks.driven_edits")
-pytestmark = pytest.mark.torch
+# It is the test of a benchmark, and starts many processes.
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 from benchmarks.driven_edits import sides as driven  # noqa: E402
 from benchmarks.driven_edits.run_calls import NotRun, Ran, Why, run_call  # noqa: E402
