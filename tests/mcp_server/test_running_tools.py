@@ -43,6 +43,7 @@ def ends_soon(folder: Path) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_explain_then_verify_a_rewrite_and_write_it(project: Path, connected: Callable[..., Any]) -> None:
     heard: list[str] = []
 

@@ -15,7 +15,7 @@ from breakscan.config import load_settings
 from breakscan.repair.planner import WantedRewrites, repair_file
 from breakscan.repair.result import FileRepair
 
-SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 UNARY = ("{}.sin()", "-{}", "{}.abs()", "torch.tanh({})", "{}.clamp(min=0)", "{} * 0.5", "{} / 2", "{} ** 2", "2 - {}")
 STEEP = ("{}.sqrt()", "{}.log()", "1 / {}", "{}.exp()", "{} ** 0.5")
 BINARY = ("{} + {}", "{} - {}", "{} * {}", "torch.maximum({}, {})", "torch.where({} > 0, {}, 0.5)")

@@ -53,7 +53,7 @@ def begin_anew() -> None:
 
 @pytest.mark.parametrize(
     "rule",
-    [pytest.param(rule, marks=pytest.mark.slow if place % 3 else ()) for place, rule in enumerate(RULES)],
+    [pytest.param(rule, marks=pytest.mark.slow if place % 6 else ()) for place, rule in enumerate(RULES)],
     ids=lambda rule: rule.id,
 )
 def test_each_example_is_explained_by_its_own_rule(rule: Rule, tmp_path: Path) -> None:

@@ -91,6 +91,7 @@ def prove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prove]:
             yield prove
 
 
+@pytest.mark.slow
 def test_an_honest_rewrite_is_equal(prove: Prove) -> None:
     proof = prove(BRANCH, WHERE)
     assert proof.verdict in (ProofVerdict.ACCEPTED, ProofVerdict.NO_FASTER), proof.reasons
