@@ -135,7 +135,10 @@ def row_of(one: Surveyed) -> UnitRow:
         offered=sum(count for name, count in outcomes.items() if name not in ("declined", "without"))
         if outcomes
         else None,
-        proved=sum(proof["verdict"] == "accepted" for proof in proofs) if proofs is not None else None,
+        # That of all changes together names no rewrite.
+        proved=sum(proof["verdict"] == "accepted" and proof["rewrite"] is not None for proof in proofs)
+        if proofs is not None
+        else None,
         speed=_speed(benched),
         said=explained.said if explained and not ok else "",
     )

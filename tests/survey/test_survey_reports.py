@@ -46,7 +46,14 @@ REPORT = overview(
             explain=ok("explain", **FACTS),
             check=ok("check", by_rule={"BRK101": 2, "BRK501": 3}),
             fix=ok("fix", outcomes={"applied": 1, "unsafe": 2, "declined": 4}, rewrites={}),
-            verify=ok("verify", proofs=[{"verdict": "accepted"}, {"verdict": "rejected"}]),
+            verify=ok(
+                "verify",
+                proofs=[
+                    {"rewrite": "where", "verdict": "accepted"},
+                    {"rewrite": "masked-fill", "verdict": "rejected"},
+                    {"rewrite": None, "verdict": "accepted"},
+                ],
+            ),
             bench=ok("bench", ways=[{"ratio": {"median": 1.5}}, {"ratio": None}]),
         ),
         surveyed("b|c", explain=StageResult("explain", "timeout", 60.0, None, said="Traceback\nsaid <b>last\n")),
