@@ -40,8 +40,7 @@ class Programs:
 @dataclass(frozen=True, slots=True)
 class Models:
     """A model that ``build`` makes (``MODULE:CALLABLE``), or one for each of the ``names``, or of those that a callable
-    (``MODULE:CALLABLE``) gives, which
-    it is called with."""
+    (``MODULE:CALLABLE``) gives, which it is called with."""
 
     name: str | None
     build: str
@@ -63,7 +62,7 @@ class PackageModules:
             raise ManifestError(f"package.name: {self.name} has no public class of torch.nn.Module")
         for key, patterns in (("only", self.only), ("exclude", self.exclude)):
             for pattern in patterns:
-                if not any(fnmatchcase(name, pattern) for name in names):
+                if not any(_matches(name, (pattern,)) for name in names):
                     raise ManifestError(f"package.{key}: {pattern!r} matches no public module of {self.name}")
         return [
             name for name in names if (not self.only or _matches(name, self.only)) and not _matches(name, self.exclude)
@@ -152,7 +151,10 @@ def _of_python(path: Path) -> dict[str, Any]:
         raise ManifestError(f"{path} failed: {error}") from error
     if done.returncode:
         raise ManifestError(f"{path} ended its Python with status {done.returncode}: it must only assign `manifest`")
-    answer = json.loads(done.stdout)
+    try:
+        answer = json.loads(done.stdout.strip().rpartition("\n")[2])
+    except ValueError as error:
+        raise ManifestError(f"{path} prints at its end: it must only assign `manifest`") from error
     if "problem" in answer:
         line = "" if answer["line"] is None else f":{answer['line']}"
         raise ManifestError(f"{path}{line}: {answer['problem']}")

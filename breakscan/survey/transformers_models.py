@@ -17,12 +17,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
+from breakscan.survey.found_call import LARGEST
 from breakscan.survey.model_inputs import inputs, setting
 from breakscan.survey.outcome import outcome
 from breakscan.survey.tiny_configurations import configurations, is_configuration
 
-LARGEST = 80_000_000
-"""Parameters of a model, at most."""
 _WITHOUT_CACHE = {"use_cache": False}
 """A model whose layers are all of a kind that has no cache may fail to make one."""
 _FRAMES = 2

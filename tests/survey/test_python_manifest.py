@@ -47,6 +47,7 @@ def test_names_are_computed_and_functions_stand_for_themselves(tmp_path: Path) -
         ("import json\n\nmanifest = {**json.loads('')}", ":3: JSONDecodeError: "),
         ("manifest = {\n", ":1: SyntaxError: "),
         ("import sys\nsys.exit(3)", ":2: SystemExit: 3"),
+        ("import atexit\natexit.register(print, 'bye')", " prints at its end: "),
         ("import os\nos._exit(3)", " ended its Python with status 3: "),
         ('manifest = {"model": [{"build": lambda: 1}]}', ": manifest['model']['build'] must be a function or class"),
         ('manifest = {"modes": [object()]}', ": manifest['modes'] cannot hold a value of type object"),

@@ -7,7 +7,8 @@ import pytest
 pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from breakscan.survey.transformers_models import LARGEST, build, names  # noqa: E402
+from breakscan.survey.found_call import LARGEST  # noqa: E402
+from breakscan.survey.transformers_models import build, names  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
