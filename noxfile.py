@@ -14,7 +14,7 @@ from pathlib import Path
 import nox
 
 from breakscan import __version__
-from breakscan.torch_versions import PINNED, SUPPORTED
+from breakscan.model.torch_versions import PINNED, SUPPORTED
 
 FAST = "not torch and not process and not slow"
 """The tests without torch, processes and waiting: about a minute on two cores."""
@@ -150,9 +150,9 @@ def changelog(session: nox.Session) -> None:
 
 
 RECORDER = (
-    "tests/runtime/test_torch_internals.py",
-    "tests/runtime/test_recorder.py",
-    "tests/runtime/test_behaviours.py",
+    "tests/record/test_torch_internals.py",
+    "tests/record/test_recorder.py",
+    "tests/record/test_behaviours.py",
 )
 """The tests that show whether the private functions of torch that the recorder uses are still there."""
 
@@ -161,7 +161,7 @@ from importlib import resources
 from breakscan.rulebook.ledger import measured_versions
 from breakscan.rulebook.library import load_library
 from breakscan import __version__
-from breakscan.torch_versions import PINNED, minor_version
+from breakscan.model.torch_versions import PINNED, minor_version
 assert len(load_library()) >= 30 and minor_version(PINNED) in measured_versions()
 assert (resources.files("breakscan") / "py.typed").is_file()
 """

@@ -38,15 +38,15 @@ LONGEST_BLOCK = 0.08
 
 def prove(name: str, told: Path) -> None:
     """Writes the texts of the rewritten files of a model, and the verdict on all of them together."""
-    from breakscan.config import load_settings
-    from breakscan.repair.planner import WantedRewrites
-    from breakscan.reports.verify.words import verdict_words
-    from breakscan.verify.proof import ProofVerdict
-    from breakscan.verify.rewrite_proofs import RewriteProofs
-    from breakscan.verify.verifier import Verifier
-    from breakscan.verify.verify import Question, verify
-    from breakscan.worker.timing import Ratio
-    from breakscan.worker.worker import UserProgram
+    from breakscan.fix.planner import WantedRewrites
+    from breakscan.prove.verify.proof import ProofVerdict
+    from breakscan.prove.verify.rewrite_proofs import RewriteProofs
+    from breakscan.prove.verify.verifier import Verifier
+    from breakscan.prove.verify.verify import Question, verify
+    from breakscan.prove.worker.timing import Ratio
+    from breakscan.prove.worker.worker import UserProgram
+    from breakscan.report.verify.words import verdict_words
+    from breakscan.rulebook.config import load_settings
 
     found: dict[str, Any] = {"texts": {}}
 
@@ -76,7 +76,7 @@ def prove(name: str, told: Path) -> None:
 
 def time_form(name: str, form: str, told: Path, cpu: bool) -> dict[str, Any]:
     """The process of one form of a model."""
-    from breakscan.worker.overlay import Overlay, plain_code
+    from breakscan.prove.worker.overlay import Overlay, plain_code
 
     if form.startswith("rewritten"):
         Overlay(json.loads(told.read_text())["texts"], plain_code).install()

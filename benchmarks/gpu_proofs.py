@@ -66,16 +66,16 @@ CASES = (
 
 def prove(case: CapturedCall, mode: str, cpu: bool) -> dict[str, Any]:
     """Compiles, waits for its turn, and times."""
-    from breakscan.config import load_settings
-    from breakscan.repair.planner import WantedRewrites
-    from breakscan.repair.repair import repair_paths
-    from breakscan.reports.verify.words import progress_words, verdict_words
-    from breakscan.verify.candidates import Candidate
-    from breakscan.verify.label import Label
-    from breakscan.verify.proof import Metrics
-    from breakscan.verify.verify import Question, verify
-    from breakscan.worker.progress import MeasuringStep
-    from breakscan.worker.worker import ProgramChange, UserProgram, Worker
+    from breakscan.fix.planner import WantedRewrites
+    from breakscan.fix.repair import repair_paths
+    from breakscan.prove.verify.candidates import Candidate
+    from breakscan.prove.verify.label import Label
+    from breakscan.prove.verify.proof import Metrics
+    from breakscan.prove.verify.verify import Question, verify
+    from breakscan.prove.worker.progress import MeasuringStep
+    from breakscan.prove.worker.worker import ProgramChange, UserProgram, Worker
+    from breakscan.report.verify.words import progress_words, verdict_words
+    from breakscan.rulebook.config import load_settings
 
     argv = case.arguments(mode, cpu)
     settings, wanted = load_settings(Path.cwd(), no_cache=True), WantedRewrites(unsafe=True)
@@ -148,7 +148,7 @@ class Turn:
 
 def time_eager(worker: Any) -> dict[str, Any]:
     """The median of a step of the unchanged program, without the compiler."""
-    from breakscan.worker.protocol import CountLaunches, Prepare, StepKind
+    from breakscan.prove.worker.protocol import CountLaunches, Prepare, StepKind
 
     worker.ready()
     seconds = worker.ask(Prepare(StepKind.EAGER))

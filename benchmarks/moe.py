@@ -35,9 +35,9 @@ LONGEST_BLOCK = 0.1
 
 def rewritten() -> tuple[str, list[str]]:
     """The text of the loop as ``breakscan fix --unsafe`` leaves it, and the rewrites that were applied."""
-    from breakscan.config import load_settings
-    from breakscan.repair.planner import WantedRewrites
-    from breakscan.repair.repair import repair_paths
+    from breakscan.fix.planner import WantedRewrites
+    from breakscan.fix.repair import repair_paths
+    from breakscan.rulebook.config import load_settings
 
     settings = load_settings(HERE, no_cache=True)
     (file,) = repair_paths((LOOP,), settings, WantedRewrites(unsafe=True), jobs=1).files

@@ -21,16 +21,16 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from breakscan.analysis.pipeline.check import check_paths
-from breakscan.analysis.pipeline.check_file import FileChecker
+from breakscan.check.pipeline.check import check_paths
+from breakscan.check.pipeline.check_file import FileChecker
 from breakscan.cli.recording_option import with_recordings
-from breakscan.config import Settings, load_settings
-from breakscan.findings import CheckResult
-from breakscan.repair.generated.origins import origin_of
-from breakscan.repair.planner import WantedRewrites
-from breakscan.repair.repair import repair_found
-from breakscan.repair.result import Applied, FileRepair
-from breakscan.rewrite_support.generated import source_named
+from breakscan.fix.generated.origins import origin_of
+from breakscan.fix.planner import WantedRewrites
+from breakscan.fix.repair import repair_found
+from breakscan.fix.result import Applied, FileRepair
+from breakscan.fix.support.generated import source_named
+from breakscan.model.findings import CheckResult
+from breakscan.rulebook.config import Settings, load_settings
 
 JUDGEMENTS = ("yes", "partly", "no", "case")
 REMOVING = ("safe", "observed", "unsafe")

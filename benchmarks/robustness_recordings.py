@@ -32,10 +32,10 @@ from typing import Any
 
 import breakscan
 from breakscan.__main__ import main as run_breakscan
-from breakscan.reports.formats import EXPLAIN
-from breakscan.runtime.recording import RecordingWriter
-from breakscan.runtime.session import FORMAT, MANIFEST, Manifest
-from breakscan.runtime.tracelog.read import read_trace
+from breakscan.record.recording import RecordingWriter
+from breakscan.record.session import FORMAT, MANIFEST, Manifest
+from breakscan.record.tracelog.read import read_trace
+from breakscan.report.formats import EXPLAIN
 
 TRACES = Path(__file__).parent.parent / "tests" / "data" / "traces"
 PROGRAM = "/tmp/project/program.py"

@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from breakscan.reports.formats import SURVEY
+from breakscan.report.formats import SURVEY
 from breakscan.survey.comparison import compared
 from breakscan.survey.engine import Arriving
 from breakscan.survey.keyed_tasks import KeyedTask

@@ -29,7 +29,7 @@ MODEL = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x)
 def commands(file: Path) -> dict[str, list[str]]:
     """The command of each row."""
     breakscan = [sys.executable, "-m", "breakscan"]
-    load = "from breakscan.torch_facts.table import load_api; load_api('2.13')"
+    load = "from breakscan.rulebook.torch_facts.table import load_api; load_api('2.13')"
     return {
         "python -c pass": [sys.executable, "-c", "pass"],
         "breakscan --version": [*breakscan, "--version"],

@@ -25,7 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from breakscan.reports.formats import SURVEY, SURVEY_DIFF
+from breakscan.report.formats import SURVEY, SURVEY_DIFF
 from breakscan.survey.comparison import compared
 from breakscan.survey.engine import Arriving
 from breakscan.survey.keyed_tasks import KeyedTask

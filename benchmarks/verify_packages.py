@@ -40,9 +40,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from breakscan.config import load_settings
-from breakscan.repair.planner import WantedRewrites
-from breakscan.repair.repair import repair_paths
+from breakscan.fix.planner import WantedRewrites
+from breakscan.fix.repair import repair_paths
+from breakscan.rulebook.config import load_settings
 from breakscan.source.paths import display_path
 
 HERE = Path(__file__).resolve().parent

@@ -18,8 +18,8 @@ import torch
 from verify_packages_program import calls_of, names_of, run, seed
 
 import breakscan
-from breakscan.findings import Origin
-from breakscan.worker.executed_lines import executed_lines
+from breakscan.model.findings import Origin
+from breakscan.prove.worker.executed_lines import executed_lines
 
 
 def reached(file: Path, name: str, package: Path) -> dict[str, Any]:

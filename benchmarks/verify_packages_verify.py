@@ -17,10 +17,10 @@ from dataclasses import replace
 from typing import Any
 
 from breakscan.__main__ import main
-from breakscan.repair.planner import WantedRewrites
-from breakscan.verify.proof import ProofVerdict
-from breakscan.verify.verifier import Verifier
-from breakscan.worker import timing as measure
+from breakscan.fix.planner import WantedRewrites
+from breakscan.prove.verify.proof import ProofVerdict
+from breakscan.prove.verify.verifier import Verifier
+from breakscan.prove.worker import timing as measure
 
 LONGEST = 5.0
 """Whether the rewrites are equal is what counts here."""

@@ -26,29 +26,29 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from breakscan.config import load_settings
-from breakscan.reports.explain.report import ExplainReport
-from breakscan.reports.explain.words import headline
-from breakscan.reports.formats import EXPLAIN
-from breakscan.rulebook.library import Library, load_library
-from breakscan.runtime.bootstrap.import_watch import ImportWatch
-from breakscan.runtime.cells import ShownPaths
-from breakscan.runtime.explain.compiled import Graph
-from breakscan.runtime.explain.explanation import BreakSite, Explanation, Recompile, UncompiledFrame
-from breakscan.runtime.explain.from_processes import explain_processes
-from breakscan.runtime.hooks.exports import MODULES
-from breakscan.runtime.hooks.isolation import (
+from breakscan.explain.compiled import Graph
+from breakscan.explain.explanation import BreakSite, Explanation, Recompile, UncompiledFrame
+from breakscan.explain.from_processes import explain_processes
+from breakscan.model.torch_versions import SUPPORTED, is_too_old
+from breakscan.record.bootstrap.import_watch import ImportWatch
+from breakscan.record.cells import ShownPaths
+from breakscan.record.hooks.exports import MODULES
+from breakscan.record.hooks.isolation import (
     compiled_fresh,
     compiler_as_it_was,
     program_as_it_was,
     without_earlier_versions,
 )
-from breakscan.runtime.hooks.targets import is_compiled
-from breakscan.runtime.recorder import Recorder
-from breakscan.runtime.recording import read_recording
-from breakscan.runtime.records.record import Record
+from breakscan.record.hooks.targets import is_compiled
+from breakscan.record.recorder import Recorder
+from breakscan.record.recording import read_recording
+from breakscan.record.records.record import Record
+from breakscan.report.explain.report import ExplainReport
+from breakscan.report.explain.words import headline
+from breakscan.report.formats import EXPLAIN
+from breakscan.rulebook.config import load_settings
+from breakscan.rulebook.library import Library, load_library
 from breakscan.source.source_files import SourceFiles
-from breakscan.torch_versions import SUPPORTED, is_too_old
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;[^\x1b]*\x1b\\")
 """Colours, and links."""

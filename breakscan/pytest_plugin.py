@@ -178,7 +178,7 @@ def _allowed(breaks: int = 0, recompiles: int | None = None) -> tuple[int, int |
 
 def _judge(report: Report, breaks: int, recompiles: int | None, what: str) -> None:
     __tracebackhide__ = True
-    from breakscan.reports.explain.assertion_message import objections
+    from breakscan.report.explain.assertion_message import objections
 
     if found := objections(report.explanation, breaks, recompiles):
         pytest.fail("\n".join([f"{what}:", *found]), pytrace=False)
@@ -186,7 +186,7 @@ def _judge(report: Report, breaks: int, recompiles: int | None, what: str) -> No
 
 def _keep(item: pytest.Item, report: Report) -> None:
     """Adds to the summary."""
-    from breakscan.reports.explain.assertion_message import told_sites
+    from breakscan.report.explain.assertion_message import told_sites
 
     kept = item.stash.setdefault(_sites, [])
     kept += [site for site in told_sites(report.explanation) if site not in kept]

@@ -1,4 +1,4 @@
-"""What torch's functions do is said in ``breakscan/torch_facts/`` alone: no list of their names stands elsewhere."""
+"""Only ``breakscan/rulebook/torch_facts/`` says what torch's functions do: no list of their names stands elsewhere."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import breakscan
-from breakscan.torch_facts.not_measured import CHANGES_MORE_THAN_IT_RETURNS, TAKES_FUNCTIONS_OR_FLAGS
-from breakscan.torch_facts.operators import measured_versions, names
-from breakscan.torch_facts.table import load_api
+from breakscan.rulebook.torch_facts.not_measured import CHANGES_MORE_THAN_IT_RETURNS, TAKES_FUNCTIONS_OR_FLAGS
+from breakscan.rulebook.torch_facts.operators import measured_versions, names
+from breakscan.rulebook.torch_facts.table import load_api
 
 ROOT = Path(breakscan.__file__).parent
 OTHER_WORDS = frozenset(dir(builtins)).union(*(dir(one) for one in (str, list, dict, set)))
@@ -23,18 +23,18 @@ NOT_OPERATORS = CHANGES_MORE_THAN_IT_RETURNS | TAKES_FUNCTIONS_OR_FLAGS | {"finf
 
 CHOICE = "names the functions that the rule or rewrite speaks of"
 LEFT = {
-    "analysis/compile_uses/arguments.py": (2, CHOICE),
-    "analysis/compile_uses/parameters.py": (1, CHOICE),
-    "analysis/interpreter/attributes.py": (1, CHOICE),
-    "rewrite_support/one_element.py": (1, CHOICE),
-    "rewrites/drop_requires_grad.py": (1, CHOICE),
-    "rewrites/list_behind_tensor.py": (1, CHOICE),
-    "rewrites/mask_from_nonzero.py": (1, CHOICE),
-    "rewrites/masked_vector.py": (1, CHOICE),
-    "rewrites/math_of_numpy.py": (1, CHOICE),
-    "rewrites/one_hot_classes.py": (1, CHOICE),
-    "rewrites/requires_grad_guard.py": (1, CHOICE),
-    "rewrites/torch_function.py": (2, CHOICE),
+    "check/compile_uses/arguments.py": (2, CHOICE),
+    "check/compile_uses/parameters.py": (1, CHOICE),
+    "check/interpreter/attributes.py": (1, CHOICE),
+    "fix/support/one_element.py": (1, CHOICE),
+    "fix/rewrites/drop_requires_grad.py": (1, CHOICE),
+    "fix/rewrites/list_behind_tensor.py": (1, CHOICE),
+    "fix/rewrites/mask_from_nonzero.py": (1, CHOICE),
+    "fix/rewrites/masked_vector.py": (1, CHOICE),
+    "fix/rewrites/math_of_numpy.py": (1, CHOICE),
+    "fix/rewrites/one_hot_classes.py": (1, CHOICE),
+    "fix/rewrites/requires_grad_guard.py": (1, CHOICE),
+    "fix/rewrites/torch_function.py": (2, CHOICE),
 }
 """How many such lists a file still holds, and why.  Lower the number when you remove one, and never raise it."""
 
@@ -95,11 +95,11 @@ def test_a_list_of_names_is_seen() -> None:
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_list_of_torch_names_stands_outside_torch_facts(path: Path) -> None:
     name = path.relative_to(ROOT).as_posix()
-    if name.startswith("torch_facts/"):
+    if name.startswith("rulebook/torch_facts/"):
         return
     found = list(lists_of_torch_names(path.read_text(encoding="utf-8"), torch_names("2.13")))
     allowed, _ = LEFT.get(name, (0, ""))
-    assert len(found) <= allowed, f"ask breakscan.torch_facts instead: {found}"
+    assert len(found) <= allowed, f"ask breakscan.rulebook.torch_facts instead: {found}"
     assert len(found) == allowed, f"LEFT says {allowed}: lower it to {len(found)}"
 
 

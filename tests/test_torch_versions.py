@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.torch_versions import PINNED, SUPPORTED, is_too_new, is_too_old, minor_version, supported_range
+from breakscan.model.torch_versions import PINNED, SUPPORTED, is_too_new, is_too_old, minor_version, supported_range
 from tools.sync_torch_versions import RANGE, outdated
 
 ROOT = Path(__file__).parents[1]

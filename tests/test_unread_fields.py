@@ -14,10 +14,10 @@ import breakscan
 PACKAGE = Path(breakscan.__file__).parent
 READ_ELSEWHERE = {
     "Internal.purpose": "text for readers of the table",
-    "Internal.since": "tests/runtime/test_torch_internals.py",
+    "Internal.since": "tests/record/test_torch_internals.py",
     "Manifest.breakscan": "written to the recording, for people",
-    "Operator.measured_on": "tests/torch_facts/test_operators.py",
-    "RewriteOffer.safety": "reports/shared/finding_json.py, with all fields",
+    "Operator.measured_on": "tests/rulebook/torch_facts/test_operators.py",
+    "RewriteOffer.safety": "report/shared/finding_json.py, with all fields",
 }
 """Each with who reads it.  A field that is read must be removed here."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-from breakscan.findings import Mode, Place, Verdict
+from breakscan.model.findings import Mode, Place, Verdict
+from breakscan.model.torch_versions import SUPPORTED
 from breakscan.rulebook.document import parse_rule
 from breakscan.rulebook.ledger import ExampleRulings, Ledger, Ruling, digest
-from breakscan.torch_versions import SUPPORTED
 from tools.generate_versions_page import PAGE, Direction, changes, meaning, page, title
 
 RULE = parse_rule(

@@ -1,4 +1,4 @@
-"""Writes ``breakscan/torch_facts/data/<version>.json`` from an installed torch: ``python -m
+"""Writes ``breakscan/rulebook/torch_facts/data/<version>.json`` from an installed torch: ``python -m
 tools.generate_torch_facts [FOLDER OF torch]``.
 
 Which functions there are and what kind of thing they return is read off the stubs; what stubs do not say, such as
@@ -316,7 +316,7 @@ def main() -> None:
         torch = Path(spec.origin).parent
     version = (torch / "version.py").read_text(encoding="utf-8").split("__version__ = '")[1].split("'")[0]
     short = ".".join(version.split(".")[:2])
-    target = Path(__file__).parents[1] / "breakscan" / "torch_facts" / "data" / f"{short}.json"
+    target = Path(__file__).parents[1] / "breakscan" / "rulebook" / "torch_facts" / "data" / f"{short}.json"
     target.write_text(json.dumps(facts(torch), indent=0, sort_keys=True) + "\n", encoding="utf-8")
     print(f"wrote {target}")
 

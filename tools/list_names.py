@@ -1,5 +1,5 @@
 """Adds what can be called in some namespaces of the installed torch and NumPy to
-``breakscan/torch_facts/data/names/callables.json``.
+``breakscan/rulebook/torch_facts/data/names/callables.json``.
 
 ``python -m tools.list_names``, run once with each supported torch; ``--new`` begins with an empty file.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 import breakscan
 
-FILE = Path(breakscan.__file__).parent / "torch_facts/data/names/callables.json"
+FILE = Path(breakscan.__file__).parent / "rulebook/torch_facts/data/names/callables.json"
 NAMESPACES = (
     "numpy",
     "numpy.fft",

@@ -1,4 +1,4 @@
-"""Writes ``breakscan/torch_facts/data/mixed/<version>.json``: which operands of different dtypes an operator refuses.
+"""Writes ``torch_facts/data/mixed/<version>.json``: which operands of different dtypes an operator refuses.
 
 ``python -m tools.measure_mixed_operands`` runs every operator whose result dtype comes from several operands on the
 installed torch, with each dtype for the first operand and each dtype, or Python number, for all others.
@@ -15,11 +15,11 @@ from typing import Any
 import torch
 
 import breakscan
-from breakscan.torch_facts.operators import Operator, measured_versions, names, operator
-from breakscan.torch_facts.promotion import COMPLEX, DTYPES
-from breakscan.torch_versions import minor_version
+from breakscan.model.torch_versions import minor_version
+from breakscan.rulebook.torch_facts.operators import Operator, measured_versions, names, operator
+from breakscan.rulebook.torch_facts.promotion import COMPLEX, DTYPES
 
-FOLDER = Path(breakscan.__file__).parent / "torch_facts/data/mixed"
+FOLDER = Path(breakscan.__file__).parent / "rulebook/torch_facts/data/mixed"
 REAL = [dtype for dtype in DTYPES if dtype not in COMPLEX]
 NUMBERS = {"number:bool": True, "number:int64": 1, "number:float32": 1.5}
 

@@ -1,4 +1,4 @@
-"""Writes ``breakscan/torch_facts/data/numpy/<version>.json``: which functions of NumPy the installed torch traces, and
+"""Writes ``torch_facts/data/numpy/<version>.json``: which functions of NumPy the installed torch traces, and
 what they return there.
 
 ``python -m tools.measure_numpy`` calls every public function of NumPy with arrays, with numbers, with lists and with
@@ -23,10 +23,10 @@ import numpy
 import torch
 
 import breakscan
-from breakscan.torch_versions import minor_version
+from breakscan.model.torch_versions import minor_version
 
 DYNAMO: Any = importlib.import_module("torch._dynamo")
-FOLDER = Path(breakscan.__file__).parent / "torch_facts/data/numpy"
+FOLDER = Path(breakscan.__file__).parent / "rulebook/torch_facts/data/numpy"
 NAMESPACES = ("", "linalg.", "fft.", "random.", "ndarray.")
 DTYPES = {"f": "", "i": ".long()", "b": ".bool()"}
 OF_ARRAYS = (

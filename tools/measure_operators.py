@@ -1,9 +1,9 @@
-"""Writes ``breakscan/torch_facts/data/operators/<version>.json`` by running the operators of the installed torch:
+"""Writes ``torch_facts/data/operators/<version>.json`` by running the operators of the installed torch:
 ``python -m tools.measure_operators [NAME ...]``.
 
 The calls are torch's own operator samples (``torch.testing``, which needs numpy and expecttest) and small made ones, on
 the CPU.  Each operator runs in a process that is forked for it, because some crash for inputs that they do not check.
-What is measured is described in ``breakscan/torch_facts/operators.py``; ``operator_probes.py`` measures it.
+What is measured is described in ``breakscan/rulebook/torch_facts/operators.py``; ``operator_probes.py`` measures it.
 With names, only these are measured again, and the rest of the file stays.
 """
 
@@ -22,11 +22,11 @@ from typing import Any
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
-from breakscan.torch_facts.table import load_api
+from breakscan.rulebook.torch_facts.table import load_api
 from tools.operator_calls import Entry
 from tools.operator_probes import COLUMNS, facts_of
 
-DATA = Path(__file__).parents[1] / "breakscan" / "torch_facts" / "data" / "operators"
+DATA = Path(__file__).parents[1] / "breakscan" / "rulebook" / "torch_facts" / "data" / "operators"
 SECONDS = 120
 REORDERED = {"where": (1, 0, 2), "polygamma": (1, 0), "special.polygamma": (1, 0)}
 """Functions whose first tensor is not their first argument, with the order of a sample's arguments in a call.  The

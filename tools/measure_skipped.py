@@ -1,4 +1,4 @@
-"""Writes ``breakscan/torch_facts/data/skipped/<version>.json``: what the installed torch skips.
+"""Writes ``breakscan/rulebook/torch_facts/data/skipped/<version>.json``: what the installed torch skips.
 
 ``python -m tools.measure_skipped`` reads ``torch._dynamo.trace_rules``, and asks it about every public name of the
 modules of torch in ``MODULES``.  ``CALLS`` are calls of a package that is on no list, most of whose functions end in C:
@@ -23,10 +23,10 @@ from torch._dynamo import trace_rules
 from torch._dynamo.variables import SkipFunctionVariable
 
 import breakscan
-from breakscan.torch_versions import minor_version
+from breakscan.model.torch_versions import minor_version
 
 DYNAMO: Any = importlib.import_module("torch._dynamo")
-FOLDER = Path(breakscan.__file__).parent / "torch_facts/data/skipped"
+FOLDER = Path(breakscan.__file__).parent / "rulebook/torch_facts/data/skipped"
 MODULES = (
     "torch.futures",
     "torch.hub",

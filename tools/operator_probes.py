@@ -14,7 +14,7 @@ import torch
 from torch.testing._internal import common_methods_invocations
 from torch.utils._pytree import tree_leaves
 
-from breakscan.torch_facts.promotion import DTYPES, Operand, Priority, promoted, python_number
+from breakscan.rulebook.torch_facts.promotion import DTYPES, Operand, Priority, promoted, python_number
 from tools.argument_probes import alike, may_draw, numbers
 from tools.cost_probes import is_costly
 from tools.operator_calls import (

@@ -1,4 +1,4 @@
-"""Writes the versions of ``breakscan/torch_versions.py`` into the files that name them.
+"""Writes the versions of ``breakscan/model/torch_versions.py`` into the files that name them.
 
 ``python -m tools.sync_torch_versions`` changes the files; ``--check`` lists those that differ and exits with 1.
 Written are: the bounds and the pin in ``pyproject.toml``, and every ``torch X.Y to X.Y`` in the README and in the
@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from breakscan.torch_versions import PINNED, SUPPORTED, supported_range, version_key
+from breakscan.model.torch_versions import PINNED, SUPPORTED, supported_range, version_key
 
 ROOT = Path(__file__).parents[1]
 RANGE = re.compile(r"\btorch \d+\.\d+ to \d+\.\d+")

@@ -16,7 +16,7 @@ OTHER_VALUES = (1000, -1000, 0, -1, float("nan"), float("inf"))
 
 
 def form(call: Call) -> str:
-    """What kinds of arguments a call has: ``tn`` for ``x.sum(0)``.  See ``breakscan/torch_facts/call_forms.py``."""
+    """What kinds of arguments a call has: ``tn`` for ``x.sum(0)``.  See ``torch_facts/call_forms.py``."""
     return "".join(sorted(_letter(value) for value in (*call.args, *call.options.values())))
 
 

@@ -24,11 +24,11 @@ from benchmarks.driven_edits.run_calls import Label, NotRun, Ran, Request, Why
 from benchmarks.driven_edits.variants import VARIANTS
 from benchmarks.rewrite_fuzzer.effects import CALLS, unstated
 from benchmarks.rewrite_fuzzer.outcomes import RAISED, Line, difference_kinds
-from breakscan.config import load_settings
-from breakscan.repair.planner import WantedRewrites
-from breakscan.repair.repair import repair_paths
-from breakscan.repair.result import Applied, FileRepair
-from breakscan.rewrite_support.difference import Effect, effects_of
+from breakscan.fix.planner import WantedRewrites
+from breakscan.fix.repair import repair_paths
+from breakscan.fix.result import Applied, FileRepair
+from breakscan.fix.support.difference import Effect, effects_of
+from breakscan.rulebook.config import load_settings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 Answers = dict[Label, Ran | NotRun]

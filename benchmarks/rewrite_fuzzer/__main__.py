@@ -1,6 +1,6 @@
 """``python -m benchmarks.rewrite_fuzzer --programs 3000 --seed 0 -j 2``: what differs, by rewrite, and small programs.
 
-A program that differs as no edit states is made small and printed as a case for ``tests/rewrites/cases/``.
+A program that differs as no edit states is made small and printed as a case for ``tests/fix/rewrites/cases/``.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def chosen(wrong: Sequence[Report], most: int) -> list[Report]:
 
 def print_table(summary: Summary) -> None:
     """One line for each rewrite that there is."""
-    from breakscan.repair.registry import rewrite_ids
+    from breakscan.fix.registry import rewrite_ids
 
     wrong = Counter(rewrite for one in summary.wrong if one.found for rewrite in one.found.rewrites)
     print("| rewrite | programs | differ as stated | differ otherwise |\n| --- | --- | --- | --- |")

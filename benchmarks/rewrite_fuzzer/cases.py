@@ -1,4 +1,4 @@
-"""Writes a shrunk program as a case of ``tests/rewrites/cases/``."""
+"""Writes a shrunk program as a case of ``tests/fix/rewrites/cases/``."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ import torch
 
 from benchmarks.rewrite_fuzzer.effects import CALLS, unstated
 from benchmarks.rewrite_fuzzer.outcomes import RAISED, Outcome, difference_kinds, outcomes
-from breakscan.config import load_settings
-from breakscan.repair.planner import WantedRewrites, repair_file
-from breakscan.repair.result import FileRepair
-from breakscan.rewrite_support.difference import effects_of
+from breakscan.fix.planner import WantedRewrites, repair_file
+from breakscan.fix.result import FileRepair
+from breakscan.fix.support.difference import effects_of
+from breakscan.rulebook.config import load_settings
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from breakscan.rewrite_support.difference import EXCEPTIONS, Effect
+from breakscan.fix.support.difference import EXCEPTIONS, Effect
 
 SHOWN_BY: Mapping[str, Effect] = {
     "warnings": Effect.OUTPUT,

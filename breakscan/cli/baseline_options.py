@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from breakscan.baseline.baseline_file import read_baseline
+from breakscan.check.baseline.baseline_file import read_baseline
 from breakscan.cli.baselining import Baselines, Baselining
 from breakscan.cli.committed_file import committed_file_options, read_file
-from breakscan.config import FileSettings
-from breakscan.reports.check.baseline_words import no_baseline_sentence
+from breakscan.report.check.baseline_words import no_baseline_sentence
+from breakscan.rulebook.config import FileSettings
 from breakscan.source.paths import display_path
 
 _FILE = committed_file_options(

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 
-from breakscan.baseline.baseline_file import BaselineTarget, FindingsBaseline, baseline_text
-from breakscan.baseline.checked_paths import CheckedPaths, outermost
-from breakscan.baseline.comparison import BaselineComparison, compare
-from breakscan.baseline.known_findings import checked_lines, known_findings
+from breakscan.check.baseline.baseline_file import BaselineTarget, FindingsBaseline, baseline_text
+from breakscan.check.baseline.checked_paths import CheckedPaths, outermost
+from breakscan.check.baseline.comparison import BaselineComparison, compare
+from breakscan.check.baseline.known_findings import checked_lines, known_findings
 from breakscan.cli.committed_file import CommittedFile
-from breakscan.findings import Finding
-from breakscan.reports.check.baseline_words import change_words, made_words, not_made_words, other_target_sentence
+from breakscan.model.findings import Finding
+from breakscan.report.check.baseline_words import change_words, made_words, not_made_words, other_target_sentence
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import click
 
-from breakscan.bench.bench import bench as measured
-from breakscan.bench.variants import UnknownName, WantedVariants
 from breakscan.cli.failures import INTERRUPTED
 from breakscan.cli.measuring import NotMeasured, measuring_options, program_of, say
 from breakscan.cli.output import report_stream
 from breakscan.cli.selection_options import words
-from breakscan.reports.bench.words import progress_words
-from breakscan.reports.formats import BENCH
-from breakscan.runtime.requests_file import BACKEND
-from breakscan.worker.captured_program import NothingToMeasure
-from breakscan.worker.config_settings import SettingError, settings_of
-from breakscan.worker.devices import DeviceError
-from breakscan.worker.worker import WorkerError
+from breakscan.prove.bench.bench import bench as measured
+from breakscan.prove.bench.variants import UnknownName, WantedVariants
+from breakscan.prove.worker.captured_program import NothingToMeasure
+from breakscan.prove.worker.config_settings import SettingError, settings_of
+from breakscan.prove.worker.devices import DeviceError
+from breakscan.prove.worker.worker import WorkerError
+from breakscan.record.requests_file import BACKEND
+from breakscan.report.bench.words import progress_words
+from breakscan.report.formats import BENCH
 
 
 @click.command(context_settings={"allow_interspersed_args": False})

@@ -12,9 +12,9 @@ from typing import Any
 
 import click
 
-from breakscan.baseline.checked_paths import CheckedPaths
-from breakscan.baseline.comparison import BaselineComparison
-from breakscan.baseline.known_findings import checked_lines
+from breakscan.check.baseline.checked_paths import CheckedPaths
+from breakscan.check.baseline.comparison import BaselineComparison
+from breakscan.check.baseline.known_findings import checked_lines
 from breakscan.cli.baseline_options import baseline_options, read_baselines
 from breakscan.cli.baselining import ComparedBaselines
 from breakscan.cli.diff_option import compare_with_commit, diff_option
@@ -27,13 +27,13 @@ from breakscan.cli.report_options import format_option, output_option
 from breakscan.cli.selection_options import selection_options, settings_at, settings_for
 from breakscan.cli.standard_input import read_stdin, stdin_name
 from breakscan.cli.verbosity_options import quiet_option, say_details, verbose_option
-from breakscan.config import FileSettings, check_targets, library_of
-from breakscan.findings import CheckResult, SourceError
-from breakscan.reports.check.report import CheckReport
-from breakscan.reports.formats import CHECK
-from breakscan.reports.shared.notebook_cells import cells_in
-from breakscan.reports.shared.printable import visible
-from breakscan.reports.shared.wording import counted
+from breakscan.model.findings import CheckResult, SourceError
+from breakscan.report.check.report import CheckReport
+from breakscan.report.formats import CHECK
+from breakscan.report.shared.notebook_cells import cells_in
+from breakscan.report.shared.printable import visible
+from breakscan.report.shared.wording import counted
+from breakscan.rulebook.config import FileSettings, check_targets, library_of
 from breakscan.source.files import Discovery, discover, is_excluded
 from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
@@ -205,7 +205,7 @@ def check(
     report = CheckReport(result, time.perf_counter() - started, library, texts, cells, known, quiet)
     with report_stream(output) as stream:
         if statistics:
-            from breakscan.reports.check.statistics import write_statistics, write_statistics_json
+            from breakscan.report.check.statistics import write_statistics, write_statistics_json
 
             (write_statistics_json if format_ == "json" else write_statistics)(report, stream)
         else:
@@ -256,7 +256,7 @@ def _check_files(
 ) -> CheckResult:
     result = nothing
     if discovery.files:
-        from breakscan.analysis.pipeline.check import check_paths
+        from breakscan.check.pipeline.check import check_paths
 
         settings = with_recordings(settings, recordings, discovery.files)
         with ProgressBar("Checking", quiet=quiet) as progress:
@@ -284,6 +284,6 @@ def _check_stdin(
         texts[display] = python_text(contents[display], path, display)
     except SourceProblem as problem:
         return replace(nothing, errors=(problem.error,), files=1)
-    from breakscan.analysis.pipeline.check import check_paths
+    from breakscan.check.pipeline.check import check_paths
 
     return check_paths((), settings, stdin=(texts[display], path))

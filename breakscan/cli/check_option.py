@@ -9,17 +9,17 @@ import click
 
 from breakscan.cli.failures import show_failure
 from breakscan.cli.fix_offer import fix_offer
-from breakscan.config import NearestSettings
-from breakscan.findings import Origin
-from breakscan.reports.explain.report import ExplainReport
-from breakscan.reports.formats import WITH_AGREEMENT
-from breakscan.runtime.explain.explanation import Explanation, FrameStatus
+from breakscan.explain.explanation import Explanation, FrameStatus
+from breakscan.model.findings import Origin
+from breakscan.model.torch_versions import is_version
+from breakscan.report.explain.report import ExplainReport
+from breakscan.report.formats import WITH_AGREEMENT
+from breakscan.rulebook.config import NearestSettings
 from breakscan.source.source_files import SourceFiles
-from breakscan.torch_versions import is_version
 
 if TYPE_CHECKING:
-    from breakscan.agreement.result import Agreement
-    from breakscan.repro.reproduction import Reproduction
+    from breakscan.explain.agreement.result import Agreement
+    from breakscan.explain.repro.reproduction import Reproduction
 
 
 def check_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -70,7 +70,7 @@ def explain_report(
 
 def _agreement(explanation: Explanation, files: SourceFiles) -> Agreement | None:
     """Returns the agreement, or None if there is nothing to compare. A failure is reported and has no other effect."""
-    from breakscan.agreement.agree import agree
+    from breakscan.explain.agreement.agree import agree
 
     try:
         return agree(explanation, NearestSettings(), files) if is_version(explanation.torch) else None

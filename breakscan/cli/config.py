@@ -11,7 +11,7 @@ import click
 from breakscan.cli.output import report_stream
 from breakscan.cli.report_options import output_option
 from breakscan.cli.selection_options import settings_at
-from breakscan.config import NearestSettings
+from breakscan.rulebook.config import NearestSettings
 
 
 @click.command()
@@ -27,7 +27,7 @@ def config(path: str, config: Path | None, schema: bool, output: Path | None) ->
     """
     with report_stream(output) as stream:
         if schema:
-            from breakscan.config.schema import config_schema
+            from breakscan.rulebook.config.schema import config_schema
 
             stream.write(json.dumps(config_schema(), indent=2) + "\n")
             return

@@ -11,11 +11,11 @@ import click
 from breakscan.cli.output import report_stream
 from breakscan.cli.report_options import format_option, output_option
 from breakscan.cli.source_root_option import readable_files, source_root_option
-from breakscan.config import load_settings
-from breakscan.reports.diff.comparison import compare, is_report
-from breakscan.reports.formats import DIFF
+from breakscan.explain.relocation import Relocation, relocated
+from breakscan.report.diff.comparison import compare, is_report
+from breakscan.report.formats import DIFF
+from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.explain.relocation import Relocation, relocated
 from breakscan.source.paths import display_path
 
 
@@ -63,10 +63,10 @@ def read_report(path: Path, relocation: Relocation) -> Any:
 
 
 def _recorded(folder: Path, relocation: Relocation) -> Any:
-    from breakscan.reports.explain.json import explain_object
-    from breakscan.reports.shared.printable import visible
-    from breakscan.runtime.explain.from_recording import explain_run
-    from breakscan.runtime.session import SessionError, read_run
+    from breakscan.explain.from_recording import explain_run
+    from breakscan.record.session import SessionError, read_run
+    from breakscan.report.explain.json import explain_object
+    from breakscan.report.shared.printable import visible
 
     try:
         run = relocated(read_run(folder), relocation)

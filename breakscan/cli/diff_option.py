@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 
-from breakscan.baseline.comparison import BaselineComparison, compare
-from breakscan.baseline.git_tree import GitError, GitTree, tree_before
-from breakscan.baseline.known_findings import known_findings
-from breakscan.baseline.moved_settings import MovedSettings
-from breakscan.config import FileSettings
-from breakscan.findings import CheckResult
+from breakscan.check.baseline.comparison import BaselineComparison, compare
+from breakscan.check.baseline.git_tree import GitError, GitTree, tree_before
+from breakscan.check.baseline.known_findings import known_findings
+from breakscan.check.baseline.moved_settings import MovedSettings
+from breakscan.model.findings import CheckResult
+from breakscan.rulebook.config import FileSettings
 from breakscan.source.files import is_excluded
 
 diff_option = click.option(
@@ -35,9 +35,9 @@ def compare_with_commit(
     Both are checked under the present settings.  What is kept of the present check counts for both where all that it
     rests on is unchanged.  Raises ClickException where git cannot tell.
     """
-    from breakscan.analysis.pipeline.cache_fingerprint import Caches
-    from breakscan.analysis.pipeline.check import check_paths
-    from breakscan.analysis.pipeline.results import FileResult
+    from breakscan.check.pipeline.cache_fingerprint import Caches
+    from breakscan.check.pipeline.check import check_paths
+    from breakscan.check.pipeline.results import FileResult
 
     here = Path.cwd()
     caches = Caches(settings, here)

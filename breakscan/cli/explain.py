@@ -23,17 +23,17 @@ from breakscan.cli.request_options import add_unmet, asked_for, request_options
 from breakscan.cli.requirements import refuse_notebook, require_torch
 from breakscan.cli.show_option import require_terminal, show_option
 from breakscan.cli.standard_output import UNWRITTEN, OutputError
-from breakscan.config import load_settings
-from breakscan.reports.formats import EXPLAIN, FOR_LOGS, WITH_REPRO
+from breakscan.explain.explanation import Explanation
+from breakscan.record.job import JobError
+from breakscan.record.launch import LaunchError, ProgramExit, end_like, outliving_termination, run_recorded
+from breakscan.record.recent_runs import can_keep, keep_recent
+from breakscan.record.record_counts import Tally
+from breakscan.record.requests_file import Requests
+from breakscan.record.session import RecordedRun, Session, SessionError, read_run, start_session
+from breakscan.record.waiting import MOST_SECONDS, wait_for_ranks
+from breakscan.report.formats import EXPLAIN, FOR_LOGS, WITH_REPRO
+from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.library import Library, load_library
-from breakscan.runtime.explain.explanation import Explanation
-from breakscan.runtime.job import JobError
-from breakscan.runtime.launch import LaunchError, ProgramExit, end_like, outliving_termination, run_recorded
-from breakscan.runtime.recent_runs import can_keep, keep_recent
-from breakscan.runtime.record_counts import Tally
-from breakscan.runtime.requests_file import Requests
-from breakscan.runtime.session import RecordedRun, Session, SessionError, read_run, start_session
-from breakscan.runtime.waiting import MOST_SECONDS, wait_for_ranks
 from breakscan.source.paths import display_path
 from breakscan.source.source_files import SourceFiles
 
@@ -164,7 +164,7 @@ def _run_live(argv: list[str], session: Session, library: Library) -> ProgramExi
 
 def _explained(session: Session, library: Library, files: SourceFiles) -> tuple[RecordedRun, Explanation]:
     """What this machine has recorded of the run until now."""
-    from breakscan.runtime.explain.from_recording import explain_run
+    from breakscan.explain.from_recording import explain_run
 
     run = read_run(session.root, session.rank.local_ranks if session.rank else None)
     return run, explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd), files=files)
@@ -183,7 +183,7 @@ def _again(session: Session) -> str:
 
 
 def _say_whom_it_waits_for(ranks: list[int]) -> None:
-    from breakscan.reports.explain.rank_words import ranks_in_words
+    from breakscan.report.explain.rank_words import ranks_in_words
 
     click.echo(f"breakscan: waiting for {ranks_in_words(ranks)} to end, at most {MOST_SECONDS:.0f} s", err=True)
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import click
 
 from breakscan.cli.selection_options import words
-from breakscan.config.keys import selector_problem
-from breakscan.findings import Finding, Severity
+from breakscan.model.findings import Finding, Severity
+from breakscan.rulebook.config.keys import selector_problem
 from breakscan.rulebook.library import Library
 from breakscan.source.selectors import selects
 

@@ -6,7 +6,7 @@ import errno
 import sys
 import traceback
 
-from breakscan.config import ConfigError
+from breakscan.rulebook.config import ConfigError
 from breakscan.rulebook.errors import RuleError
 
 FAILED = 2

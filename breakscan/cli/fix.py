@@ -16,10 +16,10 @@ from breakscan.cli.report_options import format_option, output_option
 from breakscan.cli.selection_options import require_rewrites, selection_options, settings_for, words
 from breakscan.cli.standard_input import read_stdin, stdin_name
 from breakscan.cli.verbosity_options import quiet_option
-from breakscan.config import FileSettings, library_of
-from breakscan.findings import SourceError
-from breakscan.reports.formats import FIX
-from breakscan.reports.shared.notebook_cells import NotebookCells
+from breakscan.model.findings import SourceError
+from breakscan.report.formats import FIX
+from breakscan.report.shared.notebook_cells import NotebookCells
+from breakscan.rulebook.config import FileSettings, library_of
 from breakscan.source.files import discover
 from breakscan.source.module import SourceProblem
 
@@ -71,11 +71,11 @@ def fix(
     Exits with 0 where nothing is to be rewritten, or all was written; 1 where something would be, or a file is no valid
     Python; and 2 where some of the work could not be done.
     """
-    from breakscan.repair.planner import WantedRewrites
-    from breakscan.repair.repair import Progress, repair_content, repair_paths
-    from breakscan.repair.write import new_content
-    from breakscan.reports.fix.report import FixReport
-    from breakscan.reports.fix.terminal import write_notes
+    from breakscan.fix.planner import WantedRewrites
+    from breakscan.fix.repair import Progress, repair_content, repair_paths
+    from breakscan.fix.write import new_content
+    from breakscan.report.fix.report import FixReport
+    from breakscan.report.fix.terminal import write_notes
 
     require_rewrites(ids or ())
     if observed and not recordings:
@@ -106,7 +106,7 @@ def fix(
         except SourceProblem as problem:
             unwritten = (problem.error,)
     if write:
-        from breakscan.repair.write import write_repairs
+        from breakscan.fix.write import write_repairs
 
         unwritten = write_repairs(repair.files)
     cells = NotebookCells.of(

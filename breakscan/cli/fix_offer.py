@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from breakscan.cli.failures import show_failure
-from breakscan.config import NearestSettings
-from breakscan.findings import Origin
-from breakscan.reports.explain.price_words import dearest_first
-from breakscan.runtime.explain.explanation import Explanation
+from breakscan.explain.explanation import Explanation
+from breakscan.model.findings import Origin
+from breakscan.report.explain.price_words import dearest_first
+from breakscan.rulebook.config import NearestSettings
 from breakscan.source.source_files import SourceFiles
 
 if TYPE_CHECKING:
-    from breakscan.repair.offer import Offer
+    from breakscan.fix.offer import Offer
 
 
 def fix_offer(explanation: Explanation, files: SourceFiles) -> Offer | None:
@@ -28,7 +28,7 @@ def fix_offer(explanation: Explanation, files: SourceFiles) -> Offer | None:
     sources = [Path(os.path.abspath(path)) for path in paths if path.endswith(".py") and files.lines(path)]
     if not places or not sources:
         return None
-    from breakscan.repair.offers import best_offer
+    from breakscan.fix.offers import best_offer
 
     try:
         return best_offer(sources, NearestSettings(), places)

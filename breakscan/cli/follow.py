@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import click
 
-from breakscan.runtime.explain.explanation import Explanation
-from breakscan.runtime.session import RecordedRun
+from breakscan.explain.explanation import Explanation
+from breakscan.record.session import RecordedRun
 
 _PAUSE = 1.0
 """Seconds between two readings, at least."""
@@ -22,7 +22,7 @@ class Follower:
     """Reads a run again and again.  ``run`` and ``explanation`` are those of the last time."""
 
     def __init__(self, read: Read) -> None:
-        from breakscan.reports.explain.news import News
+        from breakscan.report.explain.news import News
 
         self._read, self._news = read, News()
         self._next = 0.0

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from breakscan.cli.committed_file import NOT_MET
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.gates.gates import Gates, nothing_compiled, selectors, unmet
 from breakscan.rulebook.library import Library
-from breakscan.runtime.explain.explanation import Explanation
-from breakscan.runtime.gates.gates import Gates, nothing_compiled, selectors, unmet
 
 
 def gate_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,7 +71,7 @@ def gate_status(gates: Gates, explanation: Explanation) -> int:
     if nothing_compiled(explanation):
         click.echo("breakscan: nothing was compiled, so the gates are not met", err=True)
         return NOT_MET
-    from breakscan.reports.explain.gate_words import unmet_sentence
+    from breakscan.report.explain.gate_words import unmet_sentence
 
     found = unmet(gates, explanation)
     for gate in found:

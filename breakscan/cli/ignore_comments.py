@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from breakscan.findings import Finding, SourceError
+from breakscan.model.findings import Finding, SourceError
 from breakscan.source.module import SourceProblem, read_source
 from breakscan.source.python_text import python_text
 from breakscan.source.suppressing import with_suppressions

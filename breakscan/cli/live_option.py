@@ -13,7 +13,7 @@ import click
 from breakscan.cli.bottom_lines import BottomLines, has_bottom_lines
 from breakscan.cli.failures import show_failure
 from breakscan.cli.follow import Follower
-from breakscan.runtime.record_counts import Tally
+from breakscan.record.record_counts import Tally
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,7 +75,7 @@ class Live:
             if news:
                 os.write(sys.stderr.fileno(), "".join(f"{line}\n" for line in news).encode())
             return
-        from breakscan.reports.explain.live_words import live_lines
+        from breakscan.report.explain.live_words import live_lines
 
         self._news.extend(news)
         self._tally.read()

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from breakscan.reports.explain.live_words import tally_words
-from breakscan.runtime.record_counts import Tally
+from breakscan.record.record_counts import Tally
+from breakscan.report.explain.live_words import tally_words
 
 
 def live_title(folder: Path) -> Callable[[], None] | None:

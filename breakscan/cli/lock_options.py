@@ -9,11 +9,9 @@ from pathlib import Path
 import click
 
 from breakscan.cli.committed_file import CommittedFile, committed_file_options, read_file
-from breakscan.reports.explain.gate_words import lock_sentences, outdated_words
-from breakscan.reports.shared.wording import counted
-from breakscan.runtime.explain.explanation import Explanation
-from breakscan.runtime.gates.gates import nothing_compiled
-from breakscan.runtime.gates.lock_file import (
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.gates.gates import nothing_compiled
+from breakscan.explain.gates.lock_file import (
     Judgement,
     Lock,
     judge,
@@ -22,6 +20,8 @@ from breakscan.runtime.gates.lock_file import (
     program_of,
     read_lock,
 )
+from breakscan.report.explain.gate_words import lock_sentences, outdated_words
+from breakscan.report.shared.wording import counted
 
 lock_options = committed_file_options(
     "lock", "breaks", "Exit with 1 on a break that this file does not allow; take out of it what is gone."

@@ -30,7 +30,7 @@ def mcp(root: Path, seconds: float, no_run: bool) -> None:
     check, fix and rule run nothing of what they read; explain and verify run programs as you.  Needs the extra 'mcp'.
     """
     try:
-        from breakscan.mcp_server.serve import serve
+        from breakscan.serve.agents.serve import serve
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in PACKAGES:
             raise

@@ -6,11 +6,11 @@ import os
 
 import click
 
-from breakscan.reports.shared.printable import visible
+from breakscan.model.torch_versions import SUPPORTED
+from breakscan.report.shared.printable import visible
 from breakscan.rulebook.callee_names import unknown_callees
 from breakscan.rulebook.library import Library
 from breakscan.source.paths import display_path
-from breakscan.torch_versions import SUPPORTED
 
 _UNKNOWN = {
     "": "is no builtin",

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from breakscan.config import FileSettings
-from breakscan.reports.shared.printable import visible
+from breakscan.report.shared.printable import visible
+from breakscan.rulebook.config import FileSettings
 from breakscan.source.paths import display_path
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,8 +31,8 @@ def with_recordings(settings: FileSettings, recordings: Sequence[Path], files: S
     """The settings with what recordings say of the files that are checked; says which of it is left out."""
     if not recordings:
         return settings
-    from breakscan.agreement.recorded_values import changed_since, observations_of
-    from breakscan.runtime.session import SessionError, read_run
+    from breakscan.explain.agreement.recorded_values import changed_since, observations_of
+    from breakscan.record.session import SessionError, read_run
 
     try:
         runs = [read_run(folder) for folder in recordings]

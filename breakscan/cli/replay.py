@@ -10,8 +10,8 @@ import click
 from breakscan.cli.output import report_stream
 from breakscan.cli.progress import ProgressBar
 from breakscan.cli.requirements import require_torch
-from breakscan.config import load_settings
-from breakscan.reports.shared.wording import counted
+from breakscan.report.shared.wording import counted
+from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.ledger import ExampleRulings, Ledger, ledger_folder, read_ledger, write_ledger
 from breakscan.rulebook.library import Library, load_library
@@ -34,8 +34,8 @@ def replay(ctx: click.Context, /, rules: tuple[str, ...], write: bool, output: P
     contradicts a rule document, or, with --check, the ledger.
     """
     require_torch("rules replay", rules)
-    from breakscan.runtime.replay import replay as runtime
-    from breakscan.runtime.replay.loading import ReplayError
+    from breakscan.record.replay import replay as runtime
+    from breakscan.record.replay.loading import ReplayError
 
     library = load_library(load_settings(Path.cwd()).rule_folders)
     chosen = _chosen(library, rules)

@@ -16,16 +16,16 @@ from breakscan.cli.report_options import format_option, output_path, stream_opti
 from breakscan.cli.repro_option import repro_option, require_repro, say_repro, write_repro
 from breakscan.cli.show_option import require_terminal, show_option
 from breakscan.cli.source_root_option import readable_files, source_root_option
-from breakscan.config import load_settings
-from breakscan.reports.formats import EXPLAIN, WITH_REPRO
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.relocation import Relocation, relocated
+from breakscan.report.formats import EXPLAIN, WITH_REPRO
+from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.library import Library, load_library
-from breakscan.runtime.explain.explanation import Explanation
-from breakscan.runtime.explain.relocation import Relocation, relocated
 from breakscan.source.paths import shown_path
 from breakscan.source.source_files import SourceFiles
 
 if TYPE_CHECKING:
-    from breakscan.runtime.session import RecordedRun
+    from breakscan.record.session import RecordedRun
 
 _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
 
@@ -87,8 +87,8 @@ def report(
 
 
 def _last_run() -> Path:
-    from breakscan.runtime.recent_runs import last_run
-    from breakscan.runtime.session import SessionError
+    from breakscan.record.recent_runs import last_run
+    from breakscan.record.session import SessionError
 
     try:
         return last_run()
@@ -100,10 +100,10 @@ def _explained(
     paths: Sequence[Path], library: Library, relocation: Relocation, files: SourceFiles, follow: bool, format_: str
 ) -> Explanation:
     from breakscan.cli.follow import follow as follow_run
-    from breakscan.reports.shared.printable import visible
-    from breakscan.runtime.explain.from_recording import explain_run
-    from breakscan.runtime.explain.from_trace_logs import TraceError, explain_logs
-    from breakscan.runtime.session import SessionError, read_run
+    from breakscan.explain.from_recording import explain_run
+    from breakscan.explain.from_trace_logs import TraceError, explain_logs
+    from breakscan.record.session import SessionError, read_run
+    from breakscan.report.shared.printable import visible
 
     try:
         if not any(_is_recording(path) for path in paths):

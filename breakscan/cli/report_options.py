@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from breakscan.cli.output import require_no_input, require_no_source
-from breakscan.reports.formats import Formats
+from breakscan.report.formats import Formats
 
 F = TypeVar("F", bound=Callable[..., Any])
 

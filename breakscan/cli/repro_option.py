@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from breakscan.cli.failures import show_failure
+from breakscan.explain.explanation import Explanation
 from breakscan.rulebook.library import Library
-from breakscan.runtime.explain.explanation import Explanation
 from breakscan.source.source_files import SourceFiles
 
 if TYPE_CHECKING:
-    from breakscan.repro.problem import RecordedProblem
-    from breakscan.repro.reproduction import Reproduction
+    from breakscan.explain.repro.problem import RecordedProblem
+    from breakscan.explain.repro.reproduction import Reproduction
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,12 +61,12 @@ def write_repro(
 ) -> tuple[Reproduction | None, int]:
     """Writes the program.  Returns what became of it, and the exit status for that; what keeps it from being made is
     said on standard error."""
-    from breakscan.reports.explain.issue_text import issue_library, issue_text
-    from breakscan.reports.explain.repro_text import repro_text
-    from breakscan.reports.explain.repro_words import issue_sentence, obstacle_words
-    from breakscan.repro.declined import NotReproducible
-    from breakscan.repro.problem import problems, problems_at
-    from breakscan.repro.reproduction import ReproStatus, reproduce
+    from breakscan.explain.repro.declined import NotReproducible
+    from breakscan.explain.repro.problem import problems, problems_at
+    from breakscan.explain.repro.reproduction import ReproStatus, reproduce
+    from breakscan.report.explain.issue_text import issue_library, issue_text
+    from breakscan.report.explain.repro_text import repro_text
+    from breakscan.report.explain.repro_words import issue_sentence, obstacle_words
 
     found = problems(explanation, files)
     there = problems_at(found, where)
@@ -111,8 +111,8 @@ def _write(path: Path, text: str) -> None:
 
 def say_repro(made: Reproduction) -> None:
     """On standard error, for formats that do not show it."""
-    from breakscan.reports.explain.repro_words import repro_sentence
-    from breakscan.reports.shared.printable import visible
+    from breakscan.report.explain.repro_words import repro_sentence
+    from breakscan.report.shared.printable import visible
 
     _say(visible(repro_sentence(made)))
 
@@ -137,8 +137,8 @@ def _free(problem: RecordedProblem) -> Iterator[Path]:
 
 
 def _which(where: str, found: Sequence[RecordedProblem], ambiguous: bool) -> str:
-    from breakscan.reports.shared.printable import visible
-    from breakscan.reports.shared.site_words import short_path
+    from breakscan.report.shared.printable import visible
+    from breakscan.report.shared.site_words import short_path
 
     sites = list(dict.fromkeys(f"{short_path(one.site.path)}:{one.site.line}" for one in found))
     shown = ", ".join(sites[:_MOST_SITES]) + (", …" if len(sites) > _MOST_SITES else "")

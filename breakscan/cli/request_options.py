@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
-from breakscan.runtime.compile_option import RequestError, compile_request
-from breakscan.runtime.explain.explanation import Explanation
-from breakscan.runtime.explain.unmet_requests import unmet_requests
-from breakscan.runtime.requests_file import BACKEND, Requests
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.unmet_requests import unmet_requests
+from breakscan.record.compile_option import RequestError, compile_request
+from breakscan.record.requests_file import BACKEND, Requests
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,8 +59,8 @@ def add_unmet(explanation: Explanation, requests: Requests, folder: Path, say: b
 
     With ``say``, the notices are also printed on standard error.
     """
-    from breakscan.reports.explain.notice_words import notice_words
-    from breakscan.runtime.recording import read_recording
+    from breakscan.record.recording import read_recording
+    from breakscan.report.explain.notice_words import notice_words
 
     if not requests.compile:
         return explanation, 0

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import click
 
-from breakscan.config import installed_torch
+from breakscan.model.torch_versions import SUPPORTED, is_too_old
+from breakscan.rulebook.config import installed_torch
 from breakscan.source.python_text import is_notebook
-from breakscan.torch_versions import SUPPORTED, is_too_old
 
 
 def refuse_notebook(program: str) -> None:

@@ -10,10 +10,10 @@ import click
 from breakscan.cli.output import report_stream
 from breakscan.cli.own_rules import warn_of_callees
 from breakscan.cli.report_options import format_option
-from breakscan.config import Settings, load_settings, resolve_target
-from breakscan.reports.formats import RULE, RULES
-from breakscan.reports.rules.report import RuleListReport, RuleReport
-from breakscan.reports.shared.printable import visible
+from breakscan.report.formats import RULE, RULES
+from breakscan.report.rules.report import RuleListReport, RuleReport
+from breakscan.report.shared.printable import visible
+from breakscan.rulebook.config import Settings, load_settings, resolve_target
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import load_library
 from breakscan.source.files import discover
@@ -76,8 +76,8 @@ def _ids(rules: Sequence[Rule]) -> str:
 
 
 def _try(rule: Rule, paths: Sequence[str], settings: Settings) -> int:
-    from breakscan.analysis.pipeline.rule_trial import try_rule
-    from breakscan.reports.rules.trial import write_trial
+    from breakscan.check.pipeline.rule_trial import try_rule
+    from breakscan.report.rules.trial import write_trial
 
     discovery = discover(paths, settings)
     for error in discovery.errors:

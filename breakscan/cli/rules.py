@@ -10,10 +10,10 @@ from breakscan.cli.output import report_stream
 from breakscan.cli.own_rules import warn_of_callees
 from breakscan.cli.replay import replay
 from breakscan.cli.report_options import format_option
-from breakscan.config import ConfigError, load_settings, resolve_target
-from breakscan.findings import Mode, Verdict
-from breakscan.reports.formats import RULES
-from breakscan.reports.rules.report import RuleListReport
+from breakscan.model.findings import Mode, Verdict
+from breakscan.report.formats import RULES
+from breakscan.report.rules.report import RuleListReport
+from breakscan.rulebook.config import ConfigError, load_settings, resolve_target
 from breakscan.rulebook.document import FAMILIES, Rule
 from breakscan.rulebook.ledger import Ledger, load_ledger
 from breakscan.rulebook.library import load_library

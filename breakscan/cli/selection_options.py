@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from breakscan.config import REGIONS, WAYS, NearestSettings, Settings
-from breakscan.findings import Confidence
-from breakscan.repair.registry import rewrite_ids
+from breakscan.fix.registry import rewrite_ids
+from breakscan.model.findings import Confidence
+from breakscan.rulebook.config import REGIONS, WAYS, NearestSettings, Settings
 from breakscan.rulebook.document import nearest
 
 

@@ -14,7 +14,7 @@ def server() -> None:
     Needs the extra: pip install 'breakscan[server]'.
     """
     try:
-        from breakscan.server.language_server import make_server
+        from breakscan.serve.editor.language_server import make_server
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("pygls", "lsprotocol"):
             raise

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from breakscan.reports.explain.tables import FINDINGS, LISTINGS
+from breakscan.report.explain.tables import FINDINGS, LISTINGS
 
 ALL = "all"
 _WORDS = (FINDINGS, *LISTINGS)

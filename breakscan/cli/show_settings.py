@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from breakscan.analysis.pipeline.cache import ResultCache
-from breakscan.config import Settings, enabled_rules, resolve_target
-from breakscan.config.joining import KEYS
-from breakscan.findings import Confidence
+from breakscan.check.pipeline.cache import ResultCache
+from breakscan.model.findings import Confidence
+from breakscan.rulebook.config import Settings, enabled_rules, resolve_target
+from breakscan.rulebook.config.joining import KEYS
 from breakscan.rulebook.library import load_library
 from breakscan.source.paths import PathPattern, display_path
 

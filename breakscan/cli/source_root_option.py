@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from breakscan.runtime.explain.relocation import Relocation
+from breakscan.explain.relocation import Relocation
 from breakscan.source.source_files import SourceFiles
 
 F = TypeVar("F", bound=Callable[..., Any])

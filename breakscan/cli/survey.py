@@ -12,8 +12,8 @@ import click
 
 from breakscan.cli.output import report_stream, require_no_input
 from breakscan.cli.report_options import folder_or_file_option, format_option, output_option
-from breakscan.reports.formats import SURVEY, SURVEY_DIFF
-from breakscan.reports.shared.printable import visible
+from breakscan.report.formats import SURVEY, SURVEY_DIFF
+from breakscan.report.shared.printable import visible
 from breakscan.survey.stage_results import StageStatus
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def report(store: Path, format_: str, output: Path | None) -> None:
 
 def _write_pages(store: Store, folder: Path) -> None:
     """The page of the survey, which links to those of units."""
-    from breakscan.reports.survey.html.unit_page import write_unit_page
+    from breakscan.report.survey.html.unit_page import write_unit_page
     from breakscan.survey.overview import overview
     from breakscan.survey.unit_pages import FOLDER, page_names, unit_reports
     from breakscan.survey.unit_row import WAITING
@@ -232,7 +232,7 @@ def _engine(name: str, jobs: int | None, gpus: str | None, address: str | None) 
         from breakscan.survey.ray_engine import RayEngine
 
         return RayEngine(address)
-    from breakscan.cores import usable_cores
+    from breakscan.source.cores import usable_cores
     from breakscan.survey.engine import LocalEngine
 
     return LocalEngine(jobs or usable_cores(), _numbers(gpus))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from breakscan.config import FileSettings, Settings, resolve_target
-from breakscan.reports.check.details import detail_lines
-from breakscan.reports.shared.printable import visible
+from breakscan.report.check.details import detail_lines
+from breakscan.report.shared.printable import visible
+from breakscan.rulebook.config import FileSettings, Settings, resolve_target
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print what was found, and nothing else.")
 verbose_option = click.option(

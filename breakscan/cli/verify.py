@@ -11,20 +11,20 @@ from breakscan.cli.failures import INTERRUPTED
 from breakscan.cli.measuring import NotMeasured, measuring_options, program_of, say
 from breakscan.cli.output import report_stream
 from breakscan.cli.selection_options import require_rewrites, words
-from breakscan.config import NearestSettings
-from breakscan.repair.planner import WantedRewrites
-from breakscan.reports.formats import VERIFY
-from breakscan.reports.verify.words import progress_words
-from breakscan.runtime.requests_file import BACKEND
-from breakscan.verify.candidates import Candidate, of_patch, of_settings
-from breakscan.verify.patch import PatchError, patched_files
-from breakscan.verify.proof import ProofVerdict, Verification
-from breakscan.verify.verify import Question
-from breakscan.verify.verify import verify as prove
-from breakscan.worker.captured_program import NothingToMeasure
-from breakscan.worker.config_settings import SettingError
-from breakscan.worker.devices import DeviceError
-from breakscan.worker.worker import WorkerError
+from breakscan.fix.planner import WantedRewrites
+from breakscan.prove.verify.candidates import Candidate, of_patch, of_settings
+from breakscan.prove.verify.patch import PatchError, patched_files
+from breakscan.prove.verify.proof import ProofVerdict, Verification
+from breakscan.prove.verify.verify import Question
+from breakscan.prove.verify.verify import verify as prove
+from breakscan.prove.worker.captured_program import NothingToMeasure
+from breakscan.prove.worker.config_settings import SettingError
+from breakscan.prove.worker.devices import DeviceError
+from breakscan.prove.worker.worker import WorkerError
+from breakscan.record.requests_file import BACKEND
+from breakscan.report.formats import VERIFY
+from breakscan.report.verify.words import progress_words
+from breakscan.rulebook.config import NearestSettings
 
 
 @click.command(context_settings={"allow_interspersed_args": False})

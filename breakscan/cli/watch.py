@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from breakscan.config import Settings
-from breakscan.server.settings_files import is_settings_file
+from breakscan.rulebook.config import Settings
+from breakscan.serve.editor.settings_files import is_settings_file
 from breakscan.source.files import SKIPPED_FOLDERS
 from breakscan.source.python_text import is_notebook
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from breakscan.rulebook.document import OWN, Rule
 from breakscan.rulebook.events import EventKind
-from breakscan.torch_facts.known_names import callables
+from breakscan.rulebook.torch_facts.known_names import callables
 
 _NEAR = 0.75
 _NEAR_NAMESPACE = 0.9

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from breakscan.findings import Kind, Mode, Place, Severity
+from breakscan.model.findings import Kind, Mode, Place, Severity
 from breakscan.rulebook.errors import RuleError
 from breakscan.rulebook.events import FORMS, OPERANDS, EventKind
 from breakscan.source.toml_text import TomlProblem, parse_toml

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from breakscan.findings import Condition, Confidence, Place
+from breakscan.model.findings import Condition, Confidence, Place
 
 
 class EventKind(str, Enum):

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from breakscan.findings import Mode, Place, Verdict
+from breakscan.model.findings import Mode, Place, Verdict
+from breakscan.model.torch_versions import minor_version, version_key
 from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.errors import RuleError
 from breakscan.rulebook.library import shipped_rules
-from breakscan.torch_versions import minor_version, version_key
 
 SCHEMA = 1
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from breakscan.findings import Condition
+from breakscan.model.findings import Condition
 from breakscan.rulebook.document import OWN, ArgumentPattern, EventPattern, RecordedPattern, Rule
 from breakscan.rulebook.events import OPERANDS, Argument, Event, EventKind
 

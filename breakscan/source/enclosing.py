@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from breakscan.findings import Site
+from breakscan.model.findings import Site
 from breakscan.source.module import SourceModule
 
 

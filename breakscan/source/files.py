@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from breakscan.findings import SourceError
+from breakscan.model.findings import SourceError
 from breakscan.source.paths import PatternLayers, Patterns, display_path, relative_to
 from breakscan.source.pattern_settings import PatternSettings, PatternSettingsOfFiles
 from breakscan.source.python_text import NOTEBOOK

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from breakscan.findings import Site, SourceError
+from breakscan.model.findings import Site, SourceError
 from breakscan.source.newer_syntax import newer_syntax_hint
 
 

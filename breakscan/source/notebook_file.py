@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from breakscan.findings import SourceError
+from breakscan.model.findings import SourceError
 from breakscan.source.json_spans import Span, items, members, value_start
 from breakscan.source.module import SourceProblem, with_plain_line_ends
 

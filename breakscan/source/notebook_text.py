@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from breakscan.findings import SourceError
+from breakscan.model.findings import SourceError
 from breakscan.source.magics import MAGIC, hidden, shown
 from breakscan.source.module import SourceModule, SourceProblem, parse_module
 from breakscan.source.notebook_file import CodeCell, NotebookFile

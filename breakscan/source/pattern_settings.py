@@ -9,7 +9,7 @@ from breakscan.source.paths import PathPattern
 
 
 class PatternSettings(Protocol):
-    """Gitignore-style patterns.  :class:`breakscan.config.Settings` is one."""
+    """Gitignore-style patterns.  :class:`breakscan.rulebook.config.Settings` is one."""
 
     @property
     def root(self) -> Path:
@@ -25,7 +25,7 @@ class PatternSettings(Protocol):
 
 
 class PatternSettingsOfFiles(Protocol):
-    """The patterns that count for each file or folder.  :class:`breakscan.config.FileSettings` is one."""
+    """The patterns that count for each file or folder.  :class:`breakscan.rulebook.config.FileSettings` is one."""
 
     def of(self, path: Path) -> PatternSettings:
         """Those for a file or folder at an absolute path, by the folder that it lies in."""

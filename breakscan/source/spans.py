@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from breakscan.findings import Site
+from breakscan.model.findings import Site
 from breakscan.source.module import SourceModule
 from breakscan.source.walking import Definition, blocks
 

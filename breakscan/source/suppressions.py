@@ -8,7 +8,7 @@ import tokenize
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from breakscan.findings import Finding, SourceError
+from breakscan.model.findings import Finding, SourceError
 from breakscan.source.module import SourceModule
 from breakscan.source.selectors import selects
 

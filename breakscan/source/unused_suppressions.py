@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from breakscan.findings import Finding, SourceError
+from breakscan.model.findings import Finding, SourceError
 from breakscan.source.module import SourceProblem, read_source
 from breakscan.source.paths import display_path
 from breakscan.source.python_text import parse_text, python_text

@@ -13,7 +13,7 @@ from collections import Counter
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from breakscan.findings import SourceError
+from breakscan.model.findings import SourceError
 from breakscan.source.module import SourceProblem, decode_source, read_source
 from breakscan.source.python_text import is_notebook, python_text
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from breakscan.runtime.explain.compiled import Price
-from breakscan.runtime.explain.explanation import FrameStatus
+from breakscan.explain.compiled import Price
+from breakscan.explain.explanation import FrameStatus
 from breakscan.survey.units import SurveyStage
 
 Report = Mapping[str, Any]

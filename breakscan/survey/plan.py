@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import product
 
-from breakscan.config import load_settings
+from breakscan.rulebook.config import load_settings
 from breakscan.source.files import discover
 from breakscan.source.regular_files import read_regular_file
 from breakscan.survey.manifest import PATIENCE, ManifestError, Models, PackageModules, SurveyManifest

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from breakscan.dataclass_json import decoder
+from breakscan.model.dataclass_json import decoder
 from breakscan.survey.facts import FACTS
 from breakscan.survey.limited_process import LimitedRun, end_running, run_limited
 from breakscan.survey.stage_results import StageResult, StageStatus, packed

@@ -12,7 +12,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 
-from breakscan.dataclass_json import encode
+from breakscan.model.dataclass_json import encode
 from breakscan.survey.limited_process import MARK, end_marked
 from breakscan.survey.run_unit import Task, result_of
 from breakscan.survey.stage_results import StageResult, StageStatus

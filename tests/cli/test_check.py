@@ -364,7 +364,7 @@ def test_a_fault_of_breakscan_is_not_taken_for_a_finding(breakscan: Run, monkeyp
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("boom")
 
-    monkeypatch.setattr("breakscan.analysis.pipeline.check.check_paths", fail)
+    monkeypatch.setattr("breakscan.check.pipeline.check.check_paths", fail)
     done = breakscan("check")
     assert done.status == 2
     assert "AssertionError: boom" in done.err
@@ -375,7 +375,7 @@ def test_ctrl_c_is_status_130(breakscan: Run, monkeypatch: pytest.MonkeyPatch) -
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("breakscan.analysis.pipeline.check.check_paths", interrupt)
+    monkeypatch.setattr("breakscan.check.pipeline.check.check_paths", interrupt)
     assert breakscan("check").status == 130
 
 

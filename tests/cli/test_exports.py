@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.torch_versions import minor_version
+from breakscan.model.torch_versions import minor_version
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

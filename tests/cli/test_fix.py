@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.repair.registry import rewrite_ids
+from breakscan.fix.registry import rewrite_ids
 
 COPIES = """import copy
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from breakscan.explain.gates.gates import selectors
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.gates.gates import selectors
 
 Run = Callable[..., Any]
 

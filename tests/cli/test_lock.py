@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from breakscan.findings import Verdict
-from breakscan.runtime.gates.lock_file import Lock, lock_text, read_lock
-from breakscan.runtime.gates.site_match import KnownBreak, matched
+from breakscan.explain.gates.lock_file import Lock, lock_text, read_lock
+from breakscan.explain.gates.site_match import KnownBreak, matched
+from breakscan.model.findings import Verdict
 from breakscan.source.committed_file import CommittedFileError, write_committed
 
 Run = Callable[..., Any]

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from breakscan.reports.formats import EXPLAIN
-from breakscan.runtime.recording import RecordingWriter
-from breakscan.runtime.session import FORMAT, MANIFEST, Manifest
+from breakscan.record.recording import RecordingWriter
+from breakscan.record.session import FORMAT, MANIFEST, Manifest
+from breakscan.report.formats import EXPLAIN
 
 Run = Callable[..., Any]
 LOG = Path(__file__).parents[1] / "data" / "traces" / "program-2.13.log"

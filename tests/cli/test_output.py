@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.reports.formats import CHECK
+from breakscan.report.formats import CHECK
 
 Run = Callable[..., Any]
 LOG = Path(__file__).parents[1] / "data" / "traces" / "program-2.13.log"

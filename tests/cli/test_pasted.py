@@ -21,7 +21,7 @@ import click
 import pytest
 
 from breakscan.cli.main import cli
-from breakscan.config import load_settings
+from breakscan.rulebook.config import load_settings
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -18,11 +18,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from breakscan.__main__ import main
-from breakscan.reports.formats import EXPLAIN
-from breakscan.runtime.explain.relocation import Relocation
-from breakscan.runtime.recording import RecordingWriter
-from breakscan.runtime.session import FORMAT, MANIFEST, SOURCES, Manifest
-from breakscan.runtime.tracelog.read import read_trace
+from breakscan.explain.relocation import Relocation
+from breakscan.record.recording import RecordingWriter
+from breakscan.record.session import FORMAT, MANIFEST, SOURCES, Manifest
+from breakscan.record.tracelog.read import read_trace
+from breakscan.report.formats import EXPLAIN
 from breakscan.source.source_files import LARGEST
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from breakscan.observations import TensorSeen, ValueSeen
-from breakscan.runtime.recording import RecordingWriter
-from breakscan.runtime.records.compiles import CompileStarted
-from breakscan.runtime.records.graphs import GraphCompiled
-from breakscan.runtime.records.processes import ProcessStarted
-from breakscan.runtime.records.runs import GraphRan
-from breakscan.runtime.records.source import Code
-from breakscan.runtime.records.values import FileSeen, ValuesMet, ValuesSeen
-from breakscan.runtime.session import FORMAT, Manifest
+from breakscan.model.observations import TensorSeen, ValueSeen
+from breakscan.record.recording import RecordingWriter
+from breakscan.record.records.compiles import CompileStarted
+from breakscan.record.records.graphs import GraphCompiled
+from breakscan.record.records.processes import ProcessStarted
+from breakscan.record.records.runs import GraphRan
+from breakscan.record.records.source import Code
+from breakscan.record.records.values import FileSeen, ValuesMet, ValuesSeen
+from breakscan.record.session import FORMAT, Manifest
 from breakscan.source.regular_files import content_digest
 
 HELPER = """import torch

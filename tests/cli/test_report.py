@@ -17,7 +17,7 @@ import jsonschema
 import pytest
 
 from breakscan.cli.report import report
-from breakscan.reports.formats import EXPLAIN
+from breakscan.report.formats import EXPLAIN
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
 DOCS = Path(__file__).parents[2] / "docs"

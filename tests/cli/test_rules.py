@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.findings import Mode, Place, Verdict
+from breakscan.model.findings import Mode, Place, Verdict
 from breakscan.rulebook.ledger import ExampleRulings, Ledger, Ruling, ledger_folder, measured_versions, write_ledger
 from breakscan.rulebook.library import load_library
 

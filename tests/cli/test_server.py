@@ -10,7 +10,7 @@ import pytest
 
 
 def test_the_extra_is_named(breakscan: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith(("pygls", "lsprotocol", "breakscan.server"))]:
+    for name in [name for name in sys.modules if name.startswith(("pygls", "lsprotocol", "breakscan.serve.editor"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pygls", None)
     monkeypatch.setitem(sys.modules, "lsprotocol", None)

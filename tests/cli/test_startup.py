@@ -28,9 +28,9 @@ def modules_after(folder: Path, *arguments: str) -> set[str]:
 @pytest.mark.parametrize("format_", ["full", "concise", "json", "github"])
 def test_check_loads_neither_torch_nor_numpy_nor_jinja2(folder: Path, format_: str) -> None:
     loaded = modules_after(folder, "check", "--format", format_)
-    assert "breakscan.analysis.pipeline.check" in loaded
+    assert "breakscan.check.pipeline.check" in loaded
     assert not HEAVY & loaded
-    assert not {name for name in loaded if name.startswith(("breakscan.runtime", "breakscan.cli.explain"))}
+    assert not {name for name in loaded if name.startswith(("breakscan.record", "breakscan.cli.explain"))}
 
 
 def test_json_needs_no_rich(folder: Path) -> None:

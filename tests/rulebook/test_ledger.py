@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.findings import Mode, Place, Verdict
+from breakscan.model.findings import Mode, Place, Verdict
+from breakscan.model.torch_versions import PINNED, SUPPORTED, minor_version, version_key
 from breakscan.rulebook.errors import RuleError
 from breakscan.rulebook.ledger import (
     ExampleRulings,
@@ -20,7 +21,6 @@ from breakscan.rulebook.ledger import (
     write_ledger,
 )
 from breakscan.rulebook.library import load_library
-from breakscan.torch_versions import PINNED, SUPPORTED, minor_version, version_key
 
 PLAIN, LOOP = (Mode.DEFAULT, Place.PLAIN), (Mode.DEFAULT, Place.LOOP)
 SPLITS, EAGER, COMPILES = Ruling(Verdict.SPLITS, ("GB0170",)), Ruling(Verdict.EAGER), Ruling(Verdict.COMPILES)

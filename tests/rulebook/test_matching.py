@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from breakscan.findings import Place
+from breakscan.model.findings import Place
 from breakscan.rulebook.callee_names import unknown_callees
 from breakscan.rulebook.document import ArgumentPattern, EventPattern, Rule
 from breakscan.rulebook.events import Argument, Event, EventKind

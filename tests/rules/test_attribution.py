@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from breakscan.findings import Kind
+from breakscan.explain.from_processes import explain_processes
+from breakscan.model.findings import Kind
+from breakscan.record.launch import ProgramExit
+from breakscan.record.recorder import Recorder
+from breakscan.record.recording import read_recording
 from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.library import load_library
-from breakscan.runtime.explain.from_processes import explain_processes
-from breakscan.runtime.launch import ProgramExit
-from breakscan.runtime.recorder import Recorder
-from breakscan.runtime.recording import read_recording
 from breakscan.source.source_files import SourceFiles
 
 torch: Any = pytest.importorskip("torch")

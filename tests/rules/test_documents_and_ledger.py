@@ -6,12 +6,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from breakscan.findings import Place  # noqa: E402
+from breakscan.model.findings import Place  # noqa: E402
+from breakscan.model.torch_versions import PINNED, minor_version  # noqa: E402
+from breakscan.record.replay.replay import disagreements, replay_example  # noqa: E402
 from breakscan.rulebook.document import Rule  # noqa: E402
 from breakscan.rulebook.ledger import digest, ledger_version_for, load_ledger  # noqa: E402
 from breakscan.rulebook.library import load_library  # noqa: E402
-from breakscan.runtime.replay.replay import disagreements, replay_example  # noqa: E402
-from breakscan.torch_versions import PINNED, minor_version  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -6,12 +6,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from breakscan.findings import Mode, Place, Verdict  # noqa: E402
+from breakscan.model.findings import Mode, Place, Verdict  # noqa: E402
+from breakscan.model.torch_versions import minor_version  # noqa: E402
+from breakscan.record.replay.exports import rulings_on_export  # noqa: E402
 from breakscan.rulebook.document import Example, Rule  # noqa: E402
 from breakscan.rulebook.ledger import load_ledger  # noqa: E402
 from breakscan.rulebook.library import load_library  # noqa: E402
-from breakscan.runtime.replay.exports import rulings_on_export  # noqa: E402
-from breakscan.torch_versions import minor_version  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

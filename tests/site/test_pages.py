@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from breakscan.cli.main import COMMANDS
-from breakscan.findings import Kind
+from breakscan.model.findings import Kind
 from breakscan.rulebook.ledger import load_ledger, measured_versions
 from breakscan.rulebook.library import load_library
 from tools.site.command_pages import commands_page

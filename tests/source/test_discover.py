@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.config import Settings
+from breakscan.rulebook.config import Settings
 from breakscan.source.files import discover
 from breakscan.source.paths import PathPattern
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakscan.findings import Site
+from breakscan.model.findings import Site
 from breakscan.source.module import SourceModule, SourceProblem, decode_source, parse_module, read_source
 from breakscan.source.paths import display_path
 

@@ -10,7 +10,7 @@ from types import CodeType
 
 import pytest
 
-from breakscan.findings import Site
+from breakscan.model.findings import Site
 from breakscan.source.enclosing import may_be_skipped
 from breakscan.source.module import parse_module
 from breakscan.source.outline import Outline, without_locals

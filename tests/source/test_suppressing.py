@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakscan.findings import Confidence, Finding, Kind, Severity, Site
+from breakscan.model.findings import Confidence, Finding, Kind, Severity, Site
 from breakscan.source.module import parse_module
 from breakscan.source.suppressing import with_suppressions
 from breakscan.source.suppressions import Suppressions

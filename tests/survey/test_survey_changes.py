@@ -6,8 +6,8 @@ import io
 from collections.abc import Sequence
 from dataclasses import replace
 
-from breakscan.reports.survey.markdown import write_survey_diff_markdown
-from breakscan.reports.survey.terminal import write_survey_diff_terminal
+from breakscan.report.survey.markdown import write_survey_diff_markdown
+from breakscan.report.survey.terminal import write_survey_diff_terminal
 from breakscan.survey.comparison import SurveyComparison, compared
 from breakscan.survey.stage_results import StageResult
 from breakscan.survey.store import Surveyed

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.dataclass_json import encode
+from breakscan.model.dataclass_json import encode
 from breakscan.survey.run_unit import Task, result_of
 from breakscan.survey.unit_process import UnitProcesses
 from breakscan.survey.units import SurveyStage, Unit

@@ -1,0 +1,176 @@
+"""Arguments of compiled code that have another value, size or length in each iteration of a loop."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from enum import Enum
+
+from breakscan.check.compile_uses.changes import ArgumentChange, Changes
+from breakscan.check.compile_uses.parameters import (
+    Treatment,
+    function_of,
+    parameter_of,
+    reads_only_constant_keys,
+    treatment,
+)
+from breakscan.check.compile_uses.stale_floats import returns_number_of
+from breakscan.check.compile_uses.uses import Found, Survey, Use
+from breakscan.rulebook.events import Argument, EventKind
+from breakscan.source.walking import Loop, is_name, reads, walk
+
+_MADE_WITH_SIZE = frozenset({"torch.randn", "torch.rand", "torch.zeros", "torch.ones", "torch.empty"})
+_GROWING = frozenset({"append", "extend", "insert", "add", "update"})
+_SHRINKING = frozenset({"clear", "pop", "popleft", "remove", "popitem"})
+
+
+def changing_arguments(survey: Survey) -> Iterator[Found]:
+    """The arguments of compiled callables that change in the loop of the call."""
+    for use in survey.uses:
+        if not use.step.loops:
+            continue
+        changes = Changes(survey, use.step)
+        for argument in (*use.call.args, *(k.value for k in use.call.keywords if k.arg)):
+            found = _of_argument(survey, use, changes, argument)
+            if found is not None:
+                yield found
+
+
+def _of_argument(survey: Survey, use: Use, changes: Changes, argument: ast.expr) -> Found | None:
+    if _changes_size(argument, changes, survey):
+        marked = "size:marked" if "mark_dynamic" in survey.text else "size:unmarked"
+        return _passed(use, argument, "changing-size", None, marked)
+    target = use.compiled.target
+    known = function_of(target, survey.names)
+    parameter = parameter_of(use.call, argument, *known) if known else None
+    if known is None or parameter is None:
+        return None
+    treated = treatment(known[0], parameter, survey.names, target)
+    grown = argument.value if isinstance(argument, ast.Starred) else argument
+    if isinstance(grown, ast.Name):
+        what = next((kind for loop in use.step.loops if (kind := _grows(grown.id, loop, use, survey))), None)
+        if what is not None:
+            reads_keys = what == "dict" and reads_only_constant_keys(known[0], parameter)
+            fact = "parameter:keys" if reads_keys and treated is not Treatment.UNUSED else treated.value
+            return _passed(use, argument, "growing-container", grown.id, fact)
+    change = changes.of(argument)
+    if change is not None:
+        facts = [treated.value]
+        is_float = change is ArgumentChange.NUMBER and not changes.is_int(argument)
+        if is_float and treated is Treatment.COMPUTED and returns_number_of(known[0], parameter):
+            facts.append("parameter:returned")
+        return _passed(use, argument, change.value, parameter, *facts)
+    if _is_changing_function(use, changes, argument):
+        return _passed(use, argument, "changing-default", parameter, treated.value)
+    return None
+
+
+def _passed(use: Use, argument: ast.expr, form: str, name: str | None, *facts: str) -> Found:
+    options = tuple(Argument(None, key, _option(value)) for key, value in use.compiled.keywords.items())
+    return Found(EventKind.PASS, argument, use.step, form, name, operands=frozenset(facts), arguments=options)
+
+
+def _option(value: ast.expr) -> frozenset[str]:
+    """What an option of ``torch.compile`` is: a truth value or None if it is written as one, else unknown."""
+    if not isinstance(value, ast.Constant):
+        return frozenset({"unknown"})
+    if isinstance(value.value, bool):
+        return frozenset({"constant", "true" if value.value else "false"})
+    return frozenset({"none" if value.value is None else "unknown"})
+
+
+def _is_changing_function(use: Use, changes: Changes, argument: ast.expr) -> bool:
+    """Whether an argument is a function with a changing number as a default.  Dynamo compiles a default in, but makes
+    an enclosed number dynamic."""
+    made: ast.AST = argument
+    if isinstance(argument, ast.Name):
+        for statement in walk(use.step.loops[-1]):
+            if isinstance(statement, ast.FunctionDef) and statement.name == argument.id:
+                made = statement
+            elif isinstance(statement, ast.Assign) and [ast.unparse(t) for t in statement.targets] == [argument.id]:
+                made = statement.value
+    if not isinstance(made, ast.Lambda | ast.FunctionDef):
+        return False
+    defaults = [*made.args.defaults, *(d for d in made.args.kw_defaults if d is not None)]
+    return any(changes.of(default) for default in defaults)
+
+
+def _changes_size(argument: ast.expr, changes: Changes, survey: Survey) -> bool:
+    """Whether an argument is a tensor that is created with, or cut to, another size in each iteration."""
+    if isinstance(argument, ast.Subscript):
+        parts = argument.slice.elts if isinstance(argument.slice, ast.Tuple) else [argument.slice]
+        return any(isinstance(p, ast.Slice) and _moves_one_end(p, changes) for p in parts)
+    if isinstance(argument, ast.Call) and survey.index.dotted(argument.func) in _MADE_WITH_SIZE:
+        return any(changes.of(size) is ArgumentChange.NUMBER for size in argument.args)
+    if isinstance(argument, ast.Name):
+        return _grows_by_cat(argument.id, changes, survey)
+    return False
+
+
+def _moves_one_end(part: ast.Slice, changes: Changes) -> bool:
+    ends = [end for end in (part.lower, part.upper) if end is not None]
+    moving = [end for end in ends if any(reads(end, name) for name in changes.names)]
+    return part.step is None and len(moving) == 1 and changes.of(moving[0]) is ArgumentChange.NUMBER
+
+
+def _grows_by_cat(name: str, changes: Changes, survey: Survey) -> bool:
+    """Whether the loop binds a name only once: to ``torch.cat([name, …])`` or to a tensor of a changing size."""
+    loop = changes.loop
+    if loop is None:
+        return False
+    bound = survey.names.bound_in(name, changes.scope, loop)
+    if len(bound) != 1 or not isinstance(bound[0].value, ast.Call):
+        return False
+    value = bound[0].value
+    dotted = survey.index.dotted(value.func)
+    if dotted in ("torch.cat", "torch.concat", "torch.hstack", "torch.vstack") and value.args:
+        parts = value.args[0].elts if isinstance(value.args[0], ast.List | ast.Tuple) else []
+        return len(parts) > 1 and any(isinstance(p, ast.Name) and p.id == name for p in parts)
+    return dotted in _MADE_WITH_SIZE and any(changes.of(size) is ArgumentChange.NUMBER for size in value.args)
+
+
+def _grows(name: str, loop: Loop, use: Use, survey: Survey) -> str | None:
+    """``list`` or ``dict`` for a container that is created before the loop and only grows in it."""
+    scope = use.step.scope
+    before = survey.names.bound_before(name, scope, loop)
+    rebound = [b for b in survey.names.bound_in(name, scope, loop) if not isinstance(b.statement, ast.AugAssign)]
+    if before is None or rebound:
+        return None
+    made = before.value
+    if _is_made(made, ast.List, "list", survey):
+        kind = "list"
+    elif _is_made(made, ast.Dict, "dict", survey):
+        kind = "dict"
+    else:
+        return None
+    effects = {_effect(node, name, kind) for node in walk(loop)}
+    return kind if _Effect.GROWS in effects and _Effect.SHRINKS not in effects else None
+
+
+class _Effect(Enum):
+    """What code does to the length of a container."""
+
+    GROWS = "grows"
+    SHRINKS = "shrinks"
+
+
+def _effect(node: ast.AST, name: str, kind: str) -> _Effect | None:
+    """What a node by itself does to the length of the container with a name."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_name(node.func.value, name):
+        if node.func.attr in _SHRINKING:
+            return _Effect.SHRINKS
+        return _Effect.GROWS if node.func.attr in _GROWING else None
+    if isinstance(node, ast.AugAssign) and is_name(node.target, name):
+        return _Effect.GROWS
+    if isinstance(node, ast.Delete) and reads(node, name):
+        return _Effect.SHRINKS
+    if isinstance(node, ast.Assign) and kind == "dict":
+        keyed = [t for t in node.targets if isinstance(t, ast.Subscript) and is_name(t.value, name)]
+        return _Effect.GROWS if any(not isinstance(t.slice, ast.Constant) for t in keyed) else None
+    return None
+
+
+def _is_made(value: ast.expr | None, literal: type[ast.expr], maker: str, survey: Survey) -> bool:
+    if isinstance(value, ast.Call):
+        return survey.index.dotted(value.func) == maker
+    return isinstance(value, literal)

@@ -1,0 +1,141 @@
+"""Evaluates attribute access."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from breakscan.check.interpreter.arguments import Arguments
+from breakscan.check.interpreter.data_sizes import size_of
+from breakscan.check.interpreter.frame import Frame
+from breakscan.check.interpreter.joins import join_all
+from breakscan.check.interpreter.values import (
+    CONSTANT,
+    SIZE,
+    Class,
+    ClassOrObject,
+    Container,
+    Defined,
+    Function,
+    Instance,
+    Module,
+    Namespace,
+    Sure,
+    Tensor,
+    Value,
+    container_of,
+    tensor,
+)
+from breakscan.check.project.index import ClassInfo, canonical
+from breakscan.model.findings import Condition, ConditionKind
+from breakscan.rulebook.events import EventKind
+
+
+def attribute_of(frame: Frame, node: ast.AST, owner: Value, name: str) -> Value:
+    """The value of ``owner.name`` at a node."""
+    if isinstance(owner, Defined) and owner.choices:
+        return join_all([attribute_of(frame, node, choice, name) for choice in owner.choices])
+    if isinstance(owner, Namespace) and owner.bound is None:
+        return frame.program.names.imported(canonical(f"{owner.name}.{name}"), frame.index)
+    if isinstance(owner, Tensor):
+        if name in frame.program.rules.read_attributes:
+            frame.emit(EventKind.READ, node, attribute=name, operand=owner, sure=owner.sure)
+        return _tensor_attribute(frame, owner, name)
+    if isinstance(owner, ClassOrObject) and owner.info is not None:
+        return _instance_attribute(frame, node, owner, owner.info, name)
+    if isinstance(owner, Module):
+        if name in ("weight", "bias"):
+            return Tensor(Sure.LIKELY, parameter=True)
+        return _module_attribute(owner, name)
+    if isinstance(owner, Instance) and owner.name and owner != _CONTEXT:
+        return Namespace(owner.sure, name=f"{owner.name}.{name}", bound=owner)
+    if isinstance(owner, Container):
+        for key, value in owner.keys:
+            if key == name:
+                return value
+    if name == "shape":
+        return SIZE
+    if name == "saved_tensors":
+        return container_of(Tensor())
+    if name == "grad":
+        return Tensor(Sure.LIKELY, maybe_none=True)
+    return Namespace(Sure.POSSIBLE, name=f"?.{name}", bound=owner)
+
+
+def _instance_attribute(frame: Frame, node: ast.AST, owner: ClassOrObject, info: ClassInfo, name: str) -> Value:
+    """The value of an attribute of an instance, or of a class, of the project."""
+    if name == "__class__" and not isinstance(owner, Class):
+        return class_of_object(owner, info)
+    found = frame.program.attributes.find(info, name)
+    if isinstance(found, Value):
+        return found
+    if found is not None:
+        if found.is_property:
+            if CACHED_PROPERTY in found.decorators:
+                with frame.under(_LOCKED):
+                    frame.emit(EventKind.CALL, node, callee=CACHED_PROPERTY)
+            receiver = Arguments([owner], {})
+            result = frame.program.call_function(frame, node, found, receiver)
+            frame.program.call_wrappers(frame, found, receiver)
+            return result
+        bound: Value | None = None if found.is_static or isinstance(owner, Class) else owner
+        if "classmethod" in found.decorators:
+            bound = Class(info=info, name=info.qualname)
+        return Function(info=found, bound=bound)
+    if isinstance(owner, Module):
+        return _module_attribute(owner, name)
+    if name == "apply" and isinstance(owner, Class) and _is_autograd_function(frame, info):
+        forward = frame.program.project.method(info, "forward")
+        if forward is not None:
+            takes_context = frame.program.project.method(info, "setup_context") is None
+            return Function(info=forward, bound=_CONTEXT if takes_context else None)
+    if isinstance(owner, Instance) and not _OPTIMIZERS.isdisjoint(frame.program.project.outside_bases(info)):
+        base = Instance(owner.sure, name="torch.optim.Optimizer")
+        return Namespace(owner.sure, name=f"{base.name}.{name}", bound=base)
+    return Namespace(Sure.POSSIBLE, name=f"?.{name}", bound=replace(owner, name=None))
+
+
+def class_of_object(owner: Value, info: ClassInfo) -> Class:
+    """The class of an object, which may be a subclass of the one that is known."""
+    return Class(min(owner.sure, Sure.LIKELY), info=info, name=info.qualname)
+
+
+def in_autograd_function(frame: Frame) -> bool:
+    """Whether the function of a frame is a method of a subclass of ``torch.autograd.Function``."""
+    owner = frame.function.owner if frame.function is not None else None
+    return owner is not None and _is_autograd_function(frame, owner)
+
+
+def _is_autograd_function(frame: Frame, info: ClassInfo) -> bool:
+    return "torch.autograd.Function" in frame.program.project.outside_bases(info)
+
+
+CACHED_PROPERTY = "functools.cached_property"
+_LOCKED = Condition(ConditionKind.TEST, "sys.version_info < (3, 12)")
+"""Before, a cached property takes a lock when it is read first."""
+
+_OPTIMIZERS = frozenset({"torch.optim.Optimizer", "torch.optim.optimizer.Optimizer"})
+_CONTEXT = Instance(name="torch.autograd.function.FunctionCtx")
+
+
+def _module_attribute(owner: Value, name: str) -> Value:
+    """An attribute that every module has, or one of which nothing is known."""
+    if name == "training":
+        return CONSTANT
+    return Namespace(Sure.LIKELY, name=f"torch.nn.Module.{name}", bound=owner)
+
+
+def _tensor_attribute(frame: Frame, owner: Tensor, name: str) -> Value:
+    if owner.array and name == "size":
+        return SIZE
+    kind = frame.api.attributes.get(name)
+    if kind == "tensor":
+        made = tensor(owner.sure, owner.dtype, owner.zero_dim)
+        return replace(made, intermediate=owner.intermediate, array=owner.array)
+    if kind == "size":
+        return size_of(owner) if name == "shape" else SIZE
+    if kind == "python" or name in ("dtype", "device", "layout"):
+        return CONSTANT
+    if name == "grad":
+        return Tensor(Sure.LIKELY, maybe_none=True)
+    return Namespace(owner.sure, name=f"torch.Tensor.{name}", bound=owner)

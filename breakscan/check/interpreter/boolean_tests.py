@@ -1,0 +1,326 @@
+"""Evaluates tests, comparisons and boolean operators: wherever Python asks a value whether it is true."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from breakscan.check.interpreter import narrowing
+from breakscan.check.interpreter.arithmetic import (
+    compute_with_pointers,
+    emit_operation,
+    has_number,
+    is_by_data,
+    of_numbers,
+)
+from breakscan.check.interpreter.conditions import has_outcome
+from breakscan.check.interpreter.frame import Frame
+from breakscan.check.interpreter.joins import join, join_all
+from breakscan.check.interpreter.own_methods import call_own_method
+from breakscan.check.interpreter.values import (
+    CONSTANT,
+    UNKNOWN,
+    ArrayNumber,
+    Constant,
+    Container,
+    DataSize,
+    DrawnNumber,
+    Namespace,
+    NoneValue,
+    PythonValue,
+    Size,
+    Sure,
+    Tensor,
+    TensorNumber,
+    Unknown,
+    Value,
+    array,
+    container,
+    doubt,
+    elements_of,
+    literal_of,
+    tensor,
+)
+from breakscan.model.findings import Condition, ConditionKind
+from breakscan.rulebook.events import EventKind
+
+
+def branch(
+    frame: Frame, test: ast.expr, form: str, statement: ast.stmt | None = None, *, compound_only: bool = False
+) -> list[ast.AST]:
+    """Evaluates a test for its truth, as ``if``, ``while``, ``assert`` and their kin do, where that is not known before
+    (``narrowing.known_truth``).  Returns the operands that are known only when the graph runs.
+
+    ``and``, ``or`` and ``not`` in a test are separate jumps: each operand branches by itself, and each
+    but the first only under the outcome of those before it.  One event speaks for all of them: at the operand
+    where there is one, else at the whole test, from the keyword of ``statement`` on where it starts below it.
+    With ``compound_only`` a jump that is the last of the test and not negated only counts where there is no other, in a
+    form of its own: Dynamo makes a check of it.
+    """
+    found: list[_Branch] = []
+    _branch_operands(frame, test, found, last=True, negated=False)
+    decided_late: list[ast.AST] = [jump.node for jump in found]
+    if compound_only:
+        compound = [jump for jump in found if not jump.plain]
+        form = form if compound else "assert-plain"
+        found = compound or found
+    if not found:
+        return decided_late
+    surest = max(found, key=lambda b: (isinstance(b.value, Tensor), not b.conditions, b.value.sure))
+    node: ast.expr | ast.stmt = surest.node
+    if len({(b.node.lineno, b.node.col_offset) for b in found}) > 1:
+        node = test
+    if statement is not None and statement.lineno < node.lineno:
+        node = ast.copy_location(ast.Pass(), statement)
+        node.end_lineno, node.end_col_offset = test.end_lineno, test.end_col_offset
+    with frame.under(*surest.conditions):
+        frame.emit(EventKind.BRANCH, node, form=form, operand=surest.value)
+    return decided_late
+
+
+DECIDED_LATE = (Tensor, TensorNumber, DrawnNumber, DataSize)
+"""Values that are known only when the graph runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """A jump of a test.  ``plain`` means that it is the last of the test and not negated."""
+
+    node: ast.expr | ast.stmt
+    value: Value
+    conditions: tuple[Condition, ...]
+    plain: bool
+
+
+def _branch_operands(frame: Frame, test: ast.expr, found: list[_Branch], *, last: bool, negated: bool) -> None:
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        _branch_operands(frame, test.operand, found, last=last, negated=not negated)
+    elif isinstance(test, ast.BoolOp):
+
+        def visit(operand: ast.expr, is_last: bool) -> None:
+            _branch_operands(frame, operand, found, last=last and is_last, negated=negated)
+
+        bool_operands(frame, test, visit)
+    elif isinstance(test, ast.Compare) and len(test.ops) > 1:
+        results = compare_all(frame, test)
+        for i, value in enumerate(results):
+            plain = last and not negated and i == len(results) - 1
+            if isinstance(value, DECIDED_LATE):
+                found.append(_Branch(test, value, tuple(frame.conditions), plain))
+    else:
+        value = tested(frame.evaluate(test))
+        if isinstance(value, DECIDED_LATE):
+            found.append(_Branch(test, value, tuple(frame.conditions), last and not negated))
+
+
+def tested(value: Value) -> Value:
+    """A value as a test of it sees it."""
+    return array(value.sure, zero_dim=True) if isinstance(value, ArrayNumber) else value
+
+
+def emit_branch(frame: Frame, node: ast.expr, value: Value, form: str) -> None:
+    """Emits a branch at a node, if Dynamo does not know its value while it traces."""
+    value = tested(value)
+    if isinstance(value, DECIDED_LATE):
+        frame.emit(EventKind.BRANCH, node, form=form, operand=value)
+
+
+def bool_operands(frame: Frame, node: ast.BoolOp, visit: Callable[[ast.expr, bool], object]) -> None:
+    """Visits the operands in order, each with whether it is the last, under what those before it imply."""
+    saved = dict(frame.names)
+    kept = len(frame.conditions)
+    for operand in node.values:
+        known = narrowing.known_truth(frame, operand)
+        if known is None:
+            visit(operand, operand is node.values[-1])
+        elif known is isinstance(node.op, ast.Or):
+            break
+        outcome = isinstance(node.op, ast.And)
+        for condition in narrowing.narrow(frame, operand, outcome) or narrowing.rare_equality(operand, outcome):
+            if condition not in frame.conditions:
+                frame.conditions.append(condition)
+    del frame.conditions[kept:]
+    # What `:=` bound stays; what the operands narrowed does not hold after them.
+    for name, value in saved.items():
+        frame.names[name] = value
+
+
+def unary(frame: Frame, node: ast.UnaryOp) -> Value:
+    """The value of ``not x``, ``-x``, ``+x`` or ``~x``."""
+    value = frame.evaluate(node.operand)
+    if isinstance(node.op, ast.Not):
+        if isinstance(value, Tensor | TensorNumber | DataSize):
+            frame.emit(EventKind.BRANCH, node, form="not", operand=value)
+        if isinstance(value, DrawnNumber):
+            return value
+        return TensorNumber(value.sure) if isinstance(value, Tensor | TensorNumber) else CONSTANT
+    if isinstance(value, Tensor):
+        return replace(value, parameter=False, intermediate=True)
+    if isinstance(value, Constant):
+        return replace(value, literal=_signed(node.op, value.literal), truth=None)
+    if isinstance(value, DrawnNumber):
+        return emit_operation(frame, node, node.op, value)
+    return value if isinstance(value, PythonValue) else UNKNOWN
+
+
+def _signed(op: ast.unaryop, literal: str | int | float | None) -> int | float | None:
+    """What a sign or ``~`` makes of a known number; None if that is not known."""
+    if literal is None or isinstance(literal, str):
+        return None
+    if isinstance(op, ast.Invert):
+        return ~int(literal) if isinstance(literal, int) else None
+    return -literal if isinstance(op, ast.USub) else +literal
+
+
+def bool_op(frame: Frame, node: ast.BoolOp) -> Value:
+    """The value of ``and`` or ``or``, where it is used as a value."""
+    results: list[Value] = []
+    form = "and" if isinstance(node.op, ast.And) else "or"
+
+    def visit(operand: ast.expr, last: bool) -> None:
+        value = frame.evaluate(operand)
+        if not last:
+            emit_branch(frame, operand, value, form)
+        results.append(value)
+
+    bool_operands(frame, node, visit)
+    if not results:
+        return CONSTANT
+    last = results[-1]
+    if isinstance(node.op, ast.And) and [value for value in results if isinstance(value, Tensor)] == [last]:
+        # Else it is what came before, which no tensor decides.
+        flags = " and ".join(ast.unparse(operand) for operand in node.values[:-1])
+        return replace(last, optional=last.optional or Condition(ConditionKind.TEST, flags))
+    return join_all(results)
+
+
+def compare(frame: Frame, node: ast.Compare) -> Value:
+    """The value of a comparison."""
+    results = compare_all(frame, node)
+    for result in results[:-1]:
+        emit_branch(frame, node, result, "and")
+    return join_all(results)
+
+
+def compare_all(frame: Frame, node: ast.Compare) -> list[Value]:
+    """The result of each comparison of a chain."""
+    values = [frame.evaluate(side) for side in (node.left, *node.comparators)]
+    return [_compare_pair(frame, node, op, values[i], values[i + 1]) for i, op in enumerate(node.ops)]
+
+
+def _compare_pair(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, right: Value) -> Value:
+    if isinstance(op, ast.Is | ast.IsNot):
+        return CONSTANT
+    if isinstance(op, ast.In | ast.NotIn):
+        return _membership(frame, node, left, right)
+    left, right = tested(left), tested(right)
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        return _compare_tensors(left, right)
+    if isinstance(op, ast.Eq | ast.NotEq):
+        result = call_own_method(frame, node, left, "__eq__", right)
+        if result is not None:
+            return result
+    if isinstance(left, Container) or isinstance(right, Container):
+        _compare_elements(frame, node, op, left, right)
+    compute_with_pointers(frame, node, left, right)
+    known = of_numbers(left, right)
+    if known is not None:
+        return known
+    return UNKNOWN if isinstance(left, Unknown | Namespace) or isinstance(right, Unknown | Namespace) else CONSTANT
+
+
+_ORDERS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "__eq__",
+    ast.NotEq: "__ne__",
+    ast.Lt: "__lt__",
+    ast.LtE: "__le__",
+    ast.Gt: "__gt__",
+    ast.GtE: "__ge__",
+}
+
+
+def _compare_elements(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Value, right: Value) -> None:
+    """Emits the comparison of two lists or tuples if it asks a tensor in them whether it is true."""
+    sides = [elements_of(side) for side in (left, right) if not isinstance(side, Size)]
+    longest = max((len(side) for side in sides if side is not None), default=0)
+    if not longest or any(side is None or len(side) != longest for side in sides):
+        return
+    displays = [side for side in (node.left, *node.comparators) if isinstance(side, ast.Tuple | ast.List)]
+    if len({type(side) for side in displays}) > 1:
+        return  # they are not equal, whatever is in them
+    for i in range(longest):
+        pair = [side[i] for side in sides if side is not None]
+        tensors = [value for value in pair if isinstance(value, Tensor)]
+        if len(displays) > 1 and len({ast.dump(side.elts[i]) for side in displays}) == 1:
+            continue  # one object is equal to itself
+        if tensors and not any(isinstance(value, NoneValue) for value in pair):
+            kind = "list" if isinstance(displays[0] if displays else None, ast.List) else "tuple"
+            # What comes before may differ, and so may the length of a shape.
+            known = Sure.CERTAIN if not i and len(sides) > 1 else Sure.LIKELY
+            sure = min(known, *(value.sure for value in tensors))
+            compared = replace(container(tensors), sure=sure, optional=doubt(*tensors))
+            frame.emit(EventKind.CALL, node, callee=f"{kind}.{_ORDERS[type(op)]}", operand=compared)
+        if tensors or _differ(pair):
+            return
+
+
+def _differ(pair: list[Value]) -> bool:
+    """Whether two values are known to be different."""
+    literals = [literal_of(value) for value in pair]
+    return None not in literals and len(set(literals)) > 1
+
+
+def _membership(frame: Frame, node: ast.Compare, left: Value, right: Value) -> Value:
+    if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
+        return CONSTANT  # a tensor holds no strings: the other side is a dictionary
+    if isinstance(left, TensorNumber | DataSize) and isinstance(right, Container) and not right.mapping:
+        frame.emit(EventKind.BRANCH, node, form="in", operand=left, sure=left.sure)
+        return CONSTANT
+    if isinstance(left, DrawnNumber) and not (isinstance(right, Container) and right.mapping):
+        frame.emit(EventKind.BRANCH, node, form="in", operand=left, sure=left.sure)
+        return CONSTANT
+    subject = right if isinstance(right, Tensor) else left
+    compared = isinstance(right, Tensor) or (isinstance(right, Container) and not right.keys)
+    if isinstance(subject, Tensor) and subject.array:
+        return array(subject.sure, "bool", zero_dim=True)
+    if isinstance(subject, Tensor) and compared:
+        frame.emit(EventKind.BRANCH, node, form="in", operand=subject)
+        return TensorNumber(subject.sure)
+    return CONSTANT
+
+
+def _compare_tensors(left: Value, right: Value) -> Value:
+    if isinstance(left, NoneValue) or isinstance(right, NoneValue):
+        return CONSTANT
+    tensors = [v for v in (left, right) if isinstance(v, Tensor)]
+    keeps_shape = len(tensors) == 2 or has_number(left, right)
+    zero_dim = True if keeps_shape and all(v.zero_dim for v in tensors) else None
+    make = array if all(v.array for v in tensors) else tensor
+    made = make(max(v.sure for v in tensors), "bool", zero_dim)
+    made = replace(made, by_data=True) if keeps_shape and is_by_data(tensors) else made
+    return replace(made, optional=doubt(*tensors)) if all(doubt(v) for v in tensors) else made
+
+
+def if_expression(frame: Frame, node: ast.IfExp) -> Value:
+    """The value of ``a if test else b``."""
+    known = narrowing.known_truth(frame, node.test)
+    if known is not None:
+        return frame.evaluate(node.body if known else node.orelse)
+    branch(frame, node.test, "ternary")
+    sides = []
+    conditions = []
+    for side, outcome in ((node.body, True), (node.orelse, False)):
+        saved = dict(frame.names)
+        narrowed = narrowing.narrow(frame, node.test, outcome)
+        conditions.append(narrowed[0] if narrowed else has_outcome(node.test, outcome))
+        with frame.under(*narrowed):
+            sides.append(frame.evaluate(side))
+        frame.names.clear()
+        frame.names.update(saved)
+    merged = join(*sides)
+    if isinstance(merged, Tensor) and merged.optional is None:
+        for i, value in enumerate(sides):
+            if isinstance(value, Constant | Size):
+                return replace(merged, optional=conditions[1 - i])
+    return merged

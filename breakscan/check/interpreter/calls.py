@@ -1,0 +1,356 @@
+"""Evaluates calls: finds out what is called, and passes the call to the module that handles it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from breakscan.check.interpreter.annotations import LOGGER, makes_logger
+from breakscan.check.interpreter.arguments import Arguments
+from breakscan.check.interpreter.builtin_calls import builtin, emit_sort
+from breakscan.check.interpreter.call_event import emit_call
+from breakscan.check.interpreter.computed_names import computed_name
+from breakscan.check.interpreter.contexts import ENTER_ON_STACK, enter_on_stack
+from breakscan.check.interpreter.frame import Frame
+from breakscan.check.interpreter.guessed_methods import emit_guessed, of_optimizer
+from breakscan.check.interpreter.joins import any_of, item_of, iterated, join_all
+from breakscan.check.interpreter.losses import reduces_losses
+from breakscan.check.interpreter.named_tuples import named_tuple, named_tuple_class
+from breakscan.check.interpreter.numpy_calls import array_number_method, numpy_call
+from breakscan.check.interpreter.optional_imports import optional_import
+from breakscan.check.interpreter.own_methods import call_own_method
+from breakscan.check.interpreter.project_calls import emit_project_call
+from breakscan.check.interpreter.skipped_calls import emit_skippable
+from breakscan.check.interpreter.super_slots import emit_super_slot
+from breakscan.check.interpreter.text_formatting import emit_format_fields
+from breakscan.check.interpreter.torch_calls import tensor_method, torch_function
+from breakscan.check.interpreter.typed_dicts import TYPED_DICT, has_optional_keys
+from breakscan.check.interpreter.values import (
+    CONSTANT,
+    NONE,
+    SIZE,
+    UNKNOWN,
+    ArrayNumber,
+    Class,
+    Constant,
+    Container,
+    Defined,
+    DrawnNumber,
+    Function,
+    Instance,
+    Module,
+    NamedTupleClass,
+    Namespace,
+    NoneValue,
+    Size,
+    Sure,
+    Tensor,
+    TensorNumber,
+    Unknown,
+    Value,
+    container,
+    container_of,
+    tensor,
+)
+from breakscan.check.project.entry_points import disabling_decorator
+from breakscan.check.project.index import BUILTINS, ClassInfo, FunctionInfo
+from breakscan.model.findings import Condition, ConditionKind, Mode
+from breakscan.rulebook.events import EventKind
+from breakscan.rulebook.torch_facts.not_measured import DISTINCTIVE_METHODS, RETURN_THE_MODULE, SUGGESTIVE_METHODS
+
+
+def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
+    """Returns the result of a call. Emits the call if a rule may match it."""
+    if isinstance(callee, Defined) and callee.choices:
+        with frame.under(Condition(ConditionKind.CHOSEN, ast.unparse(node.func))):
+            results = [apply(frame, node, choice, arguments) for choice in callee.choices]
+        result = join_all(results)
+        if isinstance(result, Tensor) and any(isinstance(r, Constant | Size | NoneValue) for r in results):
+            # Not two paths to the same thing, but two things that do as they like.
+            result = replace(result, optional=Condition(ConditionKind.RETURNS_TENSOR, ast.unparse(node.func)))
+        return result
+    if isinstance(callee, Function) and callee.info is not None:
+        return _function(frame, node, callee, callee.info, arguments)
+    if isinstance(callee, Class) and callee.info is not None:
+        return _construct_own(frame, node, callee.info, callee.sure, arguments)
+    if isinstance(callee, Module | Instance):
+        return _module_or_instance(frame, node, callee, arguments)
+    if isinstance(callee, NamedTupleClass):
+        return named_tuple(callee.names, arguments)
+    if isinstance(callee, Namespace) and callee.name:
+        if callee.bound is None:
+            return _named(frame, node, callee.name, arguments)
+        if isinstance(callee.bound, Tensor):
+            return tensor_method(frame, node, callee.bound, callee.name.rsplit(".", 1)[-1], arguments)
+        return _method(frame, node, callee.bound, callee.name, arguments)
+    frame.program.pass_callables(frame, node, arguments.values())
+    return _of_parameter(frame, node, arguments) if isinstance(callee, Unknown) else UNKNOWN
+
+
+def _of_parameter(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """The result of calling a parameter: mostly a tensor, if it is given one."""
+    if not isinstance(node.func, ast.Name) or node.func.id not in frame.parameters:
+        return UNKNOWN
+    if not any(isinstance(value, Tensor) and value.sure is Sure.CERTAIN for value in arguments.values()):
+        return UNKNOWN
+    return replace(tensor(Sure.LIKELY), optional=Condition(ConditionKind.RETURNS_TENSOR, node.func.id))
+
+
+def _function(frame: Frame, node: ast.Call, callee: Function, info: FunctionInfo, arguments: Arguments) -> Value:
+    # A plain export runs what Dynamo is kept out of.
+    if frame.program.mode is not Mode.EXPORT and (disabled := disabling_decorator(info)):
+        emit_call(frame, node, disabled, arguments, Sure.CERTAIN)
+    given = arguments.with_receiver(callee.bound) if callee.bound is not None else arguments
+    emit_project_call(frame, node, info, given)
+    result = frame.program.call_function(frame, node, info, given, callee.closure)
+    result = optional_import(frame, node, info) or result
+    if isinstance(result, Unknown) and makes_logger(info.name):
+        result = Instance(name=LOGGER)
+    frame.program.call_wrappers(frame, info, given)
+    return result
+
+
+def _construct_own(frame: Frame, node: ast.Call, owner: ClassInfo, sure: Sure, arguments: Arguments) -> Value:
+    emit_project_call(frame, node, owner, arguments)
+    if has_optional_keys(frame.program.project, owner):
+        frame.emit(EventKind.CALL, node, form="optional-keys", callee=TYPED_DICT, sure=sure)
+    made = replace(frame.program.attributes.instance(owner), sure=sure)
+    is_module = isinstance(made, Module)
+    if is_module and frame.program.attributes.makes_parameters(owner):
+        frame.emit(EventKind.CONSTRUCT, node, form="module", callee=owner.qualname, operand=made)
+    new = frame.program.project.method(owner, "__new__")
+    if new is not None and not frame.silent and not frame.program.has_borrowed(new):
+        frame.program.call_function(frame, node, new, arguments.with_receiver(Class(info=owner, name=owner.qualname)))
+    init = frame.program.project.method(owner, "__init__")
+    # Without a tensor, the __init__ of a module makes parameters at most, which the call shows.
+    made_of_tensors = not frame.silent and any(isinstance(value, Tensor) for value in arguments.values())
+    followed = not is_module or made_of_tensors
+    if init is not None and followed and not frame.program.has_borrowed(init):
+        frame.program.call_function(frame, node, init, arguments.with_receiver(made))
+    fields = frame.program.attributes.dataclass_fields(owner)
+    for i, name in enumerate(fields):
+        value = arguments.get(i, name)
+        if value is not None:
+            frame.program.attributes.store(owner, name, value)
+    return made
+
+
+_ANY_MODULE = frozenset({"Module", "Sequential", "ModuleList", "ModuleDict", "AdaptiveLogSoftmaxWithLoss"})
+"""Classes that do not determine what calling one of their objects returns."""
+
+
+def _module_or_instance(frame: Frame, node: ast.Call, callee: Module | Instance, arguments: Arguments) -> Value:
+    if callee.info is not None:
+        method = frame.program.project.method(callee.info, "forward" if isinstance(callee, Module) else "__call__")
+        if method is not None:
+            given = arguments.with_receiver(callee)
+            emit_project_call(frame, node, method, given)
+            return frame.program.call_function(frame, node, method, given)
+        return UNKNOWN
+    name = callee.name or ""
+    emit_call(frame, node, f"{name}.__call__", arguments, Sure.CERTAIN)
+    if isinstance(callee, Module) and callee.element is not None and name.endswith("Sequential"):
+        for module in callee.elements or (callee.element,):
+            result = apply(frame, node, module, arguments)
+            arguments = Arguments([result], {})
+        return result
+    last = name.rsplit(".", 1)[-1]
+    if last in ("LSTM", "LSTMCell"):
+        return container([tensor(), container([tensor(), tensor()])])
+    if last in ("GRU", "RNN", "MultiheadAttention"):
+        return container([tensor(), tensor()])
+    if name in frame.api.modules and last not in _ANY_MODULE:
+        is_one = last.endswith("Loss") and frame.index.tree is not None and reduces_losses(frame.index.tree)
+        return tensor(dtype="float", zero_dim=is_one or None)
+    return UNKNOWN
+
+
+def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: Arguments) -> Value:
+    """A method of something that is not known to be a tensor."""
+    emit_super_slot(frame, node)
+    name = dotted.rsplit(".", 1)[-1]
+    made = arguments.get(0)
+    if name == "__new__" and isinstance(made, Class) and made.info is not None:
+        return replace(frame.program.attributes.instance(made.info), sure=made.sure)
+    if isinstance(owner, Instance) and owner.name:
+        dotted = of_optimizer(frame, owner.name, name)
+        if dotted == ENTER_ON_STACK and arguments.positional:
+            enter_on_stack(frame, node, arguments.positional[0])
+            return arguments.positional[0]
+        emit_skippable(frame, node, dotted, arguments.with_receiver(owner), owner.sure)
+        if dotted in _DRAWS and not frame.silent:
+            return DrawnNumber(owner.sure)
+        if owner.name == "re.Pattern" and f"re.{name}" in _MAKES:
+            return Instance(name="re.Match")
+        if dotted == "torch.Generator.manual_seed":
+            return owner
+        return UNKNOWN
+    if isinstance(owner, Container):
+        return _container_method(frame, node, owner, name, arguments)
+    if isinstance(owner, Module):
+        return _module_method(frame, node, owner, dotted, arguments)
+    if isinstance(owner, ArrayNumber):
+        return array_number_method(frame, node, owner, name, arguments)
+    if isinstance(owner, Constant | Size | NoneValue):
+        return _constant_method(frame, node, owner, name, arguments)
+    if isinstance(owner, TensorNumber):
+        return owner
+    return _method_of_unknown(frame, node, name, arguments)
+
+
+def _module_method(frame: Frame, node: ast.Call, owner: Module, dotted: str, arguments: Arguments) -> Value:
+    name = dotted.rsplit(".", 1)[-1]
+    if name in _REGISTERS and owner.info is not None:
+        _register(frame, node, owner.info, name, arguments)
+    frame.program.pass_callables(frame, node, arguments.values())
+    emit_call(frame, node, dotted, arguments.with_receiver(owner), owner.sure)
+    if name in ("parameters", "buffers"):
+        return container_of(Tensor(parameter=name == "parameters"))
+    return owner if name in RETURN_THE_MODULE else UNKNOWN
+
+
+def _constant_method(frame: Frame, node: ast.Call, owner: Value, name: str, arguments: Arguments) -> Value:
+    if isinstance(owner, Size):
+        return SIZE
+    if isinstance(owner, Constant) and name == "format":
+        for value in arguments.values():
+            if isinstance(value, Tensor):
+                emit_call(frame, node, "str.format", Arguments([value], {}), value.sure)
+        emit_format_fields(frame, node, owner.literal, arguments)
+    return CONSTANT
+
+
+def _method_of_unknown(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
+    """A method of an unknown value, as far as the name suggests a tensor."""
+    if name in DISTINCTIVE_METHODS:
+        return tensor_method(frame, node, tensor(Sure.LIKELY), name, arguments)
+    if name in SUGGESTIVE_METHODS:
+        compared = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Compare)
+        # What a comparison of numbers gives has no such method.
+        known = tensor(Sure.LIKELY, "bool") if compared else tensor(Sure.POSSIBLE)
+        return tensor_method(frame, node, known, name, arguments)
+    if name == "size":
+        return SIZE
+    emit_guessed(frame, node, name, arguments)
+    frame.program.pass_callables(frame, node, arguments.values())
+    return UNKNOWN
+
+
+_REGISTERS = {
+    "add_module": "module",
+    "register_buffer": "tensor",
+    "register_module": "module",
+    "register_parameter": "param",
+}
+"""Methods of modules that set an attribute, each with the name of the argument that is the value."""
+
+
+def _register(frame: Frame, node: ast.Call, owner: ClassInfo, method: str, arguments: Arguments) -> None:
+    name = computed_name(frame, node.args[0]) if node.args else None
+    value = arguments.get(1, _REGISTERS[method])
+    if name is None or value is None:
+        return
+    if method.endswith("module"):
+        known: Value = value if isinstance(value, Module) else Module(Sure.LIKELY)
+    else:
+        known = value if isinstance(value, Tensor | NoneValue) else Tensor(Sure.LIKELY)
+    frame.program.attributes.store(owner, name, known)
+
+
+def _container_method(frame: Frame, node: ast.Call, owner: Container, name: str, arguments: Arguments) -> Value:
+    func = node.func
+    if (
+        name in ("append", "add", "insert", "extend", "update")
+        and arguments.positional
+        and isinstance(func, ast.Attribute)
+    ):
+        added = arguments.positional[-1]
+        added = item_of(added) if name in ("extend", "update") else added
+        if isinstance(func.value, ast.Name):
+            parts = (item_of(owner), added) if owner.element or owner.elements else (added,)
+            grown = replace(owner, elements=None, element=any_of(parts))
+            frame.names[func.value.id] = grown
+        return CONSTANT
+    if name == "sort":
+        emit_sort(frame, node, owner, arguments)
+        return NONE
+    if name in ("pop", "get", "popleft", "setdefault"):
+        return item_of(owner)
+    if name in ("values", "copy"):
+        return container_of(item_of(owner)) if name == "values" else owner
+    if name == "items":
+        return container_of(container([CONSTANT, item_of(owner)]))
+    if name == "keys":
+        return container_of(CONSTANT)
+    return UNKNOWN if isinstance(item_of(owner), Unknown) else CONSTANT
+
+
+def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
+    """A call to something imported or built in."""
+    if dotted in BUILTINS:
+        return builtin(frame, node, dotted, arguments)
+    last = dotted.rsplit(".", 1)[-1]
+    if makes_logger(last):
+        return Instance(name=LOGGER)
+    if dotted.startswith("torch."):
+        return torch_function(frame, node, dotted, last, arguments)
+    if dotted.startswith("numpy.") and not frame.silent:
+        return numpy_call(frame, node, dotted, arguments)
+    sure = _sure_of_arguments(arguments)
+    if dotted.startswith(("math.", "cmath.")):
+        emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
+        if node.args and _is_iterator(frame, node.args[0]):
+            frame.emit(EventKind.CALL, node, form="iterator", callee=dotted)
+        return TensorNumber(sure) if any(isinstance(v, Tensor | TensorNumber) for v in arguments.values()) else CONSTANT
+    if dotted == "copy.copy" and arguments.positional:
+        copied = call_own_method(frame, node, arguments.positional[0], "__copy__")
+        if copied is not None:
+            return copied
+    emit_skippable(frame, node, dotted, arguments)
+    if dotted.startswith("scipy.special.") and not frame.silent:
+        return ArrayNumber(Sure.LIKELY)  # computed by the interpreter, and traced from there on
+    if dotted in ("copy.deepcopy", "copy.copy", "typing.cast"):
+        return arguments.positional[-1] if arguments.positional else UNKNOWN
+    if last == "tqdm" and arguments.positional:
+        return container_of(iterated(arguments.positional[0]))
+    if dotted == "collections.namedtuple":
+        return named_tuple_class(node)
+    if dotted in _DRAWS and not frame.silent:
+        return DrawnNumber()
+    made = _MAKES.get(dotted) or (dotted if last[:1].isupper() and not last.isupper() else None)
+    if made is not None:
+        return Instance(Sure.LIKELY if made == dotted else Sure.CERTAIN, name=made)
+    if dotted.startswith(_STANDARD):
+        return CONSTANT
+    frame.program.pass_callables(frame, node, arguments.values())
+    return UNKNOWN
+
+
+def _is_iterator(frame: Frame, node: ast.expr) -> bool:
+    """Whether an argument is an iterator by its syntax."""
+    if not isinstance(node, ast.Call):
+        return isinstance(node, ast.GeneratorExp)
+    of_dict = isinstance(node.func, ast.Attribute) and node.func.attr == "values" and not node.args
+    return of_dict or frame.index.dotted(node.func) in ("map", "filter", "reversed")
+
+
+_MAKES = {
+    "numpy.random.default_rng": "numpy.random.Generator",
+    "re.compile": "re.Pattern",
+    "re.match": "re.Match",
+    "re.search": "re.Match",
+    "re.fullmatch": "re.Match",
+}
+"""Functions that make an object of a class with another name."""
+
+
+_DRAWS = frozenset(
+    {"random.randint", "random.randrange", "random.uniform"}
+    | {f"random.Random.{name}" for name in ("randint", "randrange", "uniform", "random")}
+)
+
+_STANDARD = ("time.", "random.", "os.", "warnings.", "logging.", "sys.", "datetime.", "json.", "uuid.", "inspect.")
+
+
+def _sure_of_arguments(arguments: Arguments) -> Sure:
+    return max((v.sure for v in arguments.values() if isinstance(v, Tensor)), default=Sure.POSSIBLE)

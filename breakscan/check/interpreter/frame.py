@@ -1,0 +1,291 @@
+"""One function under interpretation: its names, the current place, and the events that it emits."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from breakscan.check.interpreter.arguments import Arguments
+from breakscan.check.interpreter.class_attributes import ClassAttributes
+from breakscan.check.interpreter.conditions import has_outcome
+from breakscan.check.interpreter.dynamo_config import DynamoConfig
+from breakscan.check.interpreter.function_state import EventKey
+from breakscan.check.interpreter.module_names import ModuleNames
+from breakscan.check.interpreter.observed_values import as_observed, observed_value, seen_attribute, seen_of
+from breakscan.check.interpreter.signatures import Signatures
+from breakscan.check.interpreter.tensor_facts import FunctionFacts
+from breakscan.check.interpreter.value_log import Notes
+from breakscan.check.interpreter.values import UNKNOWN, Function, NoneValue, Sure, Value
+from breakscan.check.project.imports import Project
+from breakscan.check.project.index import FunctionInfo, ModuleIndex
+from breakscan.model.findings import Condition, ConditionKind, Confidence, Mode, Place
+from breakscan.rulebook.events import Argument, Event, EventKind
+from breakscan.rulebook.matching import RuleIndex
+from breakscan.rulebook.torch_facts.table import TorchApi
+from breakscan.source.spans import span, text_of
+from breakscan.source.walking import blocks
+
+_CONFIDENCE = {Sure.CERTAIN: Confidence.CERTAIN, Sure.LIKELY: Confidence.LIKELY, Sure.POSSIBLE: Confidence.POSSIBLE}
+
+_NOTHING = nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
+class _Enclosing:
+    """A place, with the ends of the ``return`` (True) and ``continue`` (False) statements of a loop, in order."""
+
+    place: Place
+    exits: tuple[tuple[tuple[int, int], bool], ...] = ()
+
+    def returns_before_jumping(self, node: ast.AST) -> bool:
+        end = getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)
+        return next((is_return for at, is_return in self.exits if at >= end), False)
+
+
+def _exits(loop: ast.stmt) -> tuple[tuple[tuple[int, int], bool], ...]:
+    found: list[tuple[tuple[int, int], bool]] = []
+    queue: list[tuple[ast.stmt, bool]] = [(node, True) for node in getattr(loop, "body", [])]
+    while queue:
+        node, own = queue.pop()
+        if isinstance(node, ast.Return) or (isinstance(node, ast.Continue) and own):
+            found.append(((node.end_lineno or 0, node.end_col_offset or 0), isinstance(node, ast.Return)))
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner_own = own and not isinstance(node, ast.For | ast.AsyncFor | ast.While)
+            queue += [(inner, inner_own) for block in blocks(node) for inner in block]
+    return tuple(sorted(found))
+
+
+class Interpreter(Protocol):
+    """What evaluation asks of the program under interpretation; ``program.Program`` implements it."""
+
+    project: Project
+    index: ModuleIndex
+    api: TorchApi
+    rules: RuleIndex
+    mode: Mode
+    notes: Notes | None
+    names: ModuleNames
+    attributes: ClassAttributes
+    signatures: Signatures
+    config: DynamoConfig
+    closures: list[dict[str, Value]]
+    inner: dict[FunctionInfo, tuple[FunctionInfo, Function]]
+
+    def evaluate(self, frame: Frame, node: ast.expr | None) -> Value: ...
+    def apply(self, frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value: ...
+    def call_function(
+        self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None = None
+    ) -> Value: ...
+    def call_wrappers(self, frame: Frame, info: FunctionInfo, given: Arguments) -> None: ...
+    def pass_callables(self, frame: Frame, node: ast.AST, values: list[Value]) -> None: ...
+    def has_borrowed(self, info: FunctionInfo) -> bool: ...
+    def lambda_info(self, node: ast.Lambda, frame: Frame) -> FunctionInfo: ...
+
+
+class Frame:
+    """The state of one pass over one function, or over the body of a file (``function`` is None)."""
+
+    def __init__(
+        self,
+        program: Interpreter,
+        function: FunctionInfo | None,
+        names: dict[str, Value],
+        place: Place = Place.PLAIN,
+        via: str | None = None,
+        index: ModuleIndex | None = None,
+    ) -> None:
+        self.program = program
+        self.index = index or (function.index if function is not None else program.index)
+        self.api = program.api
+        self.function = function
+        self.names = names
+        self.seen = seen_of(function) if function is not None else None
+        """What a recorded run showed of the function, where that is taken for true."""
+        self.parameters = frozenset(names)
+        """The names that it starts with."""
+        self.notes = program.notes.of(self.index) if program.notes is not None else None
+        """Where what is found out is kept, if it is."""
+        self.facts = (
+            FunctionFacts(function, program.api, program.notes.torch_version, names)
+            if program.notes is not None and function is not None
+            else None
+        )
+        """What is known about its tensors, if it is asked for."""
+        self.returned: list[Value] = []
+        self.events: dict[EventKey, Event] = {}
+        self.silent = False
+        """Set while the body of the file is read: nothing there is compiled."""
+        self.silent_events = False
+        self.saw_tensor = False
+        self.loops = 0
+        """Loops around the current statement that are in their second round."""
+        self._base_place = place
+        self._via = via
+        self._places: list[_Enclosing] = []
+        self.entries: dict[str, dict[str, Value]] = {}
+        """The tensors that the function has stored in mappings of which nothing else is known, by name and key."""
+        self.conditions: list[Condition] = []
+        self.tests: list[tuple[ast.expr, bool]] = []
+        """The tests that enclose the current statement, each with its outcome."""
+        self.outcomes: Mapping[str, bool] = {}
+        """What tests of attributes of its object gave on the way here; see ``call_paths``."""
+        self.caller_test: Condition | None = None
+        """The test of its object that decides whether the function is called."""
+
+    def as_seen(self, node: ast.Attribute, value: Value) -> Value:
+        """The value of an attribute, with what a recorded run showed of it."""
+        if self.seen is None or self.function is None:
+            return value
+        seen = seen_attribute(self.function, self.seen, node)
+        observed = observed_value(seen, self.index) if seen is not None else None
+        return value if observed is None else as_observed(value, observed)
+
+    def place_of(self, node: ast.AST) -> tuple[Place, str | None]:
+        """The innermost place that decides a break's verdict at a node, and whose call it is that stands there.
+
+        Dynamo takes a frame for a loop if, in the order of the code, a jump back past the break comes before the
+        next ``return`` (``maybe_has_backedge``, torch 2.13): a ``return`` further down the body hides the loop.
+        """
+        hidden = False
+        for enclosing in reversed(self._places):
+            if enclosing.place is not Place.LOOP:
+                return enclosing.place, None
+            hidden = hidden or enclosing.returns_before_jumping(node)
+            if not hidden:
+                return Place.LOOP, None
+        return self._base_place, self._via
+
+    @contextmanager
+    def within(self, place: Place, loop: ast.stmt | None = None) -> Iterator[None]:
+        """Sets the place while statements inside ``place`` run; ``loop`` is the statement, if it is a loop."""
+        if place is not Place.PLAIN:
+            self._places.append(_Enclosing(place, _exits(loop) if loop is not None else ()))
+        try:
+            yield
+        finally:
+            if place is not Place.PLAIN:
+                self._places.pop()
+
+    def muted(self, muted: bool = True) -> AbstractContextManager[None]:
+        """Mutes events while code runs that only leads to an exception."""
+        return self._muted() if muted else _NOTHING
+
+    @contextmanager
+    def _muted(self) -> Iterator[None]:
+        was = self.silent_events
+        self.silent_events = True
+        try:
+            yield
+        finally:
+            self.silent_events = was
+
+    def under(self, *conditions: Condition) -> AbstractContextManager[None]:
+        """Adds conditions that hold while the block runs."""
+        return self._under(*conditions) if conditions else _NOTHING
+
+    @contextmanager
+    def _under(self, *conditions: Condition) -> Iterator[None]:
+        kept = len(self.conditions)
+        self.conditions += [c for c in conditions if c not in self.conditions]
+        try:
+            yield
+        finally:
+            del self.conditions[kept:]
+
+    def evaluate(self, node: ast.expr | None) -> Value:
+        """The value of an expression; see ``expressions``."""
+        return self.program.evaluate(self, node)
+
+    def apply(self, node: ast.Call, callee: Value, arguments: Arguments) -> Value:
+        """The result of calling a value; see ``calls``."""
+        return self.program.apply(self, node, callee, arguments)
+
+    def look_up(self, name: str) -> Value:
+        if name in self.names:
+            return self.names[name]
+        return self.program.names.look_up(name, self.index)
+
+    def _is_ruled_out(self, condition: Condition | None) -> bool:
+        """Whether the tests that lead to the current statement contradict the condition of a value."""
+        if condition is None:
+            return False
+        if condition.kind is ConditionKind.GIVEN and isinstance(self.names.get(condition.subject), NoneValue):
+            return True
+        opposite = replace(condition, outcome=not condition.outcome)
+        return opposite in self.conditions or opposite in [has_outcome(*test) for test in self.tests]
+
+    def wants(self, kind: EventKind, callee: str | None, form: str = "") -> bool:
+        """Whether a rule may match such an event here."""
+        return not (
+            self.silent
+            or self.silent_events
+            or callee in self.program.config.ignored_callees
+            or not self.program.rules.wants(kind, callee, form)
+        )
+
+    def emit(
+        self,
+        kind: EventKind,
+        node: ast.AST,
+        *,
+        form: str = "",
+        callee: str | None = None,
+        attribute: str | None = None,
+        operand: Value = UNKNOWN,
+        arguments: tuple[Argument, ...] = (),
+        sure: Sure = Sure.CERTAIN,
+    ) -> None:
+        """Records an event at a node if a rule may match it."""
+        if not self.wants(kind, callee, form):
+            return
+        where = span(self.index.module, node)
+        place, via = self.place_of(node)
+        if self._is_ruled_out(operand.optional):
+            return
+        conditions = [*self.conditions, *([operand.optional] if operand.optional else [])]
+        confidence, test = _CONFIDENCE[sure], None
+        if reports := self.program.rules.reports(kind, callee):
+            confidence, test = self._rarity(confidence)
+        event = Event(
+            kind,
+            *where,
+            form=form,
+            callee=callee,
+            attribute=attribute,
+            operands=operand.words(),
+            arguments=arguments,
+            place=place,
+            via=via,
+            confidence=confidence,
+            operand_confidence=_CONFIDENCE[operand.sure],
+            conditions=tuple(dict.fromkeys(conditions)),
+            test=test,
+            text=text_of(self.index.module, node),
+        )
+        if reports:
+            self._make_arguments_as_rare(event)
+        key = kind, form, callee, *where
+        self.events[key] = event
+
+    def _rarity(self, confidence: Confidence) -> tuple[Confidence, Condition | None]:
+        """How sure it is that the current statement reports something, and the test on which that depends."""
+        if any(condition.kind is ConditionKind.RAISED for condition in self.conditions):
+            confidence = Confidence.POSSIBLE
+        if not self.tests:
+            return confidence, self.caller_test
+        test = has_outcome(*self.tests[-1])
+        flags = (c for c in self.conditions if c.kind is ConditionKind.FLAG and c.subject == test.subject)
+        return confidence, next(flags, test)
+
+    def _make_arguments_as_rare(self, report: Event) -> None:
+        """What happens in the arguments of a call that reports something depends on what the call depends on."""
+        if report.test is None and report.confidence is not Confidence.POSSIBLE:
+            return
+        start, end = (report.line, report.column), (report.end_line, report.end_column)
+        for key, event in self.events.items():
+            if start <= (event.line, event.column) and (event.end_line, event.end_column) <= end:
+                confidence = event.confidence if report.confidence is not Confidence.POSSIBLE else Confidence.POSSIBLE
+                self.events[key] = replace(event, test=report.test, confidence=confidence)

@@ -1,0 +1,284 @@
+"""The results and events of the functions that the entries of a file reach."""
+
+from __future__ import annotations
+
+import ast
+
+from breakscan.check.interpreter.arguments import Arguments
+from breakscan.check.interpreter.call_paths import join_paths, path_to
+from breakscan.check.interpreter.decorators import Decorators
+from breakscan.check.interpreter.frame import Frame, Interpreter
+from breakscan.check.interpreter.function_state import CallPath, State
+from breakscan.check.interpreter.joins import item_of
+from breakscan.check.interpreter.signatures import ParameterChange
+from breakscan.check.interpreter.single_calls import SingleCalls, is_small
+from breakscan.check.interpreter.statements import returned_value, run_body, run_statement
+from breakscan.check.interpreter.summaries import Summary, SummaryCache, is_untied
+from breakscan.check.interpreter.values import Function, Module, Namespace, Unknown, Value, container_of
+from breakscan.check.project.entry_points import is_untraced
+from breakscan.check.project.index import FunctionInfo
+from breakscan.model.findings import ConditionKind, Place, Region
+
+MOST_CHANGES = 5
+"""The inputs of a function settle within a few joins; recursion through containers may not."""
+MOST_CHANGES_BORROWED = 1
+"""The same for a function of another file: the check of that file finds the rest."""
+MOST_CALLS_DEEP = 40
+MOST_BORROWED = 1500
+"""How many functions of other files the entries of one file may draw in."""
+
+
+class Functions:
+    """The functions that one program reaches."""
+
+    def __init__(self, program: Interpreter, summaries: SummaryCache) -> None:
+        self._program = program
+        self._summaries = summaries
+        self._decorators = Decorators(program.project)
+        self._wrapped: dict[FunctionInfo, FunctionInfo] = {}
+        """What the wrappers of decorators that have been interpreted wrap."""
+        self.states: dict[FunctionInfo, State] = {}
+        self._lent: list[tuple[Summary, Region | None]] = []
+        self._single_calls = SingleCalls(program)
+        self._queue: dict[FunctionInfo, None] = {}
+        """Functions whose inputs have changed since they ran."""
+        self._depth = 0
+        self._borrowed = 0
+
+    def call(
+        self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None = None
+    ) -> Value:
+        """What a call at a node returns; the function is interpreted for these arguments too."""
+        declared = self._program.signatures.declared_result(info)
+        if is_untraced(info, self._program.mode) or self._depth > MOST_CALLS_DEEP:
+            return declared
+        if frame.silent:
+            return declared if not isinstance(declared, Unknown) else self._single_calls.result(info, given, closure)
+        if self._exhausted(info):
+            return declared
+        result = self._returned(frame, node, info, given, closure)
+        if info.is_generator:
+            return container_of(item_of(declared))
+        known = not isinstance(result, Unknown | Namespace) or isinstance(declared, Unknown)
+        return result if known else declared
+
+    def _returned(
+        self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None
+    ) -> Value:
+        caller = self.states.get(frame.function) if frame.function is not None else None
+        place, via = frame.place_of(node)
+        if info.index is not self._program.index and closure is None and place is Place.PLAIN:
+            summary = self._borrow(info, given, caller)
+            if summary is not None:
+                return summary.returns
+        is_new = info not in self.states
+        state = self._reached(info, caller, caller is not None and caller.in_wrapper)
+        if frame.function is not None and self._wrapped.get(frame.function) is info:
+            # A wrapper hands on what the function is interpreted for already.  If a break makes the wrapper run eager,
+            # the function is compiled by itself.
+            state.callers[frame.function] = None
+            return state.returns
+        change = self._join_arguments(info, state, given)
+        if self._join_path(state, path_to(frame, node, info)):
+            # Less holds than before: not one of the changes that never settle.
+            self._queue[info] = None
+        if info.nested and (is_new or state.chosen is not None):
+            change = max(change, _choose(frame, state, is_new))
+        if state.place is Place.PLAIN and place is not Place.PLAIN:
+            state.place = place
+            state.via = via or (frame.function.qualname if frame.function else None)
+            change = max(change, ParameterChange.IN_PART)
+        if change or not state.ran:
+            state.closure = closure
+            self._update(info, state, change)
+        if frame.function is not None:
+            state.callers[frame.function] = None
+        if state.mixed and self._single_calls.apply_to(info):
+            # The result depends on what this call gives, not on the other calls.
+            return self._single_calls.result(info, given, closure)
+        return state.returns
+
+    def _reached(self, info: FunctionInfo, caller: State | None, in_wrapper: bool) -> State:
+        """The state of a function that is called."""
+        state = self.states.get(info)
+        if state is None:
+            state = self.states[info] = State({}, caller.region if caller else None)
+            state.in_wrapper = info.index is not self._program.index
+        state.in_wrapper = state.in_wrapper and in_wrapper
+        if caller is not None:
+            caller.calls.add(info)
+            state.region = state.region or caller.region
+        return state
+
+    def _join_path(self, state: State, path: CallPath) -> bool:
+        """Adds a path by which a function is called.  Returns whether that changes what holds."""
+        joined = path if state.path is None else join_paths(state.path, path)
+        changed = state.path is not None and joined != state.path
+        state.path = joined
+        return changed and state.ran
+
+    def _join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> ParameterChange:
+        was_mixed = state.mixed
+        change = self._program.signatures.join_arguments(info, state, given)
+        if state.mixed and not was_mixed and is_small(info):
+            self._wake_callers(state)  # from now on each of them gets the result of its own call
+        return change
+
+    def _borrow(self, info: FunctionInfo, given: Arguments, caller: State | None) -> Summary | None:
+        """What a function of another file does apart from this one, where the arguments allow it."""
+        if _has_tied_receiver(info, given):
+            return None
+        signatures = self._program.signatures
+        parameters = {
+            name: signatures.in_general(info, name, value) for name, value in signatures.given(info, given).items()
+        }
+        if not all(map(is_untied, parameters.values())):
+            return None
+        summary = self._summaries.lend(info, parameters)
+        if summary is not None:
+            self._lent.append((summary, caller.region if caller else None))
+            if self._program.notes is not None and summary.notes is not None:
+                self._program.notes.include(summary.notes)
+            if caller is not None:
+                caller.calls.add(info)
+        return summary
+
+    def run_once(self, info: FunctionInfo, closure: dict[str, Value] | None = None) -> None:
+        """Interprets a function that is known of, unless it has been."""
+        state = self.states[info]
+        if not state.ran:
+            state.closure = closure
+            self._interpret(info, state)
+
+    def settle(self) -> None:
+        """Interprets the functions again whose inputs have changed until none is left, and takes over what was
+        borrowed."""
+        while self._queue or self._program.attributes.woken:
+            for info in self._program.attributes.take_woken():
+                self._wake(info, self.states[info])
+            if self._queue:
+                info, _ = self._queue.popitem()
+                self._interpret(info, self.states[info])
+        for summary, region in self._lent:
+            for info, lent in summary.states.items():
+                own = self.states.get(info)
+                if own is None:
+                    own = self.states[info] = State({}, region, ran=True, changes=MOST_CHANGES)
+                own.region = own.region or region
+                own.events = {**lent.events, **own.events}
+                own.calls |= lent.calls
+                own.handles_tensors = own.handles_tensors or lent.handles_tensors
+        self._lent = []
+
+    def _exhausted(self, info: FunctionInfo) -> bool:
+        """Whether a function of another file is left alone, for so much of other files has been interpreted."""
+        if info.index is self._program.index or info in self.states:
+            return False
+        self._borrowed += 1
+        return self._borrowed > MOST_BORROWED
+
+    def _update(self, info: FunctionInfo, state: State, change: ParameterChange) -> None:
+        """Interprets a function for the first time, or again for arguments that have changed: at once where the
+        caller needs the result, else when everything has been called."""
+        own = info.index is self._program.index
+        if not state.ran:
+            self._interpret(info, state)
+            return
+        if info in self._queue:
+            return  # it will see this change too
+        self._wake(info, state, change)
+        if info in self._queue and (change is ParameterChange.TO_TENSOR or (change is ParameterChange.IN_KIND and own)):
+            self._interpret(info, state)
+
+    def _wake(self, info: FunctionInfo, state: State, change: ParameterChange = ParameterChange.NONE) -> None:
+        """Schedules a function to be interpreted again because one of its inputs has changed."""
+        if state.in_wrapper and change is not ParameterChange.TO_TENSOR:
+            return  # libraries put the same around all functions: the check of their files finds the rest
+        most = MOST_CHANGES if info.index is self._program.index else MOST_CHANGES_BORROWED
+        if state.changes < most and info not in self._queue:
+            state.changes += 1
+            self._queue[info] = None
+
+    def _interpret(self, info: FunctionInfo, state: State) -> None:
+        if state.running:
+            return
+        attributes = self._program.attributes
+        if info.owner is not None:
+            attributes.read(info.owner)
+        self._queue.pop(info, None)
+        state.ran = state.running = True
+        self._depth += 1
+        reader, attributes.reader = attributes.reader, info
+        try:
+            # Names of the enclosing function that are bound later are seen too: a closure reads them when called.
+            names = {**(state.closure or {}), **state.parameters}
+            frame = Frame(self._program, info, names, state.place, state.via)
+            frame.conditions += self._decorators.replaced(info)
+            if state.chosen is not None:
+                frame.conditions.append(state.chosen)
+            if state.path is not None:
+                frame.outcomes, frame.caller_test = state.path.outcomes, state.path.test
+                frame.conditions += state.path.conditions
+            body = info.node.body
+            if isinstance(body, list):
+                reaches_end = run_body(frame, body)
+            else:
+                run_statement(frame, ast.copy_location(ast.Return(body), body))
+                reaches_end = False
+            returns = returned_value(frame, reaches_end)
+            state.events = frame.events
+            state.handles_tensors = frame.saw_tensor
+        finally:
+            attributes.reader = reader
+            state.running = False
+            self._depth -= 1
+        changed = returns != state.returns
+        state.returns = returns
+        if changed:
+            self._wake_callers(state)
+
+    def _wake_callers(self, state: State) -> None:
+        """Schedules the functions that use a function's result to be interpreted again."""
+        for caller in state.callers:
+            self._wake(caller, self.states[caller])
+
+    def call_wrappers(self, frame: Frame, info: FunctionInfo, given: Arguments) -> None:
+        """Calls what the decorators of a function put around it: that is traced, too."""
+        if not frame.silent and info.decorators:
+            caller = self.states.get(frame.function) if frame.function is not None else None
+            self._run_wrappers(info, given, caller)
+
+    def run_wrappers(self, info: FunctionInfo) -> None:
+        """Interprets what the decorators of a function put around it that the compiler is handed."""
+        state, arguments = self.states[info], info.node.args
+        given = [state.parameters[a.arg] for a in (*arguments.posonlyargs, *arguments.args)]
+        self._run_wrappers(info, Arguments(given, {}), state)
+
+    def _run_wrappers(self, info: FunctionInfo, given: Arguments, caller: State | None) -> None:
+        """Interprets the wrappers around a function, each for the first function that it wraps."""
+        for name in info.decorators:
+            wrapper = self._decorators.wrapper(name, info)
+            if wrapper is None or wrapper.info in self._wrapped or is_untraced(wrapper.info, self._program.mode):
+                continue
+            self._wrapped[wrapper.info] = info
+            state = self._reached(wrapper.info, caller, in_wrapper=True)
+            self._join_arguments(wrapper.info, state, given)
+            state.closure = {**(state.closure or {}), wrapper.wrapped: Function(info=info)}
+            if state.ran:
+                self._wake(wrapper.info, state)
+            else:
+                self._interpret(wrapper.info, state)
+
+
+def _choose(frame: Frame, state: State, is_new: bool) -> ParameterChange:
+    """Notes whether a call runs an inner function only as one of several."""
+    chosen = next((c for c in frame.conditions if c.kind is ConditionKind.CHOSEN), None)
+    changed = not is_new and chosen is None
+    if is_new or changed:
+        state.chosen = chosen
+    return ParameterChange.IN_PART if changed else ParameterChange.NONE
+
+
+def _has_tied_receiver(info: FunctionInfo, given: Arguments) -> bool:
+    """Whether a method is called on a module, which ties it to the program that has the module."""
+    return info.owner is not None and not info.is_static and isinstance(given.get(0), Module)

@@ -1,0 +1,394 @@
+"""Tests that need no value: what is known of them while Dynamo traces, what they narrow, and the conditions that
+their outcomes are."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from breakscan.check.interpreter.call_paths import known_outcome
+from breakscan.check.interpreter.conditions import has_outcome
+from breakscan.check.interpreter.frame import Frame
+from breakscan.check.interpreter.tracing_tests import TELLING, truth_of_helper, truth_while_tracing
+from breakscan.check.interpreter.values import (
+    CONSTANT,
+    NONE,
+    UNKNOWN,
+    Constant,
+    Container,
+    NoneValue,
+    Size,
+    Sure,
+    Tensor,
+    TensorNumber,
+    Unknown,
+    Value,
+    class_of,
+)
+from breakscan.check.project.index import BUILTINS
+from breakscan.model.findings import Condition, ConditionKind
+from breakscan.rulebook.torch_facts.not_measured import COUNTS_DIMENSIONS
+
+
+def _is_tensor_class(dotted: str | None) -> bool:
+    """Whether a name is ``torch.Tensor``, a type of tensors such as ``torch.LongTensor``, or ``Parameter``."""
+    head, _, last = (dotted or "").rpartition(".")
+    return dotted == "torch.nn.Parameter" or (head == "torch" and last.endswith("Tensor"))
+
+
+def known_truth(frame: Frame, test: ast.expr) -> bool | None:
+    """What the test is for certain while Dynamo traces, or None."""
+    if test.__class__ not in _TESTS:
+        return None
+    if isinstance(test, ast.Constant):
+        return bool(test.value)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = known_truth(frame, test.operand)
+        return None if inner is None else not inner
+    if isinstance(test, ast.BoolOp):
+        known = [known_truth(frame, value) for value in test.values]
+        decisive = isinstance(test.op, ast.Or)
+        if decisive in known:
+            return decisive
+        return None if None in known else not decisive
+    if isinstance(test, (ast.Name, ast.Attribute)):
+        if _is_type_checking(frame, test):
+            return False
+        if frame.outcomes and isinstance(test, ast.Attribute):
+            outcome = known_outcome(frame, test)
+            if outcome is not None:
+                return outcome
+        value = _known(frame, test)
+        if isinstance(value, NoneValue):
+            return False
+        if not isinstance(value, Constant):
+            return None
+        return bool(value.literal) if value.literal is not None and not value.by_default else value.truth
+    if isinstance(test, ast.Call):
+        return _known_call(frame, test)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        none_test = _known_none_test(frame, test)
+        return _known_comparison(frame, test, by_default=False) if none_test is None else none_test
+    return None
+
+
+_TESTS = frozenset({ast.Constant, ast.UnaryOp, ast.BoolOp, ast.Name, ast.Attribute, ast.Call, ast.Compare})
+"""The kinds of expressions whose truth may be known."""
+
+
+def _is_type_checking(frame: Frame, test: ast.Name | ast.Attribute) -> bool:
+    if isinstance(test, ast.Name):
+        return frame.index.imports.get(test.id, test.id) in ("typing.TYPE_CHECKING", "TYPE_CHECKING")
+    return test.attr == "TYPE_CHECKING" and frame.index.dotted(test) == "typing.TYPE_CHECKING"
+
+
+_Literal = (str, int, float)
+
+
+def _known_comparison(frame: Frame, test: ast.Compare, *, by_default: bool) -> bool | None:
+    """What comparing a known constant with literals gives; ``by_default`` asks for what it is if nobody gives one."""
+    if isinstance(test.ops[0], ast.In | ast.NotIn) and _is_empty(frame, test.comparators[0]) and not by_default:
+        return isinstance(test.ops[0], ast.NotIn)
+    value = _known(frame, test.left)
+    if not isinstance(value, Constant) or value.literal is None or value.by_default is not by_default:
+        return None
+    right = test.comparators[0]
+    op = type(test.ops[0])
+    if isinstance(right, ast.Constant) and isinstance(right.value, _Literal) and op in _COMPARE:
+        both_numbers = not isinstance(value.literal, str) and not isinstance(right.value, str)
+        if both_numbers or op in (ast.Eq, ast.NotEq):
+            return bool(_COMPARE[op](value.literal, right.value))
+    if isinstance(right, ast.Tuple | ast.List | ast.Set) and op in (ast.In, ast.NotIn):
+        listed = [element.value for element in right.elts if isinstance(element, ast.Constant)]
+        if len(listed) == len(right.elts):
+            return (value.literal in listed) is (op is ast.In)
+    return None
+
+
+def _is_empty(frame: Frame, node: ast.expr) -> bool:
+    """Whether a local name holds a container without elements."""
+    value = frame.names.get(node.id) if isinstance(node, ast.Name) else None
+    return isinstance(value, Container) and value.elements == () and not value.keys and not value.element
+
+
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+def _known_call(frame: Frame, test: ast.Call) -> bool | None:
+    if _asks_a_local(frame, test.func):
+        return None
+    dotted = frame.index.dotted(test.func) or ""
+    known = truth_while_tracing(dotted, frame.program.mode)
+    if known is not None:
+        return known
+    if (dotted == "isinstance" and len(test.args) == 2) or dotted == "torch.is_tensor":
+        value = _known(frame, test.args[0]) if test.args else None
+        tensors = dotted == "torch.is_tensor" or _is_tensor_class(frame.index.dotted(test.args[1]))
+        if value is not None and tensors and value.sure is Sure.CERTAIN:
+            if isinstance(value, Tensor) and not value.maybe_none:
+                return True if _asks_for_any_tensor(frame, test) else None
+            if isinstance(value, Constant | NoneValue | Size):
+                return False
+    if _asks_for_number(frame, test):
+        value = _known(frame, test.args[0])
+        if isinstance(value, Tensor) and value.sure is Sure.CERTAIN and not value.array and value.optional is None:
+            return False
+    return _known_helper(frame, dotted) if dotted else None
+
+
+def _asks_a_local(frame: Frame, called: ast.expr) -> bool:
+    """Whether the method of a local variable is called, as most calls do, which tells nothing of tracing."""
+    if not isinstance(called, ast.Attribute) or called.attr in TELLING:
+        return False
+    root = called.value
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if not isinstance(root, ast.Name) or root.id == "torch" or root.id not in frame.names:
+        return False
+    return root.id not in frame.index.imports and not frame.index.stars
+
+
+def _known_helper(frame: Frame, dotted: str) -> bool | None:
+    """What a function of the program returns while it is compiled, where it only asks for that."""
+    head = dotted.split(".", 1)[0]
+    if head in frame.names or head in BUILTINS or head == "torch":
+        return None
+
+    info = frame.index.function_named(dotted)
+    if info is None:
+        return None
+    mode = frame.program.mode
+    return frame.program.project.once(("helper", mode, info), info.index, lambda: truth_of_helper(info, mode))
+
+
+def _known_none_test(frame: Frame, test: ast.Compare) -> bool | None:
+    subject = _none_test_subject(test)
+    value = _known(frame, subject) if subject is not None else None
+    if value is None:
+        return None
+    if isinstance(value, NoneValue):
+        return isinstance(test.ops[0], ast.Is)
+    if isinstance(value, Tensor) and value.sure is Sure.CERTAIN and not value.maybe_none:
+        return isinstance(test.ops[0], ast.IsNot)
+    return None
+
+
+def _none_test_subject(test: ast.Compare) -> ast.expr | None:
+    """``x`` of ``x is None`` or ``x is not None``."""
+    right = test.comparators[0]
+    if isinstance(test.ops[0], ast.Is | ast.IsNot) and isinstance(right, ast.Constant) and right.value is None:
+        return test.left
+    return None
+
+
+def attribute_key(node: ast.expr) -> str | None:
+    """The key under which a frame keeps what it knows of ``name.attribute`` besides the class."""
+    if node.__class__ is ast.Attribute and node.value.__class__ is ast.Name:
+        return f"{node.value.id}.{node.attr}"
+    return None
+
+
+def _key(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.target.id if isinstance(node, ast.NamedExpr) else attribute_key(node)
+
+
+def _known(frame: Frame, node: ast.expr) -> Value | None:
+    """What is known of a name, or of an attribute of one."""
+    key = _key(node)
+    if key is not None and key in frame.names:
+        return frame.names[key]
+    if isinstance(node, ast.Attribute):
+        owner = class_of(frame.look_up(node.value.id)) if isinstance(node.value, ast.Name) else None
+        stored = frame.program.attributes.stored(owner, node.attr) if owner is not None else None
+        seen = frame.as_seen(node, stored or UNKNOWN)
+        return stored if isinstance(seen, Unknown) else seen
+    if key is None:
+        return None
+    return frame.look_up(key) if "." not in key else None
+
+
+def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[Condition]:
+    """Narrows the names of the frame for the case that the test has that outcome.
+
+    Returns the conditions that this case stands under: a dtype or device, an input that may be
+    left out, a flag that is off by default.
+    """
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return narrow(frame, test.operand, not outcome)
+    if isinstance(test, ast.BoolOp):
+        operands = test.values
+        if isinstance(test.op, ast.And) is not outcome:
+            operands = [value for value in operands if not _is_out(frame, value, outcome)]
+            if len(operands) != 1:
+                return []  # any of them may be the one that decides
+        return [condition for value in operands for condition in narrow(frame, value, outcome)]
+    if isinstance(test, ast.NamedExpr):
+        test = test.target
+    if isinstance(test, ast.Name):
+        return _narrow_name(frame, test, outcome)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _narrow_compare(frame, test, outcome)
+    if isinstance(test, ast.Call):
+        return _narrow_call(frame, test, outcome)
+    if isinstance(test, ast.Attribute) and (
+        test.attr in ("training", "requires_grad") or (outcome and test.attr == "_validate_args")
+    ):
+        # Dynamo turns the validation of distributions off that were not asked to validate.
+        return [has_outcome(test, outcome)]
+    return []
+
+
+def _is_out(frame: Frame, operand: ast.expr, outcome: bool) -> bool:
+    """Whether an operand does not have that outcome: ``isinstance(x, int)`` of what is taken for a tensor is False."""
+    known = known_truth(frame, operand)
+    if known is not None:
+        return known is not outcome
+    if not outcome or not isinstance(operand, ast.Call) or not _asks_for_number(frame, operand):
+        return False
+    return isinstance(_known(frame, operand.args[0]), Tensor)
+
+
+def _asks_for_number(frame: Frame, test: ast.Call) -> bool:
+    """``isinstance(x, int)``."""
+    is_test = frame.index.dotted(test.func) == "isinstance" and len(test.args) == 2
+    return is_test and frame.index.dotted(test.args[1]) in _NUMBERS
+
+
+def rare_equality(test: ast.expr, outcome: bool) -> list[Condition]:
+    """The condition that a test is for one value among many: a text, or a number of elements."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq | ast.NotEq):
+        return []
+    other = test.comparators[0]
+    if not isinstance(other, ast.Constant):
+        return []
+    counts = isinstance(test.left, ast.Call) and isinstance(test.left.func, ast.Attribute)
+    of_elements = counts and isinstance(other.value, int) and test.left.func.attr == "numel"  # type: ignore[attr-defined]
+    is_text = isinstance(other.value, str)
+    equal = isinstance(test.ops[0], ast.Eq) is outcome
+    return [has_outcome(test, outcome)] if is_text or (of_elements and equal) else []
+
+
+def _narrow_name(frame: Frame, test: ast.Name, outcome: bool) -> list[Condition]:
+    name = test.id
+    value = frame.look_up(name)
+    if isinstance(value, Constant) and value.by_default and bool(value.literal) is not outcome:
+        return [has_outcome(test, outcome)]
+    if value.optional and not isinstance(value, Tensor) and not isinstance(value, TensorNumber):
+        unusual = value.optional.kind is not ConditionKind.FLAG or value.optional.outcome
+        return [value.optional] if outcome is unusual else []
+    if outcome and value.maybe_none and name in frame.names:
+        frame.names[name] = replace(value, maybe_none=False)
+    return []
+
+
+def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Condition]:
+    subject = _none_test_subject(test)
+    if subject is None:
+        if isinstance(test.ops[0], ast.Is | ast.IsNot) and _is_bool(test.comparators[0]):
+            same = isinstance(test.ops[0], ast.Is) is bool(ast.literal_eval(test.comparators[0]))
+            return narrow(frame, test.left, outcome is same)
+        usual = _known_comparison(frame, test, by_default=True)
+        if usual is not None:
+            return [has_outcome(test, outcome)] if usual is not outcome else []
+        return _device_or_dtype(test, outcome) or _is_single_number(test, outcome)
+    key, value = _key(subject), _known(frame, subject)
+    if key is None or value is None:
+        return []
+    if isinstance(test.ops[0], ast.Is) is outcome:
+        frame.names[key] = NONE
+        return []
+    frame.names[key] = replace(value, maybe_none=False, optional=None)
+    return [value.optional] if value.optional else []
+
+
+def _is_bool(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, bool)
+
+
+def _device_or_dtype(test: ast.Compare, outcome: bool) -> list[Condition]:
+    asks = any(map(_is_device_or_dtype, (test.left, *test.comparators)))
+    return [has_outcome(test, outcome)] if asks else []
+
+
+def _is_single_number(test: ast.Compare, outcome: bool) -> list[Condition]:
+    """``x.dim() == 0``: hardly any tensor is a single number."""
+    right = test.comparators[0]
+    left = test.left.func if isinstance(test.left, ast.Call) and not test.left.args else test.left
+    asks = isinstance(left, ast.Attribute) and left.attr in COUNTS_DIMENSIONS
+    none = isinstance(right, ast.Constant) and type(right.value) is int and right.value == 0
+    equal = isinstance(test.ops[0], ast.Eq) is outcome
+    return [has_outcome(test, outcome)] if asks and none and equal and isinstance(test.ops[0], _EQUALITY) else []
+
+
+_EQUALITY = (ast.Eq, ast.NotEq)
+
+
+def _is_device_or_dtype(node: ast.expr) -> bool:
+    """``x.dtype``, ``x.device`` and ``x.device.type``."""
+    if isinstance(node, ast.Attribute) and node.attr == "type":
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "device"
+    return isinstance(node, ast.Attribute) and node.attr in ("dtype", "device")
+
+
+def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[Condition]:
+    dotted = frame.index.dotted(test.func) or ""
+    if "is_tracing" in dotted or "is_compiling" in dotted:
+        # A helper of the program: what it returns is not known, only what it is about.
+        return [has_outcome(test, outcome)]
+    key, value = (_key(test.args[0]), _known(frame, test.args[0])) if test.args else (None, None)
+    if key is None or value is None:
+        return []
+    asks_class = dotted == "isinstance" and len(test.args) == 2
+    if dotted == "torch.is_tensor" or (asks_class and _is_tensor_class(frame.index.dotted(test.args[1]))):
+        return _narrow_tensor_test(frame, key, value, outcome) if outcome or _asks_for_any_tensor(frame, test) else []
+    if dotted == "numpy.isscalar" and outcome and isinstance(value, Tensor):
+        frame.names[key] = CONSTANT
+    return _narrow_to_class(frame, test, key, value) if asks_class and outcome else []
+
+
+def _asks_for_any_tensor(frame: Frame, test: ast.Call) -> bool:
+    """Whether a test for a tensor holds for tensors of every dtype."""
+    return len(test.args) < 2 or frame.index.dotted(test.args[1]) == "torch.Tensor"
+
+
+def _narrow_tensor_test(frame: Frame, key: str, value: Value, outcome: bool) -> list[Condition]:
+    if not outcome:
+        if isinstance(value, Tensor):
+            frame.names[key] = UNKNOWN  # something other than a tensor
+        return []
+    made = value if isinstance(value, Tensor) else Tensor()
+    proved = isinstance(value, Tensor) and value.sure is Sure.CERTAIN
+    condition = None if proved else value.optional or Condition(ConditionKind.TENSOR, key)
+    frame.names[key] = replace(made, sure=Sure.CERTAIN, maybe_none=False, optional=condition)
+    return [condition] if condition else []
+
+
+_NUMBERS = frozenset({"int", "float", "bool", "str", "complex", "numbers.Number", "numbers.Real", "numbers.Integral"})
+
+
+def _narrow_to_class(frame: Frame, test: ast.Call, key: str, value: Value) -> list[Condition]:
+    """For the case that ``isinstance`` says yes, of a class that is no tensor's."""
+    wanted = test.args[1]
+    classes = wanted.elts if isinstance(wanted, ast.Tuple) else [wanted]
+    names = {frame.index.dotted(name) or "?" for name in classes}
+    if "?" in names or any(map(_is_tensor_class, names)):
+        return []
+    of_numbers = names <= _NUMBERS
+    if isinstance(value, Tensor | Unknown):
+        frame.names[key] = CONSTANT if of_numbers else UNKNOWN
+    given = frame.function is not None and key in frame.parameters
+    if of_numbers and given and (isinstance(value, Unknown) or (isinstance(value, Tensor) and value.optional)):
+        return [Condition(ConditionKind.INSTANCE, key, classes=tuple(sorted(names)))]
+    return []

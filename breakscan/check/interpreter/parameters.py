@@ -1,0 +1,281 @@
+"""What a function's parameters are: by annotation, by default, by how the body uses them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from breakscan.check.interpreter.annotations import LOGGER, annotated_value, makes_logger
+from breakscan.check.interpreter.compared_masks import ComparedMasks
+from breakscan.check.interpreter.values import (
+    CONSTANT,
+    NONE,
+    UNKNOWN,
+    Constant,
+    Container,
+    Instance,
+    NoneValue,
+    Size,
+    Sure,
+    Tensor,
+    Unknown,
+    Value,
+    at_most,
+    container_of,
+)
+from breakscan.check.project.index import FunctionInfo, ModuleIndex
+from breakscan.model.findings import Condition, ConditionKind
+from breakscan.rulebook.torch_facts.not_measured import COMMON_METHODS, TAKES_TENSOR_FIRST, TELLING_ATTRIBUTES
+from breakscan.rulebook.torch_facts.table import TorchApi
+from breakscan.source.walking import walk
+
+# What speaks against a tensor.
+_CONTRARY = frozenset("items keys values get append extend startswith endswith lower upper format config".split())
+
+_NAMES_OF_SIZES = ("size", "shape", "sizes", "shapes")
+_NAMES_OF_COUNTS = ("lengths", "lens")
+"""Of tensors with a number for each row."""
+
+
+def parameter_values(api: TorchApi, info: FunctionInfo, *, entry: bool, compiled: bool) -> dict[str, Value]:
+    """A value for every parameter but ``self``.
+
+    ``entry`` marks where the compiler starts, so nothing is known from callers: an optional parameter then
+    carries the condition that it is given.  ``compiled`` marks a function that is handed to the compiler
+    itself, or a ``forward``: its first parameter is taken for a tensor if nothing speaks against it.
+    """
+    arguments = info.node.args
+    ordered = [*arguments.posonlyargs, *arguments.args]
+    if info.owner is not None and not info.is_static and ordered:
+        ordered = ordered[1:]
+    defaults = info.defaults
+    evidence = partial(_evidence, api, info)
+    index = info.index
+    values = {
+        # Further parameters are as often flags, sizes and modules as tensors.
+        a.arg: _parameter(index, evidence, a, defaults.get(a.arg), entry, compiled and a in ordered[:1])
+        for a in [*ordered, *arguments.kwonlyargs]
+    }
+    if arguments.vararg:
+        values[arguments.vararg.arg] = container_of(annotated_value(index, arguments.vararg.annotation))
+    if arguments.kwarg:
+        values[arguments.kwarg.arg] = Container(
+            mapping=True, element=annotated_value(index, arguments.kwarg.annotation)
+        )
+    return values
+
+
+def promises_number(info: FunctionInfo, name: str) -> bool:
+    """Whether an annotation, or a default of True or False, says that a parameter is a number or a size."""
+    default = info.defaults.get(name)
+    if isinstance(default, ast.Constant) and isinstance(default.value, bool):
+        return True
+    given = info.node.args
+    for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+        if argument.arg == name and argument.annotation is not None:
+            return isinstance(annotated_value(info.index, argument.annotation), Constant | Size)
+    return False
+
+
+def _parameter(
+    index: ModuleIndex,
+    evidence: Callable[[], _Evidence],
+    argument: ast.arg,
+    default: ast.expr | None,
+    entry: bool,
+    compiled: bool,
+) -> Value:
+    name = argument.arg
+    value = annotated_value(index, argument.annotation)
+    if isinstance(value, Unknown) and (argument.annotation is None or evidence().uses(name)):
+        value = _unannotated(evidence, name, default, compiled)
+    if isinstance(value, Unknown) and isinstance(default, ast.Call) and makes_logger(index.dotted(default.func)):
+        value = Instance(Sure.LIKELY, name=LOGGER)
+    if isinstance(value, Tensor) and value.dtype is None and "~" in index.module.text and evidence().is_mask(name):
+        value = replace(at_most(value, Sure.LIKELY), dtype="bool")
+    if isinstance(value, Tensor) and name.endswith(_NAMES_OF_SIZES):
+        value = at_most(value, Sure.LIKELY)  # sizes are given as often, whatever the annotation says
+    if isinstance(value, Tensor) and name.endswith(_NAMES_OF_COUNTS):
+        value = replace(at_most(value, Sure.LIKELY), one_dim=True)
+    if value.optional:
+        value = replace(value, optional=Condition(ConditionKind.TENSOR, name))
+    if isinstance(default, ast.Constant) and isinstance(default.value, bool):
+        value = CONSTANT  # a flag, whatever its annotation says
+    return _with_default(name, value, default) if entry and isinstance(default, ast.Constant) else value
+
+
+def _with_default(name: str, value: Value, default: ast.Constant) -> Value:
+    """A parameter of a function that the compiler is handed: nobody says whether an argument is given."""
+    if default.value is None:
+        given = Condition(ConditionKind.GIVEN, name)
+        if isinstance(value, NoneValue):
+            return replace(UNKNOWN, optional=given)
+        return replace(value, maybe_none=True, optional=given)
+    if isinstance(default.value, bool) and isinstance(value, Constant | Unknown):
+        return replace(CONSTANT, optional=Condition(ConditionKind.FLAG, name, not default.value))
+    if isinstance(default.value, str | int | float) and isinstance(value, Constant):
+        return replace(value, literal=default.value, by_default=True)
+    return value
+
+
+def _unannotated(look: Callable[[], _Evidence], name: str, default: ast.expr | None, compiled: bool) -> Value:
+    if isinstance(default, ast.Constant) and default.value is not None:
+        return CONSTANT
+    if isinstance(default, ast.Tuple | ast.List | ast.Dict | ast.UnaryOp):
+        return CONSTANT
+    evidence = look()
+    if evidence.speaks_against(name):
+        return UNKNOWN
+    if evidence.uses(name) or (compiled and default is None and not name.endswith(_NAMES_OF_SIZES)):
+        return Tensor(Sure.LIKELY, dtype="bool" if evidence.is_mask(name) else None)
+    return NONE if isinstance(default, ast.Constant) else UNKNOWN
+
+
+def used_as_tensor(api: TorchApi, info: FunctionInfo, name: str) -> bool:
+    """Whether all that a function does with one of its names is what is done with tensors."""
+    evidence = _evidence(api, info)
+    return evidence.uses(name) and not evidence.is_doubted(name)
+
+
+def _evidence(api: TorchApi, info: FunctionInfo) -> _Evidence:
+    if info.evidence is None:
+        info.evidence = evidence = _Evidence(api, info)
+        info.yields = evidence.yields
+    assert isinstance(info.evidence, _Evidence)
+    return info.evidence
+
+
+class _Evidence:
+    """How a function's body uses its names."""
+
+    def __init__(self, api: TorchApi, info: FunctionInfo) -> None:
+        self._tensor: set[str] = set()
+        self._other: set[str] = set()
+        self._mask: set[str] = set()
+        self._index = info.index
+        self._api = api
+        masks = ComparedMasks()
+        self._masks = masks
+        readers = {
+            ast.Attribute: self._attribute,
+            ast.Call: self._call,
+            ast.Subscript: self._subscript,
+            ast.Slice: self._slice,
+            ast.Compare: self._compare,
+            ast.UnaryOp: self._invert,
+            ast.If: self._test,
+            ast.While: self._test,
+            ast.IfExp: self._test,
+            ast.Assign: masks.assigned,
+            ast.Yield: self._yield,
+            ast.YieldFrom: self._yield,
+        }
+        self.yields = False
+        for inner in info.own_nodes:
+            reader = readers.get(inner.__class__)
+            if reader is not None:
+                reader(inner)  # type: ignore[operator]
+        self._tensor |= masks.tensors()
+
+    def _yield(self, node: ast.Yield | ast.YieldFrom) -> None:
+        self.yields = True
+
+    def _invert(self, node: ast.UnaryOp) -> None:
+        """``x[~m]``: nothing else is sensibly inverted than a mask."""
+        if isinstance(node.op, ast.Invert) and isinstance(node.operand, ast.Name):
+            self._mask.add(node.operand.id)
+
+    def _subscript(self, node: ast.Subscript) -> None:
+        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            self._speak_against(node.value)
+        elif isinstance(node.slice, ast.Name | ast.Compare | ast.BinOp | ast.UnaryOp):
+            self._masks.subscript(node)
+        elif isinstance(node.value, ast.Name) and _picks_dimensions(node.slice):
+            self._tensor.add(node.value.id)
+
+    def _slice(self, node: ast.Slice) -> None:
+        for bound in (node.lower, node.upper, node.step):
+            self._speak_against(bound)
+
+    def _attribute(self, node: ast.Attribute) -> None:
+        if isinstance(node.value, ast.Name):
+            if node.attr in _CONTRARY:
+                self._other.add(node.value.id)
+            elif node.attr in TELLING_ATTRIBUTES or (
+                node.attr in self._api.methods and node.attr not in COMMON_METHODS
+            ):
+                self._tensor.add(node.value.id)
+
+    def _call(self, node: ast.Call) -> None:
+        self._speak_against(node.func)
+        if not node.args:
+            return
+        dotted = self._index.dotted(node.func) or ""
+        if dotted in ("range", "int", "isinstance") and not self._asks_for_tensor(node):
+            self._speak_against(node.args[0])
+        elif dotted.rsplit(".", 1)[-1] in ("range", "arange"):
+            for name in (inner for argument in node.args for inner in walk(argument)):
+                if isinstance(name, ast.Name):
+                    self._speak_against(name)
+        elif isinstance(node.args[0], ast.Name) and dotted.startswith("torch."):
+            self._tensor |= {node.args[0].id} if dotted.rsplit(".", 1)[-1] in TAKES_TENSOR_FIRST else set()
+
+    def _asks_for_tensor(self, node: ast.Call) -> bool:
+        return len(node.args) == 2 and "Tensor" in ast.unparse(node.args[1])
+
+    def _compare(self, node: ast.Compare) -> None:
+        """Comparing with a literal or a size speaks for a Python value."""
+        if any(isinstance(c, ast.Constant) and c.value is not None for c in node.comparators):
+            self._speak_against(node.left)
+        sides = [node.left, *node.comparators]
+        if any(_is_size(side) for side in sides):
+            for side in sides:
+                self._speak_against(side)
+
+    def _test(self, node: ast.If | ast.While | ast.IfExp) -> None:
+        """A bare name that is tested is a flag: hardly anybody tests a tensor so."""
+        test = node.test
+        if isinstance(test, ast.UnaryOp):
+            test = test.operand
+        for operand in test.values if isinstance(test, ast.BoolOp) else [test]:
+            self._speak_against(operand)
+
+    def _speak_against(self, node: ast.expr | None) -> None:
+        if isinstance(node, ast.Name):
+            self._other.add(node.id)
+
+    def uses(self, name: str) -> bool:
+        """Whether the name is used as only a tensor can be."""
+        return name in self._tensor or name in self._mask
+
+    def is_mask(self, name: str) -> bool:
+        """Whether the name is used as only a tensor of booleans can be."""
+        return name in self._mask
+
+    def is_doubted(self, name: str) -> bool:
+        """Whether the name is used as a tensor hardly is."""
+        return name in self._other
+
+    def speaks_against(self, name: str) -> bool:
+        """Whether the name is used as a tensor hardly is, and never as only a tensor can be."""
+        return self.is_doubted(name) and name not in self._tensor
+
+
+def _picks_dimensions(index: ast.expr) -> bool:
+    """``x[..., 0]`` and ``x[:, None]``: no list or dict is indexed so."""
+    parts = index.elts if isinstance(index, ast.Tuple) else []
+    return any(isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is ...) for part in parts)
+
+
+def _is_size(node: ast.expr) -> bool:
+    """``x.shape[k]``, ``x.ndim``, ``len(x)``, ``x.size(k)``."""
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    if isinstance(node, ast.Call):
+        node = node.func
+        return (isinstance(node, ast.Name) and node.id == "len") or (
+            isinstance(node, ast.Attribute) and node.attr == "size"
+        )
+    return isinstance(node, ast.Attribute) and node.attr in ("shape", "ndim")

@@ -1,0 +1,283 @@
+"""What the parameters of functions hold: as declared, and as calls give them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from enum import IntEnum
+
+from breakscan.check.interpreter.annotations import annotated_value
+from breakscan.check.interpreter.arguments import Arguments
+from breakscan.check.interpreter.class_attributes import ClassAttributes
+from breakscan.check.interpreter.function_state import State
+from breakscan.check.interpreter.joins import item_of, join
+from breakscan.check.interpreter.observed_values import SETTING_UP, as_observed, observed_parameters
+from breakscan.check.interpreter.parameters import parameter_values, promises_number
+from breakscan.check.interpreter.values import (
+    CONSTANT,
+    UNKNOWN,
+    Constant,
+    Container,
+    Function,
+    Instance,
+    Namespace,
+    NoneValue,
+    PythonValue,
+    Sure,
+    Tensor,
+    Unknown,
+    Value,
+    at_most,
+    class_of,
+    doubt,
+    elements_of,
+    literal,
+)
+from breakscan.check.project.imports import Project
+from breakscan.check.project.index import ClassInfo, FunctionInfo
+from breakscan.model.findings import Condition, ConditionKind
+from breakscan.rulebook.torch_facts.table import TorchApi
+
+
+class ParameterChange(IntEnum):
+    """How the arguments of a call differ from those of the calls before."""
+
+    NONE = 0
+    IN_PART = 1
+    """The kinds are the same: it is enough to interpret the function again when everything has been called."""
+    IN_KIND = 2
+    TO_TENSOR = 3
+    """The one change for which a function of another file is interpreted again: its own file knows the rest."""
+
+
+_NO_POSITION = 10**6
+
+
+class Signatures:
+    """The parameters of the functions that one program reaches."""
+
+    def __init__(self, project: Project, api: TorchApi, attributes: ClassAttributes) -> None:
+        self._project = project
+        self._api = api
+        self._attributes = attributes
+
+    def declared(self, info: FunctionInfo) -> dict[str, Value]:
+        """What annotations, defaults and the body say of the parameters, whatever calls give."""
+        return self._project.once(
+            ("parameters", info), info.index, lambda: parameter_values(self._api, info, entry=False, compiled=False)
+        )
+
+    def left_out(self, info: FunctionInfo) -> dict[str, Value]:
+        """The parameters whose default is None, which no tensors are: an argument that may be left out may be given."""
+        none = {name for name, default in info.defaults.items() if _is_none(default)}
+        declared = {name: value for name, value in self.declared(info).items() if name in none}
+        return {
+            name: replace(
+                UNKNOWN if isinstance(value, NoneValue) else value,
+                maybe_none=not isinstance(value, NoneValue),
+                optional=Condition(ConditionKind.GIVEN, name),
+            )
+            for name, value in declared.items()
+            if isinstance(value, NoneValue | Constant | Unknown)
+        }
+
+    def declared_result(self, info: FunctionInfo) -> Value:
+        """What the annotation of a function's result promises."""
+        node = getattr(info.node, "returns", None)
+        if node is None:
+            return UNKNOWN
+        return self._project.once(("result", info), info.index, lambda: annotated_value(info.index, node))
+
+    def at_entry(self, info: FunctionInfo, *, compiled: bool, receiver: ClassInfo | None) -> dict[str, Value]:
+        """The parameters of a function that the compiler is handed, with ``self`` or ``cls`` first."""
+        compiled = compiled or (info.owner is not None and info.name == "forward")
+        given = parameter_values(self._api, info, entry=True, compiled=compiled)
+        given |= self._elements(info, receiver or info.owner, given)
+        seen = {name: as_observed(given.get(name, UNKNOWN), value) for name, value in self._seen(info).items()}
+        return {**given, **seen, **self.receiver(info, receiver)}
+
+    def _seen(self, info: FunctionInfo) -> dict[str, Value]:
+        """What recorded runs showed of the names that a function starts with."""
+        if not self._project.seen_in(info.index):
+            return {}
+        return self._project.once(("seen", info), info.index, lambda: observed_parameters(info))
+
+    def _elements(self, info: FunctionInfo, owner: ClassInfo | None, given: dict[str, Value]) -> dict[str, Value]:
+        """The numbers that may be elements of a tensor of the object, as the name says: ``timestep`` of ``timesteps``.
+
+        A loop over the tensor gives them, and each is a tensor, too.
+        """
+        found: dict[str, Value] = {}
+        for name, value in given.items():
+            if owner is None or not isinstance(value, Constant) or not self._promises_number(info, name):
+                continue
+            held = self._attributes.stored(owner, f"{name}s")
+            if isinstance(held, Tensor):
+                condition = Condition(ConditionKind.TENSOR, name)
+                found[name] = Tensor(Sure.LIKELY, value.maybe_none, condition, dtype=held.dtype, zero_dim=True)
+        return found
+
+    def receiver(self, info: FunctionInfo, owner: ClassInfo | None = None) -> dict[str, Value]:
+        """``self`` or ``cls`` of a method; ``owner`` is the class that has the method, by default its own."""
+        name = info.first_parameter
+        if info.owner is None or info.is_static or name is None:
+            return {}
+        return {name: self._attributes.instance(owner or info.owner)}
+
+    def in_general(self, info: FunctionInfo, name: str, value: Value) -> Value:
+        """An object as a function of another file sees it: as one of the class that it asks for."""
+        if not isinstance(value, Instance) or value.info is None:
+            return value
+        asked = class_of(self.declared(info).get(name, UNKNOWN))
+        if asked is None and info.owner is not None and name == info.first_parameter:
+            asked = info.owner
+        chain = self._project.bases_of(value.info)
+        if asked is None or asked not in chain:
+            return value
+        if any(set(c.methods) - SETTING_UP for c in chain[: chain.index(asked)]):
+            return value
+        return Instance(value.sure, value.maybe_none, info=asked, name=asked.qualname)
+
+    def given(self, info: FunctionInfo, arguments: Arguments) -> dict[str, Value]:
+        """The parameters of one call by itself."""
+        state = State({}, None)
+        self.join_arguments(info, state, arguments)
+        return state.parameters
+
+    def _promises_number(self, info: FunctionInfo, name: str) -> bool:
+        """Whether an annotation, or a default of True or False, says that a parameter is a number or a size."""
+        return self._project.once(("promise", info, name), info.index, lambda: promises_number(info, name))
+
+    def join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> ParameterChange:
+        """Adds what a call gives.  Returns how far it differs from what the calls before gave."""
+        base = self.declared(info)
+        seen = self._seen(info)
+        node = info.node.args
+        names = [a.arg for a in [*node.posonlyargs, *node.args]]
+        defaults = info.defaults
+        receiver = info.first_parameter if info.owner is not None and not info.is_static else None
+        change = ParameterChange.NONE
+        for position, name in enumerate([*names, *(a.arg for a in node.kwonlyargs)]):
+            value = given.get(position if position < len(names) else _NO_POSITION, name)
+            if value is None and not given.spread and name in defaults:
+                value = _default_value(defaults[name], base.get(name, UNKNOWN))
+            declared = base.get(name, UNKNOWN)
+            value = _as_declared(value, declared, name)
+            if isinstance(value, Tensor) and value.sure is not Sure.CERTAIN and _is_none(defaults.get(name)):
+                value = replace(value, optional=value.optional or Condition(ConditionKind.GIVEN, name))
+            if isinstance(value, Tensor) and self._promises_number(info, name):
+                value = _against_promise(value, declared, name)
+            if name in seen and name != receiver:
+                value = as_observed(value, seen[name])
+            change = max(change, _join_parameter(state, name, value, declared))
+        for extra in (node.vararg, node.kwarg):
+            if extra is not None and extra.arg not in state.parameters:
+                state.parameters[extra.arg] = base[extra.arg]
+        return change
+
+
+def _is_none(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _against_promise(value: Tensor, base: Value, name: str) -> Value:
+    """A tensor that a call gives for a parameter whose declaration says that it is none."""
+    if value.sure is not Sure.CERTAIN:
+        return base
+    return replace(value, optional=Condition(ConditionKind.TENSOR, name))
+
+
+def _join_parameter(state: State, name: str, value: Value, declared: Value) -> ParameterChange:
+    known = state.parameters.get(name)
+    if known is None:
+        state.parameters[name] = value
+        return ParameterChange.TO_TENSOR if isinstance(value, Tensor) else ParameterChange.IN_KIND
+    merged = _told(known, value, declared) or join(known, value)
+    if isinstance(merged, Tensor) and merged.optional is None:
+        condition = _differs(name, known, value)
+        merged = replace(merged, optional=condition) if condition else merged
+    state.mixed = state.mixed or value != known
+    if merged == known:
+        return ParameterChange.NONE
+    state.parameters[name] = merged
+    if type(known) is type(merged):
+        return ParameterChange.IN_PART
+    return ParameterChange.TO_TENSOR if isinstance(merged, Tensor) else ParameterChange.IN_KIND
+
+
+def _told(known: Value, value: Value, declared: Value) -> Value | None:
+    """What a parameter is where one call says more than all others and the declaration."""
+    if isinstance(known, Unknown) and (isinstance(value, Function) or _is_known_container(value)):
+        return at_most(value, Sure.LIKELY)
+    if isinstance(declared, Tensor):
+        # A list where the declaration has a tensor: the declaration is wrong, for all that nothing else was seen of.
+        for one, other in ((known, value), (value, known)):
+            if isinstance(one, Container) and other == declared:
+                return one
+    return None
+
+
+def _differs(name: str, known: Value, value: Value) -> Condition | None:
+    """The condition under which a parameter is a tensor that some calls give none for."""
+    kinds = (known, value)
+    if any(isinstance(v, PythonValue) for v in kinds):
+        return Condition(ConditionKind.TENSOR, name)
+    if any(isinstance(v, NoneValue) for v in kinds):
+        return Condition(ConditionKind.GIVEN, name)
+    return None
+
+
+def _default_value(default: ast.expr, base: Value) -> Value:
+    if isinstance(default, ast.Constant):
+        return literal(default.value)
+    return base
+
+
+def _as_declared(value: Value | None, base: Value, name: str) -> Value:
+    """An argument as the parameter's annotation or use refines it."""
+    if value is None or isinstance(value, Unknown | Namespace):
+        return base
+    if value.optional:
+        value = replace(value, optional=_passed_on(value, value.optional, name))
+    if isinstance(base, Tensor) and isinstance(value, Tensor):
+        if base.sure is Sure.CERTAIN and not base.optional and doubt(value):
+            value = replace(value, optional=None)
+        if base.optional is not None and base.optional.kind is ConditionKind.TENSOR and value.optional is None:
+            # The signature takes others, too: whether a call breaks depends on the call.
+            value = replace(value, optional=base.optional)
+        sure, dtype = max(value.sure, base.sure), value.dtype or base.dtype
+        return value if (sure, dtype) == (value.sure, value.dtype) else replace(value, sure=sure, dtype=dtype)
+    if isinstance(base, Tensor) and not isinstance(value, NoneValue | PythonValue):
+        return value if _is_known_container(value) else base
+    if isinstance(base, Container):
+        return _container_as_declared(value, base, name)
+    return value
+
+
+def _is_known_container(value: Value) -> bool:
+    """Whether a value is a container with something known in it."""
+    return isinstance(value, Container) and not isinstance(item_of(value), Unknown)
+
+
+_PASSED_ON = (ConditionKind.GIVEN, ConditionKind.FLAG)
+
+
+def _passed_on(value: Value, condition: Condition, name: str) -> Condition | None:
+    """The condition of an argument as the function sees it, which has another name for it."""
+    if condition.kind in _PASSED_ON:
+        return replace(condition, subject=name)
+    return Condition(ConditionKind.TENSOR, name) if isinstance(value, Tensor) else None
+
+
+def _container_as_declared(value: Value, base: Container, name: str) -> Value:
+    if isinstance(value, Constant | Tensor):
+        return base
+    if isinstance(value, Container) and not value.elements and not value.keys and isinstance(item_of(value), Unknown):
+        return base
+    if base.elements and all(isinstance(v, Constant) for v in base.elements):
+        elements = elements_of(value) or ()
+        if not any(isinstance(v, Tensor) and v.sure is Sure.CERTAIN for v in elements):
+            return base
+        parts = [_against_promise(v, CONSTANT, name) if isinstance(v, Tensor) else v for v in elements]
+        return replace(value, elements=tuple(parts)) if isinstance(value, Container) else value
+    return value

@@ -1,0 +1,334 @@
+"""Evaluates calls of torch's own functions, of the methods of tensors, and of the classes of ``torch.nn``."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from breakscan.check.interpreter.arguments import Arguments
+from breakscan.check.interpreter.call_event import emit_call
+from breakscan.check.interpreter.data_sizes import found_by_data, is_size_by_data, keeps_size_by_data
+from breakscan.check.interpreter.frame import Frame
+from breakscan.check.interpreter.joins import item_of, join_all
+from breakscan.check.interpreter.numpy_calls import array_method
+from breakscan.check.interpreter.skipped_calls import emit_skippable, is_skipped
+from breakscan.check.interpreter.values import (
+    CONSTANT,
+    SIZE,
+    UNKNOWN,
+    Constant,
+    Container,
+    DataSize,
+    Function,
+    Instance,
+    Module,
+    Namespace,
+    Pointer,
+    Size,
+    Sure,
+    Tensor,
+    TensorNumber,
+    Unknown,
+    Value,
+    array,
+    container,
+    container_of,
+    doubt,
+    tensor,
+)
+from breakscan.model.findings import Mode
+from breakscan.rulebook.events import EventKind
+from breakscan.rulebook.torch_facts import table as api
+from breakscan.rulebook.torch_facts.not_measured import (
+    COMPUTED_WITH_NUMBERS,
+    COPIED_BETWEEN_DEVICES,
+    COUNT_LAST,
+    DIMENSIONS_OF_NEW,
+    FILLED_WITH_NUMBERS,
+    GIVES_A_TENSOR,
+    OF_THE_DEFAULT_DTYPE,
+    WAITS_FOR_THE_DEVICE,
+)
+from breakscan.rulebook.torch_facts.operators import Often, Shape, operator
+
+
+def tensor_method(frame: Frame, node: ast.Call, owner: Tensor, name: str, arguments: Arguments) -> Value:
+    """The result of a method of a tensor."""
+    if owner.array:
+        return array_method(frame, node, owner, name, arguments)
+    given = arguments.with_receiver(owner)
+    if name in ("item", "tolist"):
+        frame.emit(EventKind.CONVERT, node, form=name, operand=owner, sure=owner.sure)
+        return container_of(TensorNumber(owner.sure)) if name == "tolist" else TensorNumber(owner.sure)
+    emit_call(frame, node, f"torch.Tensor.{name}", given, owner.sure)
+    result = found_by_data(frame, name, given.values(), _method_result(frame, node, owner, name, arguments))
+    return replace(result, optional=doubt(owner)) if isinstance(result, Tensor) and doubt(owner) else result
+
+
+def _method_result(frame: Frame, node: ast.Call, owner: Tensor, name: str, arguments: Arguments) -> Value:
+    if name == "numpy" and frame.program.mode is Mode.EXPORT:
+        return UNKNOWN
+    if name == "numpy":
+        return array(owner.sure, owner.dtype, owner.zero_dim, owner.one_dim)
+    kind = frame.api.methods.get(name, "other")
+    if kind == "varies":
+        kind = _varying(frame, name, arguments, 0)
+    if kind == "tensor":
+        dtype = _dtype_of_result(frame, node, name, [owner, *arguments.positional], owner.dtype)
+        given = [owner, *arguments.positional]
+        line = (owner.one_dim and _keeps_shape(frame, name, given)) or _is_line(frame, name, node)
+        made = tensor(owner.sure, dtype, _zero_dim(frame, name, given, arguments), line)
+        keeps_shape = _keeps_shape(frame, name, given)
+        return replace(made, by_data=True) if keeps_size_by_data(name, given, keeps_shape) else made
+    if kind == "tensors":
+        return _several(frame, name, owner.dtype, arguments, 0, owner.sure)
+    if kind == "size":
+        return SIZE
+    if name == "data_ptr":
+        return Pointer(owner.sure)
+    if kind == "python" and is_size_by_data(owner, name, arguments.get(0, "dim")):
+        return DataSize(owner.sure)
+    if kind == "python":
+        return TensorNumber(owner.sure) if _reads_values(frame, name) else CONSTANT
+    return UNKNOWN
+
+
+def _varying(frame: Frame, name: str, arguments: Arguments, first: int) -> str:
+    """Whether a function with both kinds of overload returns one tensor or several here."""
+    if name.endswith("where"):
+        return "tensors" if len(arguments.values()) == 1 else "tensor"
+    return "tensors" if _asked(frame, name, arguments, first) else "tensor"
+
+
+def _asked(frame: Frame, name: str, arguments: Arguments, first: int) -> frozenset[str]:
+    """The arguments given that make a function return several tensors."""
+    chooses = frame.api.several_when.get(name, frozenset())
+    found = {key for key in chooses & set(arguments.named) if not _is_false(arguments.named[key])}
+    if "dim" in chooses:
+        dim = arguments.get(first, "dim")
+        return frozenset({"dim"}) if isinstance(dim, Constant | Size) else frozenset()
+    return frozenset(found)
+
+
+def _is_false(value: Value) -> bool:
+    return isinstance(value, Constant) and (value.truth is False or value.literal is False)
+
+
+def _several(frame: Frame, name: str, given: str | None, arguments: Arguments, first: int, sure: Sure) -> Value:
+    dtypes = frame.api.result_dtypes(name, given, _asked(frame, name, arguments, first))
+    if not dtypes:
+        found = name.rpartition(".")[2] in ("nonzero", "where")  # the hits along one dimension
+        return container_of(tensor(sure, frame.api.element_dtype(name, given), None, found))
+    results = [tensor(sure, dtype) for dtype in dtypes]
+    if name in COUNT_LAST and "return_counts" in arguments.named:
+        results[-1] = replace(results[-1], one_dim=True)
+    named = zip(frame.api.fields.get(name, ()), results, strict=False)
+    return replace(container(results), sure=sure, keys=tuple(named))
+
+
+def _zero_dim(frame: Frame, name: str, positional: list[Value], arguments: Arguments) -> bool | None:
+    if frame.api.is_whole(name, len(positional)) and not api.KEEPS_DIMENSIONS & set(arguments.named):
+        return True
+    if name.rstrip("_") in frame.api.broadcasts or _keeps_shape(frame, name, positional):
+        given = [*positional, *arguments.named.values()]
+        flat = all(v.zero_dim if isinstance(v, Tensor) else isinstance(v, Constant | Size) for v in given)
+        return True if flat and any(isinstance(v, Tensor) for v in given) else None
+    return None
+
+
+def _keeps_shape(frame: Frame, name: str, given: list[Value]) -> bool:
+    """Whether the result has the shape of the first tensor."""
+    known = operator(frame.api.version, name)
+    shapes = (known.shapes if known is not None else None) or frozenset()
+    alone = Shape.BROADCAST in shapes and not any(isinstance(value, Tensor) for value in given[1:])
+    return name in COPIED_BETWEEN_DEVICES or Shape.FIRST in shapes or alone
+
+
+def _is_line(frame: Frame, name: str, node: ast.Call) -> bool:
+    """Whether what is made has one dimension: ``arange(n)``, ``tensor([1, 2])``, ``flatten()``."""
+    if (name in ("tensor", "as_tensor") or name in api.TENSOR_TYPES) and node.args:
+        elements = _elements(node.args[0])
+        if elements is not None:
+            return not any(isinstance(element, ast.List | ast.Tuple | ast.Starred) for element in elements)
+    if len(node.args) + len(node.keywords) == (0 if isinstance(node.func, ast.Attribute) else 1):
+        known = operator(frame.api.version, name)
+        if known is not None and Shape.ONE_DIM in (known.plain_shapes or ()):
+            return True
+    return DIMENSIONS_OF_NEW.get(name) == 1
+
+
+def _elements(node: ast.expr) -> list[ast.expr] | None:
+    """What a list holds that is written out, also if it is repeated: ``[n] * times``."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return _elements(node.left) or _elements(node.right)
+    return node.elts if isinstance(node, ast.List | ast.Tuple) else None
+
+
+def _dtype_of_result(
+    frame: Frame, node: ast.Call, name: str, values: list[Value], inherit: str | None = None
+) -> str | None:
+    for keyword in node.keywords:
+        if keyword.arg == "dtype":
+            return _dtype_named(frame, keyword.value)
+    if name in ("to", "type"):
+        named = [_dtype_named(frame, argument) for argument in node.args]
+        return next((dtype for dtype in named if dtype), inherit)
+    if _keeps_dtype(frame, name) or (name.endswith("_") and not name.endswith("__")):
+        return inherit
+    if name.rpartition(".")[2] in api.FLOAT_IN_PRACTICE:
+        return "float"
+    if (
+        name in frame.api.broadcasts
+        and not _dtype_of_first(frame, name)
+        and any(isinstance(value, Tensor) and value.dtype == "float" for value in values)
+    ):
+        inherit = "float"
+    return frame.api.dtype_class(name, inherit)
+
+
+def _dtype_of_first(frame: Frame, name: str) -> bool:
+    """Whether no tensor but the first takes part in the dtype of the result."""
+    known = operator(frame.api.version, name)
+    return known is not None and known.promotes == (0,)
+
+
+def _keeps_dtype(frame: Frame, name: str) -> bool:
+    if name in COPIED_BETWEEN_DEVICES or name in FILLED_WITH_NUMBERS:
+        return True
+    known = operator(frame.api.version, name)
+    return known is not None and known.promotes == (0,) and known.keeps_dtype() is True
+
+
+def _dtype_of(value: Value | None) -> str | None:
+    """The dtype class of a tensor, or of the tensors in a list."""
+    if isinstance(value, Container):
+        value = item_of(value)
+    return value.dtype if isinstance(value, Tensor) else None
+
+
+def _dtype_named(frame: Frame, node: ast.expr) -> str | None:
+    dotted = frame.index.dotted(node) or ""
+    return api.DTYPE_CLASS.get(dotted.rsplit(".", 1)[-1])
+
+
+def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, arguments: Arguments) -> Value:
+    """The result of something from torch that is called by its dotted name."""
+    if dotted in frame.api.modules:
+        return _construct_nn(frame, node, dotted, arguments)
+    if dotted == "torch.nn.Parameter":
+        data = arguments.get(0, "data") or CONSTANT
+        frame.emit(EventKind.CONSTRUCT, node, form="parameter", callee="torch.nn.Parameter", operand=data)
+        return Tensor(parameter=True)
+    if dotted.startswith("torch.Tensor.") and arguments.positional and not is_skipped(frame, dotted):
+        first = arguments.positional[0]
+        owner = first if isinstance(first, Tensor) else Tensor(first.sure)
+        return tensor_method(frame, node, owner, last, Arguments(arguments.positional[1:], arguments.named))
+    emit_skippable(frame, node, dotted, arguments)
+    if dotted == "torch.compile":
+        return arguments.get(0, "model") or UNKNOWN
+    if dotted == "torch.autograd.grad":
+        return container_of(tensor())
+    if dotted in GIVES_A_TENSOR:
+        return tensor()
+    if dotted.startswith("torch.utils.checkpoint.") and arguments.positional:
+        return frame.apply(node, arguments.positional[0], Arguments(arguments.positional[1:], {}))
+    if dotted in ("torch.cond", "torch.while_loop", "torch.vmap", "torch.func.vmap"):
+        frame.program.pass_callables(frame, node, arguments.values())
+        return tensor(Sure.LIKELY)
+    if dotted in ("torch.jit.script", "torch.jit.trace") and isinstance(arguments.get(0), Function):
+        return arguments.positional[0] if arguments.positional else UNKNOWN  # Dynamo traces the original
+    result = _result_by_kind(frame, node, dotted, arguments) or _made_by_name(dotted, last)
+    return found_by_data(frame, last, arguments.values(), result)
+
+
+def _result_by_kind(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value | None:
+    """What the table of torch's functions says that a call returns; None where it says nothing."""
+    kind = frame.api.functions.get(dotted)
+    if dotted.rpartition(".")[0] == "torch" and dotted[len("torch.") :] in api.TENSOR_TYPES:
+        last = dotted[len("torch.") :]
+        return tensor(Sure.CERTAIN, api.TENSOR_TYPES[last] or "float", None, _is_line(frame, last, node))
+    name, last = dotted.removeprefix("torch."), dotted.rpartition(".")[2]
+    if kind == "varies":
+        kind = _varying(frame, name, arguments, 1)
+    if kind == "tensor":
+        return _one_tensor(frame, node, name, last, arguments)
+    if kind == "tensors":
+        return _several(frame, name, _dtype_of(arguments.get(0, "input")), arguments, 1, Sure.CERTAIN)
+    if kind == "python":
+        return TensorNumber(Sure.CERTAIN) if _reads_values(frame, last) else CONSTANT
+    return None
+
+
+def _one_tensor(frame: Frame, node: ast.Call, name: str, last: str, arguments: Arguments) -> Value:
+    given = arguments.values()
+    if last in COMPUTED_WITH_NUMBERS and given and all(isinstance(v, _PLAIN) for v in given):
+        return UNKNOWN  # Dynamo computes with Python numbers at compile time
+    inherit = _dtype_of(arguments.get(0, "input"))
+    if last in FILLED_WITH_NUMBERS:
+        inherit = _literal_dtype(node, arguments)
+    elif last in OF_THE_DEFAULT_DTYPE:
+        inherit = "float"
+    elif last == "where" and len(arguments.positional) == 3:
+        chosen = [v.dtype for v in arguments.positional[1:] if isinstance(v, Tensor)]
+        inherit = chosen[0] if chosen else None
+    dtype = _dtype_of_result(frame, node, name, [], inherit)
+    zero_dim = _zero_dim(frame, name, arguments.positional, arguments)
+    first = arguments.get(0, "input")
+    line = isinstance(first, Tensor) and first.one_dim and _keeps_shape(frame, name, arguments.positional)
+    made = tensor(Sure.CERTAIN, dtype, zero_dim, line or _is_line(frame, last, node))
+    keeps_shape = _keeps_shape(frame, name, arguments.positional)
+    return replace(made, by_data=True) if keeps_size_by_data(last, arguments.positional, keeps_shape) else made
+
+
+def _made_by_name(dotted: str, last: str) -> Value:
+    """What a call makes that the table does not list, as far as the name shows it."""
+    if dotted in ("torch.jit.script", "torch.jit.trace"):
+        return Instance(name="torch.jit.ScriptModule")
+    if (last[:1].isupper() or dotted in _GRAD_MODES) and not dotted.startswith("torch.nn.functional."):
+        return Instance(name=dotted)
+    return CONSTANT if dotted in _CONSTANT_CALLS else UNKNOWN
+
+
+def _reads_values(frame: Frame, name: str) -> bool:
+    """Whether the contents of a tensor decide the Python number that a function returns."""
+    known = operator(frame.api.version, name)
+    return name in WAITS_FOR_THE_DEVICE or (known is not None and known.reads_values is Often.ALWAYS)
+
+
+_GRAD_MODES = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode", "torch.set_grad_enabled"})
+
+
+_PLAIN = (Constant, Size, Unknown, Namespace)
+
+
+_CONSTANT_CALLS = frozenset({"torch.finfo", "torch.iinfo", "torch.device", "torch.get_default_dtype"})
+
+
+def _literal_dtype(node: ast.Call, arguments: Arguments) -> str | None:
+    """The dtype class of what is made from Python numbers, as far as the literal shows it."""
+    first = arguments.positional[0] if arguments.positional else None
+    if isinstance(first, Tensor):
+        return first.dtype
+    if isinstance(node.func, ast.Attribute) and node.func.attr in ("arange", "range"):
+        return "float" if float in _types_of_constants(node.args) else "int"
+    found = _types_of_constants(node.args[1:2] if ast.unparse(node.func).endswith("full") else node.args[:1])
+    return next((kind.__name__ for kind in (float, bool, int) if kind in found), None)
+
+
+def _types_of_constants(nodes: list[ast.expr]) -> set[type]:
+    return {type(n.value) for node in nodes for n in ast.walk(node) if isinstance(n, ast.Constant)}
+
+
+def _construct_nn(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value:
+    made = Module(name=dotted)
+    if dotted in frame.api.modules_with_parameters:
+        frame.emit(EventKind.CONSTRUCT, node, form="module", callee=dotted, operand=made)
+    if dotted.endswith((".ModuleList", ".Sequential", ".ModuleDict")):
+        parts: tuple[Value, ...] = tuple(arguments.positional)
+        if len(parts) == 1 and isinstance(parts[0], Container):
+            parts = parts[0].elements or (item_of(parts[0]),)
+        elements = tuple(p for p in parts if not isinstance(p, Unknown))
+        if elements:
+            exact = elements if dotted.endswith(".Sequential") and len(elements) == len(parts) else None
+            made = replace(made, element=join_all(elements), elements=exact)
+    return made

@@ -1,0 +1,154 @@
+"""Keeps what the interpretation found out about the expressions of chosen files, for the rewrites."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from breakscan.check.interpreter.joins import join_all
+from breakscan.check.interpreter.values import ClassOrObject, Namespace, Sure, Tensor, Value, elements_of, literal_of
+from breakscan.check.project.index import ModuleIndex
+from breakscan.model.facts import SCALAR, Fact, FileFacts, Source, Span
+from breakscan.source.module import SourceModule
+
+Noted = TypeVar("Noted")
+Known = TypeVar("Known")
+
+Position = tuple[int, int, int, int]
+"""Of an ast node, with offsets in bytes."""
+
+
+def _position(node: ast.expr | ast.stmt) -> Position:
+    return node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0
+
+
+class FileNotes:
+    """The values of one file, over all calls and rounds of loops."""
+
+    def __init__(self) -> None:
+        self.values: dict[Position, list[Value]] = {}
+        self.names: dict[Position, list[dict[str, Value]]] = {}
+
+    def value(self, node: ast.expr, value: Value) -> None:
+        """Notes what an expression, or the target of an assignment, holds."""
+        at = _position(node)
+        known = self.values.get(at)
+        if known is None:
+            self.values[at] = [value]
+        elif known[-1] is not value:
+            known.append(value)
+
+    def statement(self, node: ast.stmt, names: dict[str, Value]) -> None:
+        """Notes what the names hold when a statement that holds others starts."""
+        if hasattr(node, "body"):
+            self.names.setdefault(_position(node), []).append(dict(names))
+
+
+class _Joined(Mapping[Span, Known], Generic[Noted, Known]):
+    """What is known at each span, joined when it is asked for: little is, of all that is noted."""
+
+    def __init__(self, noted: Mapping[Span, Noted], join: Callable[[Noted], Known]) -> None:
+        self._noted = noted
+        self._join = join
+        self._joined: dict[Span, Known] = {}
+
+    def __getitem__(self, span: Span) -> Known:
+        if span not in self._joined:
+            self._joined[span] = self._join(self._noted[span])
+        return self._joined[span]
+
+    def __iter__(self) -> Iterator[Span]:
+        return iter(self._noted)
+
+    def __len__(self) -> int:
+        return len(self._noted)
+
+
+def _of_values(values: list[Value]) -> Fact:
+    return _fact(join_all(values))
+
+
+def _of_names(noted: list[dict[str, Value]]) -> dict[str, Fact]:
+    values: dict[str, list[Value]] = {}
+    for names in noted:
+        for name, value in names.items():
+            values.setdefault(name, []).append(value)
+    return {name: _of_values(found) for name, found in values.items()}
+
+
+class Notes:
+    """What one interpretation found out about the files at ``paths``, which are absolute, for a version of torch such
+    as ``2.13``.
+
+    An interpretation that others reuse, as a function summary, has notes of its own, which theirs include.
+    """
+
+    def __init__(self, paths: frozenset[Path], torch_version: str) -> None:
+        self.torch_version = torch_version
+        self._paths = paths
+        self._files: dict[Path, FileNotes] = {}
+        self._included: dict[int, Notes] = {}
+
+    def of(self, index: ModuleIndex) -> FileNotes | None:
+        """Where to note what is found out about a file; None if nobody will ask for it."""
+        path = index.module.path
+        if path not in self._paths:
+            return None
+        return self._files.setdefault(path, FileNotes())
+
+    def apart(self) -> Notes:
+        """New notes for the same files."""
+        return Notes(self._paths, self.torch_version)
+
+    def include(self, other: Notes) -> None:
+        self._included[id(other)] = other
+
+    def all_of(self, path: Path) -> Iterator[FileNotes]:
+        """The notes of a file, those that are included among them."""
+        found = {id(self): self}
+        pending = [self]
+        while pending:
+            notes = pending.pop()
+            if path in notes._files:
+                yield notes._files[path]
+            pending += [one for key, one in notes._included.items() if key not in found]
+            found |= notes._included
+
+
+def facts_of(module: SourceModule, noted: Iterable[Notes]) -> FileFacts:
+    """What several interpretations found out about a file, by the spans that people count."""
+
+    def span(at: Position) -> Span:
+        return at[0], module.column(at[0], at[1]), at[2], module.column(at[2], at[3])
+
+    values: dict[Span, list[Value]] = {}
+    names: dict[Span, list[dict[str, Value]]] = {}
+    for file in dict.fromkeys(file for notes in noted for file in notes.all_of(module.path)):
+        for at, found in file.values.items():
+            values.setdefault(span(at), []).extend(found)
+        for at, held in file.names.items():
+            names.setdefault(span(at), []).extend(held)
+    return FileFacts(_Joined(values, _of_values), _Joined(names, _of_names))
+
+
+def _zero_dim(value: Tensor) -> bool | None:
+    return True if value.facts is not None and value.facts.rank == SCALAR else value.zero_dim
+
+
+def _fact(value: Value) -> Fact:
+    elements = elements_of(value)
+    return Fact(
+        kind="array" if isinstance(value, Tensor) and value.array else value.kind,
+        source=Source.INFERRED if value.sure is Sure.CERTAIN else Source.ASSUMED,
+        dtype=value.dtype if isinstance(value, Tensor) else None,
+        zero_dim=_zero_dim(value) if isinstance(value, Tensor) else None,
+        parameter=isinstance(value, Tensor) and value.parameter,
+        maybe_none=value.maybe_none,
+        optional=value.optional is not None,
+        name=value.name if isinstance(value, ClassOrObject | Namespace) else None,
+        literal=literal_of(value),
+        tensor=value.facts,
+        elements=tuple(map(_fact, elements)) if elements is not None else None,
+    )

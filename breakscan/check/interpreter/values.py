@@ -1,0 +1,374 @@
+"""The kinds of abstract values, and the words that rules use for them.  ``joins`` joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum
+from functools import cache
+from operator import attrgetter
+from typing import Any, ClassVar, TypeVar
+
+from breakscan.check.project.index import ClassInfo, FunctionInfo
+from breakscan.model.facts import TensorFacts
+from breakscan.model.findings import Condition
+
+
+class Sure(int, Enum):
+    """How a value is known: proved, through one assumption, or by a guess."""
+
+    POSSIBLE = 0
+    LIKELY = 1
+    CERTAIN = 2
+
+
+# Values are never changed once made, though not frozen: a frozen dataclass takes three times as long to make.
+@dataclass(slots=True, unsafe_hash=True)
+class Value:
+    """What is known of any value; each kind of value is a subclass.
+
+    ``maybe_none`` means that it is None on some path, ``optional`` is the condition under which it is of this kind.
+    ``facts`` say more about dtype and shape, where they are asked for.
+    """
+
+    kind: ClassVar[str]
+
+    sure: Sure = Sure.CERTAIN
+    maybe_none: bool = False
+    optional: Condition | None = None
+    facts: TensorFacts | None = field(default=None, compare=False, hash=False)
+
+    def words(self) -> frozenset[str]:
+        """Every word of ``breakscan.rulebook.events.OPERANDS`` that is true of the value."""
+        return frozenset({self.kind})
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Unknown(Value):
+    kind = "unknown"
+
+    sure: Sure = Sure.POSSIBLE
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Tensor(Value):
+    """``dtype`` is ``float``, ``int``, ``bool`` or None (unknown); ``zero_dim`` is None where unknown.  ``one_dim``
+    means that an integer takes a single number out of it, ``intermediate`` that the region made it, ``array`` that it
+    is a NumPy array, which Dynamo traces as a tensor, ``by_data`` that its first size depends on what is in a tensor
+    (only known where code is exported)."""
+
+    kind = "tensor"
+
+    dtype: str | None = None
+    zero_dim: bool | None = None
+    one_dim: bool = False
+    intermediate: bool = False
+    parameter: bool = False
+    array: bool = False
+    by_data: bool = False
+
+    def words(self) -> frozenset[str]:
+        found = {"tensor"}
+        found |= {f"tensor:{self.dtype}"} if self.dtype else set()
+        found |= {"tensor:0d"} if self.zero_dim else set()
+        found |= {"tensor:parameter"} if self.parameter else set()
+        found |= {"tensor:by-data"} if self.by_data else set()
+        found |= {"tensor:intermediate" if self.intermediate else "tensor:given"}
+        return frozenset(found)
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class PythonValue(Value):
+    """A number, a string or another value of Python that is no object of the program."""
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class TensorNumber(PythonValue):
+    """A Python number that was read out of a tensor."""
+
+    kind = "number"
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class ArrayNumber(PythonValue):
+    """What NumPy computes from Python numbers, where Dynamo knows the number while it traces: it can be converted, but
+    a test of it is one of a tensor."""
+
+    kind = "array"
+
+    def words(self) -> frozenset[str]:
+        return frozenset({"unknown"})
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class DrawnNumber(PythonValue):
+    """A Python number that Python's random module drew: Dynamo does not know it while it traces."""
+
+    kind = "drawn"
+
+    def words(self) -> frozenset[str]:
+        return frozenset({"constant", "number:drawn"})
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Pointer(PythonValue):
+    """What ``data_ptr()`` gives: Dynamo hands it on, but cannot compute with it or compare it while it traces."""
+
+    kind = "pointer"
+
+    def words(self) -> frozenset[str]:
+        return frozenset({"constant", "number:pointer"})
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Size(PythonValue):
+    """A ``torch.Size``, or a number taken from one."""
+
+    kind = "shape"
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class DataSize(Size):
+    """A size that depends on what is in a tensor, or what is computed from one."""
+
+    def words(self) -> frozenset[str]:
+        return frozenset({"shape", "shape:by-data"})
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Constant(PythonValue):
+    """A Python value that no tensor's contents decide.
+
+    ``literal`` is the value where it is known, and ``by_default`` means that a caller may give another one; ``truth``
+    is what a test of it gives.
+    """
+
+    kind = "constant"
+
+    literal: str | int | float | None = None
+    by_default: bool = False
+    truth: bool | None = None
+
+    def words(self) -> frozenset[str]:
+        if isinstance(self.literal, bool):
+            return frozenset({"constant", "true" if self.literal else "false"})
+        return frozenset({"constant"})
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class NoneValue(Value):
+    kind = "none"
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Container(Value):
+    """``elements`` are those of a tuple or list of known length, ``element`` is any element, ``keys`` are the entries
+    under constant keys.  ``mapping`` means that iterating gives keys."""
+
+    kind = "container"
+
+    elements: tuple[Value, ...] | None = None
+    element: Value | None = None
+    keys: tuple[tuple[str, Value], ...] = ()
+    mapping: bool = False
+
+    def words(self) -> frozenset[str]:
+        if self.elements:
+            holds_tensor = any(isinstance(part, Tensor) for part in self.elements)
+        elif self.element is not None:
+            holds_tensor = isinstance(self.element, Tensor)
+        else:
+            holds_tensor = bool(self.keys) and all(isinstance(part, Tensor) for _, part in self.keys)
+        return frozenset({"container", "container:tensor"} if holds_tensor else {"container"})
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class NamedTupleClass(Value):
+    """What ``collections.namedtuple`` returns.  ``names`` are the fields, in order."""
+
+    kind = "unknown"
+
+    names: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Namespace(Value):
+    """What is known by a dotted name alone: something imported, a builtin, or the method of ``bound``."""
+
+    kind = "namespace"
+
+    name: str = ""
+    bound: Value | None = None
+
+    def words(self) -> frozenset[str]:
+        return frozenset({"unknown"})
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Defined(Value):
+    """What the program or a library defines.  ``choices`` are the values of which it is one."""
+
+    choices: tuple[Value, ...] = ()
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Function(Defined):
+    """A function of the project.  ``bound`` is its receiver, ``closure`` holds the names of the function around it."""
+
+    kind = "function"
+
+    info: FunctionInfo | None = None
+    bound: Value | None = None
+    closure: dict[str, Value] | None = field(default=None, compare=False, hash=False)
+
+    def words(self) -> frozenset[str]:
+        return frozenset({"unknown", "function:captures"} if self._captures() else {"unknown"})
+
+    def _captures(self) -> bool:
+        """Whether it uses what is no constant of the function around it."""
+        if self.info is None or self.closure is None:
+            return False
+        captured = (self.closure[name] for name in self.info.free_names & self.closure.keys())
+        return any(isinstance(value, Tensor | TensorNumber | Module | Instance) for value in captured)
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class ClassOrObject(Defined):
+    """A class or an object: ``info`` is the class if the project has it, ``name`` the name of the class."""
+
+    info: ClassInfo | None = None
+    name: str | None = None
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Class(ClassOrObject):
+    kind = "class"
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Instance(ClassOrObject):
+    """An object that is no module."""
+
+    kind = "instance"
+
+    def words(self) -> frozenset[str]:
+        return frozenset({"unknown" if self.maybe_none else "instance"})
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Module(ClassOrObject):
+    """An ``nn.Module``.  One that holds others has ``elements`` or ``element``, as a container has."""
+
+    kind = "module"
+
+    elements: tuple[Value, ...] | None = None
+    element: Value | None = None
+
+
+UNKNOWN = Unknown()
+CONSTANT = Constant()
+NONE = NoneValue()
+SIZE = Size()
+
+
+def tensor(
+    sure: Sure = Sure.CERTAIN, dtype: str | None = None, zero_dim: bool | None = None, one_dim: bool = False
+) -> Tensor:
+    """A tensor made in the region."""
+    return Tensor(sure, dtype=dtype, zero_dim=zero_dim, one_dim=one_dim, intermediate=True)
+
+
+def array(
+    sure: Sure = Sure.CERTAIN, dtype: str | None = None, zero_dim: bool | None = None, one_dim: bool = False
+) -> Tensor:
+    """A NumPy array, or a number that NumPy computed, which Dynamo traces as a tensor."""
+    return Tensor(sure, dtype=dtype, zero_dim=zero_dim, one_dim=one_dim, intermediate=True, array=True)
+
+
+def literal(value: object) -> Value:
+    """What a literal of the source is."""
+    key = type(value), value
+    known = _LITERALS.get(key)
+    if known is None:
+        known = NONE if value is None else CONSTANT
+        if isinstance(value, str | int | float):
+            known = Constant(literal=value)
+        if len(_LITERALS) < MOST_LITERALS:
+            _LITERALS[key] = known
+    return known
+
+
+MOST_LITERALS = 5_000
+_LITERALS: dict[tuple[type, object], Value] = {}
+
+
+def literal_of(value: Value) -> str | int | float | None:
+    """The Python value of a constant, where it is known."""
+    return value.literal if isinstance(value, Constant) else None
+
+
+def keys_of(value: Value) -> tuple[tuple[str, Value], ...]:
+    """The entries of a container under constant keys."""
+    return value.keys if isinstance(value, Container) else ()
+
+
+def elements_of(value: Value) -> tuple[Value, ...] | None:
+    """The elements of a container or module that holds a known number of them."""
+    return value.elements if isinstance(value, Container | Module) else None
+
+
+def class_of(value: Value) -> ClassInfo | None:
+    """The class of an object, or a class itself, if the project has it."""
+    return value.info if isinstance(value, ClassOrObject) else None
+
+
+SomeValue = TypeVar("SomeValue", bound=Value)
+
+
+def with_facts(value: SomeValue, facts: TensorFacts | None) -> SomeValue:
+    """The same value with other facts.  As ``dataclasses.replace``, which takes six times as long."""
+    kind: type = type(value)
+    made: SomeValue = kind(*_fields(kind)(value))
+    made.facts = facts
+    return made
+
+
+@cache
+def _fields(kind: type) -> Callable[[Value], tuple[Any, ...]]:
+    return attrgetter(*(one.name for one in fields(kind)))
+
+
+def at_most(value: SomeValue, sure: Sure) -> SomeValue:
+    return value if value.sure <= sure else replace(value, sure=sure)
+
+
+def doubt(*values: Value) -> Condition | None:
+    """The condition under which a value made of these is a tensor, where one of them may be something else."""
+    for value in values:
+        condition = value.optional if isinstance(value, Tensor) else None
+        if condition is not None and (condition.asks_for_tensor or not value.maybe_none):
+            return condition
+    return None
+
+
+MOST_NESTED = 5
+"""The limit of containers in containers. A function that wraps its result would otherwise produce ever deeper ones."""
+
+
+def container(elements: Sequence[Value]) -> Container:
+    """A tuple or list display."""
+    if any(_nests(element, MOST_NESTED - 1) for element in elements):
+        return Container()
+    return Container(elements=tuple(elements))
+
+
+def _nests(value: Value, times: int) -> bool:
+    """Returns whether containers are nested to at least this depth."""
+    if not isinstance(value, Container):
+        return False
+    return not times or any(_nests(part, times - 1) for part in value.elements or ())
+
+
+def container_of(element: Value, *, mapping: bool = False) -> Container:
+    """A container of unknown length."""
+    return Container(element.sure, element=element, mapping=mapping)

@@ -1,0 +1,141 @@
+"""Results of earlier runs, kept in a folder: one file for each checked file and set of settings.
+
+Nothing is locked.  An entry is written under another name and then moved into place, so a reader sees all of it or
+none.  Whatever is wrong with an entry, its file is checked again: nothing is taken from it that its checksum and the
+types of its values do not bear out, and nothing that happens to the folder can end a run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import time
+from hashlib import blake2b
+from pathlib import Path
+
+from breakscan.check.pipeline.results import FileResult
+from breakscan.check.project.digests import Digests
+from breakscan.model.dataclass_json import decoder, encode
+from breakscan.source.regular_files import read_regular_file
+
+DAY = 24 * 60 * 60.0
+MONTH = 30 * DAY
+
+TAG = "CACHEDIR.TAG"
+TAG_TEXT = (
+    "Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# This folder holds results of breakscan.  It can be deleted at any time.\n"
+    "# See https://bford.info/cachedir/ for what this file is for.\n"
+)
+IGNORE = ".gitignore"
+CLEANED = "breakscan-last-cleaned"
+MARKS = {IGNORE: "*\n", CLEANED: "", TAG: TAG_TEXT}
+OURS = re.compile(rf"([0-9a-f]{{32}}|{'|'.join(map(re.escape, MARKS))})(\.[0-9a-f]{{16}}\.tmp)?")
+"""The names of all files that breakscan ever puts into the folder."""
+_CHECKSUM = 32
+
+
+class ResultCache:
+    """The results that a folder holds for one fingerprint (see :mod:`.cache_fingerprint`)."""
+
+    def __init__(self, folder: Path, fingerprint: str) -> None:
+        self.folder = folder
+        self.digests = Digests()
+        self._base = os.path.join(folder, "")
+        self._seed = blake2b(fingerprint.encode()).digest()
+        self._claimed: bool | None = None
+
+    @property
+    def writable(self) -> bool:
+        """Whether results can be kept here; True also where the folder has yet to be made."""
+        above = next(f for f in (self.folder, *self.folder.parents) if os.path.lexists(f))
+        if not os.path.isdir(above) or not os.access(above, os.W_OK | os.X_OK):
+            return False
+        return above != self.folder or self._is_ours()
+
+    def get(self, path: Path) -> FileResult | None:
+        """The result for a file, given by its absolute path; None unless all that it rests on is as it was."""
+        name, key = self._place(path)
+        try:
+            data, status = read_regular_file(name)
+            payload = data[_CHECKSUM:]
+            if data[:_CHECKSUM] != _checksum(payload, key):
+                return None
+            result: FileResult = decoder(FileResult)(json.loads(payload))
+            if str(path) not in result.depends or not self.digests.agree(result.depends):
+                return None
+        except (OSError, ValueError, RecursionError):
+            return None
+        if time.time() - status.st_mtime > DAY:
+            with contextlib.suppress(OSError):
+                os.utime(name)  # it is in use: spare it
+        return result
+
+    def put(self, path: Path, result: FileResult) -> None:
+        """Keeps the result for a file, where that can be done and the file is among those that it depends on."""
+        if self._claimed is None:
+            self._claimed = self._claim()
+        if not self._claimed or str(path) not in result.depends:
+            return
+        name, key = self._place(path)
+        payload = json.dumps(encode(result), separators=(",", ":")).encode()
+        with contextlib.suppress(OSError):
+            _write(name, _checksum(payload, key) + payload)
+
+    def _place(self, path: Path) -> tuple[str, bytes]:
+        """The name of the file's entry, and a key that makes its checksum worthless for any other entry."""
+        key = blake2b(os.fsencode(path), key=self._seed, digest_size=32).digest()
+        return self._base + key[:16].hex(), key
+
+    def _claim(self) -> bool:
+        """Makes the folder a cache and clears out what nobody uses; False where it cannot be one."""
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+            if not self._is_ours():
+                return False
+            for name, text in MARKS.items():
+                if not os.path.exists(self._base + name):
+                    _write(self._base + name, text.encode())
+            self._clean()
+        except OSError:
+            return False
+        return True
+
+    def _is_ours(self) -> bool:
+        """False for a folder that holds other things: a .gitignore that hides all would do harm there."""
+        try:
+            return os.path.exists(self._base + CLEANED) or all(map(OURS.fullmatch, os.listdir(self.folder)))
+        except OSError:
+            return False
+
+    def _clean(self) -> None:
+        """Once a day, removes the entries that were not used for a month."""
+        now = time.time()
+        if 0 <= now - os.stat(self._base + CLEANED).st_mtime < DAY:
+            return
+        os.utime(self._base + CLEANED)
+        with os.scandir(self.folder) as files:
+            for file in files:
+                if OURS.fullmatch(file.name) and file.name not in MARKS:
+                    with contextlib.suppress(OSError):
+                        if now - file.stat(follow_symlinks=False).st_mtime > MONTH:
+                            os.unlink(file.path)
+
+
+def _checksum(payload: bytes, key: bytes) -> bytes:
+    return blake2b(payload, key=key, digest_size=_CHECKSUM // 2).hexdigest().encode()
+
+
+def _write(path: str, data: bytes) -> None:
+    """Puts a file into place as a whole.  Raises OSError."""
+    temporary = f"{path}.{os.urandom(8).hex()}.tmp"
+    try:
+        with open(temporary, "xb") as stream:
+            stream.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise

@@ -1,0 +1,169 @@
+"""Checks one file: text → index → regions → values → events → findings."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from breakscan.check.compile_uses.events import compile_events
+from breakscan.check.interpreter.function_state import State
+from breakscan.check.interpreter.program import Program
+from breakscan.check.interpreter.value_log import Notes
+from breakscan.check.pipeline.judge import Judge, kinds_for
+from breakscan.check.pipeline.merge import Merged
+from breakscan.check.pipeline.results import FileResult
+from breakscan.check.pipeline.shadowed import gives_up, reach_of
+from breakscan.check.project.entry_points import Entry, find_entries, named_entries, observed_entries
+from breakscan.check.project.imports import Project
+from breakscan.check.project.index import FunctionInfo, ModuleIndex
+from breakscan.model.findings import CompiledFunction, Finding, Kind, Mode, SourceError
+from breakscan.model.observations import Observations
+from breakscan.rulebook.config import Settings, resolve_target
+from breakscan.rulebook.document import Rule
+from breakscan.rulebook.ledger import load_ledger
+from breakscan.rulebook.library import Library, load_library
+from breakscan.rulebook.matching import RuleIndex
+from breakscan.rulebook.torch_facts.table import load_api
+from breakscan.source.module import SourceProblem
+from breakscan.source.paths import display_path
+from breakscan.source.suppressions import Suppressions
+
+
+@lru_cache(maxsize=16)
+def _rule_index(library: Library, kinds: frozenset[Kind]) -> RuleIndex:
+    return RuleIndex(rule for rule in library if rule.kind in kinds)
+
+
+class FileChecker:
+    """Checks one file after the other under one set of settings, by all rules: what is shown depends on the settings
+    of the files that hold the findings (see :mod:`.shown`).  ``functions`` names, by absolute path, those that
+    the compiler is known to have been in: then nothing else counts as compiled.  ``observations`` are taken for true.
+    ``rules`` stand in for those of the library.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        functions: Mapping[Path, Mapping[str, bool]] | None = None,
+        observations: Observations | None = None,
+        rules: Iterable[Rule] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.functions = functions
+        self.library = load_library(settings.rule_folders)
+        self.target = resolve_target(settings)
+        self.api = load_api(self.target.ledger)
+        self.only = None if rules is None else RuleIndex(rules)
+        self.project = Project(settings.root, observations)
+
+    def check_file(self, path: Path, text: str | None = None, notes: Notes | None = None) -> FileResult:
+        """The findings of what a file, or a text that goes by its path, hands to the compiler.
+
+        ``notes`` keeps what is found out on the way.
+        """
+        self.project.start(path)
+        result = FileResult(str(path))
+        try:
+            self._check(self.project.load(path, text), result, notes)
+        except SourceProblem as problem:
+            result.errors.append(problem.error)
+        except RecursionError:
+            reason = "cannot be analyzed: nested too deeply"
+            result.errors.append(SourceError(display_path(path, Path.cwd()), 1, 1, reason))
+        except Exception as error:
+            # A fault of ours in one file must not cost the user the findings in all the others.
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{error!r} in {Path(at.filename).name}:{at.lineno}"
+            reason = f"cannot be analyzed: {where}, a bug in breakscan: please report it"
+            result.errors.append(SourceError(display_path(path, Path.cwd()), 1, 1, reason))
+        result.depends = self.project.depends
+        return result
+
+    def _check(self, index: ModuleIndex, result: FileResult, notes: Notes | None) -> None:
+        own = Suppressions.read(index.module)
+        result.warnings += own.problems(self.library.select)
+        suppressions = {index: own}
+        for where, finding in self._findings(index, notes, result.compiled):
+            if where not in suppressions:
+                suppressions[where] = Suppressions.read(where.module)
+            if suppressions[where].covers(finding):
+                result.suppressed.append(finding)
+                continue
+            result.findings.append(finding)
+            if gives_up(finding):
+                result.reaches.append(reach_of(finding.site, where.module))
+
+    def _findings(
+        self, index: ModuleIndex, notes: Notes | None, handed: list[CompiledFunction]
+    ) -> Iterator[tuple[ModuleIndex, Finding]]:
+        if not _MAY_COMPILE.search(index.module.text):
+            return
+        if self.functions is None:
+            entries = find_entries(self.project, index, self.settings.regions, self.settings.mode)
+            handed += filter(None, map(_handed_over, entries))
+            entries += observed_entries(self.project, index, self.settings.mode)
+        else:
+            entries = named_entries(index, self.functions.get(index.module.path, {}))
+        mode = self._mode_of(entries)
+        rules = self.only or _rule_index(self.library, kinds_for(mode))
+        judge = Judge(rules, load_ledger(self.target.ledger), mode, self.target.torch)
+        program = Program(self.project, index, self.api, rules, mode, notes=notes)
+        program.run(entries)
+        compiled = compiled_functions(program, everything=self.functions is None and self.settings.regions == "all")
+        for drawn in {info.index for info in compiled}:
+            if "_dynamo.config" in drawn.module.text:
+                program.names.assigned(drawn)  # a setting made in any file that is imported holds for all
+        flags = frozenset(program.config.flags)
+        found = Merged()
+        for info, state in compiled.items():
+            path = info.index.module.display
+            for event in state.events.values():
+                for finding in judge.findings(event, path, info.qualname, state.region, flags):
+                    found.add(finding, info.index)
+        for function, event in compile_events(program, set(compiled)):
+            region = compiled[function].region if function in compiled else None
+            name = function.qualname if function else None
+            for finding in judge.findings(event, index.module.display, name, region, flags):
+                found.add(finding, index)
+        program.release()
+        yield from found.located()
+
+    def _mode_of(self, entries: list[Entry]) -> Mode:
+        """How what a file hands to the compiler is compiled: as the settings say, but what is only exported is exported
+        as it is there."""
+        if self.settings.mode.exports or not entries or any(entry.mode is None for entry in entries):
+            return self.settings.mode
+        modes = {entry.mode for entry in entries}
+        return Mode.EXPORT if Mode.EXPORT in modes else Mode.EXPORT_STRICT
+
+
+def _handed_over(entry: Entry) -> CompiledFunction | None:
+    """The function of an entry, where the code says that it is compiled."""
+    region, function = entry.region, entry.function
+    if region.assumed is not None or entry.mode is not None:
+        return None
+    return CompiledFunction(function.index.module.display, function.qualname, region.path, region.line)
+
+
+_MAY_COMPILE = re.compile("torch|Tensor")
+
+
+def compiled_functions(program: Program, *, everything: bool) -> dict[FunctionInfo, State]:
+    """The functions that the compiler will trace.
+
+    With ``everything``, where any function may be an entry, those count that handle tensors or what NumPy computes, and
+    what they call.
+    """
+    if not everything:
+        return program.states
+    reached = {info for info, state in program.states.items() if state.handles_tensors}
+    queue = list(reached)
+    while queue:
+        for callee in program.states[queue.pop()].calls:
+            if callee not in reached and callee in program.states:
+                reached.add(callee)
+                queue.append(callee)
+    return {info: state for info, state in program.states.items() if info in reached}

@@ -1,0 +1,106 @@
+"""Checks files closely, as the rewrites need it: their findings, and what is known of their expressions."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from breakscan.check.interpreter.value_log import Notes, facts_of
+from breakscan.check.pipeline.deep_stack import with_deep_stack
+from breakscan.check.pipeline.file_checkers import FileCheckers
+from breakscan.check.pipeline.merge import Merged
+from breakscan.check.pipeline.results import FileResult
+from breakscan.check.pipeline.shown import Shown
+from breakscan.check.project.imports import Project
+from breakscan.model.facts import FileFacts
+from breakscan.model.findings import Finding, SourceError
+from breakscan.model.observations import FunctionSeen
+from breakscan.rulebook.config import FileSettings, resolve_target
+from breakscan.source.module import SourceModule, SourceProblem
+from breakscan.source.paths import display_path
+
+MOST_KEPT = 64
+"""How many roots keep their result: the next files are mostly reached from the same ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What is known of one file.  Findings are in the order of their sites; ``errors`` are those of any root.
+    ``functions`` are those of the file that a recorded run saw, where that is taken for true."""
+
+    module: SourceModule
+    findings: tuple[Finding, ...]
+    facts: FileFacts
+    errors: tuple[SourceError, ...]
+    functions: Mapping[str, FunctionSeen]
+
+
+def _is_on_disk(project: Project, path: Path, text: str) -> bool:
+    try:
+        return project.load(path).module.text == text
+    except SourceProblem:  # the text comes from elsewhere
+        return False
+
+
+class Studies:
+    """Studies the files at ``paths``, which are absolute, one after the other.
+
+    Files that several of them import are read once, and a root from which several are reached is checked once.
+    ``checkers`` may have checked the files already: their trees are used.  They tell whether observations are taken
+    for true, by default they are not.
+    """
+
+    def __init__(self, settings: FileSettings, paths: Iterable[Path], checkers: FileCheckers | None = None) -> None:
+        self._checkers = checkers or FileCheckers(settings)
+        self._checkers.forget()
+        self._shown = Shown(settings)
+        self._paths = frozenset(paths)
+        self._kept: OrderedDict[Path, tuple[FileResult, Notes]] = OrderedDict()
+
+    def study(self, path: Path, text: str, roots: Sequence[Path]) -> Study:
+        """Studies a text that goes by an absolute path, as it is reached from the files ``roots``.
+
+        Raises SourceProblem where the text cannot be parsed.
+        """
+        project = self._checkers.of(path).project
+        project.start(path)
+        reached_from = dict.fromkeys((*roots, path))
+        if _is_on_disk(project, path, text):
+            return self._study(path, [self._checked(root) for root in reached_from])
+        with self._checkers.changed(path, text, reached_from):
+            return self._study(path, [self._check(root) for root in reached_from])
+
+    def release(self) -> None:
+        """Lets go of all trees: nothing is studied any more."""
+        self._kept.clear()
+        self._checkers.release()
+
+    def _study(self, path: Path, checked: Sequence[tuple[FileResult, Notes]]) -> Study:
+        merged = Merged()
+        display = display_path(path, Path.cwd())
+        for result, _ in checked:
+            for finding in result.findings:
+                if finding.site.path == display and self._shown.shows(finding):
+                    merged.add(finding)
+        project = self._checkers.of(path).project
+        index = project.load(path)
+        module = index.module
+        ordered = sorted(merged.findings(), key=lambda f: (f.site.line, f.site.column, f.rule))
+        facts = facts_of(module, [notes for _, notes in checked])
+        errors = tuple(error for result, _ in checked for error in result.errors)
+        return Study(module, tuple(ordered), facts, errors, project.seen_in(index))
+
+    def _checked(self, root: Path) -> tuple[FileResult, Notes]:
+        known = self._kept.pop(root, None) or self._check(root)
+        self._kept[root] = known
+        if len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return known
+
+    def _check(self, root: Path) -> tuple[FileResult, Notes]:
+        checker = self._checkers.of(root)
+        notes = Notes(self._paths, resolve_target(checker.settings).ledger)
+        result = with_deep_stack(lambda path: checker.check_file(path, notes=notes), root)
+        return result, notes

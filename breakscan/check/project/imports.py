@@ -1,0 +1,530 @@
+"""The files of a project as one: loads them when they are wanted, and finds what a dotted name stands for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from breakscan.check.project.digests import UNKNOWN, Digests
+from breakscan.check.project.index import (
+    BUILTINS,
+    ClassInfo,
+    Definition,
+    FunctionInfo,
+    GlobalName,
+    ModuleIndex,
+    build_index,
+)
+from breakscan.model.observations import FunctionSeen, Observations
+from breakscan.source.module import SourceProblem, read_source
+from breakscan.source.paths import display_path
+from breakscan.source.python_text import parse_text, python_text
+
+MOST_LINES_KEPT = 250_000
+"""Of trees that are kept for the next file, in lines: about a kilobyte each."""
+FILES_BETWEEN_COUNTS = 16
+MOST_NEIGHBOURS = 8
+"""How many of the files that come next are awaited before one that nobody imported is dropped."""
+MOST_FILES_A_FILE = 400
+"""How many other files one file may draw in.  Behind it names stay unknown."""
+MOST_STARS = 30
+"""A module with more star imports is a lazy index of a whole library: finding a name in it would read all of it."""
+MOST_ROOTS = 6
+MOST_HOPS = 20
+
+_OURS_NEVER = frozenset({"torch", "numpy", *sys.stdlib_module_names})
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What finding something out drew in: digests by path, as in ``Project.depends``, and the files themselves."""
+
+    depends: dict[str, str]
+    indices: list[ModuleIndex]
+
+
+Key = TypeVar("Key")
+Answer = TypeVar("Answer")
+
+
+@dataclass(slots=True)
+class _Found(Generic[Answer]):
+    """An answer, and what finding it drew in, as in ``Project.depends``: ``counted`` is the last one that has it."""
+
+    answer: Answer
+    depends: dict[str, str]
+    counted: dict[str, str] | None = None
+
+
+_Known = dict[Key, _Found[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """An answer that is kept with a file, for all roots that ask again."""
+
+    answer: Any
+    drawn: Drawn
+
+
+_NOTHING_DRAWN = Drawn({}, [])
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The files on the way from a folder to what a dotted name stands for, each with how many parts of the name lead to
+    it, and those that were looked for in vain."""
+
+    files: list[tuple[str, int]]
+    missing: list[str]
+
+
+class Project:
+    """Loads and resolves for one file after the other; ``depends`` lists what the current one loaded.  ``observations``
+    are those that are taken for true.
+
+    ``root`` is the folder of the configuration: absolute imports are looked for in the folder of the outermost
+    package, and in those between it and ``root``.
+    """
+
+    def __init__(self, root: Path, observations: Observations | None = None) -> None:
+        self.root = str(root)
+        self._observations = observations
+        self._texts: dict[Path, str] = {}
+        """The texts that files have for now, see :meth:`changed`."""
+        self.depends: dict[str, str] = {}
+        """The digest of every file that was read, by absolute path; empty where a file was looked for in vain."""
+        self._kept: OrderedDict[str, tuple[ModuleIndex, str]] = OrderedDict()
+        self._held: dict[str, ModuleIndex | None] = {}
+        self._found: _Known[tuple[tuple[str, ...], str], Definition | None] = {}
+        self._answers: _Known[object, Any] = {}
+        self._finding: set[tuple[str, str]] = set()
+        self._searches = 0
+        """How many searches are under way, one inside the other."""
+        self._there: dict[str, bool] = {}
+        self._ways: dict[tuple[str, str], _Way] = {}
+        self._digests = Digests()
+        self._roots: deque[str] = deque()
+        self._counted = FILES_BETWEEN_COUNTS
+        self._drawn_in: set[str] = set()
+
+    # -- files ------------------------------------------------------------------------------------------------
+
+    def start(self, path: Path) -> None:
+        """Begins with another file: forgets what only concerned the one before."""
+        while len(self._roots) > MOST_NEIGHBOURS:
+            known = self._kept.pop(self._roots[0], None) if self._roots[0] not in self._drawn_in else None
+            if known is not None:
+                known[0].release()  # its neighbours are through, and did not import it
+            self._roots.popleft()
+        self.depends = {}
+        self._held = {}
+        self._found = {}
+        self._answers = {}
+        self._roots.append(str(path))
+        if len(self._kept) > self._counted:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Lets go of the trees that were not used for longest, where there are too many."""
+        lines = sum(len(index.module.lines) for index, _ in self._kept.values())
+        while lines > MOST_LINES_KEPT:
+            _, (index, _) = self._kept.popitem(last=False)
+            lines -= len(index.module.lines)
+            index.release()
+        self._counted = len(self._kept) + FILES_BETWEEN_COUNTS
+
+    def forget(self) -> None:
+        """Lets go of what was found out by interpreting: from now on, more is asked for."""
+        for index, _ in self._kept.values():
+            index.forget()
+
+    def refresh(self, paths: Iterable[str]) -> None:
+        """Files at absolute paths have changed, come or gone: they are read again, and what others import is looked for
+        again."""
+        for path in paths:
+            self._digests.forget(path)
+            known = self._kept.pop(path, None)
+            if known is not None:
+                known[0].release()
+        for index, _ in self._kept.values():
+            index.forget()
+            index.answers.clear()
+        self._there.clear()
+        self._ways.clear()
+
+    def release(self) -> None:
+        """Lets go of all trees: nothing is checked any more."""
+        for index, _ in self._kept.values():
+            index.release()
+        self._kept.clear()
+
+    @contextmanager
+    def changed(self, path: Path, text: str) -> Iterator[None]:
+        """Reads another text in place of a file, for all files that import it, too."""
+        key = str(path)
+        own = self._kept.pop(key, None)
+        remembered = [(index, index.remembered, index.answers) for index, _ in self._kept.values()]
+        for index, _, _ in remembered:
+            index.remembered, index.answers = {}, {}
+        self._texts[path] = text
+        try:
+            yield
+        finally:
+            del self._texts[path]
+            other = self._kept.pop(key, None)
+            if other is not None:
+                other[0].release()
+            for index, _ in self._kept.values():
+                index.remembered, index.answers = {}, {}
+            for index, known, answers in remembered:
+                index.remembered, index.answers = known, answers
+            if own is not None:
+                self._kept[key] = own
+
+    def seen_in(self, index: ModuleIndex) -> Mapping[str, FunctionSeen]:
+        """What runs showed of the functions of a file, by their qualified names.  It holds for a text that stands in
+        place of the file, too: that of an edit, which keeps what functions are called with."""
+        if self._observations is None:
+            return {}
+        return self._observations.files.get(self._digests.of(str(index.module.path)), {})
+
+    def load(self, path: Path, text: str | None = None) -> ModuleIndex:
+        """The index of a file, or of a text that goes by its path.
+
+        Raises SourceProblem where it cannot be read or parsed.
+        """
+        return self._load(str(path), text)
+
+    def _load(self, key: str, text: str | None = None) -> ModuleIndex:
+        kept = self._kept.get(key)
+        if kept is None or text is not None:
+            kept = self._read(Path(key), text)
+            if text is None:
+                self._kept[key] = kept
+        else:
+            self._kept.move_to_end(key)
+        index, digest = kept
+        self.depends[key] = digest
+        beside = os.path.join(os.path.dirname(key), "__init__.py")
+        self.depends.setdefault(beside, self._digests.of(beside))  # it decides by which name others import the file
+        self._held[key] = index
+        return index
+
+    def _read(self, path: Path, text: str | None) -> tuple[ModuleIndex, str]:
+        display = display_path(path, Path.cwd())
+        digest = ""
+        text = self._texts.get(path) if text is None else text
+        if text is None:
+            data = read_source(path, display)
+            digest = self._digests.learn(str(path), data)
+            self.depends[str(path)] = digest
+            text = python_text(data, path, display)
+        module = parse_text(text, path, display)
+        name, roots = self._place(path)
+        is_package = path.name == "__init__.py"
+        return build_index(module, name, is_package, roots, self), digest
+
+    def _place(self, path: Path) -> tuple[str, tuple[str, ...]]:
+        """The dotted name of a file's module, and the folders that its absolute imports are looked for in."""
+        parts = [] if path.name == "__init__.py" else [path.stem]
+        folder = path.parent
+        bare: list[str] = []
+        while folder != folder.parent and (_is_package(folder) or _is_package(folder.parent)):
+            # A folder in a package needs no __init__.py to be a part of it, and may as well hold scripts.
+            bare += [] if _is_package(folder) else [str(folder)]
+            parts.insert(0, folder.name)
+            folder = folder.parent
+        top = str(folder)
+        roots = [top]
+        below_root = (top + os.sep).startswith(self.root.rstrip(os.sep) + os.sep)
+        while (
+            below_root and roots[-1] != self.root and len(roots) < MOST_ROOTS and not _INSTALLED & {*top.split(os.sep)}
+        ):
+            roots.append(os.path.dirname(roots[-1]))
+        if folder == path.parent and roots[-1] == self.root:
+            # No package: Python would name it by the folder that it is run from.
+            parts = list(path.relative_to(self.root).with_suffix("").parts)
+        return ".".join(parts), (*roots, *bare)
+
+    @contextmanager
+    def recording(self) -> Iterator[Drawn]:
+        """Notes what is drawn in meanwhile; it counts for the file at hand, too."""
+        outer, drawn = self.depends, Drawn({}, [])
+        self.depends = drawn.depends
+        try:
+            yield drawn
+        finally:
+            self.depends = outer
+            drawn.indices.extend(self._kept_among(drawn.depends))
+            outer |= drawn.depends
+
+    def _kept_among(self, paths: Iterable[str]) -> list[ModuleIndex]:
+        return [self._kept[path][0] for path in paths if path in self._kept]
+
+    def draw_again(self, drawn: Drawn) -> bool:
+        """Draws in what was drawn in for another file; False where not all of it is kept any more."""
+        for index in drawn.indices:
+            kept = self._kept.get(str(index.module.path))
+            if kept is None or kept[0] is not index:
+                return False
+        for index in drawn.indices:
+            path = str(index.module.path)
+            self._kept.move_to_end(path)
+            self._held[path] = index
+        self.depends |= drawn.depends
+        return True
+
+    def _other(self, path: str) -> ModuleIndex | None:
+        """The index of a file that another one imports; None where it cannot be had."""
+        if path in self._held:
+            if self._held[path] is None:
+                self.depends.setdefault(path, UNKNOWN)
+                return None
+            return self._load(path)
+        if self.is_full:
+            return None
+        self._held[path] = None
+        self._drawn_in.add(path)
+        try:
+            return self._load(path)
+        except (SourceProblem, RecursionError):
+            self.depends.setdefault(path, UNKNOWN)
+            return None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the current file may draw in no more: what is found out now may not hold for others."""
+        return len(self._held) >= MOST_FILES_A_FILE
+
+    # -- names ------------------------------------------------------------------------------------------------
+
+    def find(self, dotted: str, index: ModuleIndex) -> Definition | None:
+        """What a dotted name stands for in a file, where a file of the project defines it."""
+        key = index.roots, dotted
+        found = self._found.get(key)
+        if found is not None:
+            return self._again(found)
+        return self._once(self._found, key, lambda: self._find(dotted.split("."), index), None, None)
+
+    def once(self, key: object, index: ModuleIndex, find: Callable[[], Answer]) -> Answer:
+        """The answer to any question about a file, under a key of its own; it is looked for once."""
+        found: _Found[Answer] | None = self._answers.get(key)
+        if found is not None:
+            return self._again(found)
+        answer: Answer = self._once(self._answers, key, find, None, index)
+        return answer
+
+    def _again(self, found: _Found[Answer]) -> Answer:
+        """An answer for one who asks again: what it drew in counts, too, see :meth:`recording`."""
+        if found.depends and found.counted is not self.depends:
+            self.depends |= found.depends
+            found.counted = self.depends
+        return found.answer
+
+    def _once(
+        self,
+        known: _Known[Key, Answer],
+        key: Key,
+        find: Callable[[], Answer],
+        unfinished: Answer,
+        keeper: ModuleIndex | None,
+    ) -> Answer:
+        """An answer that is looked for once for each root, or once as long as the file ``keeper`` and all that it drew
+        in are kept; ``unfinished`` if the search comes round to itself."""
+        found = known.get(key)
+        if found is None:
+            # Inside another search, the answer depends on where that one began.
+            lasts = keeper if not self._searches else None
+            kept = lasts.answers.get(key) if lasts is not None else None
+            if isinstance(kept, _Remembered) and kept.drawn is _NOTHING_DRAWN:
+                found = known[key] = _Found(kept.answer, {})
+                return found.answer
+            known[key] = _Found(unfinished, {})
+            self._searches += 1
+            try:
+                if isinstance(kept, _Remembered) and self.draw_again(kept.drawn):
+                    found = _Found(kept.answer, kept.drawn.depends)
+                else:
+                    found = self._search(key, find, lasts)
+                known[key] = found
+            finally:
+                self._searches -= 1
+        return self._again(found)
+
+    def _search(self, key: object, find: Callable[[], Answer], keeper: ModuleIndex | None) -> _Found[Answer]:
+        """An answer and what it draws in."""
+        # As :meth:`recording`, which takes several times as long: most questions are small and draw in nothing.
+        outer = self.depends
+        self.depends = depends = dict[str, str]()
+        try:
+            answer = find()
+        finally:
+            self.depends = outer
+            outer |= depends
+        if keeper is not None and not self.is_full:
+            drawn = Drawn(depends, self._kept_among(depends)) if depends else _NOTHING_DRAWN
+            keeper.answers[key] = _Remembered(answer, drawn)
+        return _Found(answer, depends)
+
+    def _find(self, parts: list[str], index: ModuleIndex) -> Definition | None:
+        own_package = index.name.split(".")[0]
+        if not all(parts) or (parts[0] in _OURS_NEVER and (parts[0] != own_package or parts[0] == "torch")):
+            return None
+        for root in index.roots:
+            if _INSTALLED & {os.path.basename(root)} and parts[0] != own_package:
+                continue
+            key = root, ".".join(parts)
+            way = self._ways.get(key)
+            if way is None:
+                way = self._ways[key] = self._way_down(root, parts)
+            for path in way.missing:
+                self.depends.setdefault(path, "")
+            if way.files:
+                return self._in_chain(way.files, parts)
+        return None
+
+    def _way_down(self, root: str, parts: list[str]) -> _Way:
+        way = _Way([], [])
+
+        def exists(path: str) -> bool:
+            there = self._there.get(path)
+            if there is None:
+                there = self._there[path] = os.path.isfile(path)
+            if not there:
+                way.missing.append(path)
+            return there
+
+        folder = root
+        for i, part in enumerate(parts, 1):
+            inner = os.path.join(folder, part)
+            package = os.path.join(inner, "__init__.py")
+            if exists(package):
+                way.files.append((package, i))
+            elif exists(inner + ".py"):
+                way.files.append((inner + ".py", i))
+                break
+            elif not os.path.isdir(inner):
+                exists(os.path.join(inner, *parts[i:]) + ".py")
+                break
+            folder = inner
+        return way
+
+    def _in_chain(self, chain: Sequence[tuple[str, int]], parts: list[str]) -> Definition | None:
+        path, depth = chain[-1]
+        if depth < len(parts):
+            module = self._other(path)
+            return self.member(module, parts[depth:]) if module is not None else None
+        # `from .relu import relu` in a package hides its module of that name.
+        if len(chain) > 1 and chain[-2][1] == depth - 1:
+            package = self._other(chain[-2][0])
+            if package is not None and package.imports.get(parts[-1], "") not in ("", ".".join(parts)):
+                hiding = self.member(package, parts[-1:])
+                if hiding is not None:
+                    return hiding
+        return self._other(path)
+
+    def member(self, index: ModuleIndex, names: list[str]) -> Definition | None:
+        """What ``a.b`` stands for inside a file, given as its parts."""
+        name = names[0]
+        step = str(index.module.path), ".".join(names)
+        if step in self._finding or len(self._finding) > MOST_HOPS:
+            return None
+        self._finding.add(step)
+        try:
+            imported = index.imports.get(name)
+            if imported is not None:
+                return self.find(".".join([imported, *names[1:]]), index)
+            if name in index.functions:
+                return index.functions[name] if len(names) == 1 else None
+            if name in index.classes:
+                return index.classes[name] if len(names) == 1 else self._class_member(index.classes[name], names[1:])
+            if name in index.assigned:
+                return GlobalName(index, name) if len(names) == 1 else None
+            through = self.star(index, name)
+            return self.find(".".join([through, *names[1:]]), index) if through else None
+        finally:
+            self._finding.discard(step)
+
+    def _class_member(self, info: ClassInfo, names: list[str]) -> Definition | None:
+        return self.method(info, names[0]) if len(names) == 1 else None
+
+    def star(self, index: ModuleIndex, name: str) -> str | None:
+        """The dotted name under which a star import brings ``name`` into a file."""
+        if name in BUILTINS or len(index.stars) > MOST_STARS:
+            return None
+        for module in reversed(index.stars):
+            dotted = f"{module}.{name}"
+            if module.startswith("torch") or self.find(dotted, index) is not None:
+                return dotted
+        return None
+
+    # -- classes ----------------------------------------------------------------------------------------------
+
+    def bases_of(self, info: ClassInfo) -> list[ClassInfo]:
+        """The class and those of its bases that the project holds, in the order in which methods are looked up."""
+        key = "bases", info
+        found = self._answers.get(key)
+        if found is not None:
+            return self._again(found)
+        return self._once(self._answers, key, lambda: _all_bases(info), [info], info.index)
+
+    def method(self, info: ClassInfo, name: str) -> FunctionInfo | None:
+        """The method that an instance of the class has under a name."""
+        for owner in self.bases_of(info):
+            if name in owner.methods:
+                return owner.methods[name]
+        return None
+
+    def outside_bases(self, info: ClassInfo) -> list[str]:
+        """The names of those bases, near or far, that the project does not hold."""
+        key = "outside", info
+        found = self._answers.get(key)
+        if found is not None:
+            return self._again(found)
+        return self._once(self._answers, key, lambda: self._outside_bases(info), [], info.index)
+
+    def _outside_bases(self, info: ClassInfo) -> list[str]:
+        chain = self.bases_of(info)
+        return [b for c in chain for b in c.bases if b not in BUILTINS and c.index.class_named(b) is None]
+
+    def is_module(self, info: ClassInfo) -> bool:
+        """Whether the class is, or very likely is, an ``nn.Module``.
+
+        A class with a ``forward`` and a base that cannot be found counts: nearly all such bases are modules.
+        """
+        known: _Known[object, bool] = self._answers
+        return self._once(known, ("module", info), lambda: self._looks_like_module(info), False, info.index)
+
+    def _looks_like_module(self, info: ClassInfo) -> bool:
+        outside = self.outside_bases(info)
+        if any(base.startswith(_NOT_MODULES) for base in outside):
+            return any(base.startswith("torch.nn.") for base in outside)
+        if any(base.startswith("torch.nn.") for base in outside):
+            return True
+        return bool(outside) and self.method(info, "forward") is not None
+
+
+def _is_package(folder: Path) -> bool:
+    return os.path.isfile(folder / "__init__.py")
+
+
+def _all_bases(info: ClassInfo) -> list[ClassInfo]:
+    found: dict[ClassInfo, None] = {}
+    queue = deque([info])
+    while queue:
+        current = queue.popleft()
+        if current not in found:
+            found[current] = None
+            queue += [base for name in current.bases if (base := current.index.class_named(name)) is not None]
+    return list(found)
+
+
+_NOT_MODULES = ("torch.autograd.", "typing.", "abc.", "enum.", "dataclasses.", "collections.")

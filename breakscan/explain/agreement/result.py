@@ -1,0 +1,79 @@
+"""The result of comparing ``check`` with a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from breakscan.explain.explanation import BreakSite, UncompiledFrame
+from breakscan.explain.exported import ExportFailure
+from breakscan.model.findings import Finding, Mode, Site, SourceError
+
+Missed = BreakSite | UncompiledFrame
+BreakKey = tuple[Site, str]
+"""What identifies a recorded break: its site and type."""
+
+
+class AgreementOutcome(str, Enum):
+    """What the run says about a finding."""
+
+    CONFIRMED = "confirmed"
+    """The run broke or recompiled there."""
+    HIDDEN = "hidden"
+    """An earlier break made the function run eager, so the compiler did not reach it."""
+    NOT_TRIGGERED = "not-triggered"
+    """Nothing of its line was compiled, its condition did not hold, or nothing changed between calls."""
+    CONTRADICTED = "contradicted"
+    """The compiler traced the line and compiled it without a break."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A finding and what the run says about it.
+
+    ``by`` is the recorded site that confirms or hides it. ``is_traced`` says that an operation of a graph comes from
+    its lines.
+    """
+
+    finding: Finding
+    outcome: AgreementOutcome
+    by: Site | None
+    is_traced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ExportAgreement:
+    """What a run exported in one way, compared with the check of that code for this ``mode``.
+
+    ``missed`` are the problems of exports in the checked files without a finding, ``silenced`` those whose rule is
+    turned off. ``files`` were checked, except for ``errors``.
+    """
+
+    mode: Mode
+    files: tuple[str, ...]
+    judged: tuple[Judged, ...]
+    missed: tuple[ExportFailure, ...]
+    silenced: tuple[ExportFailure, ...]
+    errors: tuple[SourceError, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """A run compared with the check of the code that it compiled.
+
+    ``missed`` are recorded breaks in checked files, and functions that Dynamo did not trace, without a finding.
+    ``silenced`` are those whose rule the configuration or a comment turns off. ``files`` were checked, except for
+    ``errors``. ``torch`` is the version that they were checked for, ``mode`` how the code was compiled. ``exports`` has
+    an entry for each way in which the run exported something.
+    """
+
+    torch: str
+    mode: Mode
+    files: tuple[str, ...]
+    judged: tuple[Judged, ...]
+    missed: tuple[Missed, ...]
+    silenced: tuple[Missed, ...]
+    hidden: Mapping[BreakKey, tuple[Finding, ...]]
+    errors: tuple[SourceError, ...]
+    exports: tuple[ExportAgreement, ...]

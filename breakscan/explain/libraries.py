@@ -1,0 +1,13 @@
+"""The libraries whose functions were traced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from breakscan.record.records.record import Record
+from breakscan.record.records.values import LibrarySeen
+
+
+def library_versions(records: Iterable[Record]) -> dict[str, str]:
+    """Their versions, by the names that they are imported by."""
+    return {record.name: record.version for record in records if isinstance(record, LibrarySeen)}

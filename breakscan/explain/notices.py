@@ -1,0 +1,68 @@
+"""What the reader of a report must know of the recording itself: what it lacks, and what colours it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from breakscan.explain.explanation import BreakSite, Explanation, Recompile, UncompiledFrame
+from breakscan.explain.notice import Notice, NoticeKind, SourcesUnread
+from breakscan.model.findings import Origin
+from breakscan.model.torch_versions import is_too_new, is_too_old, is_version
+from breakscan.record.recording import compiled
+from breakscan.record.records.processes import HookFailed, HookInstalled, ProcessStarted
+from breakscan.record.records.record import Record
+from breakscan.source.source_files import NotRead, SourceFiles
+
+
+def notices(processes: Sequence[Sequence[Record]]) -> Iterator[Notice]:
+    """The notices of a recording."""
+    started = next((r for records in processes for r in records if isinstance(r, ProcessStarted)), None)
+    if started:
+        yield from version_notice(started.torch)
+    if started and started.profile_kept:
+        yield Notice(NoticeKind.PROFILE_KEPT)
+    for record in (r for records in processes for r in records):
+        if isinstance(record, HookInstalled) and not record.available:
+            yield Notice(NoticeKind.HOOK_MISSING, record.name, started.torch if started else "")
+        elif isinstance(record, HookFailed):
+            yield Notice(NoticeKind.HOOK_FAILED, record.name, record.error)
+    names = tuple(_name(process) for process in processes if compiled(process))
+    if len(names) > 1:
+        yield Notice(NoticeKind.PROCESSES, names=names)
+
+
+def _name(process: Sequence[Record]) -> str:
+    """The name of a process's program; empty for a forked one."""
+    first = process[0]
+    if not isinstance(first, ProcessStarted):
+        return ""
+    return Path(first.argv[0]).name if first.argv and first.argv[0] else "python"
+
+
+def version_notice(torch: str) -> Iterator[Notice]:
+    """What to know where breakscan was not tried with this torch; nothing where the version is not known."""
+    if torch and not is_version(torch):
+        yield Notice(NoticeKind.NO_VERSION, text=torch)
+    elif torch and is_too_old(torch):
+        yield Notice(NoticeKind.OLD_TORCH, text=torch)
+    elif torch and is_too_new(torch):
+        yield Notice(NoticeKind.NEW_TORCH, text=torch)
+
+
+def unread_sources(explanation: Explanation, files: SourceFiles, show: Callable[[str], str]) -> Iterator[SourcesUnread]:
+    """Which of the files that a report speaks of it cannot show, why, and what to do.  Torch's own do not count, nor
+    does any in a run that breakscan has just made: there, nobody else chose them."""
+    if files.is_trusted:
+        return
+    told: list[BreakSite | Recompile | UncompiledFrame] = [
+        *explanation.breaks,
+        *explanation.recompiles,
+        *explanation.frames,
+    ]
+    shown = {thing.site.path for thing in told if thing.origin is not Origin.FRAMEWORK}
+    unread = {show(path): reason for path, reason in files.not_read.items()}
+    for reason in NotRead:
+        paths = sorted(path for path in shown if unread.get(path) is reason and not path.startswith("<"))
+        if paths:
+            yield SourcesUnread(reason, tuple(paths))

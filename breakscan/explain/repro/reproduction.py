@@ -1,0 +1,109 @@
+"""Reproduces a problem of a run: tries the smallest program first, and keeps the first that has the same problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from importlib.util import find_spec
+
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.repro.declined import NotReproducible, Obstacle
+from breakscan.explain.repro.problem import ProblemKind, RecordedProblem
+from breakscan.explain.repro.program import MinimalProgram, Plan, minimal_program
+from breakscan.explain.repro.run_again import SecondRun, run_again
+from breakscan.explain.repro.stand_ins import End
+from breakscan.rulebook.library import Library
+from breakscan.source.source_files import SourceFiles
+
+_MOST_PROGRAMS = 6
+_ONCE = (Plan((End.HIGH,)), Plan((End.LOW,)))
+"""What is None in some calls is not, at first."""
+_TWICE = tuple(Plan(ends, alone) for ends in ((End.LOW, End.HIGH), (End.HIGH, End.LOW)) for alone in (True, False))
+
+
+class ReproStatus(str, Enum):
+    """What running the program has shown."""
+
+    REPRODUCED = "reproduced"
+    """It has the same problem."""
+    DIFFERENT = "different"
+    """It ran, and does not."""
+    FAILED = "failed"
+    """It ended with an error before."""
+    TIMED_OUT = "timed-out"
+    """It had not ended after :data:`~breakscan.explain.repro.run_again.MOST_SECONDS`."""
+    NOT_RUN = "not-run"
+    """There is no torch to run it with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """A program for a problem, and what running it has shown: ``met`` are the problems that it had, ``error`` what
+    ended it.  ``path`` is where it was written, once it was; ``issue`` is the file of the text for an issue tracker."""
+
+    problem: RecordedProblem
+    program: MinimalProgram
+    status: ReproStatus
+    met: tuple[RecordedProblem, ...] = ()
+    error: str = ""
+    path: str | None = None
+    issue: str | None = None
+
+
+def reproduce(
+    problem: RecordedProblem,
+    explanation: Explanation,
+    files: SourceFiles,
+    rules: Library,
+    name: str,
+    text_of: Callable[[RecordedProblem, MinimalProgram, Explanation], str],
+) -> Reproduction:
+    """Makes programs for a problem and runs each as a file of that name.  Raises NotReproducible where none can be
+    made."""
+    tried: list[Reproduction] = []
+    for program in _programs(problem, explanation, files):
+        if find_spec("torch") is None:
+            return Reproduction(problem, program, ReproStatus.NOT_RUN)
+        again = run_again(name, text_of(problem, program, explanation), rules)
+        tried.append(_outcome(problem, program, again))
+        if tried[-1].status is ReproStatus.REPRODUCED and not tried[-1].error:
+            return tried[-1]
+    order = list(ReproStatus)
+    return min(tried, key=lambda one: order.index(one.status))
+
+
+def _outcome(problem: RecordedProblem, program: MinimalProgram, again: SecondRun) -> Reproduction:
+    met = tuple(again.problems or ())
+    is_same = any(one.is_same(problem) for one in met)
+    # An error is what was to be reproduced, or comes of the stand-ins.
+    expected = is_same and (problem.kind is ProblemKind.FAILURE or problem.outcome == "raises")
+    if is_same:
+        status = ReproStatus.REPRODUCED
+    elif again.status is None:
+        status = ReproStatus.TIMED_OUT
+    else:
+        status = ReproStatus.FAILED if again.status else ReproStatus.DIFFERENT
+    return Reproduction(problem, program, status, met, "" if expected else again.error)
+
+
+def _programs(problem: RecordedProblem, explanation: Explanation, files: SourceFiles) -> Iterator[MinimalProgram]:
+    """From the innermost function outwards."""
+    if not problem.functions:
+        raise NotReproducible(Obstacle.NO_FUNCTION)
+    made: list[MinimalProgram] = []
+    declined = None
+    for at in problem.functions:
+        for plan in _TWICE if problem.kind is ProblemKind.RECOMPILE else _ONCE:
+            try:
+                program = minimal_program(problem, at, explanation, files, plan)
+            except NotReproducible as error:
+                declined = declined or error
+                break
+            if program not in made:
+                made.append(program)
+                yield program
+            if len(made) == _MOST_PROGRAMS:
+                return
+    if not made and declined:
+        raise declined

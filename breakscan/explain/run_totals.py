@@ -1,0 +1,131 @@
+"""What ran, over all processes of a recording, by the numbers that graphs have in a report."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TypeVar
+
+from breakscan.explain.compiled import Calls, RunTotals
+from breakscan.explain.context import ExplainContext
+from breakscan.explain.forks import Inherited, clock_shifts
+from breakscan.record.records.compiles import CompileCalled
+from breakscan.record.records.graphs import GraphCompiled
+from breakscan.record.records.record import Record
+from breakscan.record.records.runs import CallsOnDevice, CallsRan, GapRan, GraphRan, RunsTraced, Usual
+from breakscan.record.records.source import Code
+
+R = TypeVar("R", GraphRan, GapRan, CallsRan, CallsOnDevice)
+_NOTHING = Usual(0.0, 0.0, 0.0)
+NO_GAPS = GapRan(-1, 0, 0.0, _NOTHING, 0.0, 0.0, 0, _NOTHING)
+"""After a graph that nothing followed."""
+
+
+@dataclass(slots=True)
+class Ran:
+    """``graphs`` in the order of a report, with the runs of each and the gaps after it; ``calls`` by what was called,
+    each with its code; ``on_device`` what one of these calls spends on its device outside graphs, where that is known;
+    ``runs`` for a timeline."""
+
+    graphs: list[GraphCompiled] = field(default_factory=list)
+    of_graph: dict[int, GraphRan] = field(default_factory=dict)
+    after_graph: dict[int, GapRan] = field(default_factory=dict)
+    calls: dict[Code | str, Calls] = field(default_factory=dict)
+    on_device: dict[Code | str, float] = field(default_factory=dict)
+    runs: list[RunTotals] = field(default_factory=list)
+
+
+def what_ran(processes: Sequence[Sequence[Record]], lens: ExplainContext) -> Ran:
+    """Counts of forked processes are added up: they run what their parent compiled."""
+    ran = Ran()
+    numbers: Inherited[int] = Inherited(processes)
+    called: Inherited[CompileCalled] = Inherited(processes)
+    for process, records in enumerate(processes):
+        for record in records:
+            if isinstance(record, GraphCompiled):
+                numbers.add(process, record.graph, len(ran.graphs))
+                ran.graphs.append(record)
+            elif isinstance(record, CompileCalled):
+                called.add(process, record.key, record)
+    timed: dict[Code | str, list[tuple[Usual, int]]] = defaultdict(list)
+    shifts = clock_shifts(processes)
+    for process, (records, shift) in enumerate(zip(processes, shifts, strict=True)):
+        for run in _last(records, GraphRan, "graph"):
+            if (number := numbers.get(process, run.graph)) is not None:
+                ran.of_graph[number] = _with_run(ran.of_graph.get(number), run)
+        for gap in _last(records, GapRan, "follows"):
+            if (number := numbers.get(process, gap.follows)) is not None:
+                own = replace(gap, longest_at=gap.longest_at + shift)
+                ran.after_graph[number] = _with_gaps(ran.after_graph.get(number, NO_GAPS), own)
+        for record in _last(records, CallsRan, "key"):
+            _add_calls(ran.calls, called.get(process, record.key), record, lens)
+        for calls in _last(records, CallsOnDevice, "key"):
+            if what := called.get(process, calls.key):
+                timed[what.code or what.target].append((calls.outside, calls.timed))
+    ran.on_device = {about: _together(parts).seconds for about, parts in timed.items()}
+    for process, (records, shift) in enumerate(zip(processes, shifts, strict=True)):
+        ran.runs += [
+            RunTotals(number, start + shift, seconds)
+            for traced in records
+            if isinstance(traced, RunsTraced)
+            for graph, start, seconds in zip(traced.graphs, traced.starts, traced.seconds, strict=True)
+            if (number := numbers.get(process, graph)) is not None
+        ]
+    return ran
+
+
+def _last(records: Iterable[Record], kind: type[R], about: str) -> Iterable[R]:
+    """Each record replaces those before it that are about the same."""
+    return {getattr(record, about): record for record in records if isinstance(record, kind)}.values()
+
+
+def _with_run(known: GraphRan | None, run: GraphRan) -> GraphRan:
+    if known is None:
+        return run
+    _, *counts = (item.name for item in fields(run))
+    return replace(run, **{name: getattr(known, name) + getattr(run, name) for name in counts})
+
+
+def _with_gaps(known: GapRan, gaps: GapRan) -> GapRan:
+    longest = max(known, gaps, key=lambda one: one.longest)
+    return GapRan(
+        follows=gaps.follows,
+        passes=known.passes + gaps.passes,
+        seconds=known.seconds + gaps.seconds,
+        usual=_together([(known.usual, known.passes), (gaps.usual, gaps.passes)]),
+        longest=longest.longest,
+        longest_at=longest.longest_at,
+        timed_on_device=known.timed_on_device + gaps.timed_on_device,
+        usual_on_device=_together(
+            [(known.usual_on_device, known.timed_on_device), (gaps.usual_on_device, gaps.timed_on_device)]
+        ),
+    )
+
+
+def _together(parts: Sequence[tuple[Usual, int]]) -> Usual:
+    """The mean of what was usual in several parts, each with its number of times."""
+    times = sum(number for _, number in parts)
+    if not times:
+        return _NOTHING
+    means = (sum(getattr(one, item.name) * number for one, number in parts) / times for item in fields(Usual))
+    return Usual(*means)
+
+
+def _add_calls(
+    totals: dict[Code | str, Calls], called: CompileCalled | None, record: CallsRan, lens: ExplainContext
+) -> None:
+    """What shares its code is one: the blocks of a model, compiled one by one."""
+    if called is None:
+        return
+    about = called.code or called.target
+    name = lens.function_of(called.code) if called.code else called.target
+    known = totals.get(about, Calls(name, 0, 0.0, 0.0, 0.0))
+    totals[about] = Calls(
+        known.name,
+        known.calls + record.calls,
+        known.seconds + record.calls * record.usual.seconds,
+        known.graph_seconds + record.calls * record.in_graphs.seconds,
+        known.gap_seconds + record.calls * record.in_gaps.seconds,
+        known.total_seconds + record.seconds,
+    )

@@ -1,0 +1,212 @@
+"""The code at a recorded position in the user's source: its span, its function, the form of a branch."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from breakscan.explain.branch_form import form_of, inner_tests, test_of
+from breakscan.model.findings import Place, Site
+from breakscan.source.module import SourceModule, SourceProblem, parse_module
+from breakscan.source.outline import Outline
+from breakscan.source.source_files import SourceFiles
+from breakscan.source.spans import head_span, span
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+@dataclass(slots=True)
+class UserSource:
+    """Parses each file once.  Nothing is known of a file that may not be read or is not Python.
+
+    ``show`` turns the recorded path into the path that reports show.
+    """
+
+    show: Callable[[str], str]
+    files: SourceFiles
+    _files: dict[str, _File | None] = field(default_factory=dict)
+
+    def site(
+        self,
+        path: str,
+        line: int,
+        column: int | None = None,
+        end_column: int | None = None,
+        *,
+        is_branch: bool = False,
+    ) -> Site:
+        """The span of the code there: that of the expression that starts at ``column``, else of the statement.
+
+        Columns in UTF-8 bytes from 0, as CPython counts them; the site's are characters from 1.  For a branch
+        within ``and`` or ``or`` it is the span of all operands: Python 3.11 gives some of them the place of others.
+        """
+        file = self._file(path)
+        node = file.node_at(line, column, end_column, is_branch) if file else None
+        if file is None or node is None:
+            first = (column or 0) + 1
+            return Site(self.show(path), line, first, line, max(first, end_column or 0) + 1)
+        node = test_of(node)
+        return Site(self.show(path), *file.span(file.operation_around(node) if is_branch else node))
+
+    def code(self, path: str, line: int, column: int | None = None, end_column: int | None = None) -> str:
+        """The source of the statement around a position (of a compound statement its head), followed by that of the
+        expression.  Empty if it is not known."""
+        file = self._file(path)
+        node = file.node_at(line, column, end_column) if file else None
+        if file and node:
+            return f"{file.statement(node)}\n{file.text(node)}"
+        return self.files.known_line(path, line) or ""
+
+    def line(self, path: str, line: int) -> str | None:
+        """The text of a line, stripped; None if it is not known."""
+        file = self._file(path)
+        if file and 1 <= line <= len(file.module.lines):
+            return file.module.lines[line - 1].strip()
+        return self.files.known_line(path, line)
+
+    def function(self, path: str, line: int) -> str | None:
+        """The qualified name of the function around a line, or None at the top of a module."""
+        file = self._file(path)
+        scope = file.outline.function_at(line) if file else None
+        return scope.path if scope else None
+
+    def form(self, path: str, line: int, column: int | None, end_column: int | None) -> str | None:
+        """The form of the branch there, as ``rulebook.events`` names it; None if there is no branch."""
+        file = self._file(path)
+        node = file.node_at(line, column, end_column, is_branch=True) if file else None
+        return form_of(node, file.parents) if file and node else None
+
+    def places(self, path: str, line: int, column: int | None = None) -> frozenset[Place]:
+        """What encloses the code there within its function."""
+        file = self._file(path)
+        node = file.node_at(line, column, None) if file else None
+        found = set()
+        for parent, child in file.parents(node) if file and node else ():
+            if isinstance(parent, _FUNCTIONS):
+                break
+            if isinstance(parent, _LOOPS) and child is not getattr(parent, "iter", None):
+                found.add(Place.LOOP)
+            if isinstance(parent, ast.Try) and child not in parent.orelse:
+                found.add(Place.TRY)
+            if isinstance(parent, ast.With | ast.AsyncWith) and isinstance(child, ast.stmt):
+                found.add(Place.WITH)
+        return frozenset(found)
+
+    def parameter(self, path: str, line: int, name: str) -> Site | None:
+        """The site of a parameter of the function that starts at a line; None if it has no parameter of that name."""
+        file = self._file(path)
+        return (
+            next(
+                (
+                    Site(self.show(path), *span(file.module, argument))
+                    for function in file.outline.functions_from(line)
+                    for argument in _arguments(function)
+                    if argument.arg == name
+                ),
+                None,
+            )
+            if file
+            else None
+        )
+
+    def _file(self, path: str) -> _File | None:
+        if path not in self._files:
+            text = self.files.text(path)
+            self._files[path] = None if text is None else _parsed(text, path)
+        return self._files[path]
+
+
+class _File:
+    """A file with its outline and the parents of its nodes."""
+
+    def __init__(self, module: SourceModule) -> None:
+        self.module = module
+        self.outline = Outline(module.tree)
+        self._on_line: dict[int, list[ast.expr | ast.stmt]] = defaultdict(list)
+        for node in ast.walk(self.module.tree):
+            if isinstance(node, ast.expr | ast.stmt):
+                for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                    self._on_line[line].append(node)
+        self._decorators = {
+            line
+            for scope in self.outline.scopes
+            if not isinstance(scope.node, ast.Lambda)
+            for line in range(scope.first_line, scope.node.lineno)
+        }
+        self._found: dict[tuple[int, int | None, int | None, bool], ast.expr | ast.stmt | None] = {}
+        self._parents = {child: node for node in ast.walk(self.module.tree) for child in ast.iter_child_nodes(node)}
+
+    def node_at(
+        self, line: int, column: int | None, end_column: int | None, is_branch: bool = False
+    ) -> ast.expr | ast.stmt | None:
+        """The outermost node that starts there and ends in that column, else the innermost around the position.
+
+        Without a column it is the statement, or, if a branch is wanted, the test of the only branch in it.
+        """
+        key = line, column, end_column, is_branch
+        if key not in self._found:
+            self._found[key] = self._find(*key)
+        return self._found[key]
+
+    def _find(
+        self, line: int, column: int | None, end_column: int | None, is_branch: bool
+    ) -> ast.expr | ast.stmt | None:
+        around = self._on_line.get(line, ())
+        if column is None:
+            if line in self._decorators:
+                return None  # where a function begins, as in ``co_firstlineno``: not a part of what is around it
+            statement = max((n for n in around if isinstance(n, ast.stmt)), key=lambda n: n.lineno, default=None)
+            tests = list(inner_tests(statement)) if statement and is_branch else []
+            return tests[0] if len(tests) == 1 else statement
+        exact = [n for n in around if (n.lineno, n.col_offset, n.end_col_offset) == (line, column, end_column)]
+        if exact:
+            return exact[0]
+        holding = [n for n in around if (n.lineno, n.col_offset) <= (line, column) <= (n.end_lineno, n.end_col_offset)]
+        return holding[-1] if holding else None
+
+    def parents(self, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+        """Each enclosing node with the child that leads to the node, from the inside out."""
+        while (parent := self._parents.get(node)) is not None:
+            yield parent, node
+            node = parent
+
+    def statement(self, node: ast.expr | ast.stmt) -> str:
+        """The source of the statement around a node."""
+        while not isinstance(node, ast.stmt) and (parent := self._parents.get(node)) is not None:
+            node = parent  # type: ignore[assignment]
+        return self.text(node)
+
+    def text(self, node: ast.expr | ast.stmt) -> str:
+        """The source of a node, of a compound statement that of its head."""
+        return self.module.segment(Site(self.module.display, *self.span(node)))
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int, int, int]:
+        """Line, column, end line and end column, of a compound statement those of its head."""
+        return head_span(self.module, node) if isinstance(node, ast.stmt) else span(self.module, node)
+
+    def operation_around(self, node: ast.expr | ast.stmt) -> ast.expr | ast.stmt:
+        """The outermost ``and`` or ``or`` that the node is an operand of, else the node."""
+        found = node
+        for parent, _ in self.parents(node):
+            if isinstance(parent, ast.BoolOp):
+                found = parent
+            elif not (isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)):
+                break
+        return found
+
+
+def _parsed(text: str, path: str) -> _File | None:
+    try:
+        return _File(parse_module(text, Path(path), path))
+    except (SourceProblem, RecursionError):
+        return None
+
+
+def _arguments(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[ast.arg]:
+    taken = function.args
+    rest = [argument for argument in (taken.vararg, taken.kwarg) if argument]
+    return [*taken.posonlyargs, *taken.args, *taken.kwonlyargs, *rest]

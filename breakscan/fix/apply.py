@@ -1,0 +1,164 @@
+"""Applies edits to the text of a file, and records where the new lines come from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from breakscan.fix.imports import with_imports, without_unused
+from breakscan.fix.source_map import ChangedLines, RegionsDoNotFit, SourceMap
+from breakscan.fix.support.context import FileTree
+from breakscan.fix.support.edit import Edit, Replacement
+from breakscan.fix.support.layout import fitted
+
+
+def overlap(tree: FileTree, one: Edit, other: Edit) -> bool:
+    """Returns whether two edits touch the same statement, so that the second must be planned again after the first."""
+    spans = [tree.span(_statement(tree, node)) for node in other.replace]
+    for node in one.replace:
+        start, end = (at := tree.span(_statement(tree, node)))[:2], at[2:]
+        if any(start < (span[2:]) and span[:2] < end for span in spans):
+            return True
+    return False
+
+
+def _statement(tree: FileTree, node: cst.CSTNode) -> cst.CSTNode:
+    while not isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement | cst.SimpleStatementLine):
+        above = tree.parents.get(node)
+        if above is None:
+            return node
+        node = above
+    return node
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedText:
+    """A text with edits applied, and where its lines come from."""
+
+    text: str
+    lines: SourceMap
+
+
+class _Replacer(cst.CSTTransformer):
+    """Puts the new nodes into the tree. ``sizes`` are the numbers of lines that each of ``units`` takes afterwards."""
+
+    def __init__(
+        self,
+        tree: FileTree,
+        replace: Mapping[cst.CSTNode, Replacement],
+        above: Mapping[cst.CSTNode, list[cst.BaseStatement]],
+        units: Collection[cst.CSTNode],
+    ) -> None:
+        super().__init__()
+        self.tree = tree
+        self.module = tree.module
+        self.replace = replace
+        self.above = above
+        self.sizes: dict[cst.CSTNode, int] = dict.fromkeys(units, 0)
+
+    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> cst.CSTNode:  # type: ignore[override]
+        # libcst's types do not allow a visitor to replace a node by one of another type, although this works.
+        made = self._made(original_node, updated_node)
+        if original_node in self.sizes:
+            indent = self.tree.span(original_node)[1] - 1
+            made = [
+                fitted(one, indent, self.tree.text, self.module) if isinstance(one, cst.BaseStatement) else one
+                for one in made
+            ]
+            self.sizes[original_node] = sum(_size(self.module, one) for one in made)
+        made = [*self.above.get(original_node, ()), *made]
+        if not made:
+            return cst.RemoveFromParent()  # type: ignore[return-value]
+        return made[0] if len(made) == 1 else cst.FlattenSentinel(made)  # type: ignore[return-value]
+
+    def _made(self, original: cst.CSTNode, updated: cst.CSTNode) -> list[cst.CSTNode]:
+        if original not in self.replace:
+            return [updated]
+        new = self.replace[original]
+        if new is None:
+            return []
+        return [new] if isinstance(new, cst.CSTNode) else list(new)
+
+
+def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> AppliedText:
+    """Returns the text with the edits and the imports that the new code needs. The edits must not overlap.
+
+    Raises ValueError if libcst would change code that no edit is about.
+    """
+    before = tree.module.code
+    if before != tree.text:
+        raise ValueError("libcst does not reproduce the text of this file")
+    replace = {node: new for edit in edits for node, new in edit.replace.items()}
+    above: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
+    there: set[str] = set()
+    for edit in edits:
+        for statement in edit.above:
+            code = tree.module.code_for_node(statement)
+            if code not in there:
+                there.add(code)
+                above.setdefault(_outermost(tree, next(iter(edit.replace))), []).append(statement)
+    units = _units(tree, replace)
+    replacer = _Replacer(tree, replace, above, units)
+    module = tree.module.visit(replacer)
+    regions = [
+        ChangedLines(_first_line(tree, one), _size(tree.module, one), size) for one, size in replacer.sizes.items()
+    ]
+    for node, statements in above.items():
+        regions.append(ChangedLines(_first_line(tree, node), 0, sum(_size(tree.module, one) for one in statements)))
+    text = module.code
+    lines = _source_map(before, text, regions)
+    added = with_imports(module, imports)
+    for step in (added, without_unused(added, tree.module)):
+        if step is not module:
+            lines = lines.then(SourceMap.of_one_change(text, step.code))
+            module, text = step, step.code
+    return AppliedText(text, lines)
+
+
+def _source_map(before: str, after: str, regions: Sequence[ChangedLines]) -> SourceMap:
+    try:
+        return SourceMap.of_regions(before, after, regions)
+    except RegionsDoNotFit:
+        # A block that loses its last statement gets a ``pass``, which the statements do not include.
+        return SourceMap.of_one_change(before, after)
+
+
+def _units(tree: FileTree, replaced: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
+    """Returns the outermost statements, on lines not shared with others, that hold the replaced nodes."""
+    holding = {_with_lines(tree, node) for node in replaced}
+    return [one for one in holding if not any(above in holding for above in _above(tree, one))]
+
+
+def _with_lines(tree: FileTree, node: cst.CSTNode) -> cst.CSTNode:
+    for one in (node, *_above(tree, node)):
+        if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+            return one
+    return node
+
+
+def _above(tree: FileTree, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    while (above := tree.parents.get(node)) is not None:
+        yield above
+        node = above
+
+
+def _size(module: cst.Module, node: cst.CSTNode) -> int:
+    """Returns the number of lines of a statement, including the comments that belong to it."""
+    return module.code_for_node(node).count("\n")
+
+
+def _first_line(tree: FileTree, node: cst.CSTNode) -> int:
+    """Returns the first line of a statement, counted from 0, including the comments that belong to it."""
+    start = node
+    if isinstance(node, cst.FunctionDef | cst.ClassDef) and node.decorators:
+        start = node.decorators[0]
+    leading = sum(len(getattr(one, "leading_lines", ())) for one in {node, start})
+    return tree.span(start)[0] - 1 - leading
+
+
+def _outermost(tree: FileTree, node: cst.CSTNode) -> cst.CSTNode:
+    while not isinstance(above := tree.parents[node], cst.Module):
+        node = above
+    return node

@@ -1,0 +1,464 @@
+"""Plans the repair of a file: rounds of edits, each checked again, until no more rewrites apply."""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import libcst as cst
+
+from breakscan.check.pipeline.file_checkers import FileCheckers
+from breakscan.check.pipeline.rewrite_facts import Studies, Study
+from breakscan.fix.apply import applied, overlap
+from breakscan.fix.left import Left, joined_left
+from breakscan.fix.registry import load_rewrite
+from breakscan.fix.rests_on import values_under
+from breakscan.fix.result import Applied, FileRepair, Reason, Refused
+from breakscan.fix.source_map import SourceMap
+from breakscan.fix.support.context import FileTree, RewriteContext
+from breakscan.fix.support.edit import Declined, Edit, OtherForm
+from breakscan.fix.support.generated import refuse_generated, why_generated
+from breakscan.fix.support.new_imports import with_new_imports
+from breakscan.fix.support.observers import observed
+from breakscan.model.findings import Finding, RewriteOffer, Site, SourceError, Verdict
+from breakscan.rulebook.config import FileSettings, Settings
+from breakscan.rulebook.library import load_library
+from breakscan.source.module import SourceModule, SourceProblem, read_source
+from breakscan.source.notebook_text import marks
+from breakscan.source.paths import display_path
+from breakscan.source.python_text import python_text
+
+MOST_ROUNDS = 60
+"""The limit of rounds for a file. Edits that are nested more deeply are offered by the next run."""
+
+SOFTENING = ("disable-helper", "disable-function")
+"""Rewrites that do not remove the break: they take code out of the graph. They are tried after all others."""
+
+Key = tuple[str, str | None, str]
+"""A finding regardless of its line: rule, function and text."""
+Place = tuple[str, int, int, str]
+"""Path, line, column and rule of a finding."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRewrites:
+    """The rewrites that ``fix`` was asked for.
+
+    ``observed`` includes rewrites that are safe for the values of a recorded run, ``unsafe`` these and all others,
+    ``soften`` those that only soften a break; ``ids`` restricts the rewrites
+    (None: all). ``places`` (None: everywhere) restricts the findings, given by path, line, column and rule in the file
+    before any rewrite, each with the one rewrite that is wanted there.
+    """
+
+    unsafe: bool = False
+    soften: bool = False
+    observed: bool = False
+    ids: frozenset[str] | None = None
+    places: Mapping[Place, str] | None = None
+
+
+GUESSED = "what a value is here is guessed from its uses, and no edit may rest on that"
+"""Why a finding stays that only ``check`` has: it takes what is likely into account, the facts of rewrites do not."""
+
+
+MAGIC_INSIDE = "the code to rewrite holds a magic command of the notebook"
+
+
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """Rounds with the same facts.  ``safe`` is what a safe edit is called in them: ``safe`` or ``observed``."""
+
+    studies: Studies
+    safe: str
+    takes_safe: bool
+    takes_unsafe: bool
+    takes_softening: bool
+    by_code_alone: Studies | None = None
+    """The studies without observations, where ``studies`` are with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    finding: Finding
+    rewrite: str
+    edit: Edit
+    imports: frozenset[str]
+
+
+def repair_file(
+    path: Path,
+    roots: Sequence[Path],
+    settings: FileSettings,
+    wanted: WantedRewrites,
+    studies: Studies | None = None,
+    observed: Studies | None = None,
+    findings: Sequence[Finding] | None = None,
+    content: bytes | None = None,
+    text: str | None = None,
+) -> FileRepair:
+    """Returns the repair of the file at an absolute path, which the compiler reaches from the files ``roots``. Writes
+    nothing.
+
+    ``studies`` are shared with other files, by default with none; ``observed`` are those that take the observations of
+    the settings for true. ``findings`` are those of ``check`` in the file, if it has been checked without observations.
+    ``content`` is read in place of what is on disk. ``text`` is its Python text, where there is no file to be written.
+    """
+    display = display_path(path, Path.cwd())
+    data = b""
+    try:
+        if text is None:
+            data = read_source(path, display) if content is None else content
+        before = python_text(data, path, display) if text is None else text
+    except SourceProblem as problem:
+        return FileRepair(path, display, data, "", "", errors=(problem.error,))
+    own = settings.of(path)
+    planner = _Planner(path, display, before, roots, own, wanted)
+    if findings is not None and (reason := why_generated(before)) is not None:
+        return planner.declined(data, findings, reason)
+    studies = studies or Studies(settings, [path])
+    if observed is None and own.observations is not None:
+        observed = Studies(settings, [path], FileCheckers(settings, observing=True))
+    return planner.run(data, _phases(wanted, studies, observed), findings or ())
+
+
+def _phases(wanted: WantedRewrites, studies: Studies, observed: Studies | None) -> list[_Phase]:
+    """What is safe whatever a run saw comes first, also of what only softens.  What is unsafe anyway is better with
+    more facts."""
+    last = _Phase(studies, "safe", True, wanted.unsafe, wanted.soften)
+    if observed is None:
+        return [last]
+    asked = wanted.observed or wanted.unsafe
+    by_code_alone = _Phase(studies, "safe", True, False, False)
+    with_run = _Phase(observed, "observed", asked, wanted.unsafe, False, studies)
+    return [by_code_alone, with_run, last, *([replace(with_run, takes_softening=True)] if wanted.soften else [])]
+
+
+class _Planner:
+    def __init__(
+        self,
+        path: Path,
+        display: str,
+        before: str,
+        roots: Sequence[Path],
+        settings: Settings,
+        wanted: WantedRewrites,
+    ) -> None:
+        self.path = path
+        self.display = display
+        self.before = before
+        self.roots = roots
+        self.wanted = wanted
+        self.library = load_library(settings.rule_folders)
+        self.failed: dict[tuple[Key, str, str], str] = {}
+        """Rewrites that were tried and did not help, by what their facts make of a safe edit, with the reason."""
+        self.remaining: set[Key] = set()
+        """Findings that are fixed except under a condition, which is part of the edit."""
+        self.lines = SourceMap.unchanged(before)
+        """Where the lines of the current text come from."""
+        self.applied: list[Applied] = []
+        self.left = Left()
+        self.known: set[tuple[str, Site]] = set()
+        """The findings of the facts that edits rest on, in the text as it is: ``check`` may have more."""
+
+    def run(self, data: bytes, phases: Sequence[_Phase], findings: Sequence[Finding] = ()) -> FileRepair:
+        """The repair of the file in some phases.  ``findings`` are those of ``check``: each gets an outcome."""
+        text: str = self.before
+        left: dict[str, Left] = {}
+        errors: dict[SourceError, None] = {}
+        for self.phase in phases:
+            text, found = self._rounds(text)
+            errors |= dict.fromkeys(found)
+            left[self.phase.safe] = self.left
+        guessed = [] if errors else [one for one in findings if (one.rule, one.site) not in self.known]
+        several = [left[safe] for safe in ("observed", "safe") if safe in left]
+        joined = joined_left([*several, self._left(guessed, GUESSED)], self.applied)
+        return FileRepair(
+            self.path,
+            self.display,
+            data,
+            self.before,
+            text,
+            tuple(sorted(self.applied, key=lambda one: _place(one.finding))),
+            tuple(joined.held),
+            tuple(joined.softened),
+            tuple(joined.refused),
+            tuple(joined.without),
+            tuple(error for error in errors if error.path == self.display),
+            self.lines,
+        )
+
+    def declined(self, data: bytes, findings: Sequence[Finding], reason: str) -> FileRepair:
+        """The repair of a file in which every rewrite declines for the same reason."""
+        left = self._left(findings, reason)
+        return FileRepair(
+            self.path,
+            self.display,
+            data,
+            self.before,
+            self.before,
+            refused=tuple(left.refused),
+            without=tuple(left.without),
+            lines=self.lines,
+        )
+
+    def _left(self, findings: Sequence[Finding], reason: str) -> Left:
+        """Findings for which every rewrite declines for the same reason."""
+        left = Left()
+        for finding in findings:
+            ids = self._ids(finding)
+            if ids:
+                reasons = tuple(Reason(one, reason, one not in SOFTENING) for one in ids)
+                left.refused.append(Refused(replace(finding, behind=None), reasons))
+            elif ids is not None and not self._offered(finding):
+                left.without.append(replace(finding, behind=None))
+        return left
+
+    def _rounds(self, text: str) -> tuple[str, Sequence[SourceError]]:
+        try:
+            seen = self._study(text)
+            if text == self.before:
+                self.known |= {(one.rule, one.site) for one in seen.findings}
+            for _ in range(MOST_ROUNDS):
+                if not seen.findings:
+                    self.left = Left()
+                    break
+                tree = FileTree(text, seen.module.tree, seen.facts)
+                chosen = self._choose(tree, seen)
+                if not chosen:
+                    break
+                text, seen = self._take(tree, seen, chosen)
+        except SourceProblem as problem:
+            return text, [problem.error]
+        except ValueError as error:
+            return text, [SourceError(self.display, 1, 1, f"cannot be rewritten: {error}")]
+        return text, seen.errors
+
+    def _study(self, text: str) -> Study:
+        return self.phase.studies.study(self.path, text, self.roots)
+
+    # -- a round ------------------------------------------------------------------------------------------------
+
+    def _choose(self, tree: FileTree, seen: Study) -> list[_Chosen]:
+        """Chooses the edits of this round, none of which overlap, and records the outcome of the other findings."""
+        offered: list[_Chosen] = []
+        chosen: list[_Chosen] = []
+        self.left = Left()
+        for finding in seen.findings:
+            if _key(finding, seen.module) in self.remaining:
+                continue
+            ids = self._ids(self.lines.moved(finding))
+            if ids is None:
+                continue
+            if not ids:
+                if not self._offered(finding):
+                    self.left.without.append(self.lines.moved(finding))
+                continue
+            safe, unsafe, reasons = self._try(tree, seen, finding, ids)
+            found = safe or unsafe
+            if found is None:
+                self.left.refused.append(Refused(self.lines.moved(finding), tuple(reasons)))
+            elif found.edit.takes_out is not None and not self.phase.takes_softening:
+                self.left.softened.append(self._as_applied(tree, seen, found))
+            elif self.phase.takes_safe if found is safe else self.phase.takes_unsafe:
+                offered.append(found)
+            else:
+                self.left.held.append(self._as_applied(tree, seen, found))
+        better = [one for one in offered if one.rewrite not in SOFTENING]
+        for one in better or offered:
+            if not any(overlap(tree, one.edit, other.edit) for other in chosen):
+                chosen.append(one)
+        return chosen
+
+    def _offered(self, finding: Finding) -> tuple[str, ...]:
+        rule = self.library.get(finding.rule)
+        return rule.rewrites if rule is not None else ()
+
+    def _ids(self, finding: Finding) -> list[str] | None:
+        """The rewrites to try for a finding of the file before any edit; None if nothing is wanted there."""
+        ids = [one for one in self._offered(finding) if self.wanted.ids is None or one in self.wanted.ids]
+        if self.wanted.places is not None:
+            there = self.wanted.places.get(place_of(finding))
+            if there is None:
+                return None
+            ids = [one for one in ids if one == there]
+        return sorted(ids, key=lambda one: one in SOFTENING)
+
+    def _try(
+        self, tree: FileTree, seen: Study, finding: Finding, ids: Collection[str]
+    ) -> tuple[_Chosen | None, _Chosen | None, list[Reason]]:
+        """Returns the first safe edit, the first unsafe one, and the reasons of the rewrites that decline.
+
+        A rewrite that only softens the break is not tried if another one removes it, even an unsafe one.
+        """
+        unsafe: _Chosen | None = None
+        reasons: list[Reason] = []
+        for one in ids:
+            if unsafe is not None and one in SOFTENING:
+                break
+            found = self._edit(tree, seen, finding, one)
+            if isinstance(found, Reason):
+                reasons.append(found)
+            elif found.edit.is_safe:
+                return found, None, reasons
+            else:
+                unsafe = unsafe or found
+        return None, unsafe, reasons
+
+    def _edit(self, tree: FileTree, seen: Study, finding: Finding, rewrite: str) -> _Chosen | Reason:
+        """Returns the edit that a rewrite makes for a finding, or the reason why it declines."""
+        reason = self.failed.get((_key(finding, seen.module), rewrite, self.phase.safe))
+        node = tree.at(finding.site)
+        if reason is not None or node is None:
+            return Reason(rewrite, reason or "there is no code at the site")
+        others = [other for other in seen.findings if other.function == finding.function]
+        context = RewriteContext(tree, finding, node, finding.torch, others)
+        try:
+            refuse_generated(tree.module)
+            edit = _edit(context, rewrite)
+        except Declined as declined:
+            return Reason(rewrite, str(declined), not isinstance(declined, OtherForm) and rewrite not in SOFTENING)
+        except Exception as error:
+            # A bug at one site must not prevent the repair of the others.
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            at = f"{error!r} in {Path(where.filename).name}:{where.lineno}"
+            return Reason(rewrite, f"a bug in breakscan, please report it: {at}")
+        return _Chosen(finding, rewrite, edit, frozenset(context.imports))
+
+    def _take(self, tree: FileTree, seen: Study, chosen: list[_Chosen]) -> tuple[str, Study]:
+        """Returns the text after a round. Edits that do not help are left out and not tried again."""
+        while chosen:
+            imports = sorted({name for one in chosen for name in one.imports})
+            after: Study | None = None
+            try:
+                made = applied(tree, [one.edit for one in chosen], imports)
+                if marks(made.text) == marks(tree.text):
+                    after = self._study(made.text)
+                    useless = _useless(seen, after, chosen)
+                else:
+                    useless = dict.fromkeys(range(len(chosen)), MAGIC_INSIDE)
+            except (SourceProblem, cst.ParserSyntaxError):
+                useless = dict.fromkeys(range(len(chosen)), "the new text cannot be parsed")
+            if after is not None and not useless:
+                done = (*chosen, *_along(tree, seen, after, chosen))
+                self.applied += [self._as_applied(tree, seen, one) for one in done]
+                self.lines = self.lines.then(made.lines)
+                self.remaining |= {_key(one.finding, seen.module) for one in chosen if one.edit.remains}
+                return made.text, after
+            if len(useless) == len(chosen) > 1:
+                # One of them may invalidate the result of all, so they are tried one after the other.
+                chosen = chosen[:1]
+                continue
+            helpful = {one.finding.function for number, one in enumerate(chosen) if number not in useless}
+            for number, reason in useless.items():
+                if chosen[number].finding.function in helpful:
+                    continue  # what breaks now may be due to the other edit: it is tried again after that
+                key = _key(chosen[number].finding, seen.module)
+                self.failed[key, chosen[number].rewrite, self.phase.safe] = reason
+            chosen = [one for number, one in enumerate(chosen) if number not in useless]
+        return seen.module.text, seen
+
+    def _as_applied(self, tree: FileTree, seen: Study, one: _Chosen) -> Applied:
+        edit = one.edit
+        rests_on = None
+        if self.phase.by_code_alone is not None and not self._is_same_without(self.phase.by_code_alone, tree, one):
+            spans = [tree.span(node) for node in edit.replace]
+            rests_on = values_under(seen.module, one.finding.function, spans, seen.functions)
+        safe = "safe" if rests_on is None else "observed"
+        offer = RewriteOffer(one.rewrite, safe if edit.is_safe else "unsafe")
+        finding = replace(self.lines.moved(one.finding), rewrite=offer)
+        return Applied(finding, one.rewrite, tuple(edit.differences), edit.remains, edit.takes_out, rests_on)
+
+    def _is_same_without(self, studies: Studies, tree: FileTree, one: _Chosen) -> bool:
+        """Whether an edit is the same, and states the same, by the code alone."""
+        if one.edit.is_safe and one.edit.takes_out is None:
+            return False  # it would have been applied before
+        plain = tree.with_facts(studies.study(self.path, tree.text, self.roots).facts)
+        node = plain.at(one.finding.site)
+        assert node is not None
+        context = RewriteContext(plain, one.finding, node, one.finding.torch)
+        try:
+            edit = _edit(context, one.rewrite)
+        except Exception:
+            return False
+        made = (
+            applied(plain, [each], sorted(imports)).text
+            for each, imports in ((one.edit, one.imports), (edit, context.imports))
+        )
+        return list(edit.differences) == list(one.edit.differences) and next(made) == next(made)
+
+
+def _edit(context: RewriteContext, rewrite: str) -> Edit:
+    """The edit of a rewrite, with all that it changes."""
+    return with_new_imports(context, observed(context, load_rewrite(rewrite)(context)))
+
+
+def _along(tree: FileTree, before: Study, after: Study, chosen: Sequence[_Chosen]) -> list[_Chosen]:
+    """Returns the findings that the edit of another finding has fixed as well, each with that edit."""
+    own = {id(one.finding) for one in chosen}
+    left = Counter(_key(finding, after.module) for finding in after.findings)
+    # An edit may change the text of another finding, which is not fixed by that.
+    gone = _by_rule(Counter(_key(finding, before.module) for finding in before.findings))
+    gone -= _by_rule(left) + _by_rule(Counter(_key(one.finding, before.module) for one in chosen))
+    along = []
+    for finding in before.findings:
+        rule, function, _ = key = _key(finding, before.module)
+        if left[key]:
+            left[key] -= 1
+        elif id(finding) not in own and gone[rule, function]:
+            site = finding.site.line, finding.site.column
+            spans = ((one, tree.span(node)) for one in chosen for node in one.edit.replace)
+            if holding := [one for one, at in spans if at[:2] <= site <= at[2:]]:
+                gone[rule, function] -= 1
+                along.append(replace(holding[0], finding=finding))
+    return along
+
+
+def _useless(before: Study, after: Study, chosen: Sequence[_Chosen]) -> dict[int, str]:
+    """Returns, by number, the edits that do not remove their finding or that add another one, with the reason."""
+    if set(after.errors) - set(before.errors):
+        return dict.fromkeys(range(len(chosen)), "the new text cannot be analyzed")
+    were = Counter(_key(finding, before.module) for finding in before.findings)
+    now = Counter(_key(finding, after.module) for finding in after.findings)
+    meant = Counter(_key(one.finding, before.module) for one in chosen if one.edit.remains is None)
+    # An edit may change the text of another finding that contains it, so the number of remaining findings decides.
+    more = _by_rule(now) - (_by_rule(were) - _by_rule(meant))
+    changed = now - were
+    new: dict[str | None, list[tuple[Finding, str]]] = {}
+    for finding in after.findings:
+        rule, function, text = key = _key(finding, after.module)
+        if key in changed and (rule, function) in more:
+            new.setdefault(function, []).append((finding, f"`{text}` ({rule}) would break instead"))
+    useless = {}
+    for number, one in enumerate(chosen):
+        key = _key(one.finding, before.module)
+        if now[key] > were[key] - meant[key]:
+            useless[number] = "the rewrite does not remove the finding"
+            continue
+        for finding, reason in new.get(one.finding.function, ()):
+            # Some rewrites are meant to turn a break that makes the function run eager into a clean split.
+            if one.finding.verdict is not Verdict.EAGER or finding.verdict is Verdict.EAGER:
+                useless[number] = reason
+    return useless
+
+
+def _by_rule(found: Counter[Key]) -> Counter[tuple[str, str | None]]:
+    counts: Counter[tuple[str, str | None]] = Counter()
+    for (rule, function, _), number in found.items():
+        counts[rule, function] += number
+    return counts
+
+
+def _key(finding: Finding, module: SourceModule) -> Key:
+    return finding.rule, finding.function, " ".join(module.segment(finding.site).split())
+
+
+def _place(finding: Finding) -> tuple[int, int, str]:
+    return finding.site.line, finding.site.column, finding.rule
+
+
+def place_of(finding: Finding) -> Place:
+    """Returns a place as :class:`WantedRewrites` identifies it."""
+    return finding.site.path, *_place(finding)

@@ -1,0 +1,169 @@
+"""The pipeline of ``fix``: from the findings of many files to the repair of each."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from breakscan.check.pipeline.check import check_paths
+from breakscan.check.pipeline.file_checkers import FileCheckers
+from breakscan.check.pipeline.rewrite_facts import Studies
+from breakscan.check.pipeline.workers import in_processes, no_collector, start_worker
+from breakscan.fix.generated.regenerate import with_origins
+from breakscan.fix.planner import WantedRewrites, repair_file
+from breakscan.fix.result import FileRepair, Repair
+from breakscan.model.findings import CheckResult, Finding, SourceError
+from breakscan.rulebook.config import FileSettings, check_targets
+from breakscan.source.cores import usable_cores
+
+Task = tuple[Path, tuple[Path, ...], tuple[Finding, ...]]
+"""A file, the files from which the compiler reaches it, and its findings."""
+
+FEWEST_FILES = 4
+"""The number of files below which starting processes costs more than it saves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A callback that receives the number of files that are done and their total, first for the check, then for the
+    repair.
+    """
+
+    checked: Callable[[int, int], None] | None = None
+    repaired: Callable[[int, int], None] | None = None
+
+
+def repair_paths(
+    files: Sequence[Path],
+    settings: FileSettings,
+    wanted: WantedRewrites,
+    progress: Progress | None = None,
+    *,
+    jobs: int | None = None,
+    errors: Sequence[SourceError] = (),
+) -> Repair:
+    """Plans the repair of files, given by their absolute paths. Writes nothing.
+
+    ``jobs`` is the number of processes, by default one per core; ``errors`` are those that are already known.
+    """
+    checkers = FileCheckers(settings)
+    on_progress = progress.checked if progress else None
+    with no_collector():
+        found = check_paths(files, settings, on_progress=on_progress, jobs=jobs, checkers=checkers)
+        return repair_found(found, settings, wanted, progress, jobs=jobs, errors=errors, checkers=checkers)
+
+
+def repair_content(content: bytes, path: Path, settings: FileSettings, wanted: WantedRewrites) -> Repair:
+    """Like :func:`repair_paths`, for the content of one file, which goes by an absolute path and need not be there."""
+    with no_collector():
+        repair = repair_file(path, (), settings, wanted, content=content)
+    return Repair((repair,), repair.errors, 1, check_targets([settings.of(path)]))
+
+
+def repair_found(
+    found: CheckResult,
+    settings: FileSettings,
+    wanted: WantedRewrites,
+    progress: Progress | None = None,
+    *,
+    jobs: int | None = None,
+    errors: Sequence[SourceError] = (),
+    checkers: FileCheckers | None = None,
+) -> Repair:
+    """Like :func:`repair_paths`, for files that have been checked, perhaps by ``checkers``. If only some places are
+    wanted, only their files are repaired.
+    """
+    progress = progress or Progress()
+    paths = set(found.roots)
+    if wanted.places is not None:
+        paths &= {path for path, *_ in wanted.places}
+    findings: dict[str, list[Finding]] = {path: [] for path in paths}
+    for finding in found.findings:
+        findings.get(finding.site.path, []).append(finding)
+    tasks = [
+        (Path(os.path.abspath(path)), tuple(map(Path, found.roots[path])), tuple(findings[path]))
+        for path in sorted(paths)
+    ]
+    repairs: list[FileRepair] = []
+    for done, repair in enumerate(_repairs(tasks, settings, wanted, jobs, checkers), 1):
+        repairs.append(repair)
+        if progress.repaired:
+            progress.repaired(done, len(tasks))
+    repairs = with_origins(repairs, {path: roots for path, roots, _ in tasks}, settings)
+    all_errors = {*errors, *found.errors, *(error for repair in repairs for error in repair.errors)}
+    ordered = sorted(all_errors, key=lambda error: (error.path, error.line))
+    return Repair(tuple(repairs), tuple(ordered), found.files, found.targets)
+
+
+def _repairs(
+    tasks: Sequence[Task],
+    settings: FileSettings,
+    wanted: WantedRewrites,
+    jobs: int | None,
+    checkers: FileCheckers | None,
+) -> Iterator[FileRepair]:
+    workers = min(jobs or usable_cores(), len(tasks))
+    if workers <= 1 or len(tasks) < FEWEST_FILES:
+        with no_collector():
+            planned = _Planned(settings, wanted, tasks, checkers)
+            yield from map(planned.repair, tasks)
+            planned.release()
+        return
+    if checkers is not None:
+        checkers.release()
+    pool = ProcessPoolExecutor(workers, initializer=_start, initargs=(str(Path.cwd()), settings, wanted, tasks))
+    done = 0
+    try:
+        for repair in in_processes(pool, _repair, tasks):
+            yield repair
+            done += 1
+    except OSError:  # the system has no room for more processes or their pipes
+        yield from _repairs(tasks[done:], settings, wanted, 1, None)
+
+
+class _Planned:
+    """Where files are repaired one after the other."""
+
+    def __init__(
+        self,
+        settings: FileSettings,
+        wanted: WantedRewrites,
+        tasks: Sequence[Task],
+        checkers: FileCheckers | None = None,
+    ) -> None:
+        self.settings = settings
+        self.wanted = wanted
+        paths = [path for path, _, _ in tasks]
+        self.studies = Studies(settings, paths, checkers)
+        observed = any(settings.of(path).observations is not None for path in paths)
+        self.observed = Studies(settings, paths, FileCheckers(settings, observing=True)) if observed else None
+
+    def repair(self, task: Task) -> FileRepair:
+        path, roots, found = task
+        findings = found if self.observed is None else None
+        return repair_file(path, roots, self.settings, self.wanted, self.studies, self.observed, findings)
+
+    def release(self) -> None:
+        """Lets go of all trees."""
+        self.studies.release()
+        if self.observed is not None:
+            self.observed.release()
+
+
+_planned: _Planned | None = None
+
+
+def _start(folder: str, settings: FileSettings, wanted: WantedRewrites, tasks: Sequence[Task]) -> None:
+    global _planned
+    start_worker(folder)
+    gc.disable()
+    _planned = _Planned(settings, wanted, tasks)
+
+
+def _repair(task: Task) -> FileRepair:
+    assert _planned is not None
+    return _planned.repair(task)

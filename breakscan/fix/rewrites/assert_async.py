@@ -1,0 +1,138 @@
+"""``if bad: raise E(message)`` → ``torch._assert_async(~bad, "message")`` in compiled code.
+
+Eager code takes the old branch, with its exception and its message.  Compiled code checks inside the graph and does not
+wait for the result: a failure is a RuntimeError with a constant text on the CPU, and on CUDA a device-side assert that
+a later call reports.  Python conditions in the test stay Python conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import libcst as cst
+
+from breakscan.fix.support import matchers as m
+from breakscan.fix.support.build import call, copied
+from breakscan.fix.support.check_block import block_of, breaking
+from breakscan.fix.support.checks import When, check_of
+from breakscan.fix.support.compiling import compiling, indentation
+from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.difference import EXCEPTIONS, ShowsOnly, differs
+from breakscan.fix.support.edit import Declined, Edit
+from breakscan.fix.support.guards import guard_of
+from breakscan.fix.support.layout import width_of
+from breakscan.fix.support.messages import constant_text
+from breakscan.fix.support.reporting_calls import why_missed
+
+_FAILURE = differs(
+    "in compiled code, a failure is a RuntimeError with a constant text, or a device-side assert on CUDA",
+    *EXCEPTIONS,
+    only=ShowsOnly.COMPILED,
+)
+
+
+def rewrite(context: RewriteContext) -> Edit:
+    """The check as an assertion in the graph, in front of the old one."""
+    guard = guard_of(context)
+    if guard.orelse is not None:
+        raise Declined("the check has an `else` branch")
+    *before, last = guard.body.body
+    raised = _raised(last)
+    if raised is None or not all(_is_assignment(one) for one in before):
+        raise Declined("the `if` does more than raise an exception")
+    if (reason := why_missed(context, guard.test)) is not None:
+        raise Declined(f"compiled code would skip the original test, and {reason}")
+    block: Sequence[cst.CSTNode] = [guard] if _is_elif(context, guard) else block_of(context, guard)
+    if (culprit := breaking(context, block[:-1])) is not None:
+        raise Declined(f"the check needs `{culprit}`, which breaks the graph itself")
+    check = check_of(context, guard.test, negated=True)
+    text = _message(context, raised, before)
+    asserted = call(context.imported("torch._assert_async"), check.tensor, *([] if text is None else [text]))
+    body = _conditional(context, check.when, asserted, text, indentation(context, guard) + 4)
+    old = guard.deep_clone().with_changes(leading_lines=())
+    made = cst.If(
+        compiling(context),
+        cst.IndentedBlock(body),
+        old,
+        leading_lines=[one.deep_clone() for one in guard.leading_lines],
+    )
+    return Edit({guard: made}, [_FAILURE, *check.differences(compiled=True)])
+
+
+def _conditional(
+    context: RewriteContext,
+    conditions: Sequence[When],
+    asserted: cst.Call,
+    text: cst.BaseExpression | None,
+    indent: int,
+) -> list[cst.BaseStatement]:
+    """The assertion under its Python conditions: each is an ``if``, or a check of its own."""
+    if not conditions:
+        return [cst.SimpleStatementLine([cst.Expr(_folded(context, asserted, indent))])]
+    first, *others = conditions
+    if first.otherwise:
+        inner = _conditional(context, others, asserted, text, indent + 4)
+        return [cst.If(copied(first.test), cst.IndentedBlock(inner))]
+    said = [] if text is None else [cst.Lambda(cst.Parameters(), text.deep_clone(), lpar=(), rpar=())]
+    checked = call(context.imported("torch._check"), first.test, *said)
+    line = cst.SimpleStatementLine([cst.Expr(_folded(context, checked, indent))])
+    return [line, *_conditional(context, others, asserted, text, indent)]
+
+
+def _is_elif(context: RewriteContext, guard: cst.If) -> bool:
+    return isinstance(context.parent(guard), cst.If)
+
+
+def _raised(statement: cst.CSTNode) -> cst.Raise | None:
+    if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1:
+        small = statement.body[0]
+        return small if isinstance(small, cst.Raise) else None
+    return None
+
+
+def _is_assignment(statement: cst.CSTNode) -> bool:
+    assigned = m.SimpleStatementLine(body=[m.Assign(targets=[m.AssignTarget(m.Name())])])
+    return m.matches(statement, assigned)
+
+
+def _message(context: RewriteContext, raised: cst.Raise, before: Sequence[cst.CSTNode]) -> cst.BaseExpression | None:
+    """The constant text of the raised exception, even if a line before it assigned the text to a name."""
+    made = raised.exc
+    if not isinstance(made, cst.Call) or not made.args or made.args[0].keyword is not None or made.args[0].star:
+        return None
+    message = made.args[0].value
+    for one in before:
+        assigned = cst.ensure_type(cst.ensure_type(one, cst.SimpleStatementLine).body[0], cst.Assign)
+        if isinstance(message, cst.Name) and m.matches(assigned.targets[0].target, m.Name(message.value)):
+            message = assigned.value
+    return constant_text(context, message)
+
+
+def _folded(context: RewriteContext, asserted: cst.Call, indent: int) -> cst.Call:
+    """The call on one line if it fits, or with one argument per line."""
+    code = context.tree.module.code_for_node(asserted)
+    if "\n" not in code and indent + len(code) <= width_of(context.tree.text):
+        return asserted
+
+    def newline(inner: bool) -> cst.ParenthesizedWhitespace:
+        return cst.ParenthesizedWhitespace(
+            cst.TrailingWhitespace(), [], indent=True, last_line=cst.SimpleWhitespace("    " if inner else "")
+        )
+
+    args = []
+    for position, one in enumerate(asserted.args):
+        is_last = position == len(asserted.args) - 1
+        value = _piecewise(context, one.value, newline) if is_last and len(asserted.args) > 1 else copied(one.value)
+        args.append(cst.Arg(value, comma=cst.Comma(whitespace_after=newline(not is_last))))
+    return asserted.with_changes(whitespace_before_args=newline(True), args=args)
+
+
+def _piecewise(
+    context: RewriteContext, text: cst.BaseExpression, newline: Callable[[bool], cst.ParenthesizedWhitespace]
+) -> cst.BaseExpression:
+    """The parts of a text, one per line."""
+    if isinstance(text, cst.Lambda):
+        return text.with_changes(body=_piecewise(context, text.body, newline))
+    if isinstance(text, cst.ConcatenatedString):
+        return text.with_changes(whitespace_between=newline(True), right=_piecewise(context, text.right, newline))
+    return text

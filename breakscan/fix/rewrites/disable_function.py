@@ -1,0 +1,123 @@
+"""A function that breaks at several lines → the same under ``@torch.compiler.disable``.
+
+Each break splits the graph of the caller; a disabled function splits it only once.  It ran as plain Python between its
+breaks and still does, so values, side effects and exceptions stay.  What it computes is no longer compiled, so it must
+not contain costly operations.
+"""
+
+from __future__ import annotations
+
+import builtins
+
+import libcst as cst
+
+from breakscan.fix.support import matchers as m
+from breakscan.fix.support.called import called
+from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.costs import what_costs
+from breakscan.fix.support.definitions import attributes_of_wrapper
+from breakscan.fix.support.edit import Declined, Edit
+from breakscan.fix.support.names import written
+from breakscan.fix.support.taken_out import taken_out
+from breakscan.fix.support.walking import code_children, findall, nodes_of
+from breakscan.model.findings import Confidence, Kind
+
+FEWEST_BREAKS = 2
+ENTRIES = frozenset({"forward", "__call__"})
+_LIBRARY = frozenset(
+    {
+        *("collections", "copy", "datetime", "functools", "itertools", "json", "logging", "math", "numpy"),
+        *("operator", "os", "pathlib", "random", "re", "string", "sys", "time", "torch", "traceback", "typing"),
+        "warnings",
+    }
+)
+_BUILTINS = frozenset(dir(builtins))
+_OWN = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
+
+
+def rewrite(context: RewriteContext) -> Edit:
+    """The decorator, nearest to the function."""
+    if context.needs_whole_graph:
+        raise Declined("neither fullgraph=True nor torch.export allows code outside the graph")
+    breaks = {
+        finding.site.line
+        for finding in context.others
+        if finding.kind is Kind.GRAPH_BREAK and finding.confidence not in (Confidence.CONDITIONAL, Confidence.POSSIBLE)
+    }
+    if context.finding.site.line not in breaks or len(breaks) < FEWEST_BREAKS:
+        raise Declined("the function breaks only once, and a call that is not compiled breaks the graph as well")
+    function = context.function
+    name = function.name.value
+    region = context.finding.region
+    starts = region is not None and region.entry == context.finding.function
+    if name in ENTRIES or (starts and not findall(context.tree.module, _call_of(name))):
+        raise Declined(f"`{name}` is the function that is compiled")
+    if any(isinstance(one, cst.FunctionDef | cst.Lambda) for one in context.around(function)):
+        raise Declined("the function is nested in another function")
+    yields = findall(function, m.Yield() | m.Await()) and any(map(_yields, function.body.body))
+    if function.asynchronous is not None or yields:
+        raise Declined("the function yields or awaits")
+    for decorator in function.decorators:
+        if "torch" in (context.dotted(_called(decorator)) or context.code(decorator.decorator)):
+            raise Declined(f"the function is decorated with `@{context.code(decorator.decorator)}`")
+    if (costly := what_costs(context, function.body)) is not None:
+        raise Declined(f"`{costly}` would no longer be compiled")
+    if (unknown := _may_compute(context, function.body)) is not None:
+        raise Declined(
+            f"`{unknown}` may run tensor operations, which would no longer be compiled: move the break to a function"
+        )
+    disable = cst.Decorator(context.imported("torch.compiler.disable"))
+    made = function.with_changes(decorators=[*function.decorators, disable])
+    return Edit(
+        {function: made},
+        attributes_of_wrapper(context, name),
+        takes_out=taken_out(context, function.body),
+        keeps_operations=True,
+    )
+
+
+def _may_compute(context: RewriteContext, node: cst.CSTNode) -> str | None:
+    """The code of the first called object that may be Python code of the program, or a module."""
+    for one in nodes_of(node, cst.Call):
+        if isinstance(one, cst.Call) and not _is_plain_call(context, one):
+            return context.code(one.func)
+    return None
+
+
+def _is_plain_call(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a call runs no code that could be compiled except one torch function, or Python's library."""
+    function, method = called(context, node)
+    if method is not None:
+        return True
+    if isinstance(node.func, cst.Name) and node.func.value in {*written(context.function), *_parameters(context)}:
+        return False
+    package, _, name = (function or "").partition(".")
+    if package == "builtins":
+        return name in _BUILTINS
+    if function is not None and package in _LIBRARY:
+        return function != "torch.compile" and not function.startswith(("torch.nn.modules", "torch.func"))
+    owner = node.func.value if isinstance(node.func, cst.Attribute) else None
+    return owner is not None and context.fact(owner).kind in ("constant", "container", "number", "shape", "drawn")
+
+
+def _parameters(context: RewriteContext) -> list[str]:
+    found = findall(context.function.params, m.Param())
+    return [one.name.value for one in found if isinstance(one, cst.Param)]
+
+
+def _call_of(name: str) -> m.BaseMatcherNode:
+    return m.Call(func=m.Name(name) | m.Attribute(attr=m.Name(name)))
+
+
+def _called(decorator: cst.Decorator) -> cst.BaseExpression:
+    made = decorator.decorator
+    return made.func if isinstance(made, cst.Call) else made
+
+
+def _yields(node: cst.CSTNode) -> bool:
+    """Whether a part of a function yields or awaits, outside inner functions."""
+    if isinstance(node, cst.Yield | cst.Await):
+        return True
+    if isinstance(node, _OWN):
+        return False
+    return any(map(_yields, code_children(node)))

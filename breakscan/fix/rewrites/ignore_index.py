@@ -1,0 +1,252 @@
+"""``F.cross_entropy(x[mask], y[mask])`` → ``F.cross_entropy(x, y, ignore_index=c)``, where ``mask`` is ``y != c``.
+
+For other masks, the targets outside the mask get the index that the loss ignores: ``torch.where(mask, y, -100)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from breakscan.fix.support import build
+from breakscan.fix.support import matchers as m
+from breakscan.fix.support.aliases import change_behind
+from breakscan.fix.support.assignments import defined, origin, plain_value, reads_of
+from breakscan.fix.support.breaks import refuse_breaks_in
+from breakscan.fix.support.called import called, only_argument
+from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.difference import Difference, Effect, assumes, differs
+from breakscan.fix.support.edit import Declined, Edit, OtherForm, Replacement
+from breakscan.fix.support.losses import Loss, loss_of, name_of_loss
+from breakscan.fix.support.masked import (
+    NAN_GRADIENTS,
+    Leaf,
+    Masked,
+    conditions,
+    filled,
+    leaf_of,
+    masked,
+    may_require_gradient,
+    rounding,
+    whole,
+)
+from breakscan.fix.support.names import read
+from breakscan.fix.support.shapes import rank_of
+from breakscan.fix.support.walking import findall
+from breakscan.fix.support.wording import plain
+from breakscan.model.facts import Exactly
+from breakscan.rulebook.torch_facts.losses import IGNORED_BY_DEFAULT, OF_CLASSES
+
+
+@dataclass(slots=True)
+class _Side:
+    """An argument of the loss: ``value`` are the selected rows, which ``line`` gives a name, or which are passed."""
+
+    arg: cst.Arg
+    value: cst.BaseExpression
+    line: cst.SimpleStatementLine | None
+    leaves: list[Leaf] = field(default_factory=list)
+
+    @property
+    def owner(self) -> cst.BaseExpression:
+        return self.leaves[0].owner
+
+
+def rewrite(context: RewriteContext) -> Edit:
+    """The loss of all rows."""
+    leaf = leaf_of(context)
+    loss = _loss_around(context, leaf.node)
+    prediction, target = _sides(context, loss, leaf)
+    kind = context.fact(target.owner)
+    if kind.dtype == "float":
+        raise Declined(f"`{plain(context, target.owner)}` holds probabilities, which are not ignored")
+    changes: dict[cst.CSTNode, Replacement] = {}
+    made = list(loss.call.args)
+    needs = [*rounding(context, [prediction.owner]), *_needs(context, loss, leaf, prediction, target)]
+    rank = rank_of(context, leaf.mask)
+    values = [whole(context, side.value, side.leaves) for side in (prediction, target)]
+    index, adds, more = _ignored(context, loss, leaf, target)
+    needs += more
+    if index is not None:
+        values[1] = filled(context, leaf.mask, values[1], index)
+    if rank.most != 1:
+        ends = [build.expression(text) for text in ("0", "-2")]
+        values = [build.method(values[0], "flatten", *ends), build.method(values[1], "flatten")]
+        if rank.least < 1:
+            needs.append(differs(f"if `{plain(context, leaf.mask)}` is 0-d, it raises", Effect.RAISES))
+    for side, value in zip((prediction, target), values, strict=True):
+        if side.line is None:
+            made[made.index(side.arg)] = side.arg.with_changes(value=value)
+        elif m.matches(side.arg.value, m.Name(plain(context, value))):
+            _refuse_only(context, side.line)
+            changes[side.line] = None
+        else:
+            changes[side.value] = value
+    if adds is not None:
+        made.append(build.argument(adds, "ignore_index"))
+    new = cst.Call(build.operand(loss.call.func), [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in made])
+    refuse_breaks_in(context, loss.call, new)
+    if code_differs(context, loss.call, new):
+        changes[loss.call] = new
+    return Edit(changes, list(dict.fromkeys(needs)))
+
+
+def code_differs(context: RewriteContext, old: cst.Call, new: cst.Call) -> bool:
+    """Whether new code is not the old one with other spaces."""
+    return plain(context, old) != plain(context, new)
+
+
+# -- what is computed -----------------------------------------------------------------------------------------------
+
+
+def _loss_around(context: RewriteContext, node: cst.BaseExpression) -> Loss:
+    """The loss of classes that selected rows are passed to, in the same expression or under a name."""
+    line = context.line(node)
+    value = cst.ensure_type(line.body[0], cst.Assign) if isinstance(line.body[0], cst.Assign) else None
+    for above in context.around(node):
+        if isinstance(above, cst.Call) and name_of_loss(context, above) in OF_CLASSES:
+            return loss_of(context, above)
+    if value is None or not m.matches(value, m.Assign([m.AssignTarget(m.Name())])):
+        raise OtherForm("the selected rows are not passed to a loss of classes")
+    uses = reads_of(context, cst.ensure_type(value.targets[0].target, cst.Name), line)
+    arg = context.parent(uses[0])
+    call = context.parent(arg) if isinstance(arg, cst.Arg) else None
+    if not isinstance(call, cst.Call) or name_of_loss(context, call) not in OF_CLASSES:
+        raise OtherForm("the selected rows are not passed to a loss of classes")
+    if len(uses) > 1:
+        raise Declined(f"`{uses[0].value}` is used for more than the loss, and its size depends on values")
+    return loss_of(context, call)
+
+
+def _sides(context: RewriteContext, loss: Loss, leaf: Leaf) -> tuple[_Side, _Side]:
+    """The prediction and the target, both selected by the mask."""
+    ordered = sorted(loss.sides, key=lambda arg: arg.keyword is not None and arg.keyword.value == "target")
+    found = [_side(context, arg) for arg in ordered]
+    for side in found:
+        side.leaves = masked(context, side.value, leaf.mask).leaves
+        if len(side.leaves) != 1 or side.leaves[0].loose == "select":
+            raise Declined(f"`{plain(context, side.value)}` are not rows that `{plain(context, leaf.mask)}` selects")
+        if _anchors(context, side.leaves[0].mask) != _anchors(context, leaf.mask):
+            raise Declined(f"`{plain(context, leaf.mask)}` may be a different mask: give it another name")
+    first = min((side.value for side in found), key=lambda one: context.tree.span(one))
+    changed = change_behind(context, set(read(leaf.mask)), first, trusts_calls=True)
+    if any(side.line is not None for side in found) and changed is not None:
+        raise Declined(f"`{changed}` may change the mask")
+    return found[0], found[1]
+
+
+def _side(context: RewriteContext, arg: cst.Arg) -> _Side:
+    if not isinstance(arg.value, cst.Name):
+        return _Side(arg, arg.value, None)
+    line = origin(context, arg.value).anchor
+    value = plain_value(line, arg.value.value) if line is not None else None
+    if value is None or not isinstance(line, cst.SimpleStatementLine):
+        raise Declined(f"`{arg.value.value}` is not selected by the same mask")
+    if len(reads_of(context, _target_of(line), line)) > 1:
+        raise Declined(f"`{arg.value.value}` is used for more than the loss, and its size depends on values")
+    return _Side(arg, value, line)
+
+
+def _target_of(line: cst.SimpleStatementLine) -> cst.Name:
+    small = line.body[0]
+    target = small.targets[0].target if isinstance(small, cst.Assign) else cst.ensure_type(small, cst.AnnAssign).target
+    return cst.ensure_type(target, cst.Name)
+
+
+def _anchors(context: RewriteContext, node: cst.BaseExpression) -> list[cst.CSTNode | None]:
+    """Where the names in an expression get their values."""
+    return [origin(context, one).anchor for one in _names(context, node)]
+
+
+def _names(context: RewriteContext, node: cst.BaseExpression) -> list[cst.Name]:
+    found = findall(node, m.Name())
+    return [one for one in found if isinstance(one, cst.Name) and context.tree.holds(one)]
+
+
+def _refuse_only(context: RewriteContext, line: cst.SimpleStatementLine) -> None:
+    if len(context.siblings(line)[0]) == 1:
+        raise Declined("the line with the selected rows is the only one in its block")
+
+
+# -- what is ignored ------------------------------------------------------------------------------------------------
+
+
+def _ignored(
+    context: RewriteContext, loss: Loss, leaf: Leaf, target: _Side
+) -> tuple[cst.BaseExpression | None, cst.BaseExpression | None, list[Difference]]:
+    """What the targets outside the mask become, and the index that the loss ignores in addition, with differences."""
+    given = dict(loss.settings).get("ignore_index")
+    default = build.expression(str(IGNORED_BY_DEFAULT))
+    index = given or default
+    dropped = _compared(context, leaf.mask, target)
+    if dropped is not None and plain(context, dropped) == plain(context, index):
+        return None, None, []
+    is_int = dropped is not None and (_is_int(dropped) or type(context.fact(dropped).literal) is int)
+    if dropped is not None and is_int and given is None and loss.module is None:
+        said = f"a target of {IGNORED_BY_DEFAULT} raises instead of being ignored"
+        return None, dropped, [differs(said, Effect.RAISES)]
+    if loss.module is not None and isinstance(loss.call.func, cst.Attribute):
+        index = cst.Attribute(build.operand(loss.call.func), cst.Name("ignore_index"))
+    elif given is not None and not _is_int(given):
+        raise Declined(f"`{plain(context, given)}` is ignored already: choose one index for both")
+    facts = context.fact(target.owner).tensor
+    if isinstance(index, cst.Integer) or (facts is not None and facts.dtype == Exactly("int64")):
+        return index, None, []
+    said = f"a uint8 target cannot hold {plain(context, index)}, and raises"
+    return index, None, [differs(said, Effect.RAISES, Effect.VALUES)]
+
+
+def _is_int(node: cst.BaseExpression) -> bool:
+    return isinstance(
+        node.expression if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus) else node,
+        cst.Integer,
+    )
+
+
+def _compared(context: RewriteContext, mask: cst.BaseExpression, target: _Side) -> cst.BaseExpression | None:
+    """The value that is left out, if the mask is True for all other values of the target."""
+    made = defined(context, mask)
+    if m.matches(target.value, m.Call()):
+        return None
+    if m.matches(made, m.Comparison(comparisons=[m.ComparisonTarget(operator=m.NotEqual())])):
+        compared = cst.ensure_type(made, cst.Comparison)
+        owner, value = compared.left, compared.comparisons[0].comparator
+    elif isinstance(made, cst.Call) and called(context, made)[1] == "ne" and isinstance(made.func, cst.Attribute):
+        argument = only_argument(made)
+        if argument is None:
+            return None
+        owner, value = made.func.value, argument
+    else:
+        return None
+    if not isinstance(owner, cst.Name) or plain(context, owner) != plain(context, target.owner):
+        return None
+    if _anchors(context, owner) != _anchors(context, target.owner):
+        return None
+    return value if change_behind(context, {owner.value, *read(mask)}, made, trusts_calls=True) is None else None
+
+
+# -- what it changes ------------------------------------------------------------------------------------------------
+
+
+def _needs(context: RewriteContext, loss: Loss, leaf: Leaf, prediction: _Side, target: _Side) -> list[Difference]:
+    needs = []
+    if loss.name == "cross_entropy" and may_require_gradient(context, prediction.owner):
+        needs.append(NAN_GRADIENTS)
+    kind = context.fact(target.owner)
+    if kind.dtype != "int" or not kind.certain:
+        needs.append(assumes(f"`{plain(context, target.owner)}` must hold class indices"))
+    if not context.fact(prediction.owner).certain:
+        needs.append(assumes(f"`{plain(context, prediction.owner)}` must be a tensor"))
+    start = min((side.line or side.value for side in (prediction, target)), key=lambda one: context.tree.span(one))
+    names = {*read(prediction.owner), *read(target.owner), *(_named(side) for side in (prediction, target))}
+    # A loss changes none of its arguments, which is not known of calls of modules.
+    changed = change_behind(context, names - {""}, start, trusts_calls=loss.module is not None)
+    if changed is not None:
+        said = f"the loss uses `{plain(context, prediction.owner)}` and `{plain(context, target.owner)}` themselves"
+        needs.append(differs(f"{said}, which `{changed}` may change", Effect.VALUES, Effect.STORAGE, Effect.GRADIENTS))
+    return [*needs, *conditions(context, Masked(leaf.mask, target.leaves))]
+
+
+def _named(side: _Side) -> str:
+    return side.arg.value.value if isinstance(side.arg.value, cst.Name) else ""

@@ -1,0 +1,157 @@
+"""A check, a print, a log call or a warning → the same under ``if not torch.compiler.is_compiling():``.
+
+Eager code is unchanged.  Compiled code skips the call, or the check with the code that only the check needs, and the
+values that would have been shown are not computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from breakscan.fix.support.build import operand_of_and
+from breakscan.fix.support.check_block import block_of, breaking
+from breakscan.fix.support.checks import asks_tensor, operands
+from breakscan.fix.support.compiling import and_not_compiling, compiling, guarded, not_compiling
+from breakscan.fix.support.context import RewriteContext, Statement
+from breakscan.fix.support.difference import Effect, ShowsOnly, differs
+from breakscan.fix.support.edit import Declined, Edit, Replacement
+from breakscan.fix.support.guards import guard_of
+from breakscan.fix.support.reporting_calls import is_reporting, why_missed
+
+_UNCHECKED = differs("compiled code skips the check", Effect.NO_LONGER_RAISES, only=ShowsOnly.COMPILED)
+_SILENT = differs("compiled code does not print, log or warn", Effect.OUTPUT, only=ShowsOnly.COMPILED)
+
+
+def rewrite(context: RewriteContext) -> Edit:
+    """The statement under a guard, or the guard in front of an existing test."""
+    if isinstance(context.node, cst.Call) and is_reporting(context, context.node):
+        return _report(context)
+    if isinstance(context.node, cst.Call) and context.finding.rule in ("BRK401", "BRK402", "BRK403"):
+        return _asking_logger(context)
+    assertion = context.enclosing(cst.Assert)
+    return _assertion(context, assertion) if assertion is not None else _check(context, guard_of(context))
+
+
+# -- reports ---------------------------------------------------------------------------------------------------------
+
+
+def _report(context: RewriteContext) -> Edit:
+    line = context.statement()
+    if not isinstance(line, cst.SimpleStatementLine) or not _reports(context, line):
+        call = context.code(cst.ensure_type(context.node, cst.Call).func)
+        raise Declined(f"the result of `{call}` is used, or the call shares its line")
+    run = _neighbours(context, line)
+    for one in run:
+        if (reason := _why_missed_in(context, one)) is not None:
+            raise Declined(f"compiled code would skip it, and {reason}")
+    if len(run) == 1:
+        run = _with_preparation(context, line)
+    return Edit(_under_guard(context, run), [_SILENT])
+
+
+def _reports(context: RewriteContext, statement: cst.CSTNode) -> bool:
+    return isinstance(statement, cst.SimpleStatementLine) and all(
+        isinstance(one, cst.Expr) and is_reporting(context, one.value) for one in statement.body
+    )
+
+
+def _why_missed_in(context: RewriteContext, line: cst.CSTNode) -> str | None:
+    for small in cst.ensure_type(line, cst.SimpleStatementLine).body:
+        for arg in cst.ensure_type(cst.ensure_type(small, cst.Expr).value, cst.Call).args:
+            if (reason := why_missed(context, arg)) is not None:
+                return reason
+    return None
+
+
+def _neighbours(context: RewriteContext, line: cst.SimpleStatementLine) -> list[Statement]:
+    """The reporting statements directly before and after a statement, including itself."""
+    body, position = context.siblings(line)
+    first = last = position
+
+    def joins(one: cst.BaseStatement) -> bool:
+        return _reports(context, one) and _why_missed_in(context, one) is None
+
+    while first > 0 and joins(body[first - 1]):
+        first -= 1
+    while last + 1 < len(body) and joins(body[last + 1]):
+        last += 1
+    return [one for one in body[first : last + 1] if isinstance(one, cst.SimpleStatementLine)]
+
+
+def _with_preparation(context: RewriteContext, line: Statement) -> list[Statement]:
+    block = block_of(context, line)
+    return block if breaking(context, block[:-1]) is not None else [line]
+
+
+def _asking_logger(context: RewriteContext) -> Edit:
+    """``if logger.isEnabledFor(level):`` around only log calls."""
+    for above in context.around():
+        if isinstance(above, cst.If) and context.node in (above.test, *operands(above.test)):
+            if above.orelse is not None or not all(_reports(context, one) for one in above.body.body):
+                break
+            if (reason := why_missed(context, above)) is not None:
+                raise Declined(f"compiled code would skip it, and {reason}")
+            return Edit({above.test: and_not_compiling(context, above.test)}, [_SILENT])
+    name = context.code(cst.ensure_type(context.node, cst.Call).func)
+    if isinstance(context.parent(context.node), cst.Expr):
+        raise Declined(f"`{name}` does more than report something")
+    raise Declined(f"the result of `{name}` is used")
+
+
+# -- checks ----------------------------------------------------------------------------------------------------------
+
+
+def _assertion(context: RewriteContext, node: cst.Assert) -> Edit:
+    if (reason := why_missed(context, node.test)) is not None:
+        raise Declined(f"compiled code would skip the check, and {reason}")
+    kept = node.test.deep_clone() if isinstance(node.test, cst.BooleanOperation) else operand_of_and(node.test)
+    return Edit({node.test: cst.BooleanOperation(compiling(context), cst.Or(), kept)}, [_UNCHECKED])
+
+
+def _check(context: RewriteContext, guard: cst.If) -> Edit:
+    for part in (guard.test, *guard.body.body[:-1]):
+        if (reason := _why_kept(context, part)) is not None:
+            raise Declined(f"compiled code would skip the check, and {reason}")
+    block = [guard] if isinstance(context.parent(guard), cst.If) else block_of(context, guard)
+    if breaking(context, block[:-1]) is not None:
+        return Edit(_under_guard(context, block), [_UNCHECKED])
+    return Edit({guard.test: _unless_compiling(context, guard.test)}, [_UNCHECKED])
+
+
+def _why_kept(context: RewriteContext, part: cst.CSTNode) -> str | None:
+    if isinstance(part, cst.SimpleStatementLine) and _reports(context, part):
+        return _why_missed_in(context, part)
+    return why_missed(context, part)
+
+
+def _unless_compiling(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression:
+    """A test that does not test tensors in compiled code; Python conditions of an ``or`` are still tested."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.Or):
+        right = test.right
+        if asks_tensor(context, right) and not asks_tensor(context, test.left):
+            inner = and_not_compiling(context, right)
+            made = inner.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+            return test.deep_clone().with_changes(right=made)
+    return and_not_compiling(context, test)
+
+
+# -- where the guard goes --------------------------------------------------------------------------------------------
+
+
+def _under_guard(context: RewriteContext, statements: Sequence[Statement]) -> dict[cst.CSTNode, Replacement]:
+    """The statements under a guard.
+
+    If they are the whole body of an ``if``, the guard is added to its test; of an ``else``, it becomes an ``elif``.
+    """
+    first, *others = statements
+    block = context.parent(first)
+    owner = context.parent(block) if block is not None else None
+    if isinstance(block, cst.IndentedBlock) and len(block.body) == len(statements):
+        if isinstance(owner, cst.If) and owner.orelse is None and block is owner.body:
+            return {owner.test: and_not_compiling(context, owner.test, first=why_missed(context, owner.test) is None)}
+        if isinstance(owner, cst.Else) and isinstance(context.parent(owner), cst.If):
+            above = [line.deep_clone() for line in owner.leading_lines]
+            return {owner: cst.If(not_compiling(context), block.deep_clone(), leading_lines=above)}
+    return {first: guarded(context, statements), **dict.fromkeys(others)}

@@ -1,0 +1,318 @@
+"""``x[mask].sum()`` → ``torch.where(mask, x, 0.0).sum()``; a mean is divided by ``mask.sum()``, a count is that sum.
+
+Elements outside the mask get a neutral value: zero for a sum, False for ``any``, True for ``all``, infinity for a
+minimum or maximum.  ``torch.where`` is used instead of a product, as NaN times zero is NaN.  The mask must select
+single elements, not rows, because ``torch.where`` aligns shapes at the last dimension.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from breakscan.fix.support import build
+from breakscan.fix.support import matchers as m
+from breakscan.fix.support.breaks import refuse_breaks_in, refuse_reads_of
+from breakscan.fix.support.called import called, is_builtin
+from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.difference import Difference, Effect, differs
+from breakscan.fix.support.edit import Declined, Edit, OtherForm
+from breakscan.fix.support.losses import loss_of, name_of_loss, without_module
+from breakscan.fix.support.masked import (
+    COUNT_IN_FLOAT16,
+    NAN_GRADIENTS,
+    Leaf,
+    Masked,
+    bends_gradients,
+    beside,
+    bool_needed,
+    conditions,
+    filled,
+    in_place_of,
+    is_scalar,
+    leaf_of,
+    masked,
+    mean_hazards,
+    rounding,
+    whole,
+    zero,
+)
+from breakscan.fix.support.operators import flattens, is_conversion, is_elementwise
+from breakscan.fix.support.shapes import Fit, fit
+from breakscan.fix.support.wording import plain
+from breakscan.rulebook.torch_facts.losses import ELEMENTWISE_SETTINGS, OF_CLASSES, WEIGHTED
+
+_DIMENSION = m.Arg(keyword=None) | m.Arg(keyword=m.Name("dim") | m.Name("axis"))
+_REDUCTIONS = frozenset({"all", "amax", "amin", "any", "count_nonzero", "max", "mean", "min", "sum"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A use of selected elements: ``node`` is the reduction ``what`` of ``value``."""
+
+    node: cst.BaseExpression
+    value: cst.BaseExpression
+    what: str
+    args: tuple[cst.Arg, ...] = ()
+
+
+def rewrite(context: RewriteContext) -> Edit:
+    """The reduction over all elements."""
+    leaf = leaf_of(context)
+    use = _use(context, leaf.node)
+    if use.what == "loss":
+        return _loss(context, use, leaf)
+    if use.what == "count":
+        return _count(context, use, leaf)
+    found = masked(context, use.value, leaf.mask, numbers=True)
+    needs = conditions(context, found, counts=use.what == "mean")
+    hazards = [NAN_GRADIENTS] if bends_gradients(context, use.value, found) else []
+    value = whole(context, use.value, found.leaves)
+    if use.what in ("any", "all", "count_nonzero"):
+        _refuse_arguments(use)
+        hazards.clear()
+        made: cst.BaseExpression = _logical(context, use, leaf.mask, value)
+    elif use.what in ("sum", "mean"):
+        arguments = _without_only_dimension(use)
+        if use.what == "mean" and arguments:
+            raise Declined("`mean` changes the dtype or keeps the dimension")
+        hazards += rounding(context, [use.value])
+        summed = build.method(filled(context, leaf.mask, value, zero(context, use.value)), "sum")
+        made = summed.with_changes(args=[arg.deep_clone() for arg in arguments])
+        if use.what == "mean":
+            made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
+            hazards += mean_hazards(context, [use.value])
+    else:
+        _refuse_arguments(use)
+        made, hazard = _extreme(context, use, leaf.mask, value)
+        hazards.append(hazard)
+    if any(m.matches(arg, _DIMENSION) for arg in use.args):
+        _refuse_rows(context, use, found)
+    return _edit(context, use, made, [*hazards, *needs])
+
+
+def _edit(context: RewriteContext, use: _Use, made: cst.BaseExpression, differences: list[Difference]) -> Edit:
+    refuse_breaks_in(context, use.node, made)
+    refuse_reads_of(context, use.node)
+    return Edit({use.node: in_place_of(context, use.node, made)}, differences)
+
+
+# -- how the elements are used --------------------------------------------------------------------------------------
+
+
+def _use(context: RewriteContext, leaf: cst.BaseExpression) -> _Use:
+    """The reduction around selected elements.  Declines if another use needs the elements themselves."""
+    node: cst.BaseExpression = leaf
+    while True:
+        above = context.parent(node)
+        if isinstance(above, cst.ComparisonTarget):
+            above = context.parent(above)
+        if isinstance(above, cst.Attribute) and above.value is node:
+            found = _attribute_use(context, node, above)
+        elif isinstance(above, cst.Arg):
+            found = _argument_use(context, node, above)
+        elif isinstance(above, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison):
+            found = above
+        else:
+            raise Declined(_why_needed(context, node, above))
+        if isinstance(found, _Use):
+            return found
+        node = found
+
+
+def _attribute_use(
+    context: RewriteContext, node: cst.BaseExpression, attribute: cst.Attribute
+) -> _Use | cst.BaseExpression:
+    name, above = attribute.attr.value, context.parent(attribute)
+    if (
+        name == "shape"
+        and isinstance(above, cst.Subscript)
+        and m.matches(above.slice[0].slice, m.Index(m.Integer("0")))
+    ):
+        return _Use(above, node, "count")
+    if isinstance(above, cst.Call) and above.func is attribute:
+        if name in _REDUCTIONS:
+            return _Use(above, node, name, tuple(above.args))
+        if name == "numel" or (name == "size" and m.matches(above, m.Call(args=[m.Arg(m.Integer("0"))]))):
+            return _Use(above, node, "count")
+        if (
+            is_elementwise(context, above)
+            or is_conversion(context, above)
+            or flattens(context, above)
+            or name in ("view", "reshape")
+        ):
+            return above
+    raise Declined(
+        f"`{plain(context, attribute)}` needs the selected elements themselves, whose number depends on values"
+    )
+
+
+def _argument_use(context: RewriteContext, node: cst.BaseExpression, arg: cst.Arg) -> _Use | cst.BaseExpression:
+    call = context.parent(arg)
+    if not isinstance(call, cst.Call):
+        raise Declined("the selected elements are an argument of a class definition")
+    function, method = called(context, call)
+    package, _, name = (method or function or "").rpartition(".")
+    if function == "builtins.len":
+        return _Use(call, node, "count")
+    if method is None and package == "torch" and name in _REDUCTIONS and call.args[0] is arg:
+        return _Use(call, node, name, tuple(call.args[1:]))
+    if name_of_loss(context, call) is not None:
+        return _Use(call, call, "loss")
+    if is_elementwise(context, call):
+        return call
+    raise Declined(f"`{plain(context, call.func)}` is called with the selected elements: pass all and the mask")
+
+
+def _why_needed(context: RewriteContext, node: cst.CSTNode, above: cst.CSTNode | None) -> str:
+    if isinstance(above, cst.Return):
+        return "the selected elements are returned"
+    if isinstance(above, cst.Assign | cst.AnnAssign):
+        return "the selected elements are assigned to a name: reduce them where they are selected, `x[mask].sum()`"
+    if isinstance(above, cst.Subscript):
+        return f"`{plain(context, above)}` needs the selected elements themselves, whose number depends on values"
+    return f"`{plain(context, node)}` itself is used, and its size depends on values: use all elements and the mask"
+
+
+# -- what replaces them ---------------------------------------------------------------------------------------------
+
+
+def _refuse_arguments(use: _Use) -> None:
+    if _without_only_dimension(use):
+        raise Declined(f"`{use.what}` has additional arguments")
+
+
+def _without_only_dimension(use: _Use) -> list[cst.Arg]:
+    """The arguments of a reduction over a vector, without its only dimension."""
+    if any(arg.keyword is not None and arg.keyword.value in ("keepdim", "out") for arg in use.args):
+        raise Declined(f"`{use.what}` keeps the dimension or writes to a tensor")
+    if use.what in ("max", "min") and any(m.matches(arg, _DIMENSION) for arg in use.args):
+        raise Declined(f"`{use.what}` returns indices into the selected elements or compares two tensors")
+    one = m.Integer("0") | m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1"))
+    for arg in use.args:
+        if m.matches(arg, _DIMENSION) and not m.matches(arg.value, one):
+            raise Declined(f"`{use.what}` reduces a dimension that a vector does not have")
+    return [arg for arg in use.args if not m.matches(arg, _DIMENSION)]
+
+
+def _refuse_rows(context: RewriteContext, use: _Use, found: Masked) -> None:
+    """Declines unless a vector is known to be selected: who names a dimension may mean one of several."""
+    for leaf in found.leaves:
+        if leaf.loose != "select" and fit(context, found.mask, leaf.owner) is Fit.OPEN:
+            raise Declined(
+                f"`{use.what}` reduces one dimension, and `{plain(context, found.mask)}` may select rows"
+                f" of `{plain(context, leaf.owner)}`"
+            )
+
+
+def _logical(
+    context: RewriteContext, use: _Use, mask: cst.BaseExpression, value: cst.BaseExpression
+) -> cst.BaseExpression:
+    if context.fact(use.value).dtype == "bool" and context.fact(use.value).certain:
+        if use.what == "all":
+            both = beside(value, cst.BitOr(), build.inverted(mask))
+        else:
+            both = beside(value, cst.BitAnd(), mask)
+        return build.method(both, "sum" if use.what == "count_nonzero" else use.what)
+    off = build.expression("1" if use.what == "all" else "0")
+    return build.method(filled(context, mask, value, off), use.what)
+
+
+def _extreme(
+    context: RewriteContext, use: _Use, mask: cst.BaseExpression, value: cst.BaseExpression
+) -> tuple[cst.BaseExpression, Difference]:
+    fact = context.fact(use.value)
+    if not (fact.certain and fact.dtype == "float"):
+        raise Declined(f"`{plain(context, use.value)}` is not known to be a float tensor, which can hold infinity")
+    if not is_builtin(context, "float", use.node):
+        raise Declined("`float` may have another meaning in this file")
+    infinity = '"-inf"' if use.what in ("max", "amax") else '"inf"'
+    off = build.expression(f"float({infinity})")
+    made = build.method(build.method(value, "masked_fill", build.inverted(mask), off), use.what)
+    said = f"if the mask selects nothing, the result is {infinity.strip(chr(34))} instead of an error"
+    return made, differs(said, Effect.NO_LONGER_RAISES)
+
+
+def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
+    """``F.mse_loss(x[mask], y[mask])``: where the mask is False, both arguments, the loss and its gradient are zero."""
+    loss = loss_of(context, cst.ensure_type(use.node, cst.Call))
+    if loss.name in OF_CLASSES:
+        raise OtherForm(f"`{plain(context, loss.call.func)}` is a loss of rows: see `ignore-index`")
+    leaves: list[Leaf] = []
+    bends = False
+    weight: cst.BaseExpression | None = leaf.mask if loss.name == WEIGHTED else None
+    arguments: list[cst.Arg] = []
+    for arg in loss.sides:
+        value, found = _filled_side(context, arg.value, leaf.mask)
+        leaves += found.leaves
+        bends |= bends_gradients(context, arg.value, found)
+        arguments.append(build.argument(value, arg.keyword.value if arg.keyword is not None else None))
+    for keyword, setting in loss.settings:
+        if keyword in ELEMENTWISE_SETTINGS or (keyword == "pos_weight" and is_scalar(context, setting)):
+            arguments.append(build.argument(setting, keyword))
+        elif keyword == "weight" and loss.module is None and loss.name in (WEIGHTED, "binary_cross_entropy"):
+            weight, found = _filled_side(context, setting, leaf.mask)
+            leaves += found.leaves
+        else:
+            raise Declined(f"`{plain(context, loss.call.func)}` has additional arguments")
+    needs = [
+        *([NAN_GRADIENTS] if bends else []),
+        *without_module(context, loss),
+        *rounding(context, [one.owner for one in leaves]),
+        *conditions(context, Masked(leaf.mask, leaves), counts=True),
+    ]
+    if weight is not None:
+        arguments.append(build.argument(weight, "weight"))
+    arguments.append(build.argument(build.expression('"sum"'), "reduction"))
+    made: cst.BaseExpression = cst.Call(build.operand(loss.function(context)), arguments)
+    if loss.reduction != "sum":
+        made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
+        needs = [*mean_hazards(context, [one.owner for one in leaves]), *needs]
+    return _edit(context, use, made, needs)
+
+
+def _filled_side(
+    context: RewriteContext, node: cst.BaseExpression, mask: cst.BaseExpression
+) -> tuple[cst.BaseExpression, Masked]:
+    """An argument of a loss for all elements, with zeros where the mask is False."""
+    found = masked(context, node, mask)
+    if not found.leaves:
+        raise Declined(f"`{context.code(node)}` is not selected by the mask")
+    return filled(context, mask, whole(context, node, found.leaves), zero(context, node)), found
+
+
+def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
+    """The number of selected elements, if it may be a tensor instead of a Python number."""
+    found = masked(context, use.value, leaf.mask)
+    elements = m.matches(use.node, m.Call(func=m.Attribute(attr=m.Name("numel"))))
+    needs = conditions(context, found, counts=True) if elements or leaf.loose else bool_needed(context, found.mask)
+    node: cst.BaseExpression = use.node
+    made: cst.BaseExpression = build.method(leaf.mask, "sum")
+    above = context.parent(node)
+    limit = _at_least(context, node)
+    if limit is not None:
+        node, number = limit
+        made = cst.Call(build.operand(cst.Attribute(made, cst.Name("clamp"))), [build.argument(number, "min")])
+        above = context.parent(node)
+    if isinstance(above, cst.BinaryOperation):
+        other = above.right if above.left is node else above.left
+        fact = context.fact(other)
+        if fact.is_tensor and fact.certain and fact.dtype == "float":
+            return Edit({node: made}, [COUNT_IN_FLOAT16, *needs])
+    asked = context.parent(above) if isinstance(above, cst.ComparisonTarget) else above
+    arg = context.parent(asked) if isinstance(asked, cst.Comparison) else None
+    call = context.parent(arg) if isinstance(arg, cst.Arg) else None
+    if isinstance(call, cst.Call) and not (called(context, call)[0] or "").startswith(("torch.", "builtins.")):
+        hazard = differs(f"`{plain(context, call.func)}` gets a tensor instead of a Python bool", Effect.TYPES)
+        return Edit({node: made}, [hazard, *needs])
+    raise Declined("the count is needed as a Python number: use `mask.sum()`, a tensor, instead")
+
+
+def _at_least(context: RewriteContext, node: cst.BaseExpression) -> tuple[cst.Call, cst.BaseExpression] | None:
+    """``max(count, 1)`` around a count, and the 1."""
+    call = context.parent(context.parent(node) or node)
+    if not isinstance(call, cst.Call) or not m.matches(call.func, m.Name("max")) or len(call.args) != 2:
+        return None
+    (other,) = [arg.value for arg in call.args if arg.value is not node]
+    return (call, other) if isinstance(other, cst.Integer) else None

@@ -1,0 +1,41 @@
+"""``pow(t, n)`` → ``t**n``.
+
+The builtin calls the same method as the operator, so the only change is that Dynamo supports the operator.  There is no
+operator with a third argument.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.fix.support.build import operand
+from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.edit import Declined, Edit, OtherForm
+
+_SHORT = cst.Name | cst.Attribute | cst.BaseNumber
+
+
+def rewrite(context: RewriteContext) -> Edit:
+    """The power with the operator, spaced as by formatters: no spaces around ``**`` between names and numbers."""
+    node = context.node
+    if not isinstance(node, cst.Call):
+        raise OtherForm("this is not a call of `pow`")
+    given = dict(zip(("base", "exp", "mod"), (arg for arg in node.args if arg.keyword is None), strict=False))
+    given |= {arg.keyword.value: arg for arg in node.args if arg.keyword is not None}
+    if any(arg.star for arg in node.args) or not {"base", "exp"} <= given.keys():
+        raise Declined("the arguments are not passed individually")
+    if "mod" in given:
+        raise Declined("`**` does not take a modulus")
+    base, exponent = given["base"].value, given["exp"].value
+    right, bare = operand(exponent), exponent
+    if isinstance(exponent, cst.UnaryOperation) and isinstance(exponent.operator, cst.Minus):
+        right, bare = exponent.deep_clone(), exponent.expression
+    power = cst.Power()
+    if isinstance(base, _SHORT) and isinstance(bare, _SHORT):
+        power = cst.Power(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    made: cst.BaseExpression = cst.BinaryOperation(operand(base), power, right)
+    above = context.parent(node)
+    binds_closer = isinstance(above, cst.BinaryOperation) and isinstance(above.operator, cst.Power)
+    if binds_closer or isinstance(above, cst.Attribute | cst.Subscript | cst.Await) or node.lpar:
+        made = made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return Edit({node: made}, keeps_operations=True)

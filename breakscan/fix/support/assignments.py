@@ -1,0 +1,201 @@
+"""Where the value of a name comes from: the last assignment before a given place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import libcst as cst
+
+from breakscan.fix.support import matchers as m
+from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.edit import Declined
+from breakscan.fix.support.names import written
+from breakscan.fix.support.walking import findall, nodes_named, nodes_of
+
+_INNER = (cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
+_LOOPS = (cst.For, cst.While)
+_BINDING = cst.AssignTarget | cst.FunctionDef | cst.ClassDef | cst.NameItem | cst.AsName | cst.ImportAlias
+MOST_FUNCTIONS_KEPT = 256
+"""How many functions keep what they declare: rewrites ask for every name that they read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Two reads of a name with the same ``anchor`` read the same object.
+
+    The anchor is the statement that last assigned the name before the read, a loop or ``try`` that contains the read
+    and assigns the name anywhere, the function if the name is a parameter, or None if it is not a local name.
+    ``value`` is the assigned expression if the anchor is a plain assignment.
+    """
+
+    name: str
+    anchor: cst.CSTNode | None
+    value: cst.BaseExpression | None = None
+
+
+def origin(context: RewriteContext, name: cst.Name) -> Assignment:
+    """Where the value of a name comes from, at the place of this read."""
+    text = name.value
+    fresh = Assignment(text, name)
+    if is_outer(context, text):
+        return fresh
+    node: cst.CSTNode = name
+    while (above := context.parent(node)) is not None:
+        if isinstance(above, _INNER) and text in written(above):
+            return Assignment(text, above)
+        if isinstance(above, cst.SimpleStatementLine) and len(above.body) > 1 and text in written(above):
+            return fresh
+        if isinstance(above, cst.SimpleStatementLine | cst.If | cst.While) and _has_walrus(above, text):
+            return fresh
+        if isinstance(above, cst.IndentedBlock | cst.Module):
+            found = _before(above, node, text)
+            if found is not None:
+                return found
+        elif isinstance(above, cst.FunctionDef | cst.ClassDef):
+            local = isinstance(above, cst.FunctionDef) and text in written(above)
+            return Assignment(text, above if local else None)
+        elif _writes_elsewhere(above, node, text):
+            return Assignment(text, above)
+        node = above
+    return Assignment(text, None)
+
+
+def defined(context: RewriteContext, node: cst.BaseExpression, most: int = 8) -> cst.BaseExpression:
+    """The expression that a name was assigned, followed through plain assignments; the node itself if there is none."""
+    while most and isinstance(node, cst.Name):
+        value = origin(context, node).value
+        if value is None:
+            break
+        node, most = value, most - 1
+    return node
+
+
+def is_bound_once(context: RewriteContext, name: str) -> bool:
+    """Whether a name has one value throughout the function around the site."""
+    if is_outer(context, name):
+        return False
+    binds = m.AssignTarget() | m.AnnAssign() | m.AugAssign() | m.NamedExpr() | m.For() | m.CompFor() | m.AsName()
+    nodes = findall(context.function, binds | m.Param() | m.Del())
+    heads = [one.target if isinstance(one, cst.For | cst.CompFor | cst.NamedExpr) else one for one in nodes]
+    return sum(name in _bound_by(one) for one in heads) == 1
+
+
+def _bound_by(node: cst.CSTNode) -> list[str]:
+    if isinstance(node, cst.Name):
+        return [node.value]
+    if isinstance(node, cst.Tuple | cst.List):
+        return [name for element in node.elements for name in _bound_by(element.value)]
+    return written(node)
+
+
+def is_read(context: RewriteContext, name: cst.Name) -> bool:
+    """Whether a name node reads a variable: it is not a target, an attribute or a keyword.
+
+    The names of a tuple that is assigned and the name of ``del`` count as read.
+    """
+    above = context.parent(name)
+    if isinstance(above, cst.Attribute | cst.Arg):
+        return above.value is name
+    if isinstance(above, cst.Param):
+        return above.default is name
+    if isinstance(above, cst.For | cst.CompFor | cst.AnnAssign | cst.NamedExpr):
+        return above.target is not name
+    return not isinstance(above, _BINDING)
+
+
+def reads_of(context: RewriteContext, target: cst.Name, line: cst.SimpleStatementLine) -> list[cst.Name]:
+    """All reads of a name that a line assigns.  Declines if one may read a different value, or if there is none."""
+    found = []
+    for one in nodes_named(context.function, target.value):
+        if one is target or not is_read(context, one):
+            continue
+        anchor = origin(context, one).anchor
+        if anchor is line:
+            found.append(one)
+        elif not _is_earlier(context, one, line):
+            raise Declined(f"`{target.value}` may have a different value where it is used: give it another name")
+    if not found:
+        raise Declined(f"`{target.value}` is not used")
+    return found
+
+
+def _is_earlier(context: RewriteContext, name: cst.Name, line: cst.SimpleStatementLine) -> bool:
+    """Whether a read comes before a line that runs only once, so it cannot read what the line assigns."""
+    for one in context.around(line):
+        if isinstance(one, cst.FunctionDef):
+            break
+        if isinstance(one, _LOOPS):
+            return False
+    return context.tree.span(name)[:2] < context.tree.span(line)[2:]
+
+
+def is_settled(context: RewriteContext, name: str) -> bool:
+    """Whether a name has one value throughout the function, and the value is not changed in place."""
+    this = m.Name(name)
+    stored = m.AssignTarget(m.Subscript(value=this)) | m.AugAssign(m.Subscript(value=this))
+    in_place = m.Call(func=m.Attribute(value=this, attr=m.Name(m.MatchRegex(r".*[^_]_$"))))
+    return is_bound_once(context, name) and not findall(context.function, stored | in_place)
+
+
+def plain_value(statement: cst.CSTNode, name: str) -> cst.BaseExpression | None:
+    """The value of a statement that is only ``name = value``."""
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return None
+    small = statement.body[0]
+    if isinstance(small, cst.AnnAssign):
+        return small.value if m.matches(small.target, m.Name(name)) else None
+    if isinstance(small, cst.Assign) and len(small.targets) == 1 and m.matches(small.targets[0].target, m.Name(name)):
+        return small.value
+    return None
+
+
+def _before(block: cst.IndentedBlock | cst.Module, node: cst.CSTNode, name: str) -> Assignment | None:
+    found: Assignment | None = None
+    for one in block.body:
+        if one is node:
+            break
+        if name in written(one):
+            found = Assignment(name, one, plain_value(one, name))
+    return found
+
+
+def _writes_elsewhere(above: cst.CSTNode, node: cst.CSTNode, name: str) -> bool:
+    """Whether a statement around a node assigns a name where no block shows it: in its header, or in an earlier
+    iteration."""
+    if isinstance(above, _LOOPS):
+        return name in written(above)
+    if isinstance(above, cst.With | cst.Match):
+        return node not in _items(above) and _binds_ahead(above, name)
+    return isinstance(above, cst.Try | cst.TryStar) and node is not above.body and name in written(above)
+
+
+def is_outer(context: RewriteContext, name: str) -> bool:
+    """Whether a name is declared ``global`` or ``nonlocal``, so that any call may change it."""
+    return any(name in _declared(one) for one in context.around() if isinstance(one, cst.FunctionDef))
+
+
+@lru_cache(maxsize=MOST_FUNCTIONS_KEPT)
+def _declared(function: cst.FunctionDef) -> frozenset[str]:
+    """The names that a function, or one in it, declares ``global`` or ``nonlocal``."""
+    declared = [
+        one for one in nodes_of(function, cst.Global, cst.Nonlocal) if isinstance(one, cst.Global | cst.Nonlocal)
+    ]
+    return frozenset(item.name.value for one in declared for item in one.names)
+
+
+def _has_walrus(node: cst.SimpleStatementLine | cst.If | cst.While, name: str) -> bool:
+    part = node if isinstance(node, cst.SimpleStatementLine) else node.test
+    return bool(findall(part, m.NamedExpr(target=m.Name(name))))
+
+
+def _items(node: cst.With | cst.Match) -> tuple[cst.CSTNode, ...]:
+    return tuple(node.items) if isinstance(node, cst.With) else (node.subject,)
+
+
+def _binds_ahead(node: cst.With | cst.Match, name: str) -> bool:
+    """Whether the header of a statement binds a name for its body."""
+    if isinstance(node, cst.With):
+        return any(name in written(item) for item in node.items)
+    patterns = [case.pattern for case in node.cases]
+    return any(nodes_named(pattern, name) for pattern in patterns)

@@ -1,0 +1,129 @@
+"""A check together with the preceding statements that only the check needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from breakscan.fix.support.context import RewriteContext, Statement
+from breakscan.fix.support.names import read, written
+from breakscan.fix.support.operators import reads_values
+from breakscan.fix.support.reporting_calls import why_missed
+from breakscan.fix.support.walking import walk
+
+
+def block_of(context: RewriteContext, last: Statement) -> list[Statement]:
+    """The statements that end with a check and that no other code needs: the check alone, or with its preparation.
+
+    Preparation only binds names, has no other effect, and its names are not read after the check.
+    """
+    body, position = context.siblings(last)
+    found = [last]
+    wanted = set(read(last))
+    for one in reversed(body[:position]):
+        if not isinstance(one, cst.SimpleStatementLine | cst.If):
+            break
+        bound = set(written(one))
+        if not bound or not bound <= wanted or not _only_binds(one) or why_missed(context, one) is not None:
+            break
+        if any(_is_read_behind(context, last, name) for name in bound):
+            break
+        found.insert(0, one)
+        wanted |= set(read(one))
+    # The first statement must not rebind a name that it reads, or a parameter.
+    while len(found) > 1 and _rebinds(context, found[0]):
+        found.pop(0)
+    return found
+
+
+def breaking(context: RewriteContext, statements: Sequence[cst.CSTNode]) -> str | None:
+    """The first call in statements that breaks the graph itself, even without the check."""
+    calls = (one for statement in statements for one in walk(statement) if isinstance(one, cst.Call))
+    return next((context.code(call.func) for call in calls if reads_values(context, call)), None)
+
+
+def _only_binds(statement: cst.CSTNode) -> bool:
+    if isinstance(statement, cst.SimpleStatementLine):
+        return all(isinstance(one, cst.Assign) and _to_names(one) for one in statement.body)
+    if isinstance(statement, cst.If):
+        body = statement.body.body
+        rest = statement.orelse
+        other = rest.body.body if isinstance(rest, cst.Else) else [rest] if rest is not None else []
+        return all(_only_binds(one) for one in (*body, *other))
+    return False
+
+
+def _to_names(node: cst.Assign) -> bool:
+    return all(isinstance(target.target, cst.Name) for target in node.targets)
+
+
+def _rebinds(context: RewriteContext, statement: Statement) -> bool:
+    """Whether it reads a name that it binds, such as ``preds = preds > 0``: other code may still need the old value."""
+    return bool(set(written(statement)) & set(read(_values(statement)))) or any(
+        name in _parameters(context) for name in written(statement)
+    )
+
+
+def _values(statement: Statement) -> list[cst.CSTNode]:
+    if isinstance(statement, cst.SimpleStatementLine):
+        return [one.value for one in statement.body if isinstance(one, cst.Assign)]
+    return []
+
+
+def _parameters(context: RewriteContext) -> set[str]:
+    return set(written(context.function.params))
+
+
+def _is_read_behind(context: RewriteContext, statement: Statement, name: str) -> bool:
+    node: cst.CSTNode = statement
+    for above in context.around(statement):
+        if isinstance(above, cst.IndentedBlock):
+            position = next(at for at, one in enumerate(above.body) if one is node)
+            settled = _is_live(above.body[position + 1 :], name)
+            if settled is not None:
+                return settled
+        if isinstance(above, cst.For | cst.While) and _is_live([*above.body.body], name):
+            return True  # in the next iteration of the loop
+        if isinstance(above, cst.Try) and name in read(
+            [*above.handlers, *([above.finalbody] if above.finalbody else [])]
+        ):
+            return True
+        if isinstance(above, cst.FunctionDef):
+            return False
+        node = above
+    return True
+
+
+def _is_live(statements: Sequence[cst.CSTNode], name: str) -> bool | None:
+    """Whether statements read a name that was bound before them; None if they neither read nor bind it."""
+    for one in statements:
+        if isinstance(one, cst.SimpleStatementLine):
+            plain = [small for small in one.body if isinstance(small, cst.Assign) and _to_names(small)]
+            if len(plain) == len(one.body):
+                if name in read([small.value for small in plain]):
+                    return True
+                if name in written(one):
+                    return False
+                continue
+            if name in read(one) or name in written(one):
+                return True
+            if any(isinstance(small, cst.Return | cst.Raise) for small in one.body):
+                return False
+        elif isinstance(one, cst.If):
+            if name in read(one.test):
+                return True
+            arms = [_is_live(one.body.body, name)]
+            if isinstance(one.orelse, cst.Else):
+                arms.append(_is_live(one.orelse.body.body, name))
+            elif one.orelse is not None:
+                arms.append(_is_live([one.orelse], name))
+            else:
+                arms.append(None)
+            if True in arms:
+                return True
+            if None not in arms:
+                return False
+        elif name in read(one):
+            return True
+    return None

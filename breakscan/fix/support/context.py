@@ -1,0 +1,320 @@
+"""A finding in the concrete syntax tree of its file, and the questions that a rewrite can ask about its place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from functools import cache, cached_property
+from typing import TypeVar
+
+import libcst as cst
+
+from breakscan.fix.support.contradictions import may_be_no_tensor
+from breakscan.fix.support.edit import Declined, Edit
+from breakscan.fix.support.names import written
+from breakscan.fix.support.places import Places
+from breakscan.fix.support.walking import code_children
+from breakscan.model.facts import UNKNOWN, Fact, FileFacts, Source, Span
+from breakscan.model.findings import Finding, Mode, Site
+
+Node = TypeVar("Node", bound=cst.CSTNode)
+Function = cst.FunctionDef | cst.Lambda
+Statement = cst.BaseCompoundStatement | cst.SimpleStatementLine
+
+
+class FileTree:
+    """The tree of one file, which ``syntax`` is the ``ast`` of.  Raises ValueError if libcst cannot parse it."""
+
+    def __init__(self, text: str, syntax: ast.Module, facts: FileFacts) -> None:
+        try:
+            module = cst.parse_module(text)
+        except (cst.ParserSyntaxError, RecursionError) as error:
+            raise ValueError("libcst cannot parse this file") from error
+        self.text = text
+        self.facts = facts
+        self.module = module
+        self.parents: Mapping[cst.CSTNode, cst.CSTNode] = _parents(module)
+        self.syntax = syntax
+        self.contradicted: dict[cst.CSTNode, bool] = {}
+        """What :meth:`RewriteContext.is_contradicted` has found out."""
+        self._places = Places(module, syntax)
+        self._found: dict[cst.CSTNode, dict[Span, cst.CSTNode]] = {}
+
+    def with_facts(self, facts: FileFacts) -> FileTree:
+        """The same tree, of which other things are known."""
+        other = copy(self)
+        other.facts, other.contradicted = facts, {}
+        return other
+
+    def holds(self, node: cst.CSTNode) -> bool:
+        """Whether a node comes from the file and is not new code."""
+        return node in self.parents
+
+    def span(self, node: cst.CSTNode) -> Span:
+        """The position of a node, counted as in :class:`Site`."""
+        around = node
+        while not self._places.is_start(around):
+            around = self.parents[around]
+        return self._places.of(around)[node]
+
+    def at(self, site: Site) -> cst.CSTNode | None:
+        """The node at a site: the one with the same span, or the innermost one that contains it."""
+        statement = self._places.at(site.line)
+        if statement is None:
+            return None
+        by_span = self._by_span(statement)
+        span = site.line, site.column, site.end_line, site.end_column
+        exact = by_span.get(span)
+        if exact is not None:
+            return exact
+        around = [at for at in by_span if at[:2] <= span[:2] and at[2:] >= span[2:]]
+        # Of two spans that contain the site, the inner one starts later or ends earlier.
+        return by_span[max(around, key=lambda at: (at[:2], (-at[2], -at[3])))] if around else None
+
+    def _by_span(self, statement: cst.BaseStatement) -> dict[Span, cst.CSTNode]:
+        """The expression with each span, or the statement: a call on its own line is both."""
+        if statement not in self._found:
+            found = self._found[statement] = {}
+            for node, span in self._places.of(statement).items():
+                if _is_a(type(node), cst.BaseExpression):
+                    found[span] = node
+                elif _is_a(type(node), cst.BaseSmallStatement, cst.BaseCompoundStatement):
+                    found.setdefault(span, node)
+        return self._found[statement]
+
+
+@cache
+def _is_a(kind: type[cst.CSTNode], *kinds: type[cst.CSTNode]) -> bool:
+    """Like ``issubclass``, which is slow for libcst's nodes: they are abstract classes."""
+    return issubclass(kind, kinds)
+
+
+def _parents(module: cst.Module) -> dict[cst.CSTNode, cst.CSTNode]:
+    """The parent of every node below a module that holds code.
+
+    Like ``ParentNodeProvider`` of libcst, which also copies the whole tree and takes twenty times as long.
+    """
+    found: dict[cst.CSTNode, cst.CSTNode] = {}
+    pending: list[cst.CSTNode] = [module]
+    while pending:
+        node = pending.pop()
+        below = code_children(node)
+        found.update(dict.fromkeys(below, node))
+        pending += below
+    return found
+
+
+class RewriteContext:
+    """A finding in the tree of its file.  ``node`` is the code at its site."""
+
+    def __init__(
+        self,
+        tree: FileTree,
+        finding: Finding,
+        node: cst.CSTNode,
+        torch: str,
+        others: Sequence[Finding] = (),
+    ) -> None:
+        self.tree = tree
+        self.finding = finding
+        self.others = others
+        """All findings of the same function, this one among them."""
+        self.node = node
+        self.torch_version = torch
+        """The target version of torch, such as ``2.13``."""
+        self.needs_whole_graph = finding.mode is not Mode.DEFAULT
+        """Whether nothing may run outside the graph, as with ``fullgraph=True`` and in an export."""
+        self.imports: set[str] = set()
+        """The modules that the new code needs to import, as dotted names."""
+
+    # -- where --------------------------------------------------------------------------------------------------
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        return self.tree.parents.get(node)
+
+    def around(self, node: cst.CSTNode | None = None) -> Iterator[cst.CSTNode]:
+        """The nodes around a node (by default that of the site), from the inside out."""
+        above = self.tree.parents.get(node or self.node)
+        while above is not None:
+            yield above
+            above = self.tree.parents.get(above)
+
+    def enclosing(self, kind: type[Node], node: cst.CSTNode | None = None) -> Node | None:
+        """The innermost node of a type that contains a node, or is that node, within the same function."""
+        start = node or self.node
+        for one in (start, *self.around(start)):
+            if isinstance(one, kind):
+                return one
+            if isinstance(one, cst.FunctionDef | cst.Lambda | cst.ClassDef) and one is not start:
+                return None
+        return None
+
+    @property
+    def function(self) -> cst.FunctionDef:
+        """The function around the site.  Declines if there is none."""
+        for one in self.around():
+            if isinstance(one, cst.FunctionDef):
+                return one
+        raise Declined("the code is not inside a function")
+
+    def statement(self, node: cst.CSTNode | None = None) -> Statement:
+        """The innermost whole statement that contains a node: a line of simple statements or a compound statement."""
+        start = node or self.node
+        for one in (start, *self.around(start)):
+            if isinstance(one, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+                return one
+        raise Declined("the code is not inside a statement")
+
+    def line(self, node: cst.CSTNode | None = None) -> cst.SimpleStatementLine:
+        """The statement line around a node.  Declines for compound statements and shared lines."""
+        statement = self.statement(node)
+        if not isinstance(statement, cst.SimpleStatementLine):
+            raise Declined("the code is in the header of a compound statement")
+        if len(statement.body) != 1:
+            raise Declined("several statements share the line")
+        return statement
+
+    def siblings(self, statement: Statement) -> tuple[Sequence[cst.BaseStatement], int]:
+        """The statements of the block that contains a statement, and its position among them."""
+        block = self.tree.parents[statement]
+        body = block.body if isinstance(block, cst.IndentedBlock | cst.Module) else ()
+        for position, one in enumerate(body):
+            if one is statement:
+                return body, position
+        raise Declined("the statement is on the same line as its header")
+
+    def behind(self, statement: Statement) -> Sequence[cst.BaseStatement]:
+        """The statements that follow in the same block."""
+        body, position = self.siblings(statement)
+        return body[position + 1 :]
+
+    # -- what is known ------------------------------------------------------------------------------------------
+
+    def fact(self, node: cst.CSTNode) -> Fact:
+        """What is known about an expression of the file or the target of an assignment."""
+        span = self.tree.span(node)
+        known = self.tree.facts.values.get(span)
+        if known is not None and known.kind == "tensor" and self.is_contradicted(node):
+            return UNKNOWN
+        if known is None and isinstance(node, cst.BaseNumber | cst.SimpleString | cst.ConcatenatedString):
+            return Fact("constant", Source.INFERRED)
+        return known or UNKNOWN
+
+    def is_contradicted(self, node: cst.CSTNode) -> bool:
+        """Whether the code shows that a value need not be a tensor, although the analysis knows tensors only."""
+        known = self.tree.contradicted
+        if node not in known:
+            known[node] = self._contradicts(node)
+        return known[node]
+
+    def _contradicts(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.Name | cst.Attribute) and may_be_no_tensor(node, self.around):
+            return True
+        made_from: list[cst.CSTNode] = []
+        if isinstance(node, cst.Comparison):
+            made_from = [node.left, *(one.comparator for one in node.comparisons)]
+        elif isinstance(node, cst.BinaryOperation | cst.BooleanOperation):
+            made_from = [node.left, node.right]
+        elif isinstance(node, cst.UnaryOperation):
+            made_from = [node.expression]
+        elif isinstance(node, cst.Subscript):
+            made_from = [node.value]
+        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            made_from = [node.func.value]
+        facts = [(one, self.tree.facts.values.get(self.tree.span(one))) for one in made_from]
+        tensors = [one for one, fact in facts if fact is not None and fact.kind == "tensor"]
+        return bool(tensors) and all(self.is_contradicted(one) for one in tensors)
+
+    def names_before(self, statement: cst.BaseCompoundStatement) -> Mapping[str, Fact]:
+        """The values of names at the start of a compound statement; empty if it was not reached."""
+        return self.tree.facts.names.get(self.tree.span(statement), {})
+
+    def dotted(self, node: cst.CSTNode) -> str | None:
+        """The dotted name that an expression refers to, through imports and aliases: ``torch.isinf``."""
+        return self.fact(node).name
+
+    def method(self, node: cst.CSTNode) -> str | None:
+        """The name of the tensor method that a call calls."""
+        if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+            return None
+        return node.func.attr.value if self.fact(node.func.value).kind == "tensor" else None
+
+    def code(self, node: cst.CSTNode) -> str:
+        """The text of a node."""
+        return self.tree.module.code_for_node(node)
+
+    # -- what is built ------------------------------------------------------------------------------------------
+
+    def imported(self, dotted: str) -> cst.BaseExpression:
+        """An expression for an importable object: ``torch.where``, ``math.inf``.  Adds the import if needed."""
+        package = dotted.split(".")[0]
+        alias = self._aliases.get(package, package)
+        if alias == package and package not in self._aliases:
+            if package in self._other_names:
+                raise Declined(f"`{package}` is not the module in this file")
+            self.imports.add(package)
+        if alias in self._local_names:
+            raise Declined(f"`{alias}` is a local variable in this function")
+        return cst.parse_expression(alias + dotted[len(package) :])
+
+    @cached_property
+    def _aliases(self) -> dict[str, str]:
+        """The names under which the file's top level imports modules."""
+        found: dict[str, str] = {}
+        for small in self.file_imports:
+            for name in small.names if isinstance(small, cst.Import) else ():
+                if name.asname is None:
+                    package = name.evaluated_name.split(".")[0]
+                    found[package] = package
+                elif name.evaluated_alias is not None:
+                    found.setdefault(name.evaluated_name, name.evaluated_alias)
+        return found
+
+    @cached_property
+    def _other_names(self) -> frozenset[str]:
+        """The names that the file's top level binds, without those of modules that it imports as they are called."""
+        found: set[str] = set()
+        for line in self.tree.module.body:
+            if self._is_for_types(line):
+                continue
+            found |= {line.name.value} if isinstance(line, cst.FunctionDef | cst.ClassDef) else set(written(line))
+        return frozenset(found - {name for name, alias in self._aliases.items() if name == alias})
+
+    @cached_property
+    def imports_torch(self) -> bool:
+        """Whether the file imports torch, or something of it."""
+        for small in self.file_imports:
+            if isinstance(small, cst.Import):
+                named = [name.evaluated_name for name in small.names]
+            else:
+                named = [] if small.relative or small.module is None else [self.code(small.module)]
+            if any(name.split(".")[0] == "torch" for name in named):
+                return True
+        return False
+
+    @cached_property
+    def file_imports(self) -> list[cst.Import | cst.ImportFrom]:
+        """The imports of the file's top level that are made when it runs."""
+        found: list[cst.Import | cst.ImportFrom] = []
+        lines: list[cst.BaseStatement] = list(self.tree.module.body)
+        for line in lines:
+            if self._is_for_types(line):
+                continue
+            if isinstance(line, cst.If | cst.Try) and isinstance(line.body, cst.IndentedBlock):
+                lines += line.body.body  # `if is_torch_available(): import torch`
+            if isinstance(line, cst.SimpleStatementLine):
+                found += [small for small in line.body if isinstance(small, cst.Import | cst.ImportFrom)]
+        return found
+
+    def _is_for_types(self, line: cst.BaseStatement) -> bool:
+        """Whether a statement of the top level does nothing when the file runs."""
+        return isinstance(line, cst.If) and "TYPE_CHECKING" in self.code(line.test)
+
+    @cached_property
+    def _local_names(self) -> frozenset[str]:
+        return frozenset(name for one in self.around() if isinstance(one, cst.FunctionDef) for name in written(one))
+
+
+Rewrite = Callable[[RewriteContext], Edit]
+"""Raises :class:`Declined` if it does not apply."""

@@ -1,0 +1,142 @@
+"""How a function uses names outside one of its statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+
+from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.names import read
+
+
+def is_read_outside(context: RewriteContext, name: str, statement: cst.CSTNode) -> bool:
+    """Whether a name is read by other statements of the function."""
+    reads = _Reads(name, statement)
+    context.function.body.visit(reads)
+    return reads.found
+
+
+def is_needed_outside(context: RewriteContext, name: str, statement: cst.CSTNode) -> bool:
+    """Whether other statements may read the value that a statement gives to a name.
+
+    They may not if each assigns the name before it reads it: a temporary that several statements use.
+    """
+    reads = _Places(name, statement)
+    context.function.body.visit(reads)
+    return reads.runs_later or any(not _is_assigned_first(context, name, one, statement) for one in reads.found)
+
+
+def _is_assigned_first(context: RewriteContext, name: str, read_at: cst.CSTNode, statement: cst.CSTNode) -> bool:
+    """Whether each way to a read passes an assignment to its name, with no way from it through the statement."""
+    own = {id(statement), *(id(one) for one in context.around(statement))}
+    inner, above = read_at, context.parent(read_at)
+    while inner is not context.function and above is not None:
+        if isinstance(above, cst.IndentedBlock):
+            if id(inner) in own:
+                return False
+            place = next(place for place, one in enumerate(above.body) if one is inner)
+            for one in reversed(above.body[:place]):
+                if id(one) in own:
+                    return False
+                if isinstance(one, cst.SimpleStatementLine) and _assigns(one, name):
+                    return True
+        inner, above = above, context.parent(above)
+    return False
+
+
+def _assigns(line: cst.SimpleStatementLine, name: str) -> bool:
+    """Whether a line assigns a name, by itself and not as part of a condition."""
+    return any(
+        isinstance(target.target, cst.Name) and target.target.value == name
+        for small in line.body
+        if isinstance(small, cst.Assign)
+        for target in small.targets
+    )
+
+
+def changed_in_place(context: RewriteContext, names: Iterable[str], statement: cst.CSTNode) -> str | None:
+    """The first of some names that is changed in place after a statement, or anywhere in a loop around it."""
+    found = _InPlace(context, set(names), statement)
+    context.function.body.visit(found)
+    return found.name
+
+
+class _Reads(cst.CSTVisitor):
+    """Whether a name is read outside a statement."""
+
+    def __init__(self, name: str, but: cst.CSTNode) -> None:
+        self.name = name
+        self.but = but
+        self.found = False
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if node is self.but or self.found:
+            return False
+        if isinstance(node, cst.SimpleStatementLine | cst.BaseExpression) and self.name in read(node):
+            self.found = True
+        return not isinstance(node, cst.SimpleStatementLine)
+
+
+class _Places(cst.CSTVisitor):
+    """Where a name is read outside a statement, and whether code that runs later may read it."""
+
+    def __init__(self, name: str, but: cst.CSTNode) -> None:
+        self.name = name
+        self.but = but
+        self.found: list[cst.CSTNode] = []
+        self.runs_later = False
+        self._in_line = False
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if node is self.but:
+            return False
+        if isinstance(node, cst.Global | cst.Nonlocal):
+            self.runs_later |= any(item.name.value == self.name for item in node.names)
+        elif isinstance(node, cst.FunctionDef | cst.ClassDef | cst.Lambda | cst.GeneratorExp):
+            self.runs_later |= self.name in read(node)
+        elif self._may_be_read(node) and self.name in read(node):
+            self.found.append(node)
+        self._in_line |= isinstance(node, cst.SimpleStatementLine)
+        return True
+
+    def _may_be_read(self, node: cst.CSTNode) -> bool:
+        """Whether a node is a line, or an expression of the head of a compound statement."""
+        return not self._in_line and isinstance(node, cst.SimpleStatementLine | cst.BaseExpression)
+
+    def on_leave(self, original_node: cst.CSTNode) -> None:
+        if isinstance(original_node, cst.SimpleStatementLine):
+            self._in_line = False
+
+
+class _InPlace(cst.CSTVisitor):
+    """The first of some names that is changed in place after a statement, or anywhere in a loop around it."""
+
+    def __init__(self, context: RewriteContext, names: set[str], node: cst.CSTNode) -> None:
+        self.context = context
+        self.names = names
+        self.node = node
+        self.line = (
+            0 if context.enclosing(cst.For, node) or context.enclosing(cst.While, node) else context.tree.span(node)[2]
+        )
+        self.name: str | None = None
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if node is self.node:
+            return False
+        target: cst.BaseExpression | None = None
+        if isinstance(node, cst.AugAssign | cst.AssignTarget):
+            target = node.target if isinstance(node, cst.AugAssign) or isinstance(node.target, cst.Subscript) else None
+        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            name = node.func.attr.value
+            if name.endswith("_") and not name.endswith("__"):
+                target = node.func.value
+        while isinstance(target, cst.Subscript | cst.Attribute):
+            target = target.value
+        if (
+            isinstance(target, cst.Name)
+            and target.value in self.names
+            and self.context.tree.span(target)[0] > self.line
+        ):
+            self.name = target.value
+        return True

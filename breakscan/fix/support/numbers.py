@@ -1,0 +1,35 @@
+"""Which expressions are Python numbers."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.fix.support import matchers as m
+from breakscan.fix.support.context import RewriteContext
+
+_CONSTANT = m.Attribute(
+    value=m.OneOf(*(m.Name(name) for name in ("math", "torch", "np", "numpy"))),
+    attr=m.OneOf(*(m.Name(name) for name in ("inf", "nan", "pi", "e"))),
+)
+_WRITTEN = (
+    m.Integer() | m.Float() | m.Imaginary() | m.Call(func=m.Name("float"), args=[m.Arg(m.SimpleString())]) | _CONSTANT
+)
+_LIMIT = m.Attribute(
+    value=m.Call(func=m.Attribute(value=m.Name("torch"), attr=m.Name("finfo") | m.Name("iinfo"))),
+    attr=m.OneOf(*(m.Name(name) for name in ("min", "max", "eps", "tiny", "smallest_normal"))),
+)
+
+
+def is_number(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    """Whether an expression is known to be a Python number: a literal, read from a tensor, or a limit of a dtype."""
+    while isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus | cst.Plus):
+        node = node.expression
+    return context.fact(node).is_number or m.matches(node, _WRITTEN | _LIMIT)
+
+
+def written_number(node: cst.BaseExpression) -> int | float | complex | None:
+    """The value of a number literal, with its sign."""
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus | cst.Plus):
+        value = written_number(node.expression)
+        return value if value is None or isinstance(node.operator, cst.Plus) else -value
+    return node.evaluated_value if isinstance(node, cst.Integer | cst.Float | cst.Imaginary) else None

@@ -1,0 +1,175 @@
+"""The torch function or tensor method that a call calls, with the measured facts about it."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.fix.support import matchers as m
+from breakscan.fix.support.called import called
+from breakscan.fix.support.context import RewriteContext
+from breakscan.rulebook.torch_facts.call_forms import KINDS, forms
+from breakscan.rulebook.torch_facts.not_measured import (
+    CONVERTS_WHERE_GIVEN,
+    INPLACE_AT,
+    ONLY_ANSWERS,
+    READS_THE_ONLY_ELEMENT,
+    SETS_THE_GENERATOR,
+    WRITING_ARGUMENTS,
+)
+from breakscan.rulebook.torch_facts.operators import Gradient, Often, Operator, operator
+
+_MAY_REQUIRE_GRADIENT = m.Arg(star="**") | m.Arg(keyword=m.Name("requires_grad"), value=~m.Name("False"))
+
+
+def operator_of(context: RewriteContext, node: cst.Call) -> Operator | None:
+    """The facts about the function that a call calls; None if it is not a torch function or nothing is known."""
+    function, method = called(context, node)
+    if method is not None:
+        return operator(context.torch_version, f"torch.Tensor.{method}")
+    if function is None or not function.startswith("torch."):
+        return None
+    return operator(context.torch_version, function)
+
+
+def is_elementwise(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a call is known to compute each element of its result only from the elements at the same position."""
+    known = operator_of(context, node)
+    return known is not None and known.elementwise is True and known.draws_random is Often.NEVER
+
+
+def keeps_zero_gradients(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a gradient of zero stays zero for all values, including infinity and NaN."""
+    known = operator_of(context, node)
+    return known is not None and known.gradient in (Gradient.NONE, Gradient.ZERO)
+
+
+def makes_new(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether the result of a call is known not to share storage with its arguments."""
+    known = operator_of(context, node)
+    if known is None or known.result is None or writes(context, node):
+        return False
+    if known.result == "python":
+        return True
+    return known.shares_storage is Often.NEVER and known.returns_input is Often.NEVER
+
+
+def draws_random(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a call may draw random numbers or set the state of the generator."""
+    known = operator_of(context, node)
+    function, _ = called(context, node)
+    sets = (function or "").startswith("torch.") and (function or "").rpartition(".")[2] in SETS_THE_GENERATOR
+    return sets or (known is not None and known.draws_random not in (None, Often.NEVER))
+
+
+def is_measured(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether it is known what a call of torch does besides returning a value: draw, write, read values."""
+    function, _ = called(context, node)
+    if function in ONLY_ANSWERS:
+        return True
+    known = operator_of(context, node)
+    return known is not None and None not in (known.draws_random, known.reads_values, known.writes)
+
+
+def writes(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a call of torch may change one of its arguments in place, as far as that was measured."""
+    known = operator_of(context, node)
+    if known is not None and known.writes:
+        return True
+    if any(arg.star == "**" or (arg.keyword and arg.keyword.value in WRITING_ARGUMENTS) for arg in node.args):
+        return True
+    function, _ = called(context, node)
+    flag = INPLACE_AT.get((function or "").removeprefix("torch.nn.functional."))
+    return flag is not None and (len(node.args) > flag or any(arg.star for arg in node.args))
+
+
+def leaves_arguments(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a call of torch is known to change none of its arguments in place."""
+    return is_measured(context, node) and not writes(context, node)
+
+
+def reads_values(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a call may read the values of a tensor on the host.  NumPy functions are treated like those of torch."""
+    function, method = called(context, node)
+    if function is not None and function.startswith("numpy."):
+        known = operator(context.torch_version, function.rpartition(".")[2])
+    else:
+        known = operator_of(context, node)
+    if (method or (function or "").removeprefix("torch.")) in READS_THE_ONLY_ELEMENT:
+        return True
+    if known is None or known.result is None:
+        return False
+    return known.reads_in(forms(_kinds(context, node))) is not False
+
+
+def raises_for_values(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a call is known to raise for some values of its tensors."""
+    known = operator_of(context, node)
+    return known is not None and known.raises_in(forms(_kinds(context, node))) is True
+
+
+def gives_places(context: RewriteContext, node: cst.Call, result: str) -> bool:
+    """Whether the integers that a call returns, as a ``tensor`` or after the first of ``tensors``, are positions in
+    the tensor that it gets."""
+    known = operator_of(context, node)
+    return known is not None and known.result == result and known.gives_places is True
+
+
+def takes_alike(context: RewriteContext, node: cst.Call, arg: cst.Arg) -> bool:
+    """Whether a call is elementwise, and computes the same with a number instead of the 0-d tensor that is its last
+    argument, or with a 0-d tensor instead of the number."""
+    known = operator_of(context, node)
+    if known is None or known.elementwise is not True:
+        return False
+    _, method = called(context, node)
+    first = 1 if method is not None else 0
+    place = node.args.index(arg) + first
+    return place in known.alike and len(node.args) + first == place + 1
+
+
+def is_conversion(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a method call returns its tensor, possibly with another dtype, device or memory layout."""
+    known = operator_of(context, node)
+    _, method = called(context, node)
+    if method in CONVERTS_WHERE_GIVEN:
+        return bool(node.args)
+    return method is not None and known is not None and known.keeps_values is True
+
+
+def flattens(context: RewriteContext, node: cst.Call) -> bool:
+    """Whether a method call merges dimensions, and so returns a vector unchanged."""
+    known = operator_of(context, node)
+    _, method = called(context, node)
+    if method is None or node.args or known is None:
+        return False
+    return known.keeps_vectors is True and known.elementwise is not True
+
+
+def cuts_gradient(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    """Whether an expression is a call through which no gradient flows."""
+    if not isinstance(node, cst.Call) or asks_for_gradient(node):
+        return False
+    known = operator_of(context, node)
+    return known is not None and known.gradient is Gradient.NONE
+
+
+def asks_for_gradient(node: cst.Call) -> bool:
+    """Whether a call may ask for a result that requires a gradient, whatever its arguments are."""
+    return any(m.matches(arg, _MAY_REQUIRE_GRADIENT) for arg in node.args)
+
+
+def _kinds(context: RewriteContext, node: cst.Call) -> list[str]:
+    """The letters that each argument of a call may have in its form; the tensor of a method counts as an argument."""
+    _, method = called(context, node)
+    kinds = [KINDS if arg.star else _kind(context, arg.value) for arg in node.args]
+    return ["t", *kinds] if method is not None else kinds
+
+
+def _kind(context: RewriteContext, node: cst.BaseExpression) -> str:
+    if isinstance(node, cst.SimpleString | cst.ConcatenatedString | cst.FormattedString):
+        return "s"
+    fact = context.fact(node)
+    if fact.is_tensor:
+        return "t"
+    if fact.kind == "constant" and fact.literal is None and not isinstance(node, cst.BaseNumber):
+        return "ns"
+    return "n" if fact.kind in ("constant", "drawn", "none", "number", "shape") else KINDS

@@ -1,0 +1,145 @@
+"""Whether it makes no difference, except for its result, that code runs additionally, again or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import libcst as cst
+
+from breakscan.fix.support import matchers as m
+from breakscan.fix.support.assignments import defined
+from breakscan.fix.support.called import called
+from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.operators import (
+    draws_random,
+    gives_places,
+    is_measured,
+    raises_for_values,
+    reads_values,
+    writes,
+)
+from breakscan.rulebook.torch_facts.not_measured import (
+    CHANGES_MORE_THAN_IT_RETURNS,
+    COPIED_BETWEEN_DEVICES,
+    SHOWS_THE_MEMORY,
+    TAKES_FUNCTIONS_OR_FLAGS,
+)
+
+PURE_BUILTINS = frozenset({"abs", "bool", "float", "int", "isinstance", "len", "max", "min", "range", "round", "slice"})
+_CHANGES = CHANGES_MORE_THAN_IT_RETURNS | TAKES_FUNCTIONS_OR_FLAGS | SHOWS_THE_MEMORY | COPIED_BETWEEN_DEVICES
+
+
+def why_not_pure(context: RewriteContext, node: cst.CSTNode, *, modules: bool = False) -> str | None:
+    """Why an expression has side effects, as the end of a sentence; None if it has none.
+
+    Only code that is known to be pure counts as pure: functions and tensor methods of torch that were measured and have
+    no side effects, functions of math, operators, and attributes.  With ``modules``, calls of modules are allowed.
+    """
+    found = _Impurities(context, modules)
+    node.visit(found)
+    return found.reasons[0] if found.reasons else None
+
+
+def why_may_raise(context: RewriteContext, node: cst.CSTNode, in_range: Collection[cst.CSTNode] = ()) -> str | None:
+    """Why an expression may raise for some values of its tensors, as the end of a sentence; None if it does not.
+
+    ``in_range`` are subscripts that are known not to raise.
+    """
+    found = _Raises(context, in_range)
+    node.visit(found)
+    return found.reasons[0] if found.reasons else None
+
+
+class Effects(cst.CSTVisitor):
+    """Collects the reasons why code has side effects; subclasses decide about calls."""
+
+    def __init__(self, context: RewriteContext) -> None:
+        self.context = context
+        self.reasons: list[str] = []
+
+    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
+        self.reasons.append(f"`{self.context.code(node)}` assigns a name")
+
+    def visit_Await(self, node: cst.Await) -> None:
+        self.reasons.append("the code awaits")
+
+    def visit_Yield(self, node: cst.Yield) -> None:
+        self.reasons.append("the code yields")
+
+    def visit_Lambda(self, node: cst.Lambda) -> bool:
+        return False
+
+
+class _Impurities(Effects):
+    def __init__(self, context: RewriteContext, modules: bool) -> None:
+        super().__init__(context)
+        self.modules = modules
+
+    def visit_Call(self, node: cst.Call) -> None:
+        text = self.context.code(node.func)
+        if self.modules and self.context.fact(node.func).kind == "module":
+            return
+        function, method = called(self.context, node)
+        name = (method or function or "").rpartition(".")[2]
+        is_torch = method is not None or (function or "").startswith("torch.")
+        if not is_torch and not self._is_pure(function, node):
+            self.reasons.append(f"`{text}` may have side effects")
+        elif draws_random(self.context, node):
+            self.reasons.append(f"`{text}` draws random numbers")
+        elif name.endswith("_") and not name.endswith("__"):
+            self.reasons.append(f"`{text}` changes a tensor in place")
+        elif name in _CHANGES or reads_values(self.context, node):
+            self.reasons.append(f"`{text}` reads the values of a tensor or has side effects")
+        elif is_torch and writes(self.context, node):
+            self.reasons.append(f"`{text}` may write to one of its arguments")
+        elif is_torch and not is_measured(self.context, node):
+            self.reasons.append(f"it has not been measured what `{text}` does besides returning a value")
+
+    def _is_pure(self, function: str | None, node: cst.Call) -> bool:
+        package, _, name = (function or "").partition(".")
+        if name in ("max", "min") and len(node.args) == 1 and not self._can_be_read_again(node.args[0].value):
+            return False
+        return name in PURE_BUILTINS if package == "builtins" else package == "math"
+
+    def _can_be_read_again(self, node: cst.BaseExpression) -> bool:
+        """Whether a value is no iterator, which can be read only once."""
+        made = defined(self.context, node)
+        literal = isinstance(made, cst.List | cst.Tuple | cst.ListComp | cst.Set | cst.Dict)
+        return literal or self.context.fact(node).kind in ("tensor", "shape", "constant")
+
+
+class _Raises(cst.CSTVisitor):
+    def __init__(self, context: RewriteContext, in_range: Collection[cst.CSTNode]) -> None:
+        self.context = context
+        self.in_range = in_range
+        self.reasons: list[str] = []
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if raises_for_values(self.context, node):
+            self.reasons.append(f"`{self.context.code(node.func)}` raises for some values")
+
+    def visit_Subscript(self, node: cst.Subscript) -> None:
+        if node in self.in_range:
+            return
+        for element in node.slice:
+            index = element.slice.value if isinstance(element.slice, cst.Index) else None
+            if index is None or self._is_in_range(index):
+                continue
+            if self.context.fact(index).is_tensor and self.context.fact(index).dtype != "bool":
+                self.reasons.append(f"`{self.context.code(node)}` raises for indices out of range")
+
+    def _is_in_range(self, index: cst.BaseExpression) -> bool:
+        """Whether an index holds positions in a tensor, so that only shapes matter: ``torch.argsort(x)``."""
+        if m.matches(index, m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer("1")))])):
+            call = cst.ensure_type(index, cst.Subscript).value
+            return isinstance(call, cst.Call) and gives_places(self.context, call, "tensors")
+        return isinstance(index, cst.Call) and gives_places(self.context, index, "tensor")
+
+    def visit_BinaryOperation(self, node: cst.BinaryOperation) -> None:
+        if isinstance(node.operator, cst.FloorDivide | cst.Modulo) or (
+            isinstance(node.operator, cst.Divide)
+            and self.context.fact(node.right).kind in ("number", "shape", "unknown")
+        ):
+            divisor = self.context.fact(node.right)
+            if divisor.dtype != "float" and not divisor.literal:
+                self.reasons.append(f"`{self.context.code(node)}` may divide by zero")

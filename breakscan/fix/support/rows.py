@@ -1,0 +1,181 @@
+"""Expressions of rows that a mask selects, and the same expressions for all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from breakscan.fix.support import build
+from breakscan.fix.support import matchers as m
+from breakscan.fix.support.called import called
+from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.edit import Declined
+from breakscan.fix.support.names import read
+from breakscan.fix.support.operators import is_elementwise, writes
+from breakscan.fix.support.walking import findall
+from breakscan.fix.support.wording import plain
+from breakscan.rulebook.torch_facts.not_measured import CONVERTS_WHERE_GIVEN
+from breakscan.rulebook.torch_facts.operators import operator
+
+_ALL = m.SubscriptElement(m.Slice(lower=None, upper=None, step=None))
+_NONE = m.SubscriptElement(m.Index(m.Name("None")))
+_MINUS_ONE = m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1"))
+_LAST = m.Arg(_MINUS_ONE | m.Integer("1"))
+_TO_ROWS = m.Name("view") | m.Name("reshape")
+_ROWWISE = frozenset({"torch.nn.functional.linear"})
+
+
+@dataclass(slots=True)
+class Rows:
+    """How code selects rows: with the index ``index``, as code, which is a mask if ``is_mask``; beside it, ``column``
+    selects one weight in each row.
+
+    ``hits`` is then the matrix of a row and a column for each selected weight.  ``packed`` are names that hold selected
+    rows, ``called`` what computes with them besides operations of torch, and ``multiplies`` tells whether matrices do.
+    ``ranks`` says how many more dimensions than the mask a tensor must have, by its text, and ``widths`` what must be
+    the size of a row.  ``aliases`` are other names of the index and the column.
+    """
+
+    index: str
+    column: str | None = None
+    is_mask: bool = False
+    multiplies: bool = False
+    hits: cst.BaseExpression | None = None
+    packed: set[str] = field(default_factory=set)
+    called: dict[str, None] = field(default_factory=dict)
+    ranks: dict[str, tuple[cst.BaseExpression, int]] = field(default_factory=dict)
+    widths: dict[str, None] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+
+    def name_of(self, text: str) -> str:
+        """Code, by its first name."""
+        return self.aliases.get(text, text)
+
+    def touches(self, context: RewriteContext, node: cst.CSTNode) -> bool:
+        """Whether code uses selected rows, or indices of rows."""
+        names = {*self.packed, *self.aliases}
+        names |= {self.index, self.column or self.index} if self.hits is not None else set()
+        if not names.isdisjoint(read(node)):
+            return True
+        return any(self.selects(context, one) for one in findall(node, m.Subscript()))
+
+    def selects(self, context: RewriteContext, node: cst.CSTNode) -> bool:
+        """Whether a subscript selects rows."""
+        elements = cst.ensure_type(node, cst.Subscript).slice
+        return any(
+            isinstance(one.slice, cst.Index) and self.name_of(plain(context, one.slice.value)) == self.index
+            for one in elements
+        )
+
+
+def of_all(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression for all rows.  Declines if it may need the selected rows themselves."""
+    if not rows.touches(context, node) or (isinstance(node, cst.Name) and node.value in rows.packed):
+        return build.copied(node)
+    if isinstance(node, cst.Subscript):
+        return _subscript(context, rows, node)
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus | cst.BitInvert):
+        return node.with_changes(expression=build.operand(of_all(context, rows, node.expression)))
+    if isinstance(node, cst.BinaryOperation):
+        if isinstance(node.operator, cst.MatrixMultiply) and rows.touches(context, node.right):
+            raise _refused(context, node)
+        rows.multiplies |= isinstance(node.operator, cst.MatrixMultiply)
+        sides = {"left": node.left, "right": node.right}
+        made = {one: _side(context, rows, side) for one, side in sides.items()}
+        return build.copied(node.with_changes(**made))
+    if isinstance(node, cst.Call):
+        return _call(context, rows, node)
+    raise _refused(context, node)
+
+
+def _side(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> cst.BaseExpression:
+    made = of_all(context, rows, node)
+    return node.deep_clone() if context.code(made) == plain(context, node) else build.operand(made)
+
+
+def _refused(context: RewriteContext, node: cst.CSTNode) -> Declined:
+    return Declined(f"`{plain(context, node)}` needs the selected rows themselves, whose number depends on values")
+
+
+def _subscript(context: RewriteContext, rows: Rows, node: cst.Subscript) -> cst.BaseExpression:
+    first, *rest = node.slice
+    if rows.touches(context, node.value):
+        # `w[hit][:, None]`
+        if not m.matches(first, _ALL) or any(rows.touches(context, one) for one in rest):
+            raise _refused(context, node)
+        return _with_dimensions(of_all(context, rows, node.value), rest)
+    is_first = isinstance(first.slice, cst.Index) and rows.name_of(plain(context, first.slice.value)) == rows.index
+    if not is_first or any(rows.name_of(plain(context, one)) == rows.index for one in rest):
+        raise _refused(context, node)
+    owner = build.copied(node.value)
+    if rest and rows.column is not None and rows.name_of(plain(context, rest[0]).rstrip(", ")) == rows.column:
+        if rows.hits is None or len(rest) > 2 or not all(m.matches(one, _NONE) for one in rest[1:]):
+            raise _refused(context, node)
+        chosen = build.call(context.imported("torch.where"), rows.hits, owner, build.expression("0"))
+        keeps = [build.argument(build.expression("True"), "keepdim")] if len(rest) == 2 else []
+        summed = build.method(chosen, "sum", build.expression("-1"))
+        return summed.with_changes(args=[*summed.args, *keeps])
+    if any(rows.touches(context, one) for one in rest):
+        raise _refused(context, node)
+    kept = [one for one in rest if not m.matches(one, _NONE)]
+    if all(m.matches(one, _ALL) for one in rest):
+        return owner
+    rows.ranks.setdefault(plain(context, node.value), (node.value, len(kept)))
+    return _with_dimensions(owner, rest)
+
+
+def _with_dimensions(owner: cst.BaseExpression, rest: Iterable[cst.SubscriptElement]) -> cst.BaseExpression:
+    """``owner[..., rest]``."""
+    dots = cst.SubscriptElement(cst.Index(cst.Ellipsis()))
+    elements = [one.deep_clone().with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in rest]
+    return cst.Subscript(build.operand(owner), [dots, *elements]) if elements else owner
+
+
+def _call(context: RewriteContext, rows: Rows, node: cst.Call) -> cst.BaseExpression:
+    args = [arg.value for arg in node.args]
+    if any(arg.star for arg in node.args):
+        raise _refused(context, node)
+    if isinstance(node.func, cst.Attribute) and rows.touches(context, node.func.value):
+        return _method(context, rows, node, node.func)
+    is_module = context.fact(node.func).kind == "module"
+    function = None if is_module else called(context, node)[0]
+    if (function or "").startswith("torch."):
+        if function in _ROWWISE and not any(rows.touches(context, one) for one in args[1:]):
+            rows.multiplies = True
+        elif not is_elementwise(context, node) or writes(context, node):
+            raise _refused(context, node)
+    elif (function or "").startswith("builtins."):
+        raise _refused(context, node)
+    else:
+        rows.called[plain(context, node.func)] = None
+    new = [arg.with_changes(value=of_all(context, rows, arg.value)) for arg in node.args]
+    return node.with_changes(func=node.func.deep_clone(), args=new)
+
+
+def _method(context: RewriteContext, rows: Rows, node: cst.Call, func: cst.Attribute) -> cst.BaseExpression:
+    name = func.attr.value
+    if m.matches(node, m.Call(m.Attribute(attr=_TO_ROWS), [m.Arg(_MINUS_ONE), m.Arg()])):
+        rows.widths[f"`{plain(context, node.args[1].value)}`"] = None
+        value = func.value
+        new_first = m.Subscript(slice=[_NONE, m.SubscriptElement()])
+        if m.matches(value, new_first):
+            # `h[None, rows].reshape(-1, n)`
+            value = cst.ensure_type(value, cst.Subscript)
+            value = value.with_changes(slice=[value.slice[1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
+            if rows.name_of(plain(context, value.slice[0])) != rows.index:
+                raise _refused(context, node)
+            return build.copied(value.value)
+        return of_all(context, rows, value)
+    receiver = build.operand(of_all(context, rows, func.value))
+    changed = func.with_changes(value=receiver)
+    if name == "unsqueeze" and m.matches(node, m.Call(args=[_LAST])):
+        return build.method(receiver, "unsqueeze", build.expression("-1"))
+    known = operator(context.torch_version, f"torch.Tensor.{name}")
+    converts = name in CONVERTS_WHERE_GIVEN or (known is not None and known.keeps_values is True)
+    if converts or (known is not None and known.elementwise is True):
+        new = [arg.with_changes(value=of_all(context, rows, arg.value)) for arg in node.args]
+        if known is None or not known.writes:
+            return node.with_changes(func=changed, args=new)
+    raise _refused(context, node)

@@ -1,0 +1,156 @@
+"""Walks over the nodes of libcst without its visitors, which take ten times as long."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import fields
+from functools import cache, lru_cache
+from operator import attrgetter
+from typing import Any
+
+import libcst as cst
+
+from breakscan.fix.support import matchers as m
+
+MOST_KEPT = 128
+"""How many nodes keep what is in them: rewrites look through one function again and again."""
+
+_FIRST: dict[type[cst.CSTNode], tuple[str, ...]] = {
+    cst.Arg: ("star", "keyword"),
+    cst.ClassDef: ("decorators", "name", "type_parameters", "bases", "keywords"),
+    cst.ExceptHandler: ("type", "name"),
+    cst.FunctionDef: ("decorators", "asynchronous", "name", "type_parameters", "params", "returns"),
+    cst.IfExp: ("body", "test"),
+}
+"""Fields that come first in the text, and later in the class."""
+
+
+_LAYOUT = re.compile(
+    r"(leading|empty|trailing)_(lines|whitespace)|whitespace.*|lines_.*|header|footer|[lr](par|bracket|brace)"
+    r"|comma|equal|colon|semicolon|dot|first_line|newline|comment|indent"
+)
+"""The fields that hold no code."""
+
+
+@cache
+def _child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    first = _FIRST.get(kind, ())
+    return (*first, *(field.name for field in fields(kind) if field.name not in first))
+
+
+@cache
+def _code_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    return tuple(name for name in _child_fields(kind) if not _LAYOUT.fullmatch(name))
+
+
+def _below(kind: type[object]) -> Iterator[type[object]]:
+    yield kind
+    for one in kind.__subclasses__():
+        yield from _below(one)
+
+
+_Values = Callable[[cst.CSTNode], tuple[object, ...]]
+"""Gives the values of some fields of a node."""
+
+_NODES = frozenset(_below(cst.CSTNode))
+"""libcst's nodes are abstract classes, for which ``isinstance`` is slow."""
+
+
+@cache
+def _all_values(kind: type[cst.CSTNode]) -> _Values:
+    return _values(_child_fields(kind))
+
+
+@cache
+def _code_values(kind: type[cst.CSTNode]) -> _Values:
+    return _values(_code_fields(kind))
+
+
+def _values(names: tuple[str, ...]) -> _Values:
+    if len(names) > 1:
+        return attrgetter(*names)
+    if not names:
+        return lambda node: ()
+    (alone,) = map(attrgetter, names)
+    return lambda node: (alone(node),)
+
+
+def children(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The child nodes of a node. Those that hold code are in the order of the text."""
+    return _nodes_in(_all_values(type(node))(node))
+
+
+def code_children(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The child nodes of a node that hold code, in the order of the text."""
+    return _nodes_in(_code_values(type(node))(node))
+
+
+def _nodes_in(values: tuple[Any, ...]) -> list[cst.CSTNode]:
+    found: list[cst.CSTNode] = []
+    for value in values:
+        kind = type(value)
+        if kind in _NODES:
+            found.append(value)
+        elif kind is tuple or kind is list:
+            found += value
+    return found
+
+
+def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """A node and those below it that hold code, in the order of the text."""
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        yield one
+        pending += code_children(one)[::-1]
+
+
+def findall(node: cst.CSTNode, matcher: m.BaseMatcherNode) -> list[cst.CSTNode]:
+    """The nodes that a matcher matches, or one of several matchers, like ``libcst.matchers.findall``."""
+    options = tuple(matcher.alternatives())
+    kinds = {one.kind for one in options}
+    if type(node) in _ASKED_OFTEN:
+        found = _of_kinds(node, kinds)
+    else:
+        found = [one for one in walk(node) if type(one).__name__ in kinds]
+    asks_kind_only = not any(one.wanted for one in options)
+    return found if asks_kind_only else [one for one in found if m.matches(one, matcher)]
+
+
+_ASKED_OFTEN = frozenset({cst.Module, cst.ClassDef, cst.FunctionDef, cst.IndentedBlock})
+
+
+def nodes_of(node: cst.CSTNode, *kinds: type[cst.CSTNode]) -> list[cst.CSTNode]:
+    """The nodes of some types, in the order of the text. What is in ``node`` is cached."""
+    return _of_kinds(node, {kind.__name__ for kind in kinds})
+
+
+def _of_kinds(node: cst.CSTNode, kinds: Collection[str]) -> list[cst.CSTNode]:
+    by_kind = _by_kind(node)
+    if len(kinds) == 1:
+        return [one for kind in kinds for _, one in by_kind.get(kind, ())]
+    return [one for _, one in sorted(one for kind in kinds for one in by_kind.get(kind, ()))]
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _by_kind(node: cst.CSTNode) -> dict[str, list[tuple[int, cst.CSTNode]]]:
+    """The nodes that hold code, by their types, each with its number in the order of the text."""
+    found: dict[str, list[tuple[int, cst.CSTNode]]] = {}
+    for number, one in enumerate(walk(node)):
+        found.setdefault(type(one).__name__, []).append((number, one))
+    return found
+
+
+def nodes_named(node: cst.CSTNode, text: str) -> tuple[cst.Name, ...]:
+    """The nodes that are a name, in the order of the text: variables, attributes, keywords."""
+    return _names_in(node).get(text, ())
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _names_in(node: cst.CSTNode) -> dict[str, tuple[cst.Name, ...]]:
+    found: dict[str, list[cst.Name]] = {}
+    for one in nodes_of(node, cst.Name):
+        name = cst.ensure_type(one, cst.Name)
+        found.setdefault(name.value, []).append(name)
+    return {text: tuple(these) for text, these in found.items()}

@@ -1,0 +1,58 @@
+"""Torch's structured trace, received in memory: the source that every supported torch has.
+
+``torch._logging._internal.trace_structured`` builds every record as soon as the logger ``torch.__trace``
+has a handler, so a handler turns the whole trace on, without files and without cost in steady state
+(nothing is emitted on a cache hit).  Names of records and artifacts are stable since torch 2.6.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from breakscan.record.hooks.object_facts import stack_above_dynamo
+from breakscan.record.traced import Traced, trace_records
+
+Sink = Callable[[float, Mapping[str, object], str | None], None]
+"""Receives a record: its time in seconds since the epoch, its metadata, its payload."""
+
+
+class TraceHandler(logging.Handler):
+    """Hands every record to a sink, whose exceptions reach whoever called compiled code."""
+
+    def __init__(self, sink: Sink) -> None:
+        super().__init__(logging.DEBUG)
+        self.sink = sink
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.sink(record.created, getattr(record, "metadata", {}), getattr(record, "payload", None))
+
+
+@contextmanager
+def structured_trace(sink: Sink) -> Iterator[TraceHandler]:
+    """Records while the block runs.  ``torch`` is imported first: it sets the logger up."""
+    import torch._logging  # noqa: F401
+
+    logger = logging.getLogger("torch.__trace")
+    handler = TraceHandler(sink)
+    # First in line: torch's own lazy handler removes itself during its first record, and the loop over
+    # the handlers then skips the one after it.
+    logger.handlers.insert(0, handler)
+    try:
+        yield handler
+    finally:
+        logger.removeHandler(handler)
+
+
+def records_of_trace(metadata: Mapping[str, Any], payload: str | None) -> Iterator[Traced]:
+    """What a record of the trace says."""
+    return trace_records(metadata, payload, time.perf_counter(), _file_name, stack_above_dynamo)
+
+
+def _file_name(number: int | str) -> str:
+    from torch._logging import structured
+
+    return next((name for name, known in structured.INTERN_TABLE.items() if known == number), str(number))

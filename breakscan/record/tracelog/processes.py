@@ -1,0 +1,245 @@
+"""Turns what one process wrote into its log into the records that a recording of it would hold."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from breakscan.model.dataclass_json import decoder, encode
+from breakscan.record.cache_lookups import CacheLookups
+from breakscan.record.parsers.dynamo_names import is_dynamos_file
+from breakscan.record.parsers.ended_frames import user_part
+from breakscan.record.parsers.recompile_reasons import failed_guard
+from breakscan.record.parsers.tracebacks import frames_of
+from breakscan.record.records.compiles import CompileStarted, CompileTimed
+from breakscan.record.records.guards import RecompileSeen
+from breakscan.record.records.processes import ProcessForked, ProcessStarted
+from breakscan.record.records.record import Record
+from breakscan.record.records.source import StackFrame
+from breakscan.record.spans import SpanTrees
+from breakscan.record.trace_fallback import TraceFallback, is_of
+from breakscan.record.traced import (
+    Traced,
+    TracedBreak,
+    TracedError,
+    TracedGraph,
+    TracedLookup,
+    TracedRecompile,
+    TracedSpan,
+    trace_records,
+)
+from breakscan.record.tracelog.exports import ExportsTraced
+from breakscan.record.tracelog.lines import LogRecord
+from breakscan.record.tracelog.new_values import GuardFailure, with_new_values
+
+_QUOTED = re.compile(r'^ *File "(?P<path>.+)", line (?P<line>\d+), in .+\n {4,}(?P<text>\S.*)$', re.M)
+_TORCH = re.compile(
+    r"(?P<folder>.*[/\\](?:(?:site|dist)-packages[/\\]torch|torch(?=[/\\](?:_dynamo|_inductor|_functorch|nn|optim)[/\\])))[/\\]"
+)
+_STANDARD = re.compile(r"(?P<folder>.*[/\\]lib[/\\]python3\.\d+t?)[/\\](?P<module>\w+)")
+_RANK = re.compile(r"trace_rank_(?P<rank>\d+)[_.]")
+
+
+@dataclass(slots=True)
+class TracedProcess:
+    """The content of a log about one process.  ``texts`` are the lines of source that it quotes, by file and line;
+    ``parent`` the process that it was forked off; ``failures`` all guards that failed."""
+
+    pid: int
+    log: Path
+    began: float
+    rank: int | None = None
+    torch: str = ""
+    python: str = ""
+    parent: int | None = None
+    records: list[Record] = field(default_factory=list)
+    texts: dict[tuple[str, int], str] = field(default_factory=dict)
+    paths: set[str] = field(default_factory=set)
+    nameless: set[int] = field(default_factory=set)
+    failures: list[GuardFailure] = field(default_factory=list)
+    exports: ExportsTraced = field(default_factory=ExportsTraced)
+
+    def recording(self) -> list[Record]:
+        """The records, with what a recording says first of its process."""
+        self.records.extend(self.exports.rest())
+        records = with_new_values(self.records, self.failures)
+        if self.parent is not None:
+            return [ProcessForked(self.pid, self.parent), *records]
+        started = ProcessStarted(
+            pid=self.pid,
+            parent_pid=0,
+            argv=(),
+            rank=self.rank,
+            world_size=None,
+            time=self.began,
+            clock=self.began,
+            torch=self.torch,
+            python=self.python,
+            torch_folder=_folder(_TORCH, self.paths),
+            standard_library=_standard_library(self.paths),
+            disabled_by=None,
+            profile_kept=False,
+        )
+        return [started, *records]
+
+
+class ProcessReader:
+    """Takes the records of one process in their order.
+
+    ``elders`` are those that began before it: a process that was forked off one goes on with its numbers of files.
+    """
+
+    def __init__(self, log: Path, first: LogRecord, elders: Sequence[ProcessReader]) -> None:
+        named = _RANK.search(log.name)
+        self.process = TracedProcess(first.pid, log, first.at, int(named["rank"]) if named else None)
+        self.names: dict[int, str] = {}
+        self._elders = elders
+        self._started: dict[str, int] = {}
+        self._fallback = TraceFallback(itertools.count(), cut=True)
+        self._spans = SpanTrees()
+        self._lookups = CacheLookups()
+
+    def take(self, record: LogRecord) -> None:
+        """Raises one of :data:`.read.MALFORMED` where the record is not as torch writes it."""
+        metadata = record.metadata
+        if "str" in metadata:
+            name, number = metadata["str"]
+            self.names[_whole(number)] = str(name)
+            self.process.paths.add(str(name))
+            return
+        if self.process.rank is None and metadata.get("rank") is not None:
+            self.process.rank = _whole(metadata["rank"])
+        artifact = metadata.get("artifact")
+        if artifact and artifact.get("name") == "torch_version":
+            self.process.torch = _version(json.loads(record.payload or "")["pytorch_version"])
+        if start := metadata.get("dynamo_start"):
+            self._keep_texts(start["stack"])
+        for made in trace_records(metadata, record.payload, record.at, self._file_name):
+            kind: Any = type(made)
+            checked: Traced = decoder(kind)(encode(made))
+            self.process.records.extend(self._records(checked, metadata))
+        self.process.records.extend(self.process.exports.take(metadata, record.payload, record.at, self._file_name))
+
+    def restarts(self, record: LogRecord) -> bool:
+        """Whether the record is of another process with the same id, as in containers: it numbers files from 0."""
+        if "str" not in record.metadata:
+            return False
+        name, number = record.metadata["str"]
+        return bool(self.names.get(number, name) != name)
+
+    def _file_name(self, number: int | str) -> str:
+        if isinstance(number, str):
+            return number
+        _whole(number)
+        name = self.names.get(number) or self._inherited_name(number)
+        if name is None:
+            self.process.nameless.add(number)
+            return f"<file {number} of the trace>"
+        self.process.paths.add(name)
+        return name
+
+    def _inherited_name(self, number: int) -> str | None:
+        process = self.process
+        nearest = sorted(self._elders, key=lambda e: (e.process.rank == process.rank, e.process.began), reverse=True)
+        elder = next((elder for elder in nearest if number in elder.names), None)
+        if elder is None:
+            return None
+        process.parent = elder.process.pid
+        self.names[number] = elder.names[number]
+        return elder.names[number]
+
+    def _keep_texts(self, stack: list[dict[str, Any]]) -> None:
+        for entry in stack:
+            if text := entry.get("loc"):
+                self.process.texts[self._file_name(entry["filename"]), _whole(entry["line"])] = text.strip()
+
+    def _records(self, said: Traced, metadata: Mapping[str, Any]) -> Iterator[Record]:
+        if isinstance(said, CompileStarted):
+            self._started[said.compile_id] = len(self.process.records)
+            yield said
+            yield from self._fallback.start(said)
+        elif isinstance(said, TracedBreak):
+            self._note_text(said.text)
+            self._note_caller(said.compile_id, self._fallback.stack_above(said))
+            yield self._fallback.broke(said)
+        elif isinstance(said, TracedRecompile | TracedGraph | TracedError):
+            if isinstance(said, TracedRecompile):
+                self.process.failures += [GuardFailure(said.compile_id, failed_guard(text)) for text in said.reasons]
+            self._fallback.keep(said)
+        elif isinstance(said, CompileTimed) and not said.backward:
+            metrics = metadata["compilation_metrics"]
+            self.process.python = self.process.python or str(metrics.get("python_version") or "").partition(" ")[0]
+            self.process.torch = self.process.torch or _version(metrics.get("pytorch_version"))
+            yield from self._ended(said, metrics)
+            yield said
+        elif isinstance(said, TracedSpan):
+            yield from self._spans.take(said)
+        elif isinstance(said, TracedLookup):
+            yield from self._lookups.take(said)
+        else:
+            yield said
+
+    def _ended(self, timed: CompileTimed, metrics: Mapping[str, Any]) -> Iterator[Record]:
+        if traceback := self._fallback.error(timed.compile_id):
+            self.process.paths.update(frame.path for frame in frames_of(traceback))
+            self._quote(user_part(traceback))
+        yield from self._fallback.failure(timed, metrics)
+        for graph in self._fallback.compiled(timed, metrics):
+            self.process.paths.update(node.line.path for node in graph.nodes if node.line)
+            yield graph
+
+    def _note_caller(self, compile_id: str, above: list[StackFrame]) -> None:
+        """The stack at the start of a compilation lacks its two innermost frames, most often with
+        the one that called compiled code.  That of a break has it, and compiled functions after it."""
+        known = self._fallback.above(compile_id)
+        has_entry = any(is_dynamos_file(frame.path) for frame in known)
+        if has_entry or compile_id not in self._started or tuple(above[: len(known)]) != known:
+            return
+        caller = above[len(known) : len(known) + 1]
+        if caller and not any(is_of(caller[0], code) for code in self._fallback.codes.values()):
+            stack = (*known, *caller)
+            self._fallback.correct_stack(compile_id, stack)
+            # The recompile that a compilation is follows its start.
+            start = self._started[compile_id]
+            for index, record in enumerate(self.process.records[start : start + 2], start):
+                if isinstance(record, CompileStarted | RecompileSeen) and record.compile_id == compile_id:
+                    self.process.records[index] = replace(record, stack=stack)
+
+    def _note_text(self, text: str) -> None:
+        self._quote(text)
+        self.process.paths.update(frame.path for frame in frames_of(text))
+
+    def _quote(self, text: str) -> None:
+        for found in _QUOTED.finditer(text):
+            self.process.texts[found["path"], int(found["line"])] = found["text"].strip()
+
+
+def _whole(number: Any) -> int:
+    """Raises ValueError for anything else than a number of a line, a file or a rank."""
+    if type(number) is not int or number < 0:
+        raise ValueError(f"{number!r:.80} counts nothing")
+    return number
+
+
+def _version(text: Any) -> str:
+    """Empty where it is none."""
+    return text if isinstance(text, str) and re.match(r"\d+\.\d+", text) else ""
+
+
+def _folder(pattern: re.Pattern[str], paths: set[str]) -> str:
+    """The folder that the first path below one tells of."""
+    return next((found["folder"] for path in sorted(paths) if (found := pattern.match(path))), "")
+
+
+def _standard_library(paths: set[str]) -> str:
+    for path in sorted(paths):
+        found = _STANDARD.match(path)
+        if found and found["module"] in sys.stdlib_module_names:
+            return found["folder"]
+    return ""

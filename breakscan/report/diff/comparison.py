@@ -1,0 +1,195 @@
+"""What has changed from one run to another, by their JSON reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from breakscan.explain.gates.site_match import SEVERITIES, KnownBreak, matched, merged, portable_path
+from breakscan.model.findings import Verdict
+
+_NUMBERS = {
+    "break_sites": "break sites",
+    "break_events": "breaks",
+    "eager_frames": "eager functions",
+    "recompiles": "recompiles",
+    "graphs": "graphs",
+    "ops": "operations",
+}
+REPORT_KEYS = ("environment", "script", "summary", "breaks", "recompiles", "frames")
+
+
+@dataclass(frozen=True, slots=True)
+class RecompileCause:
+    """What compiled functions again: the same change to the same function."""
+
+    path: str
+    function: str | None
+    rule: str | None
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class EagerFunction:
+    """A function that runs as plain Python, or the part of it behind a break."""
+
+    path: str
+    function: str
+    rest_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CauseCounts:
+    """Something that was there so often before and is so often after."""
+
+    cause: RecompileCause
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of both runs by its key in the reports; ``name`` is for people, ``unit`` empty or ``s``."""
+
+    key: str
+    name: str
+    before: float
+    after: float
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedBreak:
+    """A break that both runs have, and that is worse, milder, more or less often, or broken for another reason."""
+
+    before: KnownBreak
+    after: KnownBreak
+
+    @property
+    def is_worse(self) -> bool:
+        return SEVERITIES.index(self.after.verdict) > SEVERITIES.index(self.before.verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """Two runs side by side.  ``moved`` holds what is different of the runs themselves, such as their torch."""
+
+    moved: Sequence[str]
+    numbers: Sequence[Number]
+    new: Sequence[KnownBreak]
+    gone: Sequence[KnownBreak]
+    changed: Sequence[ChangedBreak]
+    causes: Sequence[CauseCounts]
+    new_eager: Sequence[EagerFunction]
+    gone_eager: Sequence[EagerFunction]
+
+    @property
+    def recompiles(self) -> tuple[int, int]:
+        """How many there were before, and after."""
+        return sum(c.before for c in self.causes), sum(c.after for c in self.causes)
+
+    @property
+    def regressions(self) -> list[str]:
+        """What is worse than before, in words, each kind once; nothing where nothing is."""
+        worse = [change for change in self.changed if change.is_worse]
+        before, after = self.recompiles
+        found = [
+            (len(self.new), "new break site"),
+            (len(worse), "worse break site"),
+            (after - before, "more recompile"),
+            (len(self.new_eager), "new eager function"),
+        ]
+        return [f"{number} {words}{'' if number == 1 else 's'}" for number, words in found if number > 0]
+
+
+def is_report(value: object) -> bool:
+    """Whether a JSON value is a report of ``explain``."""
+    return isinstance(value, dict) and all(key in value for key in REPORT_KEYS)
+
+
+def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunComparison:
+    """What has changed.  Raises KeyError, TypeError or ValueError for what is no report."""
+    sites = matched(_breaks(before), _breaks(after))
+    changed = [ChangedBreak(*pair) for pair in sites.pairs if _differs(*pair)]
+    old, new = _causes(before), _causes(after)
+    causes = [CauseCounts(cause, old[cause], new[cause]) for cause in {**new, **old}]
+    old_eager, new_eager = _eager(before), _eager(after)
+    return RunComparison(
+        moved=_moved(before, after),
+        numbers=_numbers(before, after),
+        new=sites.new,
+        gone=sites.gone,
+        changed=changed,
+        causes=causes,
+        new_eager=[frame for frame in new_eager if frame not in old_eager],
+        gone_eager=[frame for frame in old_eager if frame not in new_eager],
+    )
+
+
+def _differs(before: KnownBreak, after: KnownBreak) -> bool:
+    return (before.verdict, before.count, before.kind) != (after.verdict, after.count, after.kind)
+
+
+def _breaks(report: Mapping[str, Any]) -> list[KnownBreak]:
+    """The breaks, and what stood against exports, which reports of older versions do not have."""
+    failures = ({**one, "gb_type": one["gb_type"] or one["problem"]} for one in report.get("export_failures", ()))
+    return merged(
+        KnownBreak(
+            path=portable_path(site["site"]["path"], None),
+            function=site["function"],
+            rule=site["rule"],
+            gb=site["gb_id"],
+            type=site["gb_type"],
+            code=site.get("code") or "",
+            verdict=Verdict(site.get("verdict", Verdict.RAISES)),
+            count=site["count"],
+            line=site["site"]["line"],
+        )
+        for site in chain(report["breaks"], failures)
+    )
+
+
+def _causes(report: Mapping[str, Any]) -> Counter[RecompileCause]:
+    """How many recompiles each cause has led to.  What a cause has recompiled first names it."""
+    named: dict[int, RecompileCause] = {}
+    counts: Counter[RecompileCause] = Counter()
+    for recompile in report["recompiles"]:
+        about = recompile.get("subject") or recompile["guard"]
+        path = portable_path(recompile["site"]["path"], None)
+        cause = named.setdefault(
+            recompile["cause"], RecompileCause(path, recompile["function"], recompile["rule"], about)
+        )
+        counts[cause] += 1
+    return counts
+
+
+def _eager(report: Mapping[str, Any]) -> list[EagerFunction]:
+    """Each once, in order."""
+    frames = (frame for frame in report["frames"] if frame["status"] in ("eager", "raised"))
+    found = (EagerFunction(portable_path(f["site"]["path"], None), f["function"], f["rest_only"]) for f in frames)
+    return list(dict.fromkeys(found))
+
+
+def _moved(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    pairs = [
+        ("", " ".join(before["script"]["argv"]), " ".join(after["script"]["argv"])),
+        ("torch ", before["environment"]["torch"], after["environment"]["torch"]),
+        ("Python ", before["environment"]["python"], after["environment"]["python"]),
+        ("", before["environment"]["device"], after["environment"]["device"]),
+        ("exit status ", before["script"]["exit_status"], after["script"]["exit_status"]),
+    ]
+    return [f"{name}{_said(old)} → {_said(new)}" for name, old, new in pairs if old != new]
+
+
+def _said(value: object) -> str:
+    return "unknown" if value in (None, "") else str(value)
+
+
+def _numbers(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Number]:
+    old, new = before["summary"], after["summary"]
+    numbers = [Number(key, name, old[key], new[key]) for key, name in _NUMBERS.items()]
+    seconds = "compile_seconds"
+    return [*numbers, Number(seconds, "compile time", old[seconds], new[seconds], "s")]

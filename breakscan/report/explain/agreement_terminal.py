@@ -1,0 +1,135 @@
+"""What ``check`` says of the code that a run compiled, for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from breakscan.explain.agreement.result import Agreement, AgreementOutcome, ExportAgreement, Judged, Missed
+from breakscan.model.findings import Confidence, Finding, Mode, SourceError
+from breakscan.report.explain.export_words import failure_reason
+from breakscan.report.shared.code_frame import INDENT, paragraph
+from breakscan.report.shared.condition_words import conditions_in_words
+from breakscan.report.shared.console import report_console
+from breakscan.report.shared.finding_words import MODE_WORDS
+from breakscan.report.shared.printable import printable
+from breakscan.report.shared.site_words import place, rule_words
+from breakscan.report.shared.wording import counted
+from breakscan.source.outline import without_locals
+
+WIDEST = 120
+_WORDS = {
+    AgreementOutcome.CONFIRMED: "confirmed",
+    AgreementOutcome.HIDDEN: "hidden by a break",
+    AgreementOutcome.NOT_TRIGGERED: "not triggered",
+    AgreementOutcome.CONTRADICTED: "contradicted",
+}
+
+
+def write_agreement(agreement: Agreement, stream: TextIO) -> None:
+    """Writes the section that follows the report of a run."""
+    console = report_console(stream)
+    width = min(console.width, WIDEST)
+    agreement = printable(agreement)
+    console.print(Text("\nCompared with breakscan check", "bold underline"))
+    if agreement.files or not agreement.exports:
+        console.print(paragraph("", _headline(agreement), width, indent=""))
+        _write_sections(_sections(agreement), console, width)
+    for number, exports in enumerate(agreement.exports):
+        if agreement.files or number:
+            console.print(Text())
+        console.print(paragraph("", _exports_headline(exports, agreement.torch), width, indent=""))
+        _write_sections(_export_sections(exports), console, width)
+
+
+def _write_sections(sections: Iterable[tuple[str, Sequence[str]]], console: Console, width: int) -> None:
+    for heading, entries in sections:
+        if entries:
+            console.print(Text(f"\n{heading}", "bold"))
+        for entry in entries:
+            console.print(paragraph("", entry, width, indent=INDENT))
+
+
+def _headline(agreement: Agreement) -> str:
+    mode = f", {MODE_WORDS[agreement.mode]}" if agreement.mode is Mode.FULLGRAPH else ""
+    words = [_found("what was compiled", agreement, f"torch {agreement.torch}{mode}")]
+    if agreement.missed:
+        words.append(f"It has none for {counted(len(agreement.missed), 'recorded break site')}")
+    if agreement.silenced:
+        words.append(f"{counted(len(agreement.silenced), 'recorded break site')} of rules that are switched off there")
+    return ".  ".join(words) + "."
+
+
+def _exports_headline(agreement: ExportAgreement, torch: str) -> str:
+    what = "what was exported with strict=True" if agreement.mode is Mode.EXPORT_STRICT else "what was exported"
+    words = [_found(what, agreement, f"torch {torch}")]
+    if agreement.missed:
+        words.append(f"It has none for {counted(len(agreement.missed), 'problem')} of the exports")
+    if agreement.silenced:
+        words.append(f"{counted(len(agreement.silenced), 'problem')} of rules that are switched off there")
+    return ".  ".join(words) + "."
+
+
+def _found(what: str, agreement: Agreement | ExportAgreement, target: str) -> str:
+    """``In what was compiled, check has 3 findings (1 file, torch 2.13): 2 confirmed, 1 not triggered``."""
+    counts = Counter(one.outcome for one in agreement.judged)
+    parts = [f"{counts[outcome]} {words}" for outcome, words in _WORDS.items() if counts[outcome]]
+    found, files = counted(len(agreement.judged), "finding"), counted(len(agreement.files), "file")
+    return f"In {what}, check has {found} ({files}, {target}){': ' if parts else ''}{', '.join(parts)}"
+
+
+def _sections(agreement: Agreement) -> Iterable[tuple[str, Sequence[str]]]:
+    hiding = [
+        f"{place(site)} makes {_function(group[0].function)} run eager, and hides {_listed(group)}"
+        for (site, _), group in agreement.hidden.items()
+    ]
+    yield "Hidden: breaks that appear once the one before them is fixed", hiding
+    missed = [f"{place(site.site)}  {_kind(site)}  {site.code or ''}".rstrip() for site in agreement.missed]
+    yield "Missed: broke in this run, and check has no finding there", missed
+    contradicted = [_named(one) for one in agreement.judged if one.outcome is AgreementOutcome.CONTRADICTED]
+    yield "Contradicted: check expects a break, and this run compiled the line without one", contradicted
+    waiting = [_named(one) for one in agreement.judged if one.outcome is AgreementOutcome.NOT_TRIGGERED]
+    yield "Not triggered: may break in another run", waiting
+    yield _not_checked(agreement.errors)
+
+
+def _export_sections(agreement: ExportAgreement) -> Iterable[tuple[str, Sequence[str]]]:
+    missed = [
+        f"{place(one.site)}  {rule_words(one.rule) or failure_reason(one)}  {one.code or ''}".rstrip()
+        for one in agreement.missed
+    ]
+    yield "Missed: stood against an export, and check has no finding there", missed
+    waiting = [_named(one) for one in agreement.judged if one.outcome is AgreementOutcome.NOT_TRIGGERED]
+    yield "Not triggered: no export ended there, or an earlier problem ended it", waiting
+    yield _not_checked(agreement.errors)
+
+
+def _not_checked(errors: Iterable[SourceError]) -> tuple[str, Sequence[str]]:
+    return "Not checked", [f"{error.path}:{error.line}  {error.message}" for error in errors]
+
+
+def _named(one: Judged) -> str:
+    finding = one.finding
+    if condition := conditions_in_words(finding.conditions):
+        why = f", only when {condition}"
+    elif finding.confidence is Confidence.POSSIBLE:
+        why = ", a guess"
+    else:
+        why = ""
+    return f"{place(finding.site)}  {finding.rule} {finding.name}{why}"
+
+
+def _listed(findings: Iterable[Finding]) -> str:
+    return ", ".join(f"line {finding.site.line} {finding.rule}" for finding in findings)
+
+
+def _function(name: str | None) -> str:
+    return without_locals(name or "the function")
+
+
+def _kind(site: Missed) -> str:
+    return rule_words(site.rule) or f"{site.gb_id or ''} {site.gb_type}".strip()

@@ -1,0 +1,251 @@
+"""The data of an HTML report: the explanation as plain lists and dictionaries, the sentences that the terminal report
+says of it, and the source text.
+
+Keys are the field names of the explanation's dataclasses.  What there is much of is kept short: a ``Site`` is
+``[path, line, column, end_line, end_column]``, a ``Caller`` ``[path, line, function, origin]``, a ``RunTotals``
+``[graph, at, seconds]``, a ``GuardLine`` ``[kind, text, site]``, a ``TimeNode`` ``[name, part, seconds, count, site,
+whether its line is the user's, what is in it]``; paths are numbers into ``paths``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from typing import Any
+
+from breakscan import __version__
+from breakscan.explain.callers import Caller
+from breakscan.explain.compile_time import compile_time
+from breakscan.explain.compiled import CacheMiss, CompiledFrame, Generated, Graph, GuardLine, RunTotals
+from breakscan.explain.explanation import (
+    BreakSite,
+    EagerCalls,
+    Explanation,
+    RankDifference,
+    Recompile,
+    UncompiledFrame,
+)
+from breakscan.explain.exported import Export, ExportFailure
+from breakscan.explain.saved_memory import saved_memory
+from breakscan.explain.time_tree import TimeNode
+from breakscan.model.findings import Origin, Site
+from breakscan.report.explain.advice_words import recompile_advice
+from breakscan.report.explain.compile_time_words import miss_words
+from breakscan.report.explain.cudagraph_words import cause_words
+from breakscan.report.explain.eager_call_words import eager_calls_advice, eager_calls_reason
+from breakscan.report.explain.entries import EntryKind, break_entry, cause_entries, cause_groups, frame_entry
+from breakscan.report.explain.export_entries import export_entry
+from breakscan.report.explain.export_words import STATUS_WORDS, way_words
+from breakscan.report.explain.guard_words import demand_words
+from breakscan.report.explain.html.sources import SourceStore
+from breakscan.report.explain.price_words import ceiling_sentence, costs_sentence
+from breakscan.report.explain.rank_words import difference_words
+from breakscan.report.explain.reason_words import restarts_in_words
+from breakscan.report.explain.sections import Section, report_sections
+from breakscan.report.explain.worded import WORDS
+from breakscan.report.explain.words import headline, outcome_line
+from breakscan.report.shared.site_words import short_path
+from breakscan.rulebook.document import Rule
+from breakscan.source.source_files import SourceFiles
+
+MOST_CODE = 4_000_000
+"""Characters of generated code in all of a report."""
+MOST_GUARDS = 2_000_000
+"""Characters of guards in all of a report."""
+LEAST_NODE = 0.0005
+"""Seconds of what the compiler did."""
+LONGEST = 20_000
+"""Characters of one text that is not code."""
+_TABS = {
+    EntryKind.BREAK: "breaks",
+    EntryKind.FAILURE: "frames",
+    EntryKind.FRAME: "frames",
+    EntryKind.EXPORT: "exports",
+    EntryKind.EAGER_CALLS: "eager",
+    EntryKind.CAUSE: "recompiles",
+}
+"""The tab that shows a kind of entry."""
+_DIGITS = 7
+"""Decimal places of seconds: a tenth of a microsecond."""
+
+
+def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
+    """All that the page shows, as objects that JSON can hold."""
+    plain = _Plain(files)
+    told = {
+        "breaks": [_break(plain, site) for site in explanation.breaks],
+        "frames": [_frame(plain, frame) for frame in explanation.frames],
+        "recompiles": [_recompile(plain, recompile) for recompile in explanation.recompiles],
+        "causes": _causes(explanation),
+        "exports": [_export(plain, one) for one in explanation.exports],
+        "export_failures": [_export_failure(plain, failure) for failure in explanation.export_failures],
+        "eager_calls": [_eager_calls(plain, found) for found in explanation.eager_calls],
+        "cudagraph_recordings": [{**plain(one), "why": cause_words(one)} for one in explanation.cudagraph_recordings],
+        "graphs": plain(_with_room_for_code(explanation.graphs)),
+        "compiles": plain(_with_room_for_guards(explanation.compiles)),
+        "compile_time": plain(compile_time(explanation)),
+        "saved_memory": plain(saved_memory(explanation)),
+    }
+    # The values of functions are for programs, and many.
+    rest = [field.name for field in fields(explanation) if field.name not in (*told, "traced", "values", "timelines")]
+    told |= {name: plain(getattr(explanation, name)) for name in rest}
+    numbers = plain.sources.numbers
+    told["traced"] = {numbers[path]: list(lines) for path, lines in explanation.traced.items() if path in numbers}
+    return {
+        "breakscan": __version__,
+        "title": f"{_program(explanation.argv)} · breakscan explain",
+        "outcome": outcome_line(explanation),
+        "headline": headline(explanation),
+        "costs": list(filter(None, (ceiling_sentence(explanation), costs_sentence(explanation)))),
+        "order": list(dict.fromkeys(map(_tab, report_sections(explanation)))),
+        "explanation": told,
+        "rules": {rule.id: _rule(rule) for rule in _rules(explanation)},
+        "paths": list(numbers),
+        "short": [short_path(path) for path in numbers],
+        "sources": plain.sources.segments(),
+    }
+
+
+class _Plain:
+    """Turns the explanation's objects into what JSON can hold."""
+
+    def __init__(self, files: SourceFiles) -> None:
+        self.sources = SourceStore(files)
+
+    def __call__(self, value: Any, marked: bool = False) -> Any:
+        if isinstance(value, Site):
+            number = self.sources.number(value.path, value.line, value.end_line, marked)
+            return [number, value.line, value.column, value.end_line, value.end_column]
+        if isinstance(value, Caller):
+            number = self.sources.number(value.path, value.line, value.line)
+            return [number, value.line, value.function, value.origin.value]
+        if isinstance(value, RankDifference):
+            ranks, words = self(value.by_rank), self(difference_words(value))
+            return {"what": words, "site": self(value.site), "by_rank": ranks}
+        if words := WORDS.get(type(value)):
+            return self(words(value))
+        if isinstance(value, Enum):
+            return value.value
+        if isinstance(value, CacheMiss):
+            return self(miss_words(value))
+        if isinstance(value, TimeNode):
+            inner = [self(node) for node in value.inner if node.seconds >= LEAST_NODE]
+            is_users = value.origin is Origin.USER
+            return [
+                value.name,
+                value.part.value,
+                round(value.seconds, _DIGITS),
+                value.count,
+                self(value.site),
+                is_users,
+                inner,
+            ]
+        if isinstance(value, RunTotals | GuardLine):
+            return [self(getattr(value, field.name)) for field in fields(value)]
+        if is_dataclass(value):
+            told = {field.name: self(getattr(value, field.name)) for field in fields(value)}
+            return told | {"code": value.code} if isinstance(value, Generated) else told
+        if isinstance(value, Mapping):
+            return {str(self(key)): self(item) for key, item in value.items()}
+        if isinstance(value, float):
+            return round(value, _DIGITS) if math.isfinite(value) else None
+        if isinstance(value, str):
+            return value if len(value) <= LONGEST else f"{value[:LONGEST]}…"
+        if isinstance(value, Sequence):
+            return [self(item) for item in value]
+        return value
+
+    def marked(self, value: BreakSite | UncompiledFrame | Recompile | EagerCalls | ExportFailure) -> Any:
+        """As a call; the file that it is in is one to show whole."""
+        return self(value) | {"site": self(value.site, marked=True)}
+
+
+def _tab(section: Section) -> str:
+    """That of its first entry: failures can be breaks or functions."""
+    return _TABS[section.entries[0].kind]
+
+
+def _break(plain: _Plain, site: BreakSite) -> dict[str, Any]:
+    entry = break_entry(site)
+    so = " ".join(entry.consequences) or None
+    told = {"hints": list(entry.hints), "so": so, "advice": plain(entry.advice), "page": entry.page}
+    return {**plain.marked(site), **told}
+
+
+def _frame(plain: _Plain, frame: UncompiledFrame) -> dict[str, Any]:
+    entry = frame_entry(frame)
+    failed_at = frame.failed_at and plain(frame.failed_at, marked=True)
+    return {**plain.marked(frame), "failed_at": failed_at, "advice": plain(entry.advice), "label": entry.label}
+
+
+def _eager_calls(plain: _Plain, found: EagerCalls) -> dict[str, Any]:
+    return {**plain.marked(found), "reason": eager_calls_reason(found), "advice": eager_calls_advice(found)}
+
+
+def _export(plain: _Plain, one: Export) -> dict[str, Any]:
+    return {**plain(one), "how": way_words(one.way, one.strict), "result": STATUS_WORDS[one.status]}
+
+
+def _export_failure(plain: _Plain, failure: ExportFailure) -> dict[str, Any]:
+    entry = export_entry(failure)
+    words = {"why": entry.why, "label": entry.label, "so": " ".join(entry.consequences), "hints": list(entry.hints)}
+    return {**plain.marked(failure), **words, "advice": plain(entry.advice)}
+
+
+def _recompile(plain: _Plain, recompile: Recompile) -> dict[str, Any]:
+    return {**plain.marked(recompile), "advice": plain(recompile_advice(recompile))}
+
+
+def _causes(explanation: Explanation) -> dict[int, str]:
+    """What changed and what came of it, in words, by the number of the cause."""
+    groups = zip(cause_groups(explanation), cause_entries(explanation), strict=True)
+    return {group[0].cause: ". ".join([entry.why, *entry.consequences]) for group, entry in groups}
+
+
+def _with_room_for_code(graphs: Iterable[Graph]) -> list[Graph]:
+    """The graphs, without the generated code for which there is no room."""
+    room = MOST_CODE
+
+    def kept(generated: Generated) -> Generated:
+        nonlocal room
+        length = len(generated.code or "")
+        if length > room:
+            return replace(generated, code=None)
+        room -= length
+        return generated
+
+    return [replace(graph, generated=tuple(kept(generated) for generated in graph.generated)) for graph in graphs]
+
+
+def _with_room_for_guards(compiles: Iterable[CompiledFrame]) -> list[CompiledFrame]:
+    """The compilations, without the guards for which there is no room; their number stays.  Restarts are in words."""
+    room = MOST_GUARDS
+    shown = []
+    for frame in compiles:
+        guards = []
+        for guard in frame.guards:
+            room -= len(guard.kind) + len(demand_words(guard.demand))
+            if room < 0:
+                break
+            guards.append(guard)
+        count = frame.guard_count if frame.guard_count is not None else len(frame.guards) or None
+        shown.append(replace(frame, guards=guards, guard_count=count, restarts=restarts_in_words(frame)))
+    return shown
+
+
+def _program(argv: Sequence[str]) -> str:
+    if not argv:
+        return "this process"
+    return " ".join(argv[:2]) if argv[0] in ("-m", "-c") else argv[0]
+
+
+def _rules(explanation: Explanation) -> list[Rule]:
+    things = (explanation.breaks, explanation.frames, explanation.recompiles, explanation.export_failures)
+    found = [thing.rule for kind in things for thing in kind]
+    return list({rule.id: rule for rule in found if rule}.values())
+
+
+def _rule(rule: Rule) -> dict[str, str]:
+    return {"name": rule.name, "summary": rule.summary, "why": rule.why}

@@ -1,0 +1,161 @@
+"""The JSON of ``explain``, as ``breakscan/schemas/explain.schema.json`` describes it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from enum import Enum
+from functools import cache
+from operator import attrgetter
+from typing import Any, TextIO
+
+from breakscan import __version__
+from breakscan.explain.compile_time import compile_time
+from breakscan.explain.compiled import Calls, CompiledFrame, Generated, GuardLine
+from breakscan.explain.explanation import (
+    BreakSite,
+    EagerCalls,
+    Explanation,
+    RankDifference,
+    Recompile,
+    UncompiledFrame,
+)
+from breakscan.explain.exported import ExportFailure
+from breakscan.explain.repro.reproduction import Reproduction
+from breakscan.explain.run_costs import run_costs
+from breakscan.explain.saved_memory import saved_memory
+from breakscan.report.explain.advice_words import recompile_advice
+from breakscan.report.explain.agreement_json import agreement_object
+from breakscan.report.explain.eager_call_words import eager_calls_advice, eager_calls_reason
+from breakscan.report.explain.export_words import failure_advice, failure_reason
+from breakscan.report.explain.library_words import break_advice
+from breakscan.report.explain.rank_words import difference_words
+from breakscan.report.explain.reason_words import frame_advice, restarts_in_words
+from breakscan.report.explain.report import ExplainReport
+from breakscan.report.explain.upstream_pages import break_page
+from breakscan.report.explain.worded import WORDS
+
+SCHEMA = 2
+
+_DIGITS = 7
+"""Behind the point, of times in seconds: a tenth of a microsecond is less than any clock here tells."""
+_KEYS = {(GuardLine, "demand"): "text"}
+_COMPUTED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
+    CompiledFrame: {"restarts": restarts_in_words},
+    Calls: {"outside_seconds": attrgetter("outside_seconds")},
+    BreakSite: {"advice": break_advice, "page": lambda site: break_page(site.gb_id)},
+    Recompile: {"advice": recompile_advice},
+    UncompiledFrame: {"advice": frame_advice},
+    ExportFailure: {"reason": failure_reason, "advice": failure_advice},
+    EagerCalls: {"reason": eager_calls_reason, "advice": eager_calls_advice},
+}
+"""Keys that are no fields."""
+_TOLD_ABOVE = {
+    "argv", "status", "seconds", "processes", "trace", "torch", "python", "devices", "torch_imported", "disabled_by",
+    "entries", "compile_seconds", "began", "timelines",
+}  # fmt: skip
+
+
+def write_explain_json(report: ExplainReport, stream: TextIO) -> None:
+    """Writes the explanation as one JSON object, ASCII only, and a line end.
+
+    Each entry of a list stands on a line of its own: a long run gives thousands, and so they can be searched and
+    compared by line.
+    """
+    made = explain_object(report.explanation)
+    if report.agreement and report.with_agreement:
+        made["agreement"] = agreement_object(report.agreement)
+    if report.reproduction:
+        made["reproduction"] = _reproduction_object(report.reproduction)
+    for number, (key, value) in enumerate(made.items()):
+        stream.write(",\n" if number else "{\n")
+        stream.write(f'  "{key}": ')
+        if isinstance(value, list) and value:
+            stream.write("[\n    " + ",\n    ".join(map(json.dumps, value)) + "\n  ]")
+        else:
+            stream.write(json.dumps(value))
+    stream.write("\n}\n")
+
+
+def explain_object(explanation: Explanation) -> dict[str, Any]:
+    """The explanation as plain dictionaries and lists, but for the text of generated code: see
+    :attr:`~breakscan.explain.compiled.Generated.path`."""
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "breakscan", "version": __version__},
+        "environment": {
+            "torch": explanation.torch or None,
+            "python": explanation.python or None,
+            "device": explanation.device,
+            "devices": list(explanation.devices),
+            "torch_imported": explanation.torch_imported,
+            "disabled_by": explanation.disabled_by,
+        },
+        "script": {
+            "argv": list(explanation.argv),
+            "exit_status": explanation.status,
+            "seconds": _plain(explanation.seconds),
+            "processes": explanation.processes,
+            "trace": explanation.trace,
+            "began": _plain(explanation.began),
+        },
+        "summary": {
+            "break_sites": len(explanation.breaks),
+            "break_events": explanation.break_events,
+            "eager_frames": explanation.eager_frames,
+            "eager_calls": sum(found.calls for found in explanation.eager_calls),
+            "exports": sum(one.count for one in explanation.exports),
+            "export_failures": len(explanation.export_failures),
+            "graphs": len(explanation.graphs),
+            "entries": explanation.entries,
+            "ops": explanation.ops,
+            "recompiles": len(explanation.recompiles),
+            "causes": explanation.causes,
+            "compile_seconds": round(explanation.compile_seconds, 3),
+            "costs": {kind.value: round(seconds, _DIGITS) for kind, seconds in run_costs(explanation).items()},
+        },
+        "compile_time": _plain(compile_time(explanation)),
+        "saved_memory": _plain(saved_memory(explanation)),
+        **{name: value for name, value in _plain(explanation).items() if name not in _TOLD_ABOVE},
+    }
+
+
+def _reproduction_object(made: Reproduction) -> dict[str, Any]:
+    return {
+        "path": made.path,
+        "site": _plain(made.problem.site),
+        "kind": made.problem.kind.value,
+        "status": made.status.value,
+        "error": made.error or None,
+        "not_recorded": list(made.program.unknown),
+        "issue": made.issue,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it: keys are the names of fields, a rule is its id."""
+    kind: Any = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return value
+    if kind is float:
+        return round(value, _DIGITS) if math.isfinite(value) else None
+    if kind is tuple or kind is list:
+        return [_plain(item) for item in value]
+    if kind in WORDS:
+        return WORDS[kind](value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(_plain(key)): _plain(item) for key, item in value.items()}
+    if kind is RankDifference:
+        return {"what": difference_words(value), "site": _plain(value.site), "by_rank": _plain(value.by_rank)}
+    made = {_KEYS.get((kind, name), name): _plain(getattr(value, name)) for name in _names(kind)}
+    return made | {name: _plain(of(value)) for name, of in _COMPUTED.get(kind, {}).items()}
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    # The text of generated code comes to hundreds of kilobytes a graph.
+    return tuple(field.name for field in fields(kind) if (kind, field.name) != (Generated, "code"))

@@ -1,0 +1,35 @@
+"""What the reports of ``explain`` are written from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.repro.reproduction import Reproduction
+from breakscan.source.source_files import SourceFiles
+
+if TYPE_CHECKING:
+    from breakscan.explain.agreement.result import Agreement
+    from breakscan.fix.offer import Offer
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainReport:
+    """An explanation, and what the report shows beyond it: what ``check`` reports for the code that was compiled (all
+    of it with ``with_agreement``, else only what breaks hide), and the tables of
+    :data:`breakscan.report.explain.tables.LISTINGS` with these names, or all
+    findings with ``findings``.
+    ``reproduction`` is the program that ``--repro`` wrote.
+    ``again`` is the command that reports the same run again, where it is not the one that reports it now.
+    ``offer`` is the best of the edits that ``fix`` has for the breaks, None if it has none or nobody asked it.
+    ``files`` has the sources that it may show: none, if none are given."""
+
+    explanation: Explanation
+    agreement: Agreement | None = None
+    with_agreement: bool = False
+    tables: tuple[str, ...] = ()
+    again: str = ""
+    reproduction: Reproduction | None = None
+    offer: Offer | None = None
+    files: SourceFiles = field(default_factory=SourceFiles)

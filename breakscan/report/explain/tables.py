@@ -1,0 +1,257 @@
+"""What ``--show`` lists of what was compiled: a table, or a list by line, for each of its words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from breakscan.explain.compile_time import compile_time
+from breakscan.explain.compiled import CompiledFrame, Generated, Graph, GuardLine, Kernel, MissKind
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.saved_memory import saved_memory
+from breakscan.model.findings import Site
+from breakscan.report.explain.compile_time_tables import function_table, kernel_time_table, line_table
+from breakscan.report.explain.compile_time_words import miss_words
+from breakscan.report.explain.guard_words import demand_words
+from breakscan.report.explain.reason_words import restarts_in_words
+from breakscan.report.explain.saved_memory_words import saved_bytes_in_words
+from breakscan.report.explain.titled_table import table_heading, titled_table
+from breakscan.report.explain.words import part_words
+from breakscan.report.shared.code_frame import INDENT
+from breakscan.report.shared.durations import duration, seconds_in_words
+from breakscan.report.shared.markdown_text import clipped
+from breakscan.report.shared.site_words import place, short_path
+from breakscan.report.shared.sizes import bytes_in_words
+from breakscan.report.shared.value_words import value_in_words
+from breakscan.report.shared.wording import counted
+
+MOST_LINES = 20
+"""Of a compiled function, the lines that ask for guards."""
+MOST_GUARDS = 5
+"""Of such a line."""
+
+LEAST_PHASE = 0.05
+"""Of the time that a compilation took."""
+LONGEST_NOTE = 120
+"""Characters of why a compilation failed: another part of the report shows all of it."""
+
+
+def graph_table(explanation: Explanation) -> RenderableType | None:
+    """Each graph: what it is of, how big, how often it ran and how long that took, how it ended."""
+    rows = []
+    for graph in explanation.graphs:
+        each = graph.seconds / graph.runs if graph.runs and graph.seconds is not None else None
+        rows.append(
+            (
+                graph.compile_id,
+                graph.function or "",
+                str(graph.ops),
+                "" if graph.runs is None else str(graph.runs),
+                "" if each is None else duration(each),
+                "" if graph.compile_seconds is None else duration(graph.compile_seconds),
+                place(graph.ended_by) if graph.ended_by else "",
+            )
+        )
+    columns = ("graph", "function", ">ops", ">runs", ">a run", ">compiled in", "ended by a break at")
+    return titled_table("Graphs", columns, rows)
+
+
+def kernel_table(explanation: Explanation) -> RenderableType | None:
+    """Each kernel, with its graph, its operators and lines."""
+    rows = [
+        (
+            graph.compile_id,
+            generated.phase,
+            kernel.name,
+            kernel.kind.value,
+            str(kernel.calls),
+            ", ".join(kernel.operators),
+            _places(kernel.lines),
+        )
+        for graph, generated, kernel in kernels_of(explanation.graphs)
+    ]
+    return titled_table("Kernels", ("graph", "phase", "kernel", "kind", ">calls", "operators", "lines"), rows)
+
+
+def autograd_table(explanation: Explanation) -> RenderableType | None:
+    """What each forward graph keeps in memory until its backward runs."""
+    rows = [
+        (
+            graph.compile_id,
+            graph.function or "",
+            made.phase,
+            str(made.ops),
+            "" if made.bytes_moved is None else bytes_in_words(made.bytes_moved),
+            ", ".join(value.value for value in made.saved),
+        )
+        for graph in explanation.graphs
+        for made in graph.generated
+        if made.ops is not None
+    ]
+    columns = ("graph", "function", "phase", ">ops", ">moves", "saved for backward")
+    return titled_table("Forward and backward", columns, rows)
+
+
+def saved_table(explanation: Explanation) -> RenderableType | None:
+    """The lines whose values are kept for the backward, by what that takes."""
+    rows = [
+        (place(line.line) if line.line else "no line", str(line.values), saved_bytes_in_words(line.bytes, line.unknown))
+        for line in saved_memory(explanation).lines
+    ]
+    return titled_table("Kept for the backward, by line", ("line", ">values", ">bytes"), rows)
+
+
+def guard_list(explanation: Explanation) -> RenderableType | None:
+    """The guards of each compiled function by the line that asks for them, the lines with most guards first; of a
+    function that was compiled again, those that the version before has not.  What no line asks for, such as the grad
+    mode, is told once."""
+    parts: list[RenderableType] = []
+    of_no_line: set[str] = set()
+    before: dict[tuple[Site, bool], tuple[str, set[str]]] = {}
+    is_cut = False
+    for compile_ in explanation.compiles:
+        guards = {words: guard for guard in compile_.guards if (words := demand_words(guard.demand))}
+        if not guards:
+            continue
+        which = (compile_.site, compile_.rest_only)
+        id_, known = before.get(which, ("", set()))
+        before[which] = (compile_.compile_id, set(guards))
+        groups = _by_line(guard for text, guard in guards.items() if text not in known | of_no_line)
+        of_no_line |= {text for text, guard in guards.items() if guard.site is None}
+        is_cut = is_cut or len(groups) > MOST_LINES or any(len(group) > MOST_GUARDS for group in groups)
+        parts.append(_guards_of(compile_, groups, id_))
+    if not parts:
+        return None
+    if is_cut:
+        parts.append(Text("\n--format html and --format json list all guards.", "dim"))
+    return Group(table_heading("Guards"), *parts)
+
+
+def _checking(compile_: CompiledFrame) -> str:
+    if compile_.guard_seconds is not None:
+        return f", {duration(compile_.guard_seconds)} to check"
+    cold = compile_.guard_microseconds
+    return "" if cold is None else f", {duration(cold / 1e6)} to check with cold caches"
+
+
+def _guards_of(compile_: CompiledFrame, groups: Sequence[Sequence[GuardLine]], before: str) -> RenderableType:
+    checked = counted(compile_.guard_count or len(compile_.guards), "guard")
+    head = Text(f"\n{compile_.compile_id}  {part_words(compile_)}", "bold")
+    head.append(f"  {checked}{_checking(compile_)}", "not bold")
+    if before:
+        new = sum(map(len, groups))
+        head.append(f"; {counted(new, 'guard') if new else 'none'} that {before} has not", "not bold")
+    lines: list[RenderableType] = [head]
+    for group in groups[:MOST_LINES]:
+        site = group[0].site
+        lines.append(_indented(place(site) if site else "asked for by no line", 1))
+        lines += [_indented(demand_words(guard.demand), 2, "dim") for guard in group[:MOST_GUARDS]]
+        if rest := len(group) - MOST_GUARDS:
+            lines += [_indented(f"and {rest} more", 2, "dim")] if rest > 0 else []
+    if rest := sum(map(len, groups[MOST_LINES:])):
+        lines.append(_indented(f"and {rest} more at {counted(len(groups) - MOST_LINES, 'other line')}", 1))
+    return Group(*lines)
+
+
+def _by_line(guards: Iterable[GuardLine]) -> list[list[GuardLine]]:
+    groups: dict[tuple[str, int] | None, list[GuardLine]] = {}
+    for guard in guards:
+        groups.setdefault((guard.site.path, guard.site.line) if guard.site else None, []).append(guard)
+    return sorted(groups.values(), key=lambda group: (group[0].site is None, -len(group)))
+
+
+def _indented(text: str, depth: int, style: str = "") -> Padding:
+    return Padding(Text(text, style, overflow="fold"), (0, 0, 0, depth * len(INDENT)), expand=False)
+
+
+def compile_time_tables(explanation: Explanation) -> RenderableType | None:
+    """What the functions, the lines and the kernels of all compilations took."""
+    time = compile_time(explanation)
+    tables = [table for table in (function_table(time), line_table(time), kernel_time_table(time)) if table is not None]
+    return Group(*tables) if tables else None
+
+
+def compile_table(explanation: Explanation) -> RenderableType | None:
+    """Each compilation, with its phases, caches and restarts."""
+    rows = []
+    for compile_ in explanation.compiles:
+        # Line ends are blanks by now, and indented lines follow the first.
+        notes = [f"failed: {clipped(compile_.failed.partition('  ')[0], LONGEST_NOTE)}"] if compile_.failed else []
+        notes += [f"started over: {reason}" for reason in restarts_in_words(compile_)]
+        notes += dict.fromkeys(
+            f"{use.cache} miss: {miss_words(use.miss)}"
+            for use in compile_.caches
+            if use.miss and use.miss.kind is not MissKind.NEW
+        )
+        rows.append(
+            (
+                compile_.compile_id,
+                part_words(compile_),
+                seconds_in_words(compile_.at),
+                duration(compile_.seconds),
+                duration(compile_.backward_seconds) if compile_.backward_seconds else "",
+                _phases(compile_),
+                ", ".join(f"{use.cache} {use.outcome}" for use in compile_.caches),
+                "; ".join(notes),
+            )
+        )
+    columns = ("compile", "function", ">at", ">took", ">backward", "phases", "caches", "notes")
+    return titled_table("Compilations", columns, rows)
+
+
+def value_table(explanation: Explanation) -> RenderableType | None:
+    """What the names of each function were."""
+    rows = []
+    for function in explanation.values:
+        words = "; ".join(f"{name} {value_in_words(value)}" for name, value in function.values.items())
+        rows.append((function.function, place(function.site), str(function.calls), words))
+    return titled_table("Values", ("function", "at", ">calls", "values"), rows)
+
+
+def _phases(compile_: CompiledFrame) -> str:
+    """The longest first; not those that no one would look at."""
+    least = LEAST_PHASE * compile_.seconds
+    longest = sorted(((seconds, name) for name, seconds in compile_.phases.items() if seconds >= least), reverse=True)
+    return ", ".join(f"{name} {duration(seconds)}" for seconds, name in longest)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a word of ``--show`` stands for: whether a run has any of it, and what to print then."""
+
+    is_there: Callable[[Explanation], bool]
+    makers: Sequence[Callable[[Explanation], RenderableType | None]]
+
+
+FINDINGS = "findings"
+"""The word that asks for all findings, where a report shows the first of each section."""
+LISTINGS: dict[str, Listing] = {
+    "graphs": Listing(lambda e: bool(e.graphs), (graph_table,)),
+    "kernels": Listing(
+        lambda e: any(graph.generated for graph in e.graphs), (kernel_table, autograd_table, saved_table)
+    ),
+    "guards": Listing(lambda e: any(compile_.guards for compile_ in e.compiles), (guard_list,)),
+    "compiles": Listing(lambda e: bool(e.compiles), (compile_time_tables, compile_table)),
+    "values": Listing(lambda e: bool(e.values), (value_table,)),
+}
+"""By the word that asks for them."""
+
+
+def kernels_of(graphs: Iterable[Graph]) -> Iterator[tuple[Graph, Generated, Kernel]]:
+    """Every kernel with what it is of."""
+    for graph in graphs:
+        for generated in graph.generated:
+            for kernel in generated.kernels:
+                yield graph, generated, kernel
+
+
+def _places(sites: Iterable[Site]) -> str:
+    """``model.py:41, 44; layers.py:7``."""
+    lines: dict[str, dict[int, None]] = {}
+    for site in sites:
+        lines.setdefault(short_path(site.path), {})[site.line] = None
+    return "; ".join(f"{path}:{', '.join(map(str, found))}" for path, found in lines.items())

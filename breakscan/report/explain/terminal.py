@@ -1,0 +1,242 @@
+"""The report of ``explain`` that people read: what it means, then where, then what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from breakscan.explain.compile_time import compile_time
+from breakscan.explain.compiled import Calls
+from breakscan.explain.explanation import Explanation, RankReport
+from breakscan.explain.repro.reproduction import Reproduction
+from breakscan.fix.offer import Offer
+from breakscan.model.findings import Finding, Origin, Severity, Site
+from breakscan.report.explain.agreement_terminal import write_agreement
+from breakscan.report.explain.compile_time_tables import MOST_FUNCTIONS, function_table
+from breakscan.report.explain.compiled_summary import LONG_COMPILING, made_lines
+from breakscan.report.explain.entries import EntryKind, ReportEntry
+from breakscan.report.explain.notice_words import notice_words
+from breakscan.report.explain.overview import MANY, Group, Overview, overview
+from breakscan.report.explain.price_words import (
+    ceiling_sentence,
+    comparable_calls,
+    costs_sentence,
+    price_in_words,
+)
+from breakscan.report.explain.rank_words import difference_table, rank_sentences
+from breakscan.report.explain.report import ExplainReport
+from breakscan.report.explain.repro_words import repro_sentence
+from breakscan.report.explain.sections import Section, report_sections
+from breakscan.report.explain.tables import FINDINGS, LISTINGS
+from breakscan.report.explain.titled_table import titled_table
+from breakscan.report.explain.words import headline, hidden_sentence, outcome_line
+from breakscan.report.shared.code_frame import INDENT, code_text, paragraph
+from breakscan.report.shared.console import STYLES, print_page, report_console
+from breakscan.report.shared.durations import duration
+from breakscan.report.shared.finding_words import fix_hint
+from breakscan.report.shared.printable import printable, visible
+from breakscan.report.shared.site_words import place, position, rule_words
+from breakscan.report.shared.wording import counted
+from breakscan.source.source_files import SourceFiles
+
+MOST_HINTS = 2
+MOST_ENTRIES = 10
+"""Entries of a section that are shown where it has many."""
+WIDEST = 120
+_Hidden = Mapping[tuple[Site, str], Sequence[Finding]]
+
+
+def write_explanation(report: ExplainReport, stream: TextIO) -> None:
+    """Writes the report, the tables that it asks for, and what ``check`` says if it asks for that."""
+    found = report.agreement.hidden if report.agreement else {}
+    hidden = {printable(at): findings for at, findings in found.items()}
+    again = f"{report.again} " if report.again else ""
+    writer = _Writer(report_console(stream), hidden, report.files, again, report.offer)
+    writer.write(printable(report.explanation), report.tables)
+    if report.reproduction:
+        writer.reproduction(report.reproduction)
+    if report.agreement and report.with_agreement:
+        write_agreement(report.agreement, stream)
+
+
+class _Writer:
+    def __init__(self, console: Console, hidden: _Hidden, files: SourceFiles, again: str, offer: Offer | None) -> None:
+        self.files = files
+        self.again = again
+        self.offer = offer
+        self.console = console
+        self.hidden = hidden
+        self.width = min(console.width, WIDEST)
+        self.calls: Sequence[Calls] = ()
+        self.explained: set[str] = set()
+        self.advised: set[str] = set()
+
+    def write(self, explanation: Explanation, tables: Iterable[str]) -> None:
+        self.console.print(Text("─" * self.width, "dim"))
+        self.paragraph(outcome_line(explanation), indent="")
+        style = "bold" if explanation.graphs else STYLES[Severity.ERROR]
+        self.paragraph(headline(explanation), indent="", style=style)
+        for sentence in filter(None, (ceiling_sentence(explanation), costs_sentence(explanation))):
+            self.paragraph(sentence, indent="")
+        self.ranks(explanation.ranks)
+        self.calls = comparable_calls(explanation)
+        sections = report_sections(explanation)
+        fixable = [section for section in sections if any(map(_may_be_rewritten, section.entries))]
+        self.overview(overview(sections))
+        most = None if FINDINGS in tables else MOST_ENTRIES
+        for section in sections:
+            self.section(section, most)
+            if section in fixable[-1:] and self.offer is not None:
+                self.fix_hint(self.offer)
+        self.made(explanation, tables)
+        if explanation.notices:
+            self.console.print()
+        for notice in explanation.notices:
+            self.paragraph(f"Note: {notice_words(notice)}.", indent="", style="dim")
+
+    def overview(self, groups: Overview | None) -> None:
+        if groups is None:
+            return
+        titles = (">sites", ">times", ">cost")
+        others = counted(groups.other_files, "other file") if groups.other_files else ""
+        files = [*map(_group_row, groups.files), *([(others, "", "", "")] if others else [])]
+        for title, rows in (("By kind", [*map(_group_row, groups.kinds)]), ("By file", files)):
+            if (table := titled_table(title, ("", *titles), rows)) is not None:
+                print_page(table, self.console, self.width)
+
+    def section(self, section: Section, most: int | None) -> None:
+        """At most so many entries, unless only a few more are left."""
+        self.console.print()
+        self.console.print(Text(section.heading, "bold underline"))
+        shown = section.entries if len(section.entries) <= MANY else section.entries[:most]
+        for entry in shown:
+            self.entry(entry)
+        if rest := len(section.entries) - len(shown):
+            self.console.print()
+            self.paragraph(f"{rest} more; {self.again}--show {FINDINGS} lists all.", style="dim")
+
+    def ranks(self, report: RankReport | None) -> None:
+        if report is None:
+            return
+        self.console.print()
+        self.console.print(Text("Ranks", "bold underline"))
+        for sentence in rank_sentences(report):
+            self.paragraph(sentence, indent="")
+        if report.differences:
+            self.console.print()
+            print_page(difference_table(report), self.console, self.width)
+
+    def made(self, explanation: Explanation, tables: Iterable[str]) -> None:
+        """What was compiled, a line a topic, and the tables that were asked for."""
+        lines = list(made_lines(explanation))
+        wanted = set(tables)
+        if lines:
+            self.console.print()
+            self.console.print(Text("What was compiled", "bold underline"))
+        for label, sentence in lines:
+            self.paragraph(f"{sentence.rstrip('.')}.", label=f"{label}: ")
+        if explanation.compile_seconds >= LONG_COMPILING and "compiles" not in wanted:
+            table = function_table(compile_time(explanation), MOST_FUNCTIONS)
+            if table is not None:
+                print_page(table, self.console, self.width)
+                self.console.print()
+        there = [word for word, listing in LISTINGS.items() if listing.is_there(explanation)]
+        if lines and there and not wanted:
+            self.paragraph(f"{self.again}--show {','.join(there)} lists what there is.", style="dim")
+        for word, listing in LISTINGS.items():
+            if word in wanted and word in there:
+                for page in (make(explanation) for make in listing.makers):
+                    if page is not None:
+                        print_page(page, self.console, self.width)
+            elif word in wanted:
+                self.console.print()
+                self.paragraph(f"No {word} were recorded.", indent="")
+
+    def entry(self, entry: ReportEntry) -> None:
+        self.head(entry)
+        if entry.kind in (EntryKind.BREAK, EntryKind.FAILURE, EntryKind.EXPORT):
+            self.code(entry)
+        if entry.kind is EntryKind.CAUSE:
+            self.paragraph(f"{entry.why}.")
+        elif entry.why not in self.explained:
+            self.labelled("Why", entry.why)
+        for sentence in entry.consequences:
+            self.paragraph(sentence)
+        calls = self.calls if entry.kind is EntryKind.BREAK else ()
+        if entry.price and (price := price_in_words(entry.price, calls)):
+            self.labelled("Costs", price)
+        if hidden := self.hidden.get((entry.site, entry.gb_type or "")):
+            self.paragraph(hidden_sentence(hidden))
+        if entry.called_from:
+            self.paragraph(f"Called from {', '.join(map(place, entry.called_from))}.")
+        if entry.advice and entry.advice not in self.advised:
+            self.labelled("Instead", entry.advice)
+        for hint in entry.hints[:MOST_HINTS]:
+            self.labelled("Hint", hint)
+        # A rule is named at each of its sites, and says the same at each.
+        self.advised.add(entry.advice or "")
+        if entry.rule:
+            self.explained.add(entry.rule.why)
+
+    def reproduction(self, made: Reproduction) -> None:
+        self.console.print()
+        self.paragraph(f"{visible(repro_sentence(made)).rstrip('.')}.", indent="", label="Reproduction: ")
+
+    def fix_hint(self, offer: Offer) -> None:
+        """Where to get the rewrites."""
+        self.console.print()
+        self.paragraph(fix_hint(offer), indent="", style="dim")
+
+    def head(self, entry: ReportEntry) -> None:
+        style = f"not bold {STYLES[entry.severity]}"
+        text = Text(f"\n{position(entry.site)}", "bold").append(f"  {entry.label}", style)
+        if entry.times:
+            text.append(f" {entry.times}", style)
+        rule = rule_words(entry.rule)
+        inside = f"in {entry.function}" if entry.function else ""
+        rest = Text("  ".join(filter(None, (rule, inside))), "not bold dim")
+        rest.stylize("not dim bold", 0, len(rule))
+        if entry.page:
+            # Of a break that no rule knows, what happened leads to the page.
+            linked, start = (rest, 0) if rule else (text, text.plain.index(entry.label))
+            linked.stylize(f"link {entry.page}", start, start + len(rule or entry.label))
+        if text.cell_len + rest.cell_len + 2 <= self.width:
+            self.console.print(text.append("  " if rest else "").append_text(rest))
+            return
+        self.console.print(text)
+        if len(INDENT) + rest.cell_len <= self.width:
+            self.console.print(Text(INDENT).append_text(rest))
+            return
+        for part, look in ((rule, "bold"), (inside, "dim")):
+            if part:
+                self.paragraph(part, style=look)
+
+    def code(self, entry: ReportEntry) -> None:
+        """Where the file has not the line any more, or is not here, the line alone."""
+        site, line = entry.site, entry.code
+        lines = self.files.lines(site.path)
+        text = code_text(lines, site, self.width, STYLES[entry.severity], context=False)
+        if line is not None and line != "".join(lines[site.line - 1 : site.line]).strip():
+            text = Text(f"{site.line:>6} │ ", "dim").append(line, "not dim")
+            text.truncate(self.width, overflow="ellipsis")
+        if text is not None:
+            self.console.print(text)
+
+    def labelled(self, label: str, sentence: str) -> None:
+        self.paragraph(f"{sentence.strip().rstrip('. ')}.", label=f"{label}: ")
+
+    def paragraph(self, sentence: str, indent: str = INDENT, style: str = "", label: str = "") -> None:
+        self.console.print(paragraph(label, sentence, self.width, style=style, indent=indent))
+
+
+def _group_row(group: Group) -> tuple[str, ...]:
+    return group.name, str(group.sites), str(group.times), duration(group.seconds) if group.seconds else ""
+
+
+def _may_be_rewritten(entry: ReportEntry) -> bool:
+    """Whether it is a break in the user's own code of which the rule has rewrites."""
+    is_users_break = entry.kind is EntryKind.BREAK and entry.origin is Origin.USER
+    return is_users_break and entry.rule is not None and bool(entry.rule.rewrites)

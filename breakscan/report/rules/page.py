@@ -1,0 +1,123 @@
+"""A rule as a page for the terminal, and the table of all rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TextIO
+
+from rich.console import Group, RenderableType
+from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from breakscan.fix.registry import described
+from breakscan.model.findings import Kind, Mode, Place, Verdict
+from breakscan.report.rules.report import RuleListReport, RuleReport
+from breakscan.report.shared.console import print_page, report_console
+from breakscan.rulebook.document import FAMILIES, Rule
+from breakscan.rulebook.ledger import Ledger
+
+PLACES = {Place.PLAIN: "plain", Place.LOOP: "in a loop", Place.TRY: "in a try", Place.WITH: "in a with"}
+MODES = {
+    Mode.DEFAULT: "default",
+    Mode.FULLGRAPH: "fullgraph=True",
+    Mode.EXPORT: "export",
+    Mode.EXPORT_STRICT: "export, strict",
+}
+
+MODES_OF_KINDS = {Kind.GRAPH_BREAK: tuple(Mode), Kind.EXPORT: (Mode.EXPORT, Mode.EXPORT_STRICT)}
+
+MEANING = {
+    Verdict.COMPILES: "no break",
+    Verdict.SPLITS: "a graph break here",
+    Verdict.EAGER: "the whole function runs as plain Python (0 graphs)",
+    Verdict.RECOMPILES: "compiles again on a later call",
+    Verdict.RAISES: "an error",
+    Verdict.WRONG: "another result than eager Python",
+    Verdict.UNUSED: "nothing is ever compiled",
+}
+STYLES = {Verdict.COMPILES: "green", Verdict.EAGER: "bold red", Verdict.RAISES: "bold red", Verdict.WRONG: "bold red"}
+
+
+def write_rule(report: RuleReport, stream: TextIO) -> None:
+    """Writes the page of a rule, with the verdicts of each ledger, the newest version first."""
+    rule = report.rule
+    console = report_console(stream)
+    width = min(console.width, 100)
+    parts: list[RenderableType] = [
+        Text.assemble((f"{rule.id} {rule.name}", "bold"), f": {rule.summary}"),
+        Text(" · ".join(filter(None, (rule.kind.value, FAMILIES[rule.family], " ".join(rule.gb)))), "dim"),
+        Text(),
+        Markdown(rule.body, code_theme="ansi_dark"),
+        Text(),
+        _verdicts(rule, report.ledgers),
+        *_rewrites(rule),
+    ]
+    print_page(Group(*parts), console, width)
+
+
+def _rewrites(rule: Rule) -> list[RenderableType]:
+    if not rule.rewrites:
+        return []
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for one in rule.rewrites:
+        table.add_row(one, Markdown(described(one)))
+    return [Text(), Text("What 'breakscan fix' tries, in this order", "bold"), Padding(table, (0, 0, 0, 2))]
+
+
+def _verdicts(rule: Rule, ledgers: Sequence[Ledger]) -> RenderableType:
+    places = list(Place) if rule.kind is Kind.GRAPH_BREAK else [Place.PLAIN]
+    modes = MODES_OF_KINDS.get(rule.kind, (Mode.DEFAULT,))
+    table = Table("torch", "mode", box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    forms = list(dict.fromkeys(example.form for example in rule.examples if example.breaks))
+    if len(forms) > 1:
+        table.add_column("form")
+    for place in places:
+        table.add_column(PLACES[place])
+    seen: set[Verdict] = set()
+    for ledger in ledgers:
+        for mode in modes:
+            for form in forms:
+                rulings = [ledger.ruling(rule.id, mode, place, form) for place in places]
+                if not all(rulings):
+                    continue
+                verdicts = [ruling.verdict for ruling in rulings if ruling]
+                seen.update(verdicts)
+                shown = [Text(verdict.value, STYLES.get(verdict, "yellow")) for verdict in verdicts]
+                table.add_row(ledger.torch, MODES[mode], *([form or "any"] if len(forms) > 1 else []), *shown)
+    if not seen:
+        return Text("No verdicts are recorded: 'breakscan rules replay' makes them with the installed torch.")
+    heading = Text("What torch does with the examples that break", "bold")
+    legend = Text(" · ".join(f"{verdict.value}: {words}" for verdict, words in MEANING.items() if verdict in seen))
+    return Group(heading, Padding(table, (0, 0, 0, 2)), Padding(legend, (0, 0, 0, 2)))
+
+
+def write_rules(report: RuleListReport, stream: TextIO) -> None:
+    """Writes the table of rules, by family, with what the target torch does by default, plain and in a loop."""
+    console = report_console(stream)
+    ledger, torch = report.ledger, report.torch
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("rule", "name", "summary"):
+        table.add_column(title, overflow="fold")
+    table.add_column(f"torch {torch}" if ledger.torch == torch else f"torch {torch} (by {ledger.torch})")
+    table.add_column("in a loop")
+    family: int | None = None
+    for rule in report.rules:
+        if rule.family != family:
+            if family is not None:
+                table.add_row()
+            family = rule.family
+            table.add_row(Text(f"{family}xx", "bold"), Text(FAMILIES[family], "bold"))
+        verdicts = (_verdict(ledger, rule, place) for place in (Place.PLAIN, Place.LOOP))
+        table.add_row(rule.id, rule.name, rule.summary, *verdicts)
+    print_page(table, console)
+    if report.compiled:
+        stream.write(f"\ntorch {torch} compiles what these find: {' '.join(rule.id for rule in report.compiled)}\n")
+
+
+def _verdict(ledger: Ledger, rule: Rule, place: Place) -> Text:
+    if place is not Place.PLAIN and rule.kind is not Kind.GRAPH_BREAK:
+        return Text()
+    ruling = ledger.ruling(rule.id, Mode.EXPORT if rule.kind is Kind.EXPORT else Mode.DEFAULT, place)
+    return Text(ruling.verdict.value, STYLES.get(ruling.verdict, "yellow")) if ruling else Text("not replayed", "dim")

@@ -1,0 +1,174 @@
+"""Reads configuration files: ``breakscan.toml``, and ``[tool.breakscan]`` of a ``pyproject.toml``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from breakscan.rulebook.config.errors import ConfigError
+from breakscan.rulebook.config.joining import KEYS, joined
+from breakscan.rulebook.config.keys import absolute
+from breakscan.rulebook.document import nearest
+from breakscan.rulebook.library import Library, load_library
+from breakscan.source.toml_text import TomlProblem, parse_toml
+
+OWN_FILE = "breakscan.toml"
+SHARED_FILE = "pyproject.toml"
+EXTEND = "extend"
+TABLE = "tool.breakscan"
+
+
+@dataclass(frozen=True, slots=True)
+class FileValues:
+    """The values of a configuration file and of those that it extends, by field.  ``origins`` has each field with the
+    file that set it; one that several files add to is there more than once."""
+
+    values: dict[str, Any]
+    origins: tuple[tuple[str, Path], ...]
+
+
+def holds_configuration(path: Path) -> bool:
+    """Whether this is a file with keys of ours.  Raises ConfigError if it cannot be read."""
+    if not path.is_file():
+        return False
+    if path.name == OWN_FILE:
+        return True
+    # A file that does not name us is none of our business, even if it is no TOML.
+    return b"breakscan" in _content(path) and _shared_table(_load(path)) is not None
+
+
+def read_config_file(path: Path) -> FileValues:
+    """The values of a file at an absolute path.  Raises ConfigError for a wrong key or value, RuleError for a malformed
+    rule of the user."""
+    return _read(path, ())
+
+
+def _read(path: Path, extending: tuple[Path, ...]) -> FileValues:
+    file = _ConfigFile(path)
+    base = FileValues({}, ())
+    if EXTEND in file.table:
+        base = _read(file.extended((*extending, path)), (*extending, path))
+    values = file.values(base.values.get("rule_folders", ()))
+    kept = [(name, origin) for name, origin in base.origins if name not in values or KEYS[name].adds]
+    if "select" in values:
+        kept = [(name, origin) for name, origin in kept if name != "ignore"]
+    return FileValues(joined(base.values, values), (*kept, *((name, path) for name in values)))
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        return parse_toml(_text(path))
+    except TomlProblem as problem:
+        raise ConfigError(str(problem), path=path, line=problem.line or 1) from problem
+
+
+def _text(path: Path) -> str:
+    try:
+        return _content(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"cannot be read: {error}", path=path) from error
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", path=path) from error
+
+
+def _shared_table(data: Mapping[str, Any]) -> object:
+    tool = data.get("tool")
+    return tool.get("breakscan") if isinstance(tool, dict) else None
+
+
+class _ConfigFile:
+    """One file.  Its keys are at the top level, or in the table that it shares with other tools' tables."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.folder = path.parent
+        data = _load(path)
+        self.lines = _text(path).splitlines()
+        table = data if path.name == OWN_FILE else _shared_table(data)
+        if table is None and (path.name == SHARED_FILE or "tool" in data):
+            raise ConfigError(f"has no [{TABLE}] table", path=path)
+        if table is None:
+            table = data
+        if not isinstance(table, dict):
+            raise ConfigError("must be a table", path=path, line=self.line_of(TABLE), key=TABLE)
+        self.table: dict[str, Any] = table
+
+    def extended(self, extending: tuple[Path, ...]) -> Path:
+        """The file that this one extends; ``extending`` are those on the way to it, this one last."""
+        value = self.table[EXTEND]
+        at = _Place(self, EXTEND, ())
+        if not isinstance(value, str) or not value.strip() or "\0" in value:
+            raise at.fail("must be the path of a configuration file, as a string")
+        path = absolute(value, self.folder)
+        if path in extending:
+            circle = " extends ".join(str(one) for one in (*extending[extending.index(path) :], path))
+            raise at.fail(f"the files extend one another: {circle}. Remove one of these lines")
+        if not path.is_file():
+            what = "is a folder: name the file in it" if path.is_dir() else "does not exist"
+            raise at.fail(f"{path} {what}. The path is relative to the folder of this file")
+        if path.name == SHARED_FILE and _shared_table(_load(path)) is None:
+            raise at.fail(f"{path} has no [{TABLE}] table: add one there, or name another file")
+        return path
+
+    def values(self, rule_folders: tuple[Path, ...]) -> dict[str, Any]:
+        """The values of the file itself; ``rule_folders`` are those of the files that it extends."""
+        fields = {key.name: name for name, key in KEYS.items()}
+        for key in self.table:
+            if key == EXTEND or key in fields:
+                continue
+            if self.path.name == OWN_FILE and key == "tool" and _shared_table(self.table) is not None:
+                raise self.fail(f"remove the line [{TABLE}]: the keys of {OWN_FILE} are at the top level", TABLE)
+            known = (EXTEND, *fields)
+            hint = nearest(key.replace("_", "-").lower(), known) or f" (known: {', '.join(known)})"
+            raise self.fail(f"unknown key{hint}", key)
+        values: dict[str, Any] = {}
+        for key, name in sorted(fields.items(), key=lambda one: one[1] != "rule_folders"):  # selectors name rules
+            if key in self.table:
+                at = _Place(self, key, (*rule_folders, *values.get("rule_folders", ())))
+                values[name] = KEYS[name].kind.read(self.table[key], at)
+        if values.get("fullgraph") and (target := values.get("target", "compile")) != "compile":
+            raise self.fail(f'is about torch.compile, and target is "{target}": remove one of the two', "fullgraph")
+        return values
+
+    def fail(self, message: str, key: str, word: str | None = None) -> ConfigError:
+        return ConfigError(message, path=self.path, line=self.line_of(key, word), key=key)
+
+    def line_of(self, key: str, word: str | None = None) -> int:
+        """The line that sets a key, or the one after it that has ``word`` in quotes; line 1 if neither is found."""
+        name = re.escape(key.rsplit(".", 1)[-1])
+        sets = re.compile(rf"\s*(\[\s*)?([\w-]+\s*\.\s*)*[\"']?{name}[\"']?\s*[\]=.]")
+        table = re.compile(r"\s*\[\s*tool\s*\.\s*breakscan\s*[\].]")
+        start = next((n for n, line in enumerate(self.lines) if table.match(line)), 0)
+        at = next((n for n, line in enumerate(self.lines[start:], start) if sets.match(line)), start)
+        if word is not None:
+            quoted = (f'"{word}"', f"'{word}'")
+            at = next((n for n, line in enumerate(self.lines[at:], at) if any(q in line for q in quoted)), at)
+        return at + 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A key of a file; ``rule_folders`` has the user's rules that selectors can name there."""
+
+    file: _ConfigFile
+    key: str
+    rule_folders: tuple[Path, ...]
+
+    @property
+    def folder(self) -> Path:
+        return self.file.folder
+
+    @property
+    def library(self) -> Library:
+        return load_library(self.rule_folders)
+
+    def fail(self, message: str, word: str | None = None) -> ConfigError:
+        return self.file.fail(message, self.key, word)

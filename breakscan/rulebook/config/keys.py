@@ -1,0 +1,216 @@
+"""The kinds of values that keys of a configuration file have: how one is read, and how a JSON schema describes it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from breakscan.model.torch_versions import SUPPORTED, has_compiler, supported_range
+from breakscan.rulebook.config.errors import ConfigError
+from breakscan.rulebook.document import nearest
+from breakscan.rulebook.library import Library
+from breakscan.source.paths import PathPattern, Patterns
+
+Schema = dict[str, Any]
+
+
+class KeyPlace(Protocol):
+    """Where the value of a key is: in the file of a folder, where ``library`` has the rules."""
+
+    @property
+    def folder(self) -> Path: ...
+
+    @property
+    def library(self) -> Library: ...
+
+    def fail(self, message: str, word: str | None = None) -> ConfigError:
+        """An error that names the file, the key, and its line, or the line after it that has ``word``."""
+
+
+class ValueKind(Protocol):
+    """What a key holds."""
+
+    def read(self, value: object, at: KeyPlace) -> object:
+        """The value as settings have it.  Raises ConfigError for a wrong one."""
+
+    def schema(self) -> Schema:
+        """The values that are allowed, as JSON schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of a configuration file.  ``adds`` says that a value adds to the one that it goes over."""
+
+    name: str
+    kind: ValueKind
+    meaning: str
+    adds: bool = False
+
+
+class Boolean:
+    def read(self, value: object, at: KeyPlace) -> bool:
+        if not isinstance(value, bool):
+            raise at.fail("must be true or false")
+        return value
+
+    def schema(self) -> Schema:
+        return {"type": "boolean"}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One of some words; ``convert`` makes what settings have."""
+
+    words: tuple[str, ...]
+    convert: Callable[[str], object] = str
+
+    def read(self, value: object, at: KeyPlace) -> object:
+        if value not in self.words:
+            raise at.fail(f"must be one of {', '.join(self.words)}{nearest(value, self.words)}")
+        return self.convert(str(value))
+
+    def schema(self) -> Schema:
+        return {"type": "string", "enum": list(self.words)}
+
+
+class TorchVersion:
+    def read(self, value: object, at: KeyPlace) -> str:
+        if isinstance(value, float):
+            raise at.fail(f'must be a string: "{value}"')
+        if problem := version_problem(value):
+            raise at.fail(problem)
+        return str(value)
+
+    def schema(self) -> Schema:
+        return {"type": "string", "pattern": f"^{_VERSION.pattern}$", "examples": list(SUPPORTED)}
+
+
+@dataclass(frozen=True, slots=True)
+class PathToBe:
+    """A file or a folder that need not exist."""
+
+    what: str
+
+    def read(self, value: object, at: KeyPlace) -> Path:
+        if not isinstance(value, str) or not value.strip() or "\0" in value:
+            raise at.fail(f"must be the path of a {self.what}, as a string")
+        return absolute(value, at.folder)
+
+    def schema(self) -> Schema:
+        return {"type": "string", "minLength": 1}
+
+
+class Folders:
+    """Folders that exist."""
+
+    def read(self, value: object, at: KeyPlace) -> tuple[Path, ...]:
+        folders = []
+        for word in _strings(value, at):
+            folder = absolute(word, at.folder) if "\0" not in word else at.folder / "\ufffd"
+            if not folder.is_dir():
+                raise at.fail(f"there is no folder {word!r} in {at.folder}", word)
+            folders.append(folder)
+        return tuple(folders)
+
+    def schema(self) -> Schema:
+        return _list_of({"type": "string", "minLength": 1})
+
+
+class Selectors:
+    """Words that select rules."""
+
+    def read(self, value: object, at: KeyPlace) -> tuple[str, ...]:
+        return self.read_under(value, at, None)
+
+    def read_under(self, value: object, at: KeyPlace, under: str | None) -> tuple[str, ...]:
+        """As :meth:`read`, for a value in a table, under a key of its own."""
+        words = _strings(value, at, under)
+        for word in words:
+            if problem := selector_problem(word, at.library):
+                raise at.fail(problem, word)
+        return words
+
+    def schema(self) -> Schema:
+        return _list_of({"type": "string", "minLength": 1, "examples": ["ALL", "BRK1", "BRK101", "branch-on-tensor"]})
+
+
+class PathPatterns:
+    """Gitignore-style patterns."""
+
+    def read(self, value: object, at: KeyPlace) -> tuple[PathPattern, ...]:
+        words = _strings(value, at)
+        for word in words:
+            if problem := pattern_problem(word):
+                raise at.fail(problem, word)
+        return tuple(PathPattern(at.folder, word) for word in words)
+
+    def schema(self) -> Schema:
+        return _list_of({"type": "string", "minLength": 1})
+
+
+class SelectorsByPattern:
+    """A table: pattern → selectors."""
+
+    def read(self, value: object, at: KeyPlace) -> tuple[tuple[PathPattern, tuple[str, ...]], ...]:
+        if not isinstance(value, dict):
+            raise at.fail('must be a table of lists, such as "tests/*" = ["BRK2"]')
+        entries = []
+        for pattern, selectors in value.items():
+            if problem := pattern_problem(pattern):
+                raise at.fail(problem, pattern)
+            entries.append((PathPattern(at.folder, pattern), Selectors().read_under(selectors, at, pattern)))
+        return tuple(entries)
+
+    def schema(self) -> Schema:
+        return {"type": "object", "additionalProperties": Selectors().schema()}
+
+
+def _list_of(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _strings(value: object, at: KeyPlace, under: str | None = None) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise at.fail("must be a list of strings", under)
+    return tuple(value)
+
+
+def absolute(path: str | Path, base: Path) -> Path:
+    """The absolute form of a path that may start with ``~``."""
+    return Path(os.path.abspath(base / os.path.expanduser(path)))
+
+
+_VERSION = re.compile(r"\d{1,9}\.\d{1,9}([.+a-z0-9]*)", re.ASCII)
+
+
+def version_problem(value: object) -> str | None:
+    """Why this is no torch version that can be checked for; None if it is one."""
+    if not isinstance(value, str) or not _VERSION.fullmatch(value):
+        return f'must be a torch version such as "2.13", not {value!r}'
+    if not has_compiler(value):
+        return f"torch {value} has no torch.compile, which came with 2.0; verdicts are of {supported_range()}"
+    return None
+
+
+def pattern_problem(pattern: str) -> str | None:
+    """Why this is no gitignore-style pattern; None if it is one."""
+    if not pattern.strip():
+        return "a pattern must not be empty"
+    try:
+        Patterns("/", [pattern])
+    except ValueError as error:
+        return f"not a gitignore-style pattern: {error}"
+    return None
+
+
+def selector_problem(word: str, library: Library) -> str | None:
+    """Why this word selects no rule; None if it selects one."""
+    try:
+        library.select(word)
+    except ValueError as error:
+        return str(error)
+    return None

@@ -1,0 +1,139 @@
+"""The settings that a file is checked under."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from breakscan.model.findings import Confidence, Mode
+from breakscan.model.observations import Observations
+from breakscan.rulebook.config.keys import (
+    Boolean,
+    Folders,
+    Key,
+    PathPatterns,
+    PathToBe,
+    Selectors,
+    SelectorsByPattern,
+    TorchVersion,
+    Word,
+)
+from breakscan.rulebook.library import Library, load_library
+from breakscan.source.paths import PathPattern
+from breakscan.source.selectors import exactness, selects
+
+Regions = Literal["auto", "roots", "modules", "all"]
+REGIONS = ("auto", "roots", "modules", "all")
+Way = Literal["compile", "export", "export-strict"]
+WAYS = ("compile", "export", "export-strict")
+CONFIDENCES = tuple(one.value for one in Confidence)
+CACHE_FOLDER = ".breakscan_cache"
+
+KEY = "key"
+"""The entry of a field's metadata that holds its :class:`Key`: only such fields can stand in a file."""
+
+
+class FileSettings(Protocol):
+    """The settings of each file: the same for all (:class:`Settings`), or those nearest to each
+    (:class:`.NearestSettings`)."""
+
+    def of(self, path: Path) -> Settings:
+        """The settings of a file or folder at an absolute path, by the folder that it lies in."""
+
+    def changed(self, **values: Any) -> FileSettings:
+        """The same settings, but with these values for all files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of one file or more.  ``root`` is the folder of the configuration file, ``options`` names the
+    settings that came from the command line, ``origins`` has the fields that files set, each with the file;
+    ``observations`` is what recorded runs showed of values."""
+
+    root: Path
+    config_file: Path | None = None
+    target_torch: str | None = field(
+        default=None,
+        metadata={KEY: Key("target-torch", TorchVersion(), "The torch version to check for.")},
+    )
+    target: Way = field(default="compile", metadata={KEY: Key("target", Word(WAYS), "How the code is compiled.")})
+    fullgraph: bool = field(
+        default=False, metadata={KEY: Key("fullgraph", Boolean(), "Check for torch.compile(fullgraph=True).")}
+    )
+    regions: Regions = field(
+        default="auto", metadata={KEY: Key("regions", Word(REGIONS), "Which code counts as compiled.")}
+    )
+    confidence: Confidence = field(
+        default=Confidence.CONDITIONAL,
+        metadata={
+            KEY: Key("confidence", Word(CONFIDENCES, Confidence), "The lowest confidence of findings that are shown.")
+        },
+    )
+    select: tuple[str, ...] = field(
+        default=("ALL",), metadata={KEY: Key("select", Selectors(), "Rules to check, by id, start of an id, or name.")}
+    )
+    ignore: tuple[str, ...] = field(
+        default=(),
+        metadata={KEY: Key("ignore", Selectors(), "Rules to skip, by id, start of an id, or name.", adds=True)},
+    )
+    per_file_ignores: tuple[tuple[PathPattern, tuple[str, ...]], ...] = field(
+        default=(),
+        metadata={
+            KEY: Key("per-file-ignores", SelectorsByPattern(), "Rules to skip in files that patterns match.", adds=True)
+        },
+    )
+    exclude: tuple[PathPattern, ...] = field(
+        default=(),
+        metadata={KEY: Key("exclude", PathPatterns(), "Files and folders to skip, as in a .gitignore.", adds=True)},
+    )
+    rule_folders: tuple[Path, ...] = field(
+        default=(), metadata={KEY: Key("rules", Folders(), "Folders with rule documents of your own.", adds=True)}
+    )
+    baseline: Path | None = field(
+        default=None,
+        metadata={KEY: Key("baseline", PathToBe("file"), "The file with the findings that are not reported.")},
+    )
+    cache_dir: Path | None = field(
+        default=None, metadata={KEY: Key("cache-dir", PathToBe("folder"), "The folder for cached results.")}
+    )
+    no_cache: bool = False
+    observations: Observations | None = None
+    options: frozenset[str] = frozenset()
+    origins: tuple[tuple[str, Path], ...] = field(default=(), compare=False)
+
+    def of(self, path: Path) -> Settings:
+        """These, for any file: see :class:`FileSettings`."""
+        return self
+
+    def changed(self, **values: Any) -> Settings:
+        """These with other values: see :class:`FileSettings`."""
+        return replace(self, **values)
+
+    @property
+    def mode(self) -> Mode:
+        if self.target != "compile":
+            return Mode(self.target)
+        return Mode.FULLGRAPH if self.fullgraph else Mode.DEFAULT
+
+    @property
+    def cache_folder(self) -> Path | None:
+        """The folder for cached results; None if nothing is cached."""
+        return None if self.no_cache else self.cache_dir or self.root / CACHE_FOLDER
+
+
+def enabled_rules(settings: Settings, library: Library) -> frozenset[str]:
+    """The ids that ``select`` and ``ignore`` leave: the more specific selector wins, and ``ignore`` among equals."""
+    enabled = set()
+    for rule in library:
+        wanted = max((exactness(s) for s in settings.select if selects(s, rule.id, rule.name)), default=-1)
+        refused = max((exactness(s) for s in settings.ignore if selects(s, rule.id, rule.name)), default=-1)
+        if wanted > refused:
+            enabled.add(rule.id)
+    return frozenset(enabled)
+
+
+def library_of(settings: Iterable[Settings]) -> Library:
+    """The rules that count under any of some settings.  Raises RuleError where two of them call one id theirs."""
+    return load_library(tuple(dict.fromkeys(folder for one in settings for folder in one.rule_folders)))

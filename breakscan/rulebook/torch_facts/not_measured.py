@@ -1,0 +1,239 @@
+"""Facts about torch's functions that running them on a CPU does not show, kept by hand, each with the reason.
+
+What can be measured does not belong here: ask ``operators.py``.
+"""
+
+from __future__ import annotations
+
+DISTINCTIVE_METHODS = frozenset(
+    "unsqueeze masked_fill masked_fill_ masked_select masked_scatter permute contiguous expand expand_as detach "
+    "scatter scatter_ scatter_add scatter_add_ gather index_select nonzero softmax log_softmax sigmoid tanh relu "
+    "unbind repeat_interleave new_zeros new_ones new_full new_tensor type_as bmm matmul logsumexp cumsum clamp "
+    "clamp_ isnan isinf isfinite topk argmax argmin amax amin neg_ mul_ div_ add_ sub_ zero_ unique_consecutive "
+    "requires_grad_ view_as narrow tril triu roll flatten_parameters item to_dense abs_ sqrt rsqrt "
+    "floor ceil numel ndimension new_empty bernoulli_ normal_ uniform_ fill_ copy_ index_fill index_add_".split()
+)
+"""Methods that hardly anything but a tensor has.  A judgement about other libraries."""
+SUGGESTIVE_METHODS = frozenset(
+    "sum mean max min any all std var prod unique tolist reshape view squeeze long bool".split()
+)
+"""Methods that arrays and series have too: on an unknown value they only suggest a tensor.  A judgement about other
+libraries."""
+TELLING_ATTRIBUTES = frozenset(
+    "shape dtype unsqueeze squeeze view permute transpose contiguous reshape expand size dim ndim numel masked_fill "
+    "new_zeros new_ones new_tensor new_full type_as detach requires_grad is_floating_point flatten "
+    "unbind softmax sigmoid float long bool half masked_select gather scatter argmax argmin nonzero cumsum "
+    "repeat_interleave matmul bmm clamp mean abs sqrt view_as expand_as is_cuda T mT any all sum max min".split()
+)
+"""Attributes and methods that tensors have and containers, strings, modules and configurations do not.  A judgement
+about other libraries."""
+COMMON_METHODS = frozenset("add apply_ copy count float format index int map_ pop remove split storage to type".split())
+"""Methods of tensors that other objects have too.  A judgement about other libraries."""
+TAKES_TENSOR_FIRST = frozenset(
+    "abs all any argmax argmin argsort bmm clamp conv1d conv2d cumsum diff dropout einsum_ exp flatten gather gelu "
+    "interpolate isfinite isinf isnan layer_norm linear log log_softmax masked_fill masked_select matmul max mean min "
+    "mm norm normalize ones_like zeros_like empty_like full_like rand_like randn_like pad permute pow prod relu "
+    "repeat_interleave reshape round sigmoid sign silu sin softmax sort split sqrt squeeze std sum tanh topk transpose "
+    "tril triu unbind unique unsqueeze var where cross_entropy mse_loss is_tensor nonzero cos square".split()
+)
+"""Last parts of the names of functions whose first argument is taken for a tensor.  The interpreter also meets wrappers
+of these names that the program defines."""
+RETURN_THE_MODULE = frozenset("to cuda cpu half float double bfloat16 eval train requires_grad_ share_memory".split())
+"""Methods of ``nn.Module`` that return the module.  Modules are not operators, and are not measured."""
+WAITS_FOR_THE_DEVICE = frozenset({"cpu", "cuda", "is_nonzero", "item", "numpy", "to", "tolist", "__array__"})
+"""Methods that may copy from the device, which a CPU does not show."""
+COPIED_BETWEEN_DEVICES = frozenset({"cpu", "cuda"})
+"""Methods that change neither dtype nor shape.  Not all of them run on a CPU."""
+READS_THE_ONLY_ELEMENT = frozenset({"is_nonzero"})
+"""Functions for a tensor of one element, which torch's samples lack, and which the calls that are made do not have."""
+COMPUTED_WITH_NUMBERS = frozenset(
+    "add sub mul div floor_divide true_divide remainder fmod pow sqrt square abs neg floor ceil".split()
+)
+"""Functions that Dynamo computes at compile time where they are given Python numbers alone."""
+FIRST_SIZE_BY_DATA = frozenset({"argwhere", "bincount", "masked_select", "nonzero", "unique", "unique_consecutive"})
+"""Functions whose first size depends on what is in the tensor, by torch's tag ``dynamic_output_shape`` of their
+operators.  Running them shows sizes, not what they depend on."""
+FIND_INDICES = frozenset({"numpy.where"})
+"""Functions that return indices if a condition is all that they are given.  NumPy's functions are measured with all
+arguments."""
+GIVES_A_TENSOR = frozenset({"torch.distributions.kl_divergence", "torch.distributions.kl.kl_divergence"})
+"""Functions written in Python without annotations, which are no operators."""
+COUNT_LAST = frozenset({"unique", "unique_consecutive"})
+"""Functions whose last result, with ``return_counts``, has one dimension.  Shapes are measured of single results."""
+RECURRENT_MODULES = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
+"""Modules at which Dynamo gives a function up (``VariableBuilder`` of torch 2.13).  Modules are not measured."""
+CHANGES_MORE_THAN_IT_RETURNS = frozenset(
+    {
+        *("backward", "compile", "enable_grad", "load", "manual_seed", "no_grad", "register_hook", "retain_grad"),
+        *("save", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_printoptions"),
+        *("set_rng_state", "share_memory", "use_deterministic_algorithms"),
+    }
+)
+"""Functions that change the state of torch, of the process, or of a file, none of which is a tensor."""
+SETS_THE_GENERATOR = frozenset({"manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state"})
+"""Functions that decide which random numbers are drawn next.  They take no tensor that is changed, or none at all."""
+SHOWS_THE_MEMORY = frozenset({"data_ptr", "set_", "storage", "untyped_storage"})
+"""Methods for the memory of a tensor.  What is done with an address, or through a storage, no call of them shows."""
+CONVERTS_WHERE_GIVEN = frozenset({"type"})
+"""Methods that convert a tensor to the dtype that they are given, and without one return a text, as measured."""
+TAKES_FUNCTIONS_OR_FLAGS = frozenset({"_assert", "_assert_async", "_check", "cond", "while_loop"})
+"""Functions that call what they are given, or raise for a flag that they are given."""
+WRITING_ARGUMENTS = frozenset({"out", "inplace"})
+"""Arguments by which a call writes into a tensor that it is given.  The operators are measured without them."""
+INPLACE_AT = {
+    **dict.fromkeys(("hardsigmoid", "hardswish", "mish", "relu", "relu6", "selu", "silu"), 1),
+    **dict.fromkeys(("celu", "elu", "leaky_relu"), 2),
+    **dict.fromkeys(("alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"), 3),
+    **dict.fromkeys(("hardtanh", "threshold"), 3),
+    "rrelu": 4,
+}
+"""The position of ``inplace`` in functions of ``torch.nn.functional``.  The stubs have it, the generated tables do not.
+``tests/rulebook/torch_facts/test_not_measured.py`` compares it with their signatures."""
+FILLED_WITH_NUMBERS = frozenset({"tensor", "as_tensor", "full", "arange"})
+"""Functions whose result has the dtype class of the Python numbers that they are given.  Their samples hold no
+tensor."""
+OF_THE_DEFAULT_DTYPE = frozenset(
+    {"zeros", "ones", "empty", "rand", "randn", "eye", "linspace", "range", "scalar_tensor"}
+)
+"""Functions whose result has the default dtype.  Their samples hold no tensor."""
+MADE_FROM_SIZES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn"})
+"""Functions whose first arguments are the sizes of the result."""
+DIMENSIONS_OF_NEW = {
+    **dict.fromkeys(("arange", "linspace", "logspace", "randperm", "range", "hann_window", "bincount"), 1),
+    "eye": 2,
+    "scalar_tensor": 0,
+}
+"""How many dimensions the results of functions have that are given numbers.  ``bincount`` refuses the floats that are
+measured."""
+SHAPED_LIKE_THE_ARGUMENT = frozenset({"expand_as", "view_as", "reshape_as"})
+"""Methods whose result has the shape of their argument, not of their tensor.  No rule of the operators says that."""
+ATTRIBUTES_OF_THE_SAME_SHAPE = frozenset({"data", "real", "imag"})
+"""Attributes that are tensors of the same shape.  Attributes are not operators, and are not measured."""
+TRANSPOSED_ATTRIBUTES = frozenset({"T", "mT", "H", "mH"})
+"""Attributes that are tensors with the same number of dimensions."""
+ATTRIBUTES_THAT_RAISE = frozenset({"H", "mH", "mT", "imag", "grad_dtype", "__cuda_array_interface__"})
+"""Attributes of tensors that raise for some shapes, dtypes, devices, or for tensors that are no leaves.
+``tests/rulebook/torch_facts/test_not_measured.py`` tries them all."""
+ATTRIBUTES_WITHOUT_GRADIENT = frozenset({"shape", "dtype", "device", "ndim", "data", "grad"})
+"""Attributes of tensors that no gradient goes through: numbers, and tensors that are detached.
+``tests/rulebook/torch_facts/test_not_measured.py`` tries them."""
+KEEPS_THE_GRAD_MODE = frozenset(
+    {
+        *("torch.amp.autocast", "torch.autocast", "torch.autograd.profiler.record_function", "torch.cpu.amp.autocast"),
+        *("torch.cuda.amp.autocast", "torch.cuda.device", "torch.cuda.stream", "torch.device"),
+        *("torch.nn.attention.sdpa_kernel", "torch.profiler.profile", "torch.profiler.record_function"),
+    }
+)
+"""Context managers in which gradients are recorded as around them.
+``tests/rulebook/torch_facts/test_not_measured.py`` tries them."""
+SWITCHES_THE_GRAD_MODE = frozenset(
+    {
+        *("_set_grad_enabled", "enable_grad", "inference_mode", "no_grad", "set_grad_enabled"),
+        *("_enter_inference_mode", "set_grad_mode"),
+    }
+)
+"""Last parts of the names of functions and classes that switch whether gradients are recorded: at once, or when what
+they return is entered."""
+DIVISIONS = frozenset({"div", "divide", "floor_divide", "true_divide"})
+"""Functions and methods that divide: on a GPU, by a number as multiplication with its inverse (measured on an H100)."""
+ONLY_LOOKED_AT = frozenset({"shape", "dtype", "device", "ndim"})
+"""Attributes that say what a tensor is like and give no other tensor."""
+KEEPS_NO_RESULT = frozenset(
+    "abs add clamp clone contiguous cos cosh detach div double erf expand float flatten gelu half leaky_relu lerp log "
+    "log10 log1p log2 masked_fill matmul mean mm mul neg permute round roll sign silu sin sinh softplus square sub sum "
+    "swapaxes t to transpose where cumsum".split()
+)
+"""Functions and methods whose result is not kept for their backward pass, so that it may be changed in place.
+``tests/rulebook/torch_facts/test_not_measured.py`` tries them."""
+SAVES_NO_OPERAND = frozenset(
+    "all any clone contiguous copy_ count_nonzero detach expand flatten new_zeros ones_like permute reshape "
+    "stack sum to transpose view zeros_like".split()
+)
+"""Functions and methods that keep no tensor that they are given for their backward pass.
+``tests/rulebook/torch_facts/test_not_measured.py`` tries them."""
+SAVES_THE_CONDITION = frozenset({"where"})
+"""Functions that keep of what they are given only the first argument."""
+SHARES_THE_OPERAND = frozenset({"contiguous", "detach", "expand", "flatten", "reshape", "squeeze", "to", "view"})
+"""Methods whose result may have the memory of their tensor.  The operators are measured with tensors of one layout."""
+SEES_NO_OPERATION = frozenset(
+    {
+        *("torch.amp.autocast", "torch.autocast", "torch.autograd.enable_grad", "torch.autograd.inference_mode"),
+        *("torch.autograd.no_grad", "torch.autograd.profiler.record_function", "torch.autograd.set_grad_enabled"),
+        *("torch.cpu.amp.autocast", "torch.cuda.amp.autocast", "torch.cuda.device", "torch.cuda.stream"),
+        *("torch.device", "torch.enable_grad", "torch.inference_mode", "torch.nn.attention.sdpa_kernel"),
+        *("torch.no_grad", "torch.profiler.record_function", "torch.set_grad_enabled"),
+    }
+)
+"""Context managers that keep no record of the operations in them, and whose effect does not depend on how many there
+are."""
+SEES_OPERATIONS = frozenset(
+    {
+        *("torch.autograd.detect_anomaly", "torch.autograd.graph.save_on_cpu", "torch.autograd.profiler.emit_nvtx"),
+        *(
+            "torch.autograd.graph.saved_tensors_hooks",
+            "torch.autograd.profiler.profile",
+            "torch.overrides.TorchFunctionMode",
+        ),
+        *("torch.autograd.set_detect_anomaly", "torch.profiler.profile", "torch.utils._python_dispatch"),
+        *("torch.utils.flop_counter",),
+    }
+)
+"""Functions, classes and modules with which a program is told which operations run: how many, in which order, with what
+they keep for the backward pass."""
+SETTINGS_OF_THE_COMPILER = frozenset(
+    {"torch._dynamo.config", "torch._functorch.config", "torch._inductor.config", "torch.compiler.config"}
+)
+"""Modules that hold nothing but settings.  To set one replaces no function."""
+SETTINGS = frozenset(
+    {
+        *("torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction", "torch.backends.cuda.matmul.allow_tf32"),
+        *("torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction", "torch.backends.cudnn.allow_tf32"),
+        *("torch.backends.cuda.matmul.fp32_precision", "torch.backends.cudnn.benchmark"),
+        *("torch.backends.cudnn.benchmark_limit", "torch.backends.cudnn.deterministic", "torch.backends.cudnn.enabled"),
+        *("torch.backends.cudnn.fp32_precision", "torch.backends.fp32_precision", "torch.backends.mkldnn.allow_tf32"),
+        *("torch.backends.mkldnn.deterministic", "torch.backends.mkldnn.enabled", "torch.backends.opt_einsum.enabled"),
+        *("torch.backends.opt_einsum.strategy", "torch.backends.quantized.engine"),
+    }
+)
+"""Attributes of torch that are settings and no functions.  Modules are not operators, and are not measured."""
+READS_CODE = frozenset(
+    {
+        *("torch.export", "torch.fx.Tracer", "torch.fx.experimental.proxy_tensor", "torch.fx.symbolic_trace"),
+        *("torch.jit.script", "torch.jit.script_if_tracing", "torch.jit.script_method", "torch.jit.trace"),
+        *("torch.jit.trace_module", "torch.onnx"),
+    }
+)
+"""Functions, classes and modules that read or record the code that they are given, instead of only calling it."""
+ONLY_CALLS_THE_FUNCTION = frozenset(
+    {
+        *("torch._disable_dynamo", "torch._dynamo", "torch.amp.custom_bwd", "torch.amp.custom_fwd", "torch.autocast"),
+        *("torch.compile", "torch.compiler", "torch.cuda.amp.custom_bwd", "torch.cuda.amp.custom_fwd"),
+        *("torch.enable_grad", "torch.inference_mode", "torch.jit.export", "torch.jit.ignore", "torch.jit.unused"),
+        *("torch.no_grad", "torch.set_grad_enabled"),
+    }
+)
+"""Decorators, or modules of them, whose result in eager mode calls the function."""
+ONLY_ANSWERS = frozenset(
+    {
+        *("torch.Size", "torch.can_cast", "torch.compiler.is_compiling", "torch.compiler.is_dynamo_compiling"),
+        *("torch.cuda.is_available", "torch.device", "torch.finfo", "torch.get_default_dtype", "torch.iinfo"),
+        *("torch.is_autocast_enabled", "torch.is_grad_enabled", "torch.is_inference_mode_enabled", "torch.is_storage"),
+        *("torch.is_tensor", "torch.jit.is_scripting", "torch.jit.is_tracing", "torch.promote_types"),
+        *("torch.from_numpy", "torch.result_type"),
+    }
+)
+"""Functions that return a value and do nothing else, but that are no operators of tensors, and are not measured.
+``tests/rulebook/torch_facts/test_not_measured.py`` tries them."""
+LIMITS_OF_DTYPES = frozenset({"torch.finfo", "torch.iinfo"})
+"""Functions whose result has Python numbers for attributes."""
+
+COUNTS_DIMENSIONS = frozenset({"dim", "ndim", "ndimension"})
+"""What gives the number of dimensions of a tensor."""
+
+TRUE_WHILE_TRACING = ("is_compiling", "is_dynamo_compiling", "is_torchdynamo_compiling", "is_torch_compiling")
+"""Functions of ``torch``, and those of packages that return the same, which are True while Dynamo traces."""
+ONLY_WHILE_DYNAMO_TRACES = ("is_dynamo_compiling", "is_torchdynamo_compiling")
+"""Those of them that torch answers with False in an export without Dynamo; packages differ."""
+FALSE_WHILE_TRACING = ("is_scripting", "is_exporting", "is_in_onnx_export", "is_torch_fx_proxy", "is_jit_tracing")
+"""The same for those that are False. ``torch.jit.is_tracing`` is one too, but packages have others by that name.
+While something is exported, ``torch.compiler.is_exporting`` is True."""

@@ -1,0 +1,310 @@
+"""What torch's functions and tensor methods do, one :class:`Operator` each, as measured by running them.
+
+``operator("2.13", "torch.square")`` gives the facts of a function, ``operator("2.13", "square")`` those of the tensor
+method.  Every fact may be None, which means that it is not known: it is never a default.  Facts that cannot be measured
+are in ``not_measured.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from breakscan.rulebook.torch_facts.call_forms import is_covered
+from breakscan.rulebook.torch_facts.promotion import DTYPES, Operand, Priority, promoted
+from breakscan.rulebook.torch_facts.versions import nearest
+
+_DATA = Path(__file__).parent / "data"
+
+
+class Often(Enum):
+    """In how many of the measured calls something happened."""
+
+    NEVER = "never"
+    SOMETIMES = "sometimes"
+    ALWAYS = "always"
+
+
+class Gradient(Enum):
+    """What the backward pass of a result makes of a gradient of zero, which is what ``torch.where`` sends to the side
+    that it does not choose."""
+
+    NONE = "none"
+    """No gradient flows: the result does not require one."""
+    ZERO = "zero"
+    """Zero, whatever the input is, infinities and NaN included."""
+    ZERO_IF_FINITE = "zero if finite"
+    """Zero where the input is finite (up to 1e4 in magnitude was tried)."""
+    MAY_BE_NAN = "may be nan"
+    """NaN for some finite inputs: zero times an infinite derivative."""
+
+
+class Shape(Enum):
+    """A rule that the shape of the result follows in every measured call."""
+
+    FIRST = "first"
+    """The shape of the first tensor."""
+    BROADCAST = "broadcast"
+    """The shape to which all tensors broadcast."""
+    RANK_OF_FIRST = "rank of first"
+    """As many dimensions as the first tensor."""
+    RANK_OF_BROADCAST = "rank of broadcast"
+    """As many dimensions as the tensor that has the most."""
+    ZERO_DIM = "0-d"
+    ONE_DIM = "1-d"
+
+
+@dataclass(frozen=True, slots=True)
+class NumberArgument:
+    """An argument that is a Python number, and no tensor in any overload."""
+
+    place: int | None
+    """Its position, for a method counted from the tensor; None where it is given by name only."""
+    name: str
+    is_list: bool
+    """Whether it is a list of numbers.  They may be given one by one: ``x.view(2, 3)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """What is known of one function or tensor method.  None: not known."""
+
+    name: str
+    """As in ``torch.`` (``square``, ``nn.functional.softmax``), or that of the method."""
+    measured_on: str
+    """The torch version on which the facts were measured."""
+    result: str | None
+    """``tensor``, ``tensors`` (a tuple or list of them), ``python`` (a number or flag) or ``other``."""
+    results_by_dtype: Mapping[str, tuple[str, ...]]
+    """For all inputs of one dtype, the dtypes of the results.  A dtype that is not here is refused or not known."""
+    refused: frozenset[str]
+    """The dtypes for which every measured call raised."""
+    promotes: tuple[int, ...] | None
+    """The positions of the arguments whose promoted dtype decides the dtype of the result.  For a method, position 0
+    is the tensor itself."""
+    shapes: frozenset[Shape] | None
+    """The rules that hold in every measured call."""
+    plain_shapes: frozenset[Shape] | None
+    """The rules that hold for calls with nothing but tensors, as in ``x.sum()``."""
+    elementwise: bool | None
+    """Whether each element of the result depends only on the elements at the same place."""
+    keeps_layout: bool | None
+    """Whether the strides of the result order the dimensions as those of the tensors given, if these agree."""
+    contiguous: Often | None
+    """Whether the results of calls with contiguous tensors are contiguous."""
+    keeps_values: bool | None
+    """Whether the result is the first tensor, in another dtype maybe."""
+    keeps_vectors: bool | None
+    """Whether a vector, given alone, comes back as it is or as a view that is the same."""
+    gives_places: bool | None
+    """Whether integers that are returned are places in the first tensor, whatever its values are: the result, or all
+    of several results but the first."""
+    accepts_zero_dim: bool | None
+    accepts_empty: bool | None
+    shares_storage: Often | None
+    """Whether the result may share the storage of an input."""
+    returns_input: Often | None
+    """Whether the result may be one of the inputs, the same object."""
+    writes: frozenset[int] | None
+    """The positions of the arguments that are changed in place (without ``out=`` and ``inplace=True``)."""
+    draws_random: Often | None
+    reads_values: Often | None
+    """Whether the host needs the values of a tensor, so that it waits for the device."""
+    raises_for_values: Often | None
+    """Whether some values of valid shape and dtype raise: an index out of range, a singular matrix."""
+    gradient: Gradient | None
+    costly: bool | None
+    """Whether it multiplies matrices, or does other work that is more than a pass over the elements."""
+    numbers: tuple[NumberArgument, ...]
+    alike: frozenset[int]
+    """The positions, last of the call, where a 0-d tensor and its Python number give the same result to the last digit,
+    and the same gradient of the first argument.  Tried where neither decides the dtype of the result."""
+    not_read_in: frozenset[str] | None
+    """If values are read sometimes: the forms of calls (``call_forms.py``) that read none."""
+    not_raised_in: frozenset[str] | None
+    """If values raise sometimes: the forms of calls for which none do."""
+    refused_pairs: frozenset[tuple[str, str]] | None = None
+    """Pairs of different dtypes that are refused, for the first operand and another one; a Python number is
+    ``number:int64``.  None: mixed operands were not measured."""
+
+    def reads_in(self, forms: Collection[str]) -> bool | None:
+        """Whether the host may need the values of a tensor in a call that has one of these forms."""
+        return _happens(self.reads_values, self.not_read_in, forms)
+
+    def raises_in(self, forms: Collection[str]) -> bool | None:
+        """Whether some values of a tensor may raise in a call that has one of these forms."""
+        return _happens(self.raises_for_values, self.not_raised_in, forms)
+
+    def takes_number(self, place: int | None, name: str | None) -> bool:
+        """Whether the argument at a position, or of a name, is a Python number."""
+        return any(
+            one.name == name if name is not None else one.place == place or (one.is_list and _is_behind(place, one))
+            for one in self.numbers
+        )
+
+    def refuses(self, operands: Sequence[Operand]) -> bool | None:
+        """Whether a call with these operands, of which together no dtype is refused, raises for their combination."""
+        kinds = [_kind(operands[place]) for place in self.promotes or () if place < len(operands)]
+        if len(set(kinds)) < 2:
+            return False
+        if self.refused_pairs is None:
+            return None
+        return any(pair in self.refused_pairs for pair in combinations(kinds, 2))
+
+    def result_dtypes(self, operands: Sequence[Operand], default: str = "float32") -> tuple[str, ...] | None:
+        """The exact dtype of each result; None where it is not known or the call raises.
+
+        ``operands`` are the positional arguments in order, the tensor of a method first; arguments that are no tensors
+        or numbers may be left out at the end.
+        """
+        if self.promotes is None or not operands:
+            return None
+        if any(position >= len(operands) for position in self.promotes):
+            chosen = [one for position, one in enumerate(operands) if position in self.promotes]
+        else:
+            chosen = [operands[position] for position in self.promotes]
+        together = promoted(chosen, default)
+        return self.results_by_dtype.get(together) if together is not None else None
+
+    def keeps_dtype(self, among: Iterable[str] = DTYPES) -> bool | None:
+        """Whether the result has the dtype of its inputs, for all dtypes of ``among`` that are not refused.
+
+        None where one of them is neither measured nor refused.  ``among`` may be the dtypes of a class.
+        """
+        asked = [dtype for dtype in among if dtype not in self.refused]
+        if not asked or any(dtype not in self.results_by_dtype for dtype in asked):
+            return None
+        return all(self.results_by_dtype[dtype] == (dtype,) for dtype in asked)
+
+
+def operator(version: str, name: str) -> Operator | None:
+    """The facts of a function or method; None where torch has none of that name or nothing was measured.
+
+    ``name`` is ``torch.nn.functional.softmax``, ``torch.Tensor.softmax``, the same without ``torch.`` or the bare name
+    of a method.  A version that was not measured answers with what the nearest one before it says.
+    """
+    table = _table(version)
+    name = name.removeprefix("torch.")
+    return table.get(name) or table.get(name.removeprefix("Tensor."))
+
+
+@cache
+def measured_versions() -> frozenset[str]:
+    """The torch versions whose operators were measured."""
+    return frozenset(path.stem for path in (_DATA / "operators").glob("*.json"))
+
+
+def names(version: str) -> frozenset[str]:
+    """Every name that :func:`operator` knows."""
+    return frozenset(_table(version).rows)
+
+
+class _Table:
+    """The file of one version; an :class:`Operator` is made when it is asked for."""
+
+    def __init__(self, version: str, columns: dict[str, list[Any]], rows: dict[str, list[int]]) -> None:
+        self.version = version
+        self.columns = columns
+        self.rows = rows
+        self._made: dict[str, Operator] = {}
+
+    def get(self, name: str) -> Operator | None:
+        if name not in self.rows:
+            return None
+        if name not in self._made:
+            self._made[name] = self._operator(name)
+        return self._made[name]
+
+    def _operator(self, name: str) -> Operator:
+        row = dict(zip(self.columns, self.rows[name], strict=True))
+        facts = {key: self.columns[key][index] for key, index in row.items()}
+        dtypes: list[str | None] = facts["dtypes"] or [None] * len(DTYPES)
+        by_dtype = dict(zip(DTYPES, dtypes, strict=True))
+        return Operator(
+            name=name,
+            measured_on=self.version,
+            result=facts["result"],
+            results_by_dtype={dtype: tuple(found.split()) for dtype, found in by_dtype.items() if found},
+            refused=frozenset(dtype for dtype, found in by_dtype.items() if found == ""),
+            promotes=None if facts["promotes"] is None else tuple(facts["promotes"]),
+            shapes=_shapes(facts["shapes"]),
+            plain_shapes=_shapes(facts["plain_shapes"]),
+            elementwise=facts["elementwise"],
+            keeps_layout=facts["keeps_layout"],
+            contiguous=_often(facts["contiguous"]),
+            keeps_values=facts["keeps_values"],
+            keeps_vectors=facts["keeps_vectors"],
+            gives_places=facts["gives_places"],
+            accepts_zero_dim=facts["accepts_zero_dim"],
+            accepts_empty=facts["accepts_empty"],
+            shares_storage=_often(facts["shares_storage"]),
+            returns_input=_often(facts["returns_input"]),
+            writes=None if facts["writes"] is None else frozenset(facts["writes"]),
+            draws_random=_often(facts["draws_random"]),
+            reads_values=_often(facts["reads_values"]),
+            raises_for_values=_often(facts["raises_for_values"]),
+            gradient=None if facts["gradient"] is None else Gradient(facts["gradient"]),
+            costly=facts["costly"],
+            numbers=tuple(NumberArgument(*one) for one in facts["numbers"] or ()),
+            alike=frozenset(facts["alike"] or ()),
+            not_read_in=_forms(facts["not_read_in"]),
+            not_raised_in=_forms(facts["not_raised_in"]),
+            refused_pairs=_refused_pairs(self.version).get(name),
+        )
+
+
+def _happens(often: Often | None, never_in: frozenset[str] | None, forms: Collection[str]) -> bool | None:
+    if often is not Often.SOMETIMES:
+        return None if often is None else often is Often.ALWAYS
+    return not all(is_covered(form, never_in or ()) for form in forms)
+
+
+def _is_behind(place: int | None, argument: NumberArgument) -> bool:
+    """Whether a position is one of several numbers of a list, which torch only takes for the first argument, or the
+    first behind the tensor."""
+    return place is not None and argument.place in (0, 1) and place > argument.place
+
+
+def _forms(texts: list[str] | None) -> frozenset[str] | None:
+    return None if texts is None else frozenset(texts)
+
+
+def _kind(operand: Operand) -> str:
+    return f"number:{operand.dtype}" if operand.priority is Priority.NUMBER else operand.dtype
+
+
+@cache
+def _refused_pairs(version: str) -> dict[str, frozenset[tuple[str, str]]]:
+    version = nearest(version, {path.stem for path in (_DATA / "mixed").glob("*.json")})
+    data = json.loads((_DATA / "mixed" / f"{version}.json").read_text(encoding="utf-8"))
+    found: dict[str, frozenset[tuple[str, str]]] = {}
+    for operators, pairs in data:
+        refused = frozenset((one.split()[0], one.split()[1]) for one in pairs)
+        found |= dict.fromkeys(operators.split(), refused)
+    return found
+
+
+def _often(text: str | None) -> Often | None:
+    return None if text is None else Often(text)
+
+
+def _shapes(texts: list[str] | None) -> frozenset[Shape] | None:
+    return None if texts is None else frozenset(Shape(text) for text in texts)
+
+
+@cache
+def _table(version: str) -> _Table:
+    """The table that answers for a version."""
+    return _measured_table(nearest(version, measured_versions()))
+
+
+@cache
+def _measured_table(version: str) -> _Table:
+    data = json.loads((_DATA / "operators" / f"{version}.json").read_text(encoding="utf-8"))
+    return _Table(version, data["columns"], data["operators"])

@@ -1,0 +1,146 @@
+"""What torch's functions, methods and attributes return: the generated table, and what stubs do not say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+from breakscan.rulebook.torch_facts.versions import nearest
+
+T = TypeVar("T")
+
+FLOAT_IN_PRACTICE = frozenset({"linear", "conv1d", "conv2d", "conv3d"})
+"""Functions that take ints too, which nobody gives them."""
+DTYPE_CLASS = {
+    **dict.fromkeys(("float", "float16", "float32", "float64", "half", "double", "bfloat16"), "float"),
+    **dict.fromkeys(("int", "int8", "int16", "int32", "int64", "uint8", "long", "short"), "int"),
+    "bool": "bool",
+}
+TENSOR_TYPES = {
+    "Tensor": None,
+    "FloatTensor": "float",
+    "HalfTensor": "float",
+    "DoubleTensor": "float",
+    "BFloat16Tensor": "float",
+    "LongTensor": "int",
+    "IntTensor": "int",
+    "ShortTensor": "int",
+    "ByteTensor": "int",
+    "BoolTensor": "bool",
+}
+FACTORIES = frozenset({"tensor", "as_tensor", "from_numpy", "asarray", "frombuffer", "zeros", "ones", "full", "empty"})
+
+
+@dataclass(frozen=True, slots=True)
+class TorchApi:
+    """Names by what they return: ``tensor``, ``tensors``, ``varies`` (either), ``size``, ``python`` or ``other``.
+
+    The keys of ``functions`` are dotted names; those of the tables below it are what stands behind ``torch.``, and for
+    methods the bare name.  Ask them by :meth:`dtype_class`, :meth:`result_dtypes` and the like.
+
+    ``dtypes``: the letters of the class of a single result for float, int and bool inputs (``fii``; ``.`` not taken,
+    ``-`` differs).  ``several``: the same for functions with more than one result, a word each, and one text for each
+    number of results there can be; ``fib*`` for any number of them.  ``several_when``: the arguments that ask for more
+    than one result.  ``fields``: names of the results.  ``whole``: with how many tensors, and nothing that keeps a
+    dimension, the result is 0-d.  ``broadcasts``: names whose result has the broadcast shape of the tensors given.
+    """
+
+    version: str
+    methods: dict[str, str]
+    attributes: dict[str, str]
+    functions: dict[str, str]
+    modules: frozenset[str]
+    modules_with_parameters: frozenset[str]
+    dtypes: dict[str, str]
+    several: dict[str, list[str]]
+    several_when: dict[str, frozenset[str]]
+    fields: dict[str, tuple[str, ...]]
+    whole: dict[str, frozenset[int]]
+    broadcasts: frozenset[str]
+
+    def dtype_class(self, name: str, given: str | None) -> str | None:
+        """The dtype class of a single result, where the tensors given have the class ``given``."""
+        return _class_in(self.dtypes.get(name, ""), given)
+
+    def result_dtypes(self, name: str, given: str | None, asked: frozenset[str] = frozenset()) -> list[str | None]:
+        """The dtype class of each of several results; empty where their number is not known.  ``asked`` are the
+        names of the arguments that the call gives."""
+        texts = [text for text in self.several.get(name, []) if not text.endswith("*")]
+        if len(texts) > 1:
+            count = 1 + len(asked & self.several_when.get(name, frozenset()))
+            texts = [text for text in texts if text.count(" ") + 1 == count]
+        return [_class_in(word, given) for word in texts[0].split()] if texts else []
+
+    def element_dtype(self, name: str, given: str | None) -> str | None:
+        """The dtype class that all of several results have."""
+        classes = {_class_in(word.rstrip("*"), given) for text in self.several.get(name, []) for word in text.split()}
+        return classes.pop() if len(classes) == 1 else None
+
+    def is_whole(self, name: str, tensors: int) -> bool:
+        """Whether the result is 0-d where that many tensors are given, and nothing that keeps a dimension."""
+        return tensors in self.whole.get(name, ())
+
+
+KEEPS_DIMENSIONS = frozenset({"dim", "axis", "keepdim", "keepdims", "reduction", "size_average", "reduce"})
+"""Arguments without which a function of ``TorchApi.whole`` gives a 0-d result."""
+SETS_THE_REDUCTION = frozenset({"reduce", "reduction", "size_average"})
+"""Those that are arguments and attributes of loss modules too."""
+REDUCES = frozenset({"mean", "sum"})
+"""The values of ``reduction`` with which a loss is 0-d."""
+
+_LETTERS = {"float": 0, "int": 1, "bool": 2}
+_CLASSES = {"f": "float", "i": "int", "b": "bool"}
+
+
+def _class_in(pattern: str, given: str | None) -> str | None:
+    if given is not None and len(pattern) == 3 and pattern[_LETTERS[given]] != ".":
+        return _CLASSES.get(pattern[_LETTERS[given]])
+    seen = set(pattern) - {"."}
+    return _CLASSES.get(seen.pop()) if len(seen) == 1 else None
+
+
+@cache
+def load_api(version: str) -> TorchApi:
+    """The facts of a version such as ``2.13``; where it has no table, those of the nearest version before it."""
+    folder = Path(__file__).parent / "data"
+    version = nearest(version, {path.stem for path in folder.glob("*.json")})
+    data = json.loads((folder / f"{version}.json").read_text(encoding="utf-8"))
+    functions = {f"torch.{name}": kind for name, kind in _by_name(data["functions"]).items()}
+    for namespace, kinds in {**data["namespaces"], "nn.functional": data["functional"]}.items():
+        functions |= {f"torch.{namespace}.{name}": kind for name, kind in _by_name(kinds).items()}
+    for name in FACTORIES:
+        functions[f"torch.{name}"] = "tensor"
+    several: dict[str, list[str]] = {}
+    for text, names in data["dtypes_of_several"].items():
+        for name in names:
+            several.setdefault(name, []).append(text)
+    whole: dict[str, frozenset[int]] = {}
+    for count, names in data["whole"].items():
+        whole |= {name: whole.get(name, frozenset()) | {int(count)} for name in names}
+    return TorchApi(
+        version=version,
+        methods=_by_name(data["methods"]),
+        attributes=_by_name(data["attributes"]),
+        functions=functions,
+        modules=frozenset(f"torch.nn.{name}" for name in data["modules"]["all"]),
+        modules_with_parameters=frozenset(f"torch.nn.{name}" for name in data["modules"]["with_parameters"]),
+        dtypes=_short_too(_by_name(data["dtypes"])),
+        several=_short_too(several),
+        several_when={name: frozenset(text.split()) for name, text in _by_name(data["several_when"]).items()},
+        fields={name: tuple(text.split()) for name, text in _by_name(data["fields"]).items()},
+        whole=_short_too(whole),
+        broadcasts=frozenset(_short_too(dict.fromkeys(data["broadcasts"]))),
+    )
+
+
+def _short_too(facts: dict[str, T]) -> dict[str, T]:
+    """With the last part of each name as a name too, where it is none yet: a method often does what a function of
+    ``torch.nn.functional`` or ``torch.special`` does."""
+    return {name.rpartition(".")[2]: fact for name, fact in reversed(facts.items())} | facts
+
+
+def _by_name(groups: dict[str, list[str]]) -> dict[str, str]:
+    return {name: value for value, names in groups.items() for name in names}

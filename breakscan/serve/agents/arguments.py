@@ -1,0 +1,135 @@
+"""The arguments of the tools: their JSON schemas, and the values of a call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+from breakscan.report.answers.tool_words import ARGUMENTS
+from breakscan.report.shared.printable import visible
+from breakscan.rulebook.document import nearest
+from breakscan.serve.agents.failure import ToolFailure
+
+M = TypeVar("M", bound="ToolArguments")
+
+ENTRIES = 20
+"""Entries of an answer, where the call does not say how many."""
+MOST_PROBLEMS = 5
+
+
+def _listed(value: Any) -> Any:
+    """Some clients hand a list on as its JSON, or a single word for a list of one."""
+    if isinstance(value, str):
+        try:
+            parsed = json.loads(value)
+        except (ValueError, RecursionError):
+            return [value]
+        return parsed if isinstance(parsed, list) else [value]
+    return value
+
+
+Text = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+Texts = Annotated[list[Text], BeforeValidator(_listed), Field(max_length=1000)]
+
+
+class ToolArguments(BaseModel):
+    """Those of one tool.  A name that it does not have is an error: a misspelt ``path`` would check everything."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Those that the call has, as it has them."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+class Paged(ToolArguments):
+    limit: int = Field(ENTRIES, ge=1, le=200)
+    offset: int = Field(0, ge=0, le=10**9)
+
+
+class CheckArguments(Paged):
+    paths: Texts = ["."]
+    select: Texts = []
+    diff: Annotated[str, StringConstraints(pattern=r"^[^-\s\x00][^\s\x00]*$", max_length=200)] | None = None
+
+
+class FixArguments(Paged):
+    paths: Texts = ["."]
+    select: Texts = []
+    rewrites: Texts = []
+    unsafe: bool = False
+    write: bool = False
+
+
+class RunArguments(Paged):
+    program: Text | None = None
+    arguments: Texts = []
+    as_module: bool = False
+    compile: Texts = []
+    seconds: float | None = Field(None, gt=0, le=86400)
+    last: bool = False
+
+    @model_validator(mode="after")
+    def _has_a_program(self: M) -> M:
+        if bool(getattr(self, "last", False)) == (getattr(self, "program", None) is not None):
+            raise ValueError("name a program, or go on with the last run (last)")
+        return self
+
+
+class ExplainArguments(RunArguments):
+    pass
+
+
+class VerifyArguments(RunArguments):
+    select: Texts = []
+    rewrites: Texts = []
+    patch: Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)] | None = None
+    write: bool = False
+
+
+class RuleArguments(ToolArguments):
+    rule: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9-]*$", max_length=100)]
+
+
+def input_schema(model: type[ToolArguments]) -> dict[str, Any]:
+    """The schema of the arguments, without what a model that reads it does not need."""
+    schema = _plain(model.model_json_schema())
+    for name, one in schema["properties"].items():
+        one["description"] = ARGUMENTS[name]
+    return dict(schema)
+
+
+def _plain(schema: Any) -> Any:
+    """Without titles and defaults of null, and with the type itself for one that may be null."""
+    if isinstance(schema, list):
+        return [_plain(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: _plain(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)}
+    if "anyOf" in made:
+        (kept,) = [one for one in made.pop("anyOf") if one != {"type": "null"}]
+        made = {**kept, **made}
+    if "default" in made and made["default"] in (None, [], False):
+        del made["default"]
+    return made
+
+
+def read_arguments(model: type[M], values: Mapping[str, Any]) -> M:
+    """The arguments of a call.  Raises ToolFailure, with what is wrong with each."""
+    known = list(model.model_fields)
+    unknown = [name for name in values if name not in known]
+    if unknown:
+        name = unknown[0]
+        hint = nearest(name, known)
+        raise ToolFailure(f"there is no argument {visible(name)}{hint}; there are {', '.join(known)}")
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        found = [
+            f"{'.'.join(map(str, one['loc']))}: {one['msg']}" if one["loc"] else one["msg"] for one in error.errors()
+        ]
+        raise ToolFailure(f"wrong arguments: {visible('; '.join(found[:MOST_PROBLEMS]))}") from error

@@ -1,0 +1,167 @@
+"""Runs a command of breakscan in a process of its own, for a limited time, and reads the JSON that it writes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT
+from typing import Any
+
+import anyio
+from anyio.abc import ByteReceiveStream, Process
+
+from breakscan.report.answers.tool_words import fault_words, no_report_words, too_early_words
+from breakscan.report.shared.printable import visible
+from breakscan.serve.agents.child import command_line
+from breakscan.serve.agents.failure import ToolFailure
+
+KEPT = 16_000
+"""Bytes of the output of a process, its last, that are kept."""
+PATIENCE = 30.0
+"""Seconds that a process has for its report once it is asked to end."""
+AT_ONCE = 1.0
+"""Seconds that it has where nobody waits for the report."""
+EVERY = 1.0
+"""Seconds between two notifications of progress."""
+
+Progress = Callable[[float, str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """``limit`` is the time limit that ended the process, if one did; ``output`` the last of what it printed."""
+
+    report: Any
+    output: str
+    seconds: float
+    limit: float | None
+
+
+class Tail:
+    """The end of what a process prints."""
+
+    def __init__(self) -> None:
+        self.kept = b""
+
+    async def read(self, stream: ByteReceiveStream) -> None:
+        async for chunk in stream:
+            self.kept = (self.kept + chunk)[-KEPT:]
+
+    @property
+    def text(self) -> str:
+        return self.kept.decode("utf-8", "replace")
+
+
+async def run_command(
+    command: str,
+    options: Sequence[str],
+    folder: str,
+    limit: float,
+    progress: Progress | None = None,
+    doing: Callable[[Path, str], str] = lambda recording, output: "",
+    *,
+    saves: bool = False,
+) -> CommandResult:
+    """Runs a command with ``options`` and what follows them, in ``folder``.
+
+    After ``limit`` seconds the process is asked to end, and reports what it has.  ``progress`` is called while it runs
+    with the seconds so far and what ``doing`` says of the recording, which ``saves`` asks for, and of the output.
+    Cancelling ends the process.  Raises ToolFailure where there is no report.
+    """
+    with tempfile.TemporaryDirectory(prefix="breakscan-mcp-") as work:
+        path = Path(work, "report.json")
+        recording = Path(work, "recording")
+        words = [command, "--format", "json", "--output", str(path), *(["--save", str(recording)] if saves else [])]
+        started = time.monotonic()
+        tail = Tail()
+        ended_by: float | None = None
+        try:
+            process = await anyio.open_process(
+                command_line([*words, *options]),
+                cwd=folder,
+                stdin=DEVNULL,
+                stdout=PIPE,
+                stderr=STDOUT,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            raise ToolFailure(f"cannot start a process: {error}") from error
+        assert process.stdout is not None
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(tail.read, process.stdout)
+                if progress is not None:
+                    tasks.start_soon(_tell, progress, lambda: doing(recording, tail.text), started)
+                with anyio.move_on_after(limit):
+                    await process.wait()
+                if process.returncode is None:
+                    ended_by = limit
+                    await _end(process, PATIENCE)
+                # What the process has started may hold its output open.
+                await anyio.sleep(0.05)
+                tasks.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _end(process, AT_ONCE)
+        return CommandResult(
+            await anyio.to_thread.run_sync(_read, path, tail.text, ended_by),
+            tail.text,
+            time.monotonic() - started,
+            ended_by,
+        )
+
+
+async def _tell(progress: Progress, doing: Callable[[], str], started: float) -> None:
+    while True:
+        await anyio.sleep(EVERY)
+        said = ""
+        with contextlib.suppress(OSError, ValueError):
+            said = await anyio.to_thread.run_sync(doing)
+        await progress(time.monotonic() - started, said)
+
+
+async def _end(process: Process, patience: float) -> None:
+    """Asks the process to end, and kills it with its group if it has not after some seconds."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        with anyio.move_on_after(patience):
+            await process.wait()
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    elif process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    await process.wait()
+
+
+def _read(path: Path, output: str, ended_by: float | None) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError:
+        raise ToolFailure(_why(output) if ended_by is None else too_early_words(ended_by, _last(output))) from None
+    return json.loads(text)
+
+
+def _why(output: str) -> str:
+    """The message of a command that wrote no report, in one line."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    first = next((at for at, line in enumerate(lines) if line.startswith("Error: ")), None)
+    if first is None:
+        return no_report_words(_last(output))
+    if any(line.startswith("Traceback ") for line in lines):
+        return visible(fault_words(lines[first - 1]))
+    return visible(" ".join(lines[first:]).removeprefix("Error: "))
+
+
+def _last(output: str) -> str:
+    """The last line that is not empty."""
+    return visible(next((line for line in reversed(output.splitlines()) if line.strip()), "").strip())

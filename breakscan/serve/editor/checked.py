@@ -1,0 +1,117 @@
+"""Checks the texts of open files, as they are in the editor."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from breakscan.check.pipeline.check import check_paths
+from breakscan.check.pipeline.file_checkers import FileCheckers
+from breakscan.check.pipeline.rewrite_facts import Studies
+from breakscan.check.pipeline.workers import no_collector
+from breakscan.fix.planner import WantedRewrites, place_of, repair_file
+from breakscan.model.findings import CompiledFunction, Finding, SourceError
+from breakscan.rulebook.config import NearestSettings
+from breakscan.rulebook.document import Rule
+from breakscan.rulebook.library import Library, load_library
+from breakscan.serve.editor.settings_files import is_settings_file
+from breakscan.source.files import is_excluded
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedText:
+    """What was found in a text, which files the compiler reaches it from, which ones the result rests on, and what
+    it hands to the compiler."""
+
+    path: Path
+    text: str
+    findings: tuple[Finding, ...]
+    errors: tuple[SourceError, ...]
+    roots: tuple[Path, ...]
+    depends: frozenset[str]
+    compiled: tuple[CompiledFunction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenText:
+    """A text after one rewrite at one finding.  ``differences`` is None where it is safe."""
+
+    rewrite: str
+    differences: str | None
+    after: str
+
+
+class TextChecker:
+    """Checks one text after the other, and keeps what it found out about the files that they import.
+
+    Everything raises ConfigError and RuleError for a wrong configuration.
+    """
+
+    def __init__(self) -> None:
+        self._settings = NearestSettings()
+        self._checkers = FileCheckers(self._settings)
+        self._studies: dict[Path, Studies] = {}
+        """Apart from what is checked: rewrites ask for more, and forget what was found out without it."""
+        self._rewritten: dict[tuple[Path, str, Finding], list[RewrittenText]] = {}
+        """What was made of the last text: editors ask again whenever the cursor moves."""
+
+    def refresh(self, paths: Collection[Path]) -> frozenset[str] | None:
+        """Files on disk may have changed, come or gone.  Returns which ones; None where everything may be different,
+        as settings are among them."""
+        self._rewritten.clear()
+        self._release_studies()
+        if not any(map(is_settings_file, paths)):
+            self._checkers.refresh(paths)
+            return frozenset(map(str, paths))
+        self._checkers.release()
+        self._settings = NearestSettings()
+        self._checkers = FileCheckers(self._settings)
+        return None
+
+    def check(self, path: Path, text: str, reached_from: Sequence[Path] = ()) -> CheckedText:
+        """Checks a text in place of that of a file at an absolute path.
+
+        ``reached_from`` are other files that compile code of this one.  Excluded files have no findings.
+        """
+        if is_excluded(str(path), self._settings):
+            return CheckedText(path, text, (), (), (), frozenset(), ())
+        others = tuple(root for root in reached_from if root != path and root.is_file())
+        with no_collector():
+            result = check_paths((), self._settings, stdin=(text, path), reached_from=others, checkers=self._checkers)
+        errors = tuple(error for error in result.errors if os.path.abspath(error.path) == str(path))
+        return CheckedText(path, text, result.findings, errors, (path, *others), result.depends, result.compiled)
+
+    def library(self, path: Path) -> Library:
+        """The rules that count for a file."""
+        return load_library(self._settings.of(path).rule_folders)
+
+    def rule(self, path: Path, finding: Finding) -> Rule | None:
+        """The rule of a finding in a file."""
+        return self.library(path).get(finding.rule)
+
+    def rewritten(self, checked: CheckedText, finding: Finding) -> Sequence[RewrittenText]:
+        """What each rewrite of the finding's rule makes of the text, as far as it applies; safe ones first."""
+        key = checked.path, checked.text, finding
+        if key not in self._rewritten:
+            self._rewritten = {known: made for known, made in self._rewritten.items() if known[:2] == key[:2]}
+            self._rewritten[key] = sorted(self._rewrites(checked, finding), key=lambda one: one.differences is not None)
+        return self._rewritten[key]
+
+    def _rewrites(self, checked: CheckedText, finding: Finding) -> Iterator[RewrittenText]:
+        rule = self.rule(checked.path, finding)
+        if checked.path not in self._studies:
+            self._release_studies()
+            self._studies[checked.path] = Studies(self._settings, [checked.path])
+        studies = self._studies[checked.path]
+        for rewrite in rule.rewrites if rule else ():
+            wanted = WantedRewrites(unsafe=True, soften=True, places={place_of(finding): rewrite})
+            repair = repair_file(checked.path, checked.roots, self._settings, wanted, studies, text=checked.text)
+            for one in repair.applied[:1]:
+                yield RewrittenText(one.rewrite, one.difference, repair.after)
+
+    def _release_studies(self) -> None:
+        for studies in self._studies.values():
+            studies.release()
+        self._studies.clear()

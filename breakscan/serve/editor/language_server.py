@@ -1,0 +1,117 @@
+"""The language server, by pygls: what it answers and is told, by the protocol."""
+
+from __future__ import annotations
+
+from lsprotocol import types
+
+from breakscan.report.server.words import page_of
+from breakscan.serve.editor.code_actions import actions_at
+from breakscan.serve.editor.session import BreakscanServer, path_of
+from breakscan.serve.editor.settings_files import WATCHED
+
+
+def make_server() -> BreakscanServer:
+    """A server with all that it can do."""
+    server = BreakscanServer()
+
+    @server.feature(types.INITIALIZE)
+    async def initialize(ls: BreakscanServer, params: types.InitializeParams) -> None:
+        options = params.initialization_options
+        ls.has_lenses = not (isinstance(options, dict) and options.get("codeLens") is False)
+
+    @server.feature(types.INITIALIZED)
+    async def initialized(ls: BreakscanServer, _: types.InitializedParams) -> None:
+        ls.scan_soon()
+        ls.watch_recordings()
+        workspace = ls.client_capabilities.workspace
+        watching = workspace.did_change_watched_files if workspace else None
+        if watching is not None and watching.dynamic_registration:
+            watchers = [types.FileSystemWatcher(pattern) for pattern in WATCHED]
+            options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+            registration = types.Registration("watched", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+            await ls.client_register_capability_async(types.RegistrationParams([registration]))
+
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    async def did_open(ls: BreakscanServer, params: types.DidOpenTextDocumentParams) -> None:
+        ls.check_soon(params.text_document.uri, 0)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    async def did_change(ls: BreakscanServer, params: types.DidChangeTextDocumentParams) -> None:
+        ls.check_soon(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    async def did_save(ls: BreakscanServer, params: types.DidSaveTextDocumentParams) -> None:
+        if (path := path_of(params.text_document.uri)) is not None:
+            await ls.files_changed([path])
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    async def notebook_did_open(ls: BreakscanServer, params: types.DidOpenNotebookDocumentParams) -> None:
+        ls.check_soon(params.notebook_document.uri, 0)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    async def notebook_did_change(ls: BreakscanServer, params: types.DidChangeNotebookDocumentParams) -> None:
+        ls.check_soon(params.notebook_document.uri)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)
+    async def notebook_did_save(ls: BreakscanServer, params: types.DidSaveNotebookDocumentParams) -> None:
+        if (path := path_of(params.notebook_document.uri)) is not None:
+            await ls.files_changed([path])
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    async def notebook_did_close(ls: BreakscanServer, params: types.DidCloseNotebookDocumentParams) -> None:
+        ls.forget(params.notebook_document.uri)
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    async def did_change_files(ls: BreakscanServer, params: types.DidChangeWatchedFilesParams) -> None:
+        paths = (path_of(change.uri) for change in params.changes)
+        await ls.files_changed([path for path in paths if path is not None])
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    async def did_change_folders(ls: BreakscanServer, _: types.DidChangeWorkspaceFoldersParams) -> None:
+        ls.scan_soon()
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    async def did_close(ls: BreakscanServer, params: types.DidCloseTextDocumentParams) -> None:
+        ls.forget(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    async def hover(ls: BreakscanServer, params: types.HoverParams) -> types.Hover | None:
+        uri = params.text_document.uri
+        known = await ls.current(uri)
+        if known is None:
+            return None
+        opened, checked = known
+        for finding in checked.findings:
+            part, place = opened.range_of(finding.site)
+            if part.uri == uri and place.start <= params.position <= place.end:
+                page = page_of(finding, ls.checker.rule(opened.path, finding))
+                return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, page), place)
+        return None
+
+    @server.feature(
+        types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])
+    )
+    async def code_action(ls: BreakscanServer, params: types.CodeActionParams) -> list[types.CodeAction]:
+        uri = params.text_document.uri
+        known = await ls.current(uri)
+        if known is None:
+            return []
+        opened, checked = known
+        asked = []
+        for finding in checked.findings:
+            part, place = opened.range_of(finding.site)
+            if part.uri == uri and place.start <= params.range.end and params.range.start <= place.end:
+                asked.append(finding)
+        return await ls.checking(actions_at, ls.checker, opened, checked, asked, params.context)
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
+    async def code_lens(ls: BreakscanServer, params: types.CodeLensParams) -> list[types.CodeLens]:
+        uri = params.text_document.uri
+        known = await ls.current(uri)
+        return ls.lenses(*known, uri) if known is not None else []
+
+    @server.feature(types.SHUTDOWN)
+    async def shutdown(ls: BreakscanServer, _: None) -> None:
+        ls.end()
+
+    return server

@@ -1,0 +1,258 @@
+"""What the server knows of one editor: its open files, what was found in them, and what other files compile."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.uris import to_fs_path
+
+from breakscan import __version__
+from breakscan.explain.function_costs import Costs
+from breakscan.model.findings import CompiledFunction
+from breakscan.record.recent_runs import last_run
+from breakscan.record.session import SessionError
+from breakscan.report.server.words import SCAN_DIED
+from breakscan.rulebook.config import ConfigError
+from breakscan.rulebook.errors import RuleError
+from breakscan.serve.editor.checked import CheckedText, TextChecker
+from breakscan.serve.editor.code_lenses import lenses_of
+from breakscan.serve.editor.diagnostics import diagnostics_of
+from breakscan.serve.editor.open_text import OpenText, text_of_file, text_of_notebook
+from breakscan.serve.editor.scan_process import ScanProcess
+from breakscan.source.module import SourceProblem, with_plain_line_ends
+from breakscan.source.paths import relative_to
+
+T = TypeVar("T")
+
+_PAUSE = 0.1
+"""Seconds without a keystroke before a text is checked."""
+_GATHER = 0.2
+"""Seconds in which changes of files are gathered: a checkout changes hundreds."""
+_LOOK = 2.0
+"""Seconds between two looks for a new recording: the folder has a few entries."""
+_MOST_DEATHS = 2
+"""How often a process may die in a row before the scan is given up."""
+
+_NOTEBOOKS = types.NotebookDocumentFilterWithCells(
+    [types.NotebookCellLanguage("python")], types.NotebookDocumentFilterNotebookType("jupyter-notebook")
+)
+
+
+class BreakscanServer(LanguageServer):
+    """Findings of open files.  ``checked`` has the last result of each, by uri."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "breakscan",
+            __version__,
+            text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
+            notebook_document_sync=types.NotebookDocumentSyncOptions([_NOTEBOOKS], save=True),
+        )
+        self.checked: dict[str, tuple[OpenText, CheckedText]] = {}
+        self.has_lenses = True
+        self.checker = TextChecker()
+        self._shown: dict[str, set[str]] = {}
+        """The documents of each open file that have diagnostics, or had them."""
+        self._roots: dict[Path, tuple[Path, ...]] = {}
+        """For each file those from which the compiler reaches its findings."""
+        self._compiled: dict[Path, tuple[CompiledFunction, ...]] = {}
+        """For each file its functions that others hand to the compiler."""
+        self._costs: Costs = {}
+        self._recordings: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1)
+        """Where everything is checked: what the checker keeps is not safe for several."""
+        self._waiting: dict[str, asyncio.Task[None]] = {}
+        self._process = ScanProcess()
+        self._changed: set[Path] = set()
+        """Files that may have changed since the last step of the scan."""
+        self._scan: asyncio.Task[None] | None = None
+        self._told = ""
+
+    def check_soon(self, uri: str, pause: float = _PAUSE) -> None:
+        """Checks an open file once nothing was typed for a moment."""
+        if (task := self._waiting.pop(uri, None)) is not None:
+            task.cancel()
+        self._waiting[uri] = asyncio.get_running_loop().create_task(self._check(uri, pause))
+
+    def forget(self, uri: str) -> None:
+        """The file is closed."""
+        if (task := self._waiting.pop(uri, None)) is not None:
+            task.cancel()
+        self.checked.pop(uri, None)
+        for shown in self._shown.pop(uri, ()):
+            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(shown, []))
+
+    async def files_changed(self, paths: Collection[Path]) -> None:
+        """Files on disk may have changed, come or gone."""
+        changed = await self.checking(self.checker.refresh, paths)
+        for uri, (_, checked) in self.checked.items():
+            if changed is None or not changed.isdisjoint(checked.depends):
+                self.check_soon(uri, 0)
+        self._changed.update(paths)
+        self.scan_soon(_GATHER)
+
+    def scan_soon(self, pause: float = 0) -> None:
+        """Finds out from which files of the workspace compiled code reaches others, and checks what is open again."""
+        if self._scan is None or self._scan.done():
+            self._scan = asyncio.get_running_loop().create_task(self._scan_all(pause))
+
+    def watch_recordings(self) -> None:
+        """From now on, tells what functions cost in the last recorded run."""
+        if self.has_lenses:
+            self._recordings = asyncio.get_running_loop().create_task(self._watch_recordings())
+
+    def lenses(self, opened: OpenText, checked: CheckedText, uri: str) -> list[types.CodeLens]:
+        """What stands above the functions of an open document."""
+        if not self.has_lenses:
+            return []
+        compiled = [*checked.compiled, *self._compiled.get(opened.path, ())]
+        own = [
+            replace(one, by=self._below_folder(os.path.abspath(one.by)))
+            for one in compiled
+            if os.path.abspath(one.path) == str(opened.path)
+        ]
+        return lenses_of(opened, own, self._costs.get(str(opened.path), {}), uri)
+
+    async def checking(self, function: Callable[..., T], *arguments: object) -> T:
+        """Calls a function in the thread that checks."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+
+    def end(self) -> None:
+        """The editor is gone: nothing is found out any more."""
+        for task in (self._scan, self._recordings):
+            if task is not None:
+                task.cancel()
+        self._process.end()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def file_of(self, uri: str) -> str:
+        """The file of a document: the notebook of a cell, else itself."""
+        notebook = self.workspace.get_notebook_document(cell_uri=uri)
+        return uri if notebook is None else notebook.uri
+
+    async def current(self, uri: str) -> tuple[OpenText, CheckedText] | None:
+        """The present text of the file of an open document with its result; None where there is none."""
+        uri = self.file_of(uri)
+        if (task := self._waiting.get(uri)) is not None:
+            await asyncio.wait([task])
+        known = self.checked.get(uri)
+        return known if known is not None and known[0] == self._open_text(uri) else None
+
+    def _open_text(self, uri: str) -> OpenText | None:
+        """The text of an open file or notebook; None where it is in no file."""
+        path = path_of(uri)
+        if path is None:
+            return None
+        codec = self.workspace.position_codec
+        notebook = self.workspace.get_notebook_document(notebook_uri=uri)
+        if notebook is not None:
+            try:
+                return text_of_notebook(path, notebook, self.workspace.text_documents, codec)
+            except SourceProblem as problem:
+                self._tell(str(problem))
+                return None
+        document = self.workspace.get_text_document(uri)
+        text = with_plain_line_ends(document.source)
+        return text_of_file(uri, path, document.version, text, codec)
+
+    async def _check(self, uri: str, pause: float) -> None:
+        await asyncio.sleep(pause)
+        opened = self._open_text(uri)
+        if opened is None:
+            return
+        try:
+            roots = self._roots.get(opened.path, ())
+            found = await self.checking(self.checker.check, opened.path, opened.text, roots)
+        except (ConfigError, RuleError) as error:
+            self._tell(str(error))
+            return
+        if self._open_text(uri) == opened:
+            self.checked[uri] = opened, found
+            self._publish(uri, opened, found)
+
+    def _publish(self, uri: str, opened: OpenText, found: CheckedText) -> None:
+        diagnostics = diagnostics_of(opened, found, self.checker.library(opened.path))
+        for part in opened.parts:
+            self.text_document_publish_diagnostics(
+                types.PublishDiagnosticsParams(part.uri, diagnostics[part.uri], part.version)
+            )
+        now = {part.uri for part in opened.parts}
+        for gone in self._shown.get(uri, set()) - now:  # cells that were removed, or hold another language now
+            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(gone, []))
+        self._shown[uri] = now
+
+    async def _scan_all(self, pause: float) -> None:
+        await asyncio.sleep(pause)
+        deaths = 0
+        while True:
+            changed, self._changed = self._changed, set()
+            try:
+                step = await self._process.step(list(self._folders()), changed, self._open_paths())
+            except (ConfigError, RuleError) as error:
+                self._tell(str(error))
+                return
+            except BrokenProcessPool:  # by a signal, or out of memory: what was read is in the cache
+                deaths += 1
+                if deaths > _MOST_DEATHS:
+                    self._tell(SCAN_DIED)
+                    return
+                continue
+            deaths = 0
+            self._roots |= step.roots
+            self._compiled |= step.compiled
+            if any(opened.path in step.compiled for opened, _ in self.checked.values()):
+                self._refresh_lenses()
+            for uri, (opened, _) in list(self.checked.items()):
+                if opened.path in step.roots:
+                    self.check_soon(uri, 0)
+            if not step.left and not self._changed:
+                return
+
+    async def _watch_recordings(self) -> None:
+        seen = None
+        while True:
+            with suppress(SessionError, OSError, BrokenProcessPool):
+                newest = last_run()
+                if seen != (seen := (newest, newest.stat().st_mtime_ns)):
+                    self._costs = await self._process.costs(newest, list(self._folders()))
+                    self._refresh_lenses()
+            await asyncio.sleep(_LOOK)
+
+    def _refresh_lenses(self) -> None:
+        workspace = self.client_capabilities.workspace
+        if workspace and workspace.code_lens and workspace.code_lens.refresh_support:
+            self.workspace_code_lens_refresh(None)  # nobody waits for the answer
+
+    def _folders(self) -> Iterable[Path]:
+        paths = (path_of(folder.uri) for folder in self.workspace.folders.values())
+        return (path for path in paths if path is not None)
+
+    def _below_folder(self, path: str) -> str:
+        """A path from the folder of the workspace on."""
+        return next((inner for folder in self._folders() if (inner := relative_to(path, str(folder)))), path)
+
+    def _open_paths(self) -> set[Path]:
+        return {opened.path for opened, _ in self.checked.values()}
+
+    def _tell(self, problem: str) -> None:
+        """Says what is wrong, once."""
+        if problem != self._told:
+            self._told = problem
+            self.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"breakscan: {problem}"))
+
+
+def path_of(uri: str) -> Path | None:
+    """The file of a document; None for what is in no file."""
+    found = to_fs_path(uri) if urlsplit(uri).scheme == "file" else None
+    return Path(os.path.abspath(found)) if found else None

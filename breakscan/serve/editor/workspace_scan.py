@@ -1,0 +1,183 @@
+"""From which files of a workspace the compiler reaches findings in others, kept true as files change."""
+
+from __future__ import annotations
+
+import os
+import time
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from breakscan.check.pipeline.result_keeper import ResultKeeper
+from breakscan.check.pipeline.results import FileResult
+from breakscan.check.pipeline.shown import Shown
+from breakscan.check.pipeline.workers import no_collector
+from breakscan.check.project.digests import Digests
+from breakscan.model.findings import CompiledFunction
+from breakscan.rulebook.config import NearestSettings
+from breakscan.source.files import discover
+
+STEP_SECONDS = 0.5
+"""How long one step takes, up to the end of a file."""
+
+_Key = tuple[str, int, int]
+"""A finding of a file: its rule and where it starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanStep:
+    """What has changed.  ``roots`` are for each file those from which the compiler reaches its findings, ``compiled``
+    its functions that others hand to the compiler; ``left`` is how many files have yet to be read."""
+
+    roots: Mapping[Path, tuple[Path, ...]]
+    compiled: Mapping[Path, tuple[CompiledFunction, ...]]
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Scanned:
+    """What is kept of a file's result: the numbers of the files that it rests on, those with findings, and those
+    whose functions it hands to the compiler."""
+
+    depends: array[int]
+    reaches: frozenset[Path]
+    compiles: frozenset[Path]
+
+
+class WorkspaceScan:
+    """Checks the files of some folders step by step, and after a change those that depend on what has changed.
+
+    ``before`` are files for which an earlier scan found out something.  Everything raises ConfigError and RuleError for
+    a wrong configuration.
+    """
+
+    def __init__(self, folders: Sequence[Path], before: Iterable[Path] = ()) -> None:
+        self.folders = folders
+        self._settings = NearestSettings()
+        self._shown = Shown(self._settings)
+        self._keeper: ResultKeeper | None = None
+        self._scanned: dict[Path, _Scanned] = {}
+        self._numbers: dict[str, int] = {}
+        """Of files that results rest on: thousands of results name the same hundreds of files."""
+        self._digests: dict[str, str] = {}
+        self._found: dict[Path, dict[Path, frozenset[_Key]]] = {}
+        """For each file the files whose checks report findings in it, with these."""
+        self._compiled: dict[Path, dict[Path, tuple[CompiledFunction, ...]]] = {}
+        """For each file the others that hand functions of it to the compiler, with these."""
+        self._roots: dict[Path, tuple[Path, ...]] = {}
+        self._told: dict[Path, tuple[CompiledFunction, ...]] = {}
+        self._touched: set[Path] = set()
+        self._unconfirmed = set(before)
+        self._stale: dict[Path, None] = dict.fromkeys(self._discovered())
+
+    @property
+    def told(self) -> Collection[Path]:
+        """The files for which something was found out."""
+        return self._roots.keys() | self._told.keys()
+
+    def changed(self, paths: Iterable[Path]) -> None:
+        """Python files or notebooks may have changed, come or gone."""
+        digests = Digests()
+        others = {str(path) for path in paths if digests.of(str(path)) != self._digests.get(str(path))}
+        if not others:
+            return
+        self._release()
+        now = set(self._discovered())
+        gone = [path for path in self._scanned if path not in now]
+        for path in gone:
+            self._forget(path)
+            self._stale.pop(path, None)
+        others.update(map(str, gone))
+        numbers = {self._numbers[path] for path in others if path in self._numbers}
+        self._digests |= {path: digests.of(path) for path in others & self._digests.keys()}
+        self._stale |= dict.fromkeys(path for path in now if path not in self._scanned)
+        self._stale |= dict.fromkeys(
+            path for path, known in self._scanned.items() if not numbers.isdisjoint(known.depends)
+        )
+
+    def step(self, first: Collection[Path] = (), seconds: float = STEP_SECONDS) -> ScanStep:
+        """Reads some of the files that have yet to be read: first those from which files ``first`` were reached."""
+        started = time.monotonic()
+        waiting = sorted(self._stale, key=lambda path: (not self._concerns(path, first), path))
+        with no_collector():
+            for path in waiting:
+                self._take(path)
+                if time.monotonic() - started > seconds:
+                    break
+        if not self._stale:
+            self._release()
+            self._touched |= self._unconfirmed
+            self._unconfirmed = set()
+        changed = {}
+        for path in self._touched:
+            roots = tuple(self._fewest_roots(path))
+            if roots != self._roots.get(path, ()) or path in self._unconfirmed:
+                changed[path] = self._roots[path] = roots
+        compiled = {}
+        for path in self._touched:
+            functions = tuple(one for found in self._compiled.get(path, {}).values() for one in found)
+            if functions != self._told.get(path, ()) or path in self._unconfirmed:
+                compiled[path] = self._told[path] = functions
+        self._unconfirmed -= self._touched
+        self._touched = set()
+        return ScanStep(changed, compiled, len(self._stale))
+
+    def _discovered(self) -> tuple[Path, ...]:
+        return discover(self.folders, self._settings).files
+
+    def _concerns(self, path: Path, first: Collection[Path]) -> bool:
+        known = self._scanned.get(path)
+        return path in first or (known is not None and not known.reaches.isdisjoint(first))
+
+    def _take(self, path: Path) -> None:
+        if self._keeper is None:
+            self._keeper = ResultKeeper(self._settings)
+        result = self._keeper.known(path) or self._keeper.check(path)
+        self._stale.pop(path, None)
+        self._forget(path)
+        keys: dict[Path, set[_Key]] = {}
+        for finding in result.findings:
+            if self._shown.shows(finding):
+                site = finding.site
+                keys.setdefault(Path(os.path.abspath(site.path)), set()).add((finding.rule, site.line, site.column))
+        for file, found in keys.items():
+            self._found.setdefault(file, {})[path] = frozenset(found)
+        compiled: dict[Path, list[CompiledFunction]] = {}
+        for one in result.compiled:
+            if (file := Path(os.path.abspath(one.path))) != path:
+                compiled.setdefault(file, []).append(one)
+        for file, functions in compiled.items():
+            self._compiled.setdefault(file, {})[path] = tuple(functions)
+        self._touched |= keys.keys() | compiled.keys()
+        depends = array("L", self._numbered(result))
+        self._scanned[path] = _Scanned(depends, frozenset(keys), frozenset(compiled))
+
+    def _numbered(self, result: FileResult) -> Iterator[int]:
+        for path, digest in result.depends.items():
+            self._digests.setdefault(path, digest)
+            yield self._numbers.setdefault(path, len(self._numbers))
+
+    def _forget(self, path: Path) -> None:
+        known = self._scanned.pop(path, None)
+        if known is None:
+            return
+        for file in known.reaches:
+            del self._found[file][path]
+        for file in known.compiles:
+            del self._compiled[file][path]
+        self._touched |= known.reaches | known.compiles
+
+    def _fewest_roots(self, path: Path) -> Iterator[Path]:
+        """Files whose checks report all findings of a file, itself left out: each time the one that reports most."""
+        ways = dict(self._found.get(path, {}))
+        left = frozenset[_Key]().union(*ways.values()) - ways.pop(path, frozenset())
+        while left:
+            best = min(ways, key=lambda root: (-len(ways[root] & left), root))
+            left -= ways[best]
+            yield best
+
+    def _release(self) -> None:
+        if self._keeper is not None:
+            self._keeper.release()
+            self._keeper = None

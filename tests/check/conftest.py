@@ -1,0 +1,45 @@
+"""A checker over source text, for tests that say what is found where."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from breakscan.check.pipeline.check import check_paths
+from breakscan.model.findings import CheckResult
+from breakscan.rulebook.config import Settings
+
+PREAMBLE = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
+
+
+@pytest.fixture
+def check(tmp_path: Path) -> Callable[..., CheckResult]:
+    """Checks a snippet, with torch, nn and F imported, for torch 2.13."""
+
+    def run(source: str, **settings: object) -> CheckResult:
+        path = tmp_path / "model.py"
+        path.write_text(PREAMBLE + textwrap.dedent(source), encoding="utf-8")
+        wanted = {"target_torch": "2.13", **settings}
+        return check_paths([path], Settings(root=tmp_path, **wanted))  # type: ignore[arg-type]
+
+    return run
+
+
+@pytest.fixture
+def marked(check: Callable[..., CheckResult]) -> Callable[..., None]:
+    """Checks a snippet against the comments in it: ``# !`` and rule ids on every line that has a finding."""
+
+    def run(source: str, **settings: object) -> None:
+        source = textwrap.dedent(source)
+        wanted = set()
+        for number, line in enumerate((PREAMBLE + source).splitlines(), 1):
+            _, marker, ids = line.partition("# !")
+            wanted |= {(number, rule) for rule in ids.split()} if marker else set()
+        result = check(source, **settings)
+        assert not result.errors
+        assert {(f.site.line, f.rule) for f in result.findings} == wanted
+
+    return run

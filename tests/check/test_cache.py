@@ -1,0 +1,603 @@
+"""Results of earlier runs: given back only where all that they rest on is as it was, whatever happens to the folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import fields, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import breakscan
+from breakscan.check.pipeline import cache as cache_module
+from breakscan.check.pipeline.cache import DAY, MONTH, ResultCache
+from breakscan.check.pipeline.cache_fingerprint import WITHOUT_EFFECT, cache_fingerprint, installation_digest
+from breakscan.check.pipeline.results import FileResult
+from breakscan.check.project.digests import ABSENT, UNKNOWN, Digests
+from breakscan.model.findings import (
+    Assumption,
+    Condition,
+    ConditionKind,
+    Confidence,
+    Finding,
+    Kind,
+    Place,
+    Region,
+    Severity,
+    Site,
+    SourceError,
+    Verdict,
+)
+from breakscan.model.observations import Observations
+from breakscan.rulebook.config import Settings, Target
+
+FINDING = Finding(
+    rule="BRK101",
+    name="branch-on-tensor",
+    kind=Kind.GRAPH_BREAK,
+    severity=Severity.ERROR,
+    confidence=Confidence.CONDITIONAL,
+    message="a Python branch on a tensor’s value",
+    site=Site("model.py", 6, 12, 6, 19),
+    function="Block.forward",
+    region=Region("model.py", 5, "", None, Assumption.FORWARD),
+    gb=("GB0170", "GB0171"),
+    verdict=Verdict.EAGER,
+    place=Place.LOOP,
+    conditions=(
+        Condition(ConditionKind.GIVEN, "mask"),
+        Condition(ConditionKind.INSTANCE, "x", True, ("Number", "int")),
+    ),
+    torch="2.13",
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "model.py").write_text("import helpers\n", encoding="utf-8")
+    (folder / "helpers.py").write_text("def helper(): ...\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def result_of(project: Path) -> FileResult:
+    """A result for ``model.py`` that also rests on ``helpers.py``, and on there being no ``helpers/``."""
+    digests = Digests()
+    looked_at = [project / "model.py", project / "helpers.py", project / "helpers" / "__init__.py"]
+    return FileResult(
+        findings=[FINDING],
+        suppressed=[replace(FINDING, region=None, verdict=None)],
+        errors=[SourceError("model.py", 1, 1, "cannot be parsed")],
+        warnings=[SourceError("model.py", 2, 1, "no rule is called 'x'")],
+        depends={str(path): digests.of(str(path)) for path in looked_at},
+    )
+
+
+def kept(project: Path, folder: Path, fingerprint: str = "now") -> FileResult | None:
+    """What the next run is given for ``model.py``."""
+    return ResultCache(folder, fingerprint).get(project / "model.py")
+
+
+def keep(project: Path, folder: Path) -> FileResult:
+    result = result_of(project)
+    ResultCache(folder, "now").put(project / "model.py", result)
+    return result
+
+
+def entry_in(folder: Path) -> Path:
+    (entry,) = (path for path in folder.iterdir() if path.name not in cache_module.MARKS)
+    return entry
+
+
+def test_a_result_comes_back_as_it_was(project: Path, folder: Path) -> None:
+    assert kept(project, folder) is None
+    result = keep(project, folder)
+    assert kept(project, folder) == result
+    assert ResultCache(folder, "now").get(project / "helpers.py") is None
+
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()))
+"""With lone surrogates, as names of files hold them."""
+FINDINGS = st.one_of(st.from_type(Finding), st.builds(Finding, message=ANY_TEXT, function=ANY_TEXT))
+ERRORS = st.builds(SourceError, path=ANY_TEXT)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_whatever_is_found_comes_back_as_it_was(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    base = tmp_path_factory.mktemp("any")
+    model = base / "model.py"
+    model.write_text("x = 1\n", encoding="utf-8")
+    lists = [data.draw(st.lists(kind, max_size=3)) for kind in (FINDINGS, FINDINGS, ERRORS, ERRORS)]
+    result = FileResult(str(model), *lists, {str(model): Digests().of(str(model))})
+    ResultCache(base / "cache", "now").put(model, result)
+    assert ResultCache(base / "cache", "now").get(model) == result
+
+
+class TestWhatItRestsOn:
+    @pytest.mark.parametrize("name", ["model.py", "helpers.py"])
+    def test_changed(self, project: Path, folder: Path, name: str) -> None:
+        keep(project, folder)
+        path = project / name
+        before = path.stat()
+        path.write_text(path.read_text(encoding="utf-8").replace("helper", "helmet"), encoding="utf-8")
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # size and time are as they were
+        assert kept(project, folder) is None
+
+    @pytest.mark.parametrize("name", ["model.py", "helpers.py"])
+    def test_vanished(self, project: Path, folder: Path, name: str) -> None:
+        keep(project, folder)
+        (project / name).unlink()
+        assert kept(project, folder) is None
+
+    def test_appeared(self, project: Path, folder: Path) -> None:
+        keep(project, folder)
+        (project / "helpers").mkdir()
+        assert kept(project, folder) is not None
+        (project / "helpers" / "__init__.py").touch()
+        assert kept(project, folder) is None
+
+    def test_restored(self, project: Path, folder: Path) -> None:
+        result = keep(project, folder)
+        content = (project / "helpers.py").read_bytes()
+        (project / "helpers.py").write_text("", encoding="utf-8")
+        assert kept(project, folder) is None
+        (project / "helpers.py").write_bytes(content)
+        assert kept(project, folder) == result
+
+    def test_never_known(self, project: Path, folder: Path) -> None:
+        """A folder in the place of a file cannot be read, today as yesterday: what is in it nobody knows."""
+        (project / "strange.py").mkdir()
+        result = result_of(project)
+        result.depends[str(project / "strange.py")] = Digests().of(str(project / "strange.py"))
+        ResultCache(folder, "now").put(project / "model.py", result)
+        assert kept(project, folder) is None
+
+    def test_not_even_on_the_file_itself(self, project: Path, folder: Path) -> None:
+        ResultCache(folder, "now").put(project / "model.py", FileResult(depends={}))
+        assert kept(project, folder) is None
+
+    def test_another_fingerprint(self, project: Path, folder: Path) -> None:
+        result = keep(project, folder)
+        assert kept(project, folder, "then") is None
+        ResultCache(folder, "then").put(project / "model.py", FileResult(depends=result.depends))
+        assert kept(project, folder) == result  # both stay
+
+
+class TestDigests:
+    def test_of_files(self, project: Path) -> None:
+        digests = Digests()
+        content = (project / "model.py").read_bytes()
+        assert digests.of(str(project / "model.py")) == blake2b(content, digest_size=16).hexdigest()
+        assert digests.of(str(project / "none.py")) == ABSENT
+        assert digests.of(str(project / "model.py" / "__init__.py")) == ABSENT
+        assert digests.of(str(project)) == UNKNOWN
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+    def test_a_pipe_is_not_waited_for(self, project: Path) -> None:
+        os.mkfifo(project / "pipe.py")
+        assert Digests().of(str(project / "pipe.py")) == UNKNOWN
+
+    def test_a_file_is_read_once_a_run(self, project: Path) -> None:
+        digests = Digests()
+        first = digests.of(str(project / "model.py"))
+        (project / "model.py").unlink()
+        assert digests.of(str(project / "model.py")) == first
+
+    def test_what_was_read_elsewhere_counts(self, project: Path) -> None:
+        path = str(project / "model.py")
+        digests = Digests()
+        on_disk = digests.of(path)
+        learned = digests.learn(path, b"as it was when it was analyzed")
+        assert learned == digests.of(path) != on_disk
+        assert digests.agree({path: learned})
+        assert not digests.agree({path: on_disk})
+
+
+class TestDamage:
+    @pytest.mark.parametrize("part", range(21))
+    def test_bits_flip(self, project: Path, folder: Path, part: int) -> None:
+        result = keep(project, folder)
+        entry = entry_in(folder)
+        data = bytearray(entry.read_bytes())
+        at = min(len(data) * part // 20, len(data) - 1)
+        for bit in range(8):
+            data[at] ^= 1 << bit
+            entry.write_bytes(data)
+            assert kept(project, folder) is None
+            data[at] ^= 1 << bit
+        entry.write_bytes(data)
+        assert kept(project, folder) == result
+
+    @pytest.mark.parametrize("part", range(20))
+    def test_the_end_is_missing(self, project: Path, folder: Path, part: int) -> None:
+        keep(project, folder)
+        entry = entry_in(folder)
+        data = entry.read_bytes()
+        entry.write_bytes(data[: len(data) * part // 20])
+        assert kept(project, folder) is None
+
+    def test_an_entry_under_the_name_of_another(self, project: Path, folder: Path) -> None:
+        keep(project, folder)
+        first = entry_in(folder)
+        data = first.read_bytes()
+        first.unlink()
+        other = ResultCache(folder, "then")
+        other.put(project / "model.py", FileResult(depends=result_of(project).depends))
+        entry_in(folder).write_bytes(data)
+        assert other.get(project / "model.py") is None
+
+    def test_a_damaged_entry_is_replaced(self, project: Path, folder: Path) -> None:
+        keep(project, folder)
+        entry_in(folder).write_bytes(b"")
+        result = keep(project, folder)
+        assert kept(project, folder) == result
+
+    @pytest.mark.parametrize(
+        "field",
+        [
+            {"rule": None},
+            {"kind": "graph-broken"},
+            {"kind": []},
+            {"severity": Confidence.CERTAIN},
+            {"message": 3},
+            {"site": None},
+            {"site": SourceError("model.py", 6, 12, "")},
+            {"site": Site("model.py", "6", 12, 6, 19)},  # type: ignore[arg-type]
+            {"site": Site("model.py", 6.0, 12, 6, 19)},  # type: ignore[arg-type]
+            {"site": Site("model.py", True, 12, 6, 19)},
+            {"gb": "GB0170"},
+            {"gb": (170,)},
+            {"place": None},
+        ],
+        ids=str,
+    )
+    def test_values_of_another_type_are_not_taken(self, project: Path, folder: Path, field: dict[str, Any]) -> None:
+        """The checksum is right, as an attacker's would be."""
+        result = result_of(project)
+        result.findings = [replace(FINDING, **field)]
+        ResultCache(folder, "now").put(project / "model.py", result)
+        assert entry_in(folder)
+        assert kept(project, folder) is None
+
+    @pytest.mark.parametrize(
+        "payload",
+        [
+            b"",
+            b"[]",
+            b"{}",
+            b"null",
+            b"[" * 200_000,
+            b"\xff\xfe",
+            b"[[],[],[],[],[]]",
+            b"[[],[],[],[],{}]",
+            b"9" * 10_000,
+            b'[[],[],[],[],{"":1}]',
+        ],
+        ids=lambda payload: str(payload[:20]),
+    )
+    def test_other_json_is_not_taken(self, project: Path, folder: Path, payload: bytes) -> None:
+        keep(project, folder)
+        cache = ResultCache(folder, "now")
+        name, key = cache._place(project / "model.py")
+        Path(name).write_bytes(cache_module._checksum(payload, key) + payload)
+        assert cache.get(project / "model.py") is None
+
+    def test_paths_that_no_file_can_have(self, project: Path, folder: Path) -> None:
+        result = result_of(project)
+        result.depends["\0"] = "00"
+        ResultCache(folder, "now").put(project / "model.py", result)
+        assert kept(project, folder) is None
+
+    @pytest.mark.parametrize("kind", ["folder", "pipe", "loop"])
+    def test_something_else_in_the_place_of_an_entry(self, project: Path, folder: Path, kind: str) -> None:
+        result = keep(project, folder)
+        entry = entry_in(folder)
+        entry.unlink()
+        if kind == "folder":
+            entry.mkdir()
+        elif kind == "pipe":
+            if not hasattr(os, "mkfifo"):
+                pytest.skip("no named pipes here")
+            os.mkfifo(entry)
+        else:
+            entry.symlink_to(entry)
+        assert kept(project, folder) is None
+        keep(project, folder)
+        assert kept(project, folder) == (None if kind == "folder" else result)
+        assert [path for path in folder.iterdir() if path.suffix == ".tmp"] == []
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from breakscan.check.pipeline.cache import ResultCache
+from breakscan.check.project.digests import Digests
+from breakscan.check.pipeline.results import FileResult
+from breakscan.model.findings import SourceError
+
+project, folder, me = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+digests = Digests()
+for _ in range(100):
+    for n in range(3):
+        path = project / f"{n}.py"
+        cache = ResultCache(folder, "now")
+        error = SourceError(f"{n}.py", 1, 1, me * (5000 + 20000 * int(me)))
+        cache.put(path, FileResult(errors=[error], depends={str(path): digests.of(str(path))}))
+        result = cache.get(path)
+        assert result is not None, path
+        assert result.errors[0].path == path.name and len(set(result.errors[0].message)) == 1
+"""
+
+
+def python(code: str, *arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(breakscan.__file__).parents[1])}
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.process
+def test_two_processes_write_the_same_entries_at_once(project: Path, folder: Path) -> None:
+    for n in range(3):
+        (project / f"{n}.py").touch()
+    running = [python(WRITER, project, folder, me) for me in (0, 1)]
+    for process in running:
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+    assert len(list(folder.iterdir())) == 3 + len(cache_module.MARKS)
+
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from breakscan.check.pipeline.cache import ResultCache
+from breakscan.check.project.digests import Digests
+from breakscan.check.pipeline.results import FileResult
+from breakscan.model.findings import SourceError
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
+path, cache = Path(sys.argv[1]), ResultCache(Path(sys.argv[2]), "now")
+result = FileResult(errors=[SourceError("x", 1, 1, "x" * 5000)], depends={str(path): Digests().of(str(path))})
+cache.put(path, result)
+cache.put(path, result)
+assert cache.get(path) is None
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+@pytest.mark.parametrize("most_bytes", [0, 1, 1000])
+@pytest.mark.process
+def test_a_full_disk_costs_the_entry_and_nothing_else(project: Path, folder: Path, most_bytes: int) -> None:
+    process = python(FULL_DISK, project / "model.py", folder, most_bytes)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert {path.name for path in folder.iterdir()} <= set(cache_module.MARKS)
+    result = keep(project, folder)  # there is space again
+    assert kept(project, folder) == result
+
+
+class TestFolder:
+    def test_is_kept_out_of_git_and_of_backups(self, project: Path, folder: Path) -> None:
+        keep(project, folder)
+        assert (folder / ".gitignore").read_text(encoding="utf-8") == "*\n"
+        tag = (folder / "CACHEDIR.TAG").read_bytes()
+        assert tag.startswith(b"Signature: 8a477f597d28d172789f06886806bc55\n")
+
+    def test_is_made_only_when_there_is_something_to_keep(self, project: Path, folder: Path) -> None:
+        cache = ResultCache(folder / "deep", "now")
+        assert cache.get(project / "model.py") is None
+        assert cache.writable
+        assert not folder.exists()
+
+    def test_that_holds_other_things_is_left_alone(self, project: Path) -> None:
+        """As where somebody names the folder of the project itself."""
+        before = sorted(project.iterdir())
+        assert not ResultCache(project, "now").writable
+        keep(project, project)
+        assert sorted(project.iterdir()) == before
+
+    def test_with_a_gitignore_of_its_own_is_taken(self, project: Path, folder: Path) -> None:
+        folder.mkdir()
+        (folder / ".gitignore").write_text("*\n!.gitignore\n", encoding="utf-8")
+        assert ResultCache(folder, "now").writable
+        result = keep(project, folder)
+        assert kept(project, folder) == result
+        assert (folder / ".gitignore").read_text(encoding="utf-8") == "*\n!.gitignore\n"
+
+    def test_that_a_killed_run_began_is_taken(self, project: Path, folder: Path) -> None:
+        folder.mkdir()
+        (folder / f".gitignore.{'a' * 16}.tmp").touch()
+        result = keep(project, folder)
+        assert kept(project, folder) == result
+
+    def test_below_a_file(self, project: Path) -> None:
+        folder = project / "model.py" / "cache"
+        assert not ResultCache(folder, "now").writable
+        keep(project, folder)
+        assert kept(project, folder) is None
+
+    @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="everything is writable here")
+    def test_that_cannot_be_written_is_still_read(self, project: Path, folder: Path) -> None:
+        result = keep(project, folder)
+        folder.chmod(0o555)
+        try:
+            assert not ResultCache(folder, "now").writable
+            keep(project, folder)
+            assert kept(project, folder) == result
+        finally:
+            folder.chmod(0o755)
+
+    def test_that_vanishes_during_a_run(self, project: Path, folder: Path) -> None:
+        cache = ResultCache(folder, "now")
+        cache.put(project / "model.py", result_of(project))
+        shutil.rmtree(folder)
+        cache.put(project / "model.py", result_of(project))
+        assert cache.get(project / "model.py") is None
+
+
+def age(path: Path, seconds: float) -> None:
+    then = time.time() - seconds
+    os.utime(path, (then, then))
+
+
+class TestCleaning:
+    @pytest.fixture
+    def old(self, project: Path, folder: Path) -> Path:
+        """An entry that was not used for more than a month, and a part of one that a killed run left."""
+        keep(project, folder)
+        entry = entry_in(folder)
+        age(entry, MONTH + DAY)
+        left = folder / f"{entry.name}.{'0' * 16}.tmp"
+        left.write_bytes(b"half")
+        age(left, MONTH + DAY)
+        (folder / "notes.txt").touch()
+        age(folder / "notes.txt", 2 * MONTH)
+        age(folder / ".gitignore", 2 * MONTH)
+        return entry
+
+    def write_something(self, project: Path, folder: Path) -> None:
+        ResultCache(folder, "then").put(project / "model.py", result_of(project))
+
+    def test_removes_what_was_not_used_for_a_month(self, project: Path, folder: Path, old: Path) -> None:
+        age(folder / cache_module.CLEANED, DAY + 60)
+        self.write_something(project, folder)
+        assert not old.exists()
+        assert not list(folder.glob("*.tmp"))
+        assert {"notes.txt", ".gitignore", "CACHEDIR.TAG"} <= {path.name for path in folder.iterdir()}
+        assert ResultCache(folder, "then").get(project / "model.py") is not None
+
+    def test_happens_once_a_day(self, project: Path, folder: Path, old: Path) -> None:
+        self.write_something(project, folder)
+        assert old.exists()
+
+    def test_spares_what_is_used(self, project: Path, folder: Path, old: Path) -> None:
+        assert kept(project, folder) is not None
+        age(folder / cache_module.CLEANED, DAY + 60)
+        self.write_something(project, folder)
+        assert old.exists()
+
+
+TARGET = Target("2.13", "config", "2.13")
+OTHERWISE: dict[str, object] = {
+    "root": Path("/elsewhere"),
+    "config_file": Path("/project/ci.toml"),
+    "target_torch": "2.13.0",
+    "target": "export",
+    "fullgraph": True,
+    "regions": "all",
+    "select": ("BRK1",),
+    "ignore": ("BRK101",),
+    "per_file_ignores": (("tests/*", ("BRK101",)),),
+    "exclude": ("vendored/",),
+    "rule_folders": (Path("/project/lint"),),
+    "confidence": Confidence.POSSIBLE,
+    "no_cache": True,
+    "baseline": Path("/project/baseline.toml"),
+    "cache_dir": Path("/cache"),
+    "observations": Observations({}, {}, "key"),
+    "options": frozenset({"select"}),
+    "origins": (("select", Path("/project/breakscan.toml")),),
+}
+
+
+class TestFingerprint:
+    BASE = Settings(root=Path("/project"))
+
+    @pytest.mark.parametrize("name", [field.name for field in fields(Settings)])
+    def test_of_each_setting(self, name: str) -> None:
+        changed = replace(self.BASE, **{name: OTHERWISE[name]})  # type: ignore[arg-type]
+        same = cache_fingerprint(changed, TARGET, "/project") == cache_fingerprint(self.BASE, TARGET, "/project")
+        assert same == (name in WITHOUT_EFFECT)
+
+    def test_of_the_working_directory_and_the_target(self) -> None:
+        assert (
+            len(
+                {
+                    cache_fingerprint(self.BASE, TARGET, "/project"),
+                    cache_fingerprint(self.BASE, TARGET, "/project/src"),
+                    cache_fingerprint(self.BASE, replace(TARGET, torch="2.14"), "/project"),
+                    cache_fingerprint(self.BASE, replace(TARGET, ledger="2.11"), "/project"),
+                }
+            )
+            == 4
+        )
+        installed = replace(TARGET, source="installed")
+        assert cache_fingerprint(self.BASE, installed, "/project") == cache_fingerprint(self.BASE, TARGET, "/project")
+
+    def test_of_python(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        before = cache_fingerprint(self.BASE, TARGET, "/project")
+        monkeypatch.setattr(sys, "version_info", (3, 99, 0))
+        assert cache_fingerprint(self.BASE, TARGET, "/project") != before
+
+    def test_of_the_version(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        before = cache_fingerprint(self.BASE, TARGET, "/project")
+        monkeypatch.setattr(breakscan, "__version__", "99")
+        assert cache_fingerprint(self.BASE, TARGET, "/project") != before
+
+    def test_of_rules_of_the_users_own(self, tmp_path: Path) -> None:
+        rule = tmp_path / "BRK001-ours.md"
+        rule.write_text("one", encoding="utf-8")
+        own = replace(self.BASE, rule_folders=(tmp_path,))
+        before = cache_fingerprint(own, TARGET, "/project")
+        age(rule, DAY)
+        assert cache_fingerprint(own, TARGET, "/project") == before
+        rule.write_text("two", encoding="utf-8")
+        assert cache_fingerprint(own, TARGET, "/project") != before
+
+    @pytest.mark.parametrize(
+        ("changed", "counts"),
+        [
+            ("findings.py", True),
+            ("rulebook/config/target.py", True),
+            ("check/pipeline/judge.py", True),
+            ("rulebook/torch_facts/data/2.13.json", True),
+            ("rulebook/matching.py", True),
+            ("source/suppressions.py", True),
+            ("rules/BRK101-branch-on-tensor.md", True),
+            ("rules/ledger/2.13.json", True),
+            ("rules/ledger/2.11.json", False),
+            ("record/launch.py", False),
+            ("report/check/terminal.py", False),
+        ],
+    )
+    def test_of_breakscan_itself(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str, counts: bool
+    ) -> None:
+        from breakscan.rulebook.library import shipped_rules
+
+        package = tmp_path / "breakscan"
+        shutil.copytree(Path(breakscan.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(shipped_rules(), package / "rules", dirs_exist_ok=True)
+        monkeypatch.setattr(breakscan, "__file__", str(package / "__init__.py"))
+        monkeypatch.setattr("breakscan.check.pipeline.cache_fingerprint.shipped_rules", lambda: package / "rules")
+        before = cache_fingerprint(self.BASE, TARGET, "/project")
+        with open(package / changed, "a", encoding="utf-8") as stream:
+            stream.write(" ")
+        installation_digest.cache_clear()
+        assert (cache_fingerprint(self.BASE, TARGET, "/project") != before) is counts
+
+    @pytest.mark.process
+    def test_is_the_same_in_another_process(self) -> None:
+        code = (
+            "import sys; from pathlib import Path; from breakscan.rulebook.config import Settings, Target;"
+            "from breakscan.check.pipeline.cache_fingerprint import cache_fingerprint;"
+            "target = Target('2.13', 'config', '2.13');"
+            "print(cache_fingerprint(Settings(root=Path('/project')), target, '/project'), file=sys.stderr)"
+        )
+        _, said = python(code).communicate(timeout=60)
+        assert said.strip() == cache_fingerprint(self.BASE, TARGET, "/project")

@@ -1,0 +1,124 @@
+"""What is found out late reaches the functions that ran before: places, attributes and results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from breakscan.check.pipeline.check import check_paths
+from breakscan.model.findings import CheckResult, Verdict
+from breakscan.rulebook.config import Settings
+
+_ALL = {"regions": "all"}
+
+
+def test_a_place_reaches_functions_that_call_one_another(check: Callable[..., CheckResult]) -> None:
+    source = """
+        def map_dict(fn, tree: dict):
+            for key, value in tree.items():
+                map_any(fn, value)
+
+        def map_any(fn, tree):
+            if isinstance(tree, dict):
+                return map_dict(fn, tree)
+            elif isinstance(tree, torch.Tensor):
+                return fn(tree)
+            print(tree)
+
+        def use(x: torch.Tensor):
+            return map_any(torch.relu, x)
+        """
+    found = check(source, **_ALL).findings
+    assert [(f.rule, f.verdict, f.via) for f in found if f.rule == "BRK401"] == [("BRK401", Verdict.EAGER, "map_dict")]
+
+
+def test_an_attribute_that_turns_out_to_hold_more_reaches_its_readers(marked: Callable[..., None]) -> None:
+    marked(
+        """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = 1.0
+
+            def read(self):
+                if self.scale > 0:  # !BRK101
+                    return 1
+                return 2
+
+            def forward(self, x: torch.Tensor):
+                first = self.read()
+                self.scale = x.mean()
+                return first
+        """
+    )
+
+
+def test_a_result_that_turns_out_to_be_more_reaches_its_callers(marked: Callable[..., None]) -> None:
+    marked(
+        """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = 1.0
+
+            def read(self):
+                for _ in range(2):
+                    pass
+                return self.scale
+
+            def forward(self, x: torch.Tensor):
+                if self.read() > 0:  # !BRK101
+                    x = x + 1
+                self.keep(x)
+                return x
+
+            def keep(self, x):
+                self.scale = x.mean()
+        """
+    )
+
+
+WRAPPED = {
+    "library.py": """
+import functools
+
+
+def report(owner, value):
+    for _ in range(2):
+        if value > 0:
+            owner.count = 1
+
+
+def reported(function):
+    @functools.wraps(function)
+    def wrapper(self, x):
+        report(self, 1)
+        y = function(self, x)
+        report(self, y)
+        return y
+
+    return wrapper
+""",
+    "model.py": """
+import torch
+from torch import nn
+
+from library import reported
+
+
+class Model(nn.Module):
+    @reported
+    def forward(self, x: torch.Tensor):
+        return x.sin().sum()
+""",
+}
+
+
+def test_a_tensor_that_comes_late_reaches_what_a_decorator_of_another_file_calls(tmp_path: Path) -> None:
+    for name, text in WRAPPED.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    settings = Settings(root=tmp_path, target_torch="2.13")
+    found = check_paths([tmp_path / name for name in WRAPPED], settings).findings
+    assert [(f.site.path.rsplit("/", 1)[-1], f.site.line, f.rule) for f in found if f.rule == "BRK101"] == [
+        ("library.py", 7, "BRK101")
+    ]

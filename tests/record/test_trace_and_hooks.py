@@ -1,0 +1,112 @@
+"""Each datum is recorded once; where a hook is missing or fails, the structured trace stands in for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from breakscan.record import recorder as recorder_module
+from breakscan.record.recording import read_recording
+from breakscan.record.records.compiles import BreakSeen, FrameEnded
+from breakscan.record.records.graphs import GraphCompiled
+from breakscan.record.records.guards import RecompileSeen
+from breakscan.record.records.processes import HookInstalled
+from breakscan.record.records.record import Record
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+
+HOOKS = {
+    "breaks": ("graph_breaks", "_on_break"),
+    "recompiles": ("recompilations", "_on_recompile"),
+    "frames": ("frame_outcomes", "_on_frame"),
+    "graphs": ("compiled_graphs", "_on_graph"),
+}
+
+
+def broken(x: Any) -> Any:
+    y = x.sin()
+    torch._dynamo.graph_break()
+    return y.cos()
+
+
+def given_up(x: Any) -> Any:
+    for _ in range(2):
+        x = x + 1
+        torch._dynamo.graph_break()
+    return x
+
+
+def chosen(x: Any, flag: str) -> Any:
+    return x.sin() if flag == "a" else x.cos().exp()
+
+
+def plain(x: Any) -> Any:
+    return x.sin()
+
+
+def recorded(folder: Path) -> list[Record]:
+    """The records of a program with a break, a frame that falls back to eager and three recompiles."""
+    import torch._dynamo
+
+    folder.mkdir()
+    torch._dynamo.reset()
+    with recorder_module.Recorder(folder):
+        torch.compile(broken, backend="eager")(torch.ones(3))
+        torch.compile(given_up, backend="eager")(torch.ones(3))
+        flagged = torch.compile(chosen, backend="eager")
+        for flag in "abc":
+            flagged(torch.ones(3), flag)
+        # Another backend: no guard of the function's own fails.
+        torch.compile(plain, backend="eager")(torch.ones(3))
+        torch.compile(plain, backend="aot_eager")(torch.ones(3))
+    torch._dynamo.reset()
+    return [record for process in read_recording(folder) for record in process]
+
+
+def gist(records: list[Record]) -> dict[str, list[Any]]:
+    """What the records say of each datum, in the parts that the trace knows as well."""
+    breaks = [(r.frame, r.stack[-1].line, r.skipped, r.raised) for r in records if isinstance(r, BreakSeen)]
+    recompiles = [
+        (r.compile_id, r.frame, [(g.compile_id, g.text.partition("  #")[0].strip()[:40]) for g in r.guards])
+        for r in records
+        if isinstance(r, RecompileSeen)
+    ]
+    frames = [(r.frame, r.error, r.raised, r.limit) for r in records if isinstance(r, FrameEnded)]
+    graphs = [
+        (r.compile_id, r.frame, r.ops, r.devices, [n.line and n.line.line for n in r.nodes], bool(r.ended_by))
+        for r in records
+        if isinstance(r, GraphCompiled)
+    ]
+    assert [g for _, _, guards in recompiles for g in guards]
+    return {"breaks": breaks, "recompiles": recompiles, "frames": frames, "graphs": graphs}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("how", ["missing", "fails"])
+def test_the_trace_stands_in_for_a_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hook: str, how: str) -> None:
+    whole = gist(recorded(tmp_path / "whole"))
+    installer, handler = HOOKS[hook]
+
+    @contextmanager
+    def missing(*_: object) -> Iterator[bool]:
+        yield False
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("on purpose")
+
+    if how == "missing":
+        monkeypatch.setattr(recorder_module, installer, missing)
+    else:
+        monkeypatch.setattr(recorder_module.Recorder, handler, fail)
+    records = recorded(tmp_path / "poorer")
+    assert (HookInstalled(hook, False) in records) == (how == "missing")
+    poorer = gist(records)
+    if hook == "frames" and how == "fails":
+        # The trace speaks first, so that what the hook failed on is lost.
+        poorer["frames"], whole["frames"] = poorer["frames"][1:], whole["frames"][len(whole["frames"]) :]
+    assert poorer == whole

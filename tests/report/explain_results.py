@@ -1,0 +1,417 @@
+"""Hand-made explanations, for the tests of the reports of ``explain``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from breakscan.explain.agreement.result import Agreement, AgreementOutcome, ExportAgreement, Judged
+from breakscan.explain.callers import Caller
+from breakscan.explain.compiled import (
+    AutogradCapture,
+    CacheMiss,
+    CacheUse,
+    Calls,
+    CompiledFrame,
+    ConstantReason,
+    CudaGraphRecording,
+    CudaGraphSkip,
+    FunctionValues,
+    Generated,
+    Graph,
+    GuardLine,
+    Kernel,
+    KernelKind,
+    KeyChange,
+    LongPass,
+    MissKind,
+    MovedValue,
+    PeakMemory,
+    Precompiled,
+    Price,
+    RunTotals,
+    SavedValue,
+    Specialisation,
+)
+from breakscan.explain.explanation import (
+    BreakSite,
+    CompileTarget,
+    EagerCalls,
+    EndingKind,
+    Explanation,
+    FrameStatus,
+    FunctionPart,
+    RankDifference,
+    RankEnding,
+    RankReport,
+    RankTopic,
+    Recompile,
+    Times,
+    UncompiledFrame,
+)
+from breakscan.explain.exported import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
+from breakscan.explain.notice import Notice, NoticeKind
+from breakscan.explain.reasons import OverLimit, Quoted
+from breakscan.explain.repro.problem import FunctionAt, ProblemKind, RecordedProblem
+from breakscan.explain.repro.program import MinimalProgram
+from breakscan.explain.repro.reproduction import Reproduction, ReproStatus
+from breakscan.explain.time_tree import CompilePart, TimeNode
+from breakscan.model.findings import (
+    Condition,
+    ConditionKind,
+    Confidence,
+    Finding,
+    Kind,
+    Mode,
+    Origin,
+    Place,
+    Severity,
+    Site,
+    SourceError,
+    Verdict,
+)
+from breakscan.model.observations import TensorSeen, ValueSeen
+from breakscan.record.parsers.autograd_changes import AutogradChange, AutogradChangeKind
+from breakscan.record.parsers.ended_frames import Limit, Skip
+from breakscan.record.parsers.export_errors import ExportProblem
+from breakscan.record.parsers.guard_text import Demand, DemandKind
+from breakscan.record.records.cudagraphs import RecordingCause
+from breakscan.rulebook.library import load_library
+
+LIBRARY = load_library()
+ITEM = LIBRARY.get("BRK201")
+SIZE = LIBRARY.get("BRK711")
+LIMIT = LIBRARY.get("BRK717")
+
+VALUES = {
+    "x": ValueSeen(
+        ("torch.Tensor",), tensor=TensorSeen(("float32",), (2,), ((3, 5), ()), ("cuda",), (True,), (True, False))
+    ),
+    "config": ValueSeen(("dict",), entries={"mode": ValueSeen(("str",), ("'fast'",))}),
+    "pair": ValueSeen(("tuple",), items=(ValueSeen(("bool",), ("True",)), ValueSeen(()))),
+}
+SITE = Site("src/model.py", 3, 8, 3, 15)
+
+
+def holds(code: str) -> Demand:
+    return Demand(DemandKind.HOLDS, code=code)
+
+
+CALLER = Caller("train.py", 41, "main", Origin.USER)
+MODEL = Caller("src/model.py", 3, "Block.forward", Origin.USER)
+PRICE = Price(
+    passes=340,
+    host_seconds=0.00123456789,
+    device_seconds=None,
+    waits=True,
+    compile_seconds=0.9,
+    low_seconds=0.0012,
+    high_seconds=0.0013,
+    longest=LongPass(3.8, 41.5, for_rank=1),
+)
+
+BREAK = BreakSite(
+    rule=ITEM,
+    gb_type="Unsupported Tensor.item() call with capture_scalar_outputs=False",
+    gb_id="GB0124",
+    reason="Dynamo does not support tracing `Tensor.item()`",
+    hints=("Set torch._dynamo.config.capture_scalar_outputs = True",),
+    advice=ITEM.instead if ITEM else None,
+    site=SITE,
+    function="Block.forward",
+    origin=Origin.USER,
+    place=Place.LOOP,
+    count=3,
+    verdict=Verdict.EAGER,
+    consequence="graph break in loop",
+    given_up=(FunctionPart("Block.forward"),),
+    compile_ids=("0/0", "r1:0/0"),
+    stack=(CALLER, MODEL),
+    price=PRICE,
+    code="if x.item():",
+    values=VALUES,
+)
+IN_LIBRARY = replace(
+    BREAK,
+    rule=None,
+    gb_id=None,
+    gb_type="Data-dependent branching",
+    advice=None,
+    site=Site("/site-packages/lib/attention.py", 88, 1, 88, 9),
+    function="attend",
+    origin=Origin.LIBRARY,
+    place=Place.PLAIN,
+    count=1,
+    verdict=Verdict.SPLITS,
+    consequence=None,
+    given_up=(),
+    stack=(CALLER, MODEL, Caller("/site-packages/lib/attention.py", 88, "attend", Origin.LIBRARY)),
+    price=None,
+    code=None,
+)
+RAISES = replace(BREAK, site=Site("src/model.py", 9, 1, 11, 4), verdict=Verdict.RAISES, count=1, price=None)
+
+RECOMPILE = Recompile(
+    rule=SIZE,
+    function="Block.forward",
+    site=Site("src/model.py", 2, 19, 2, 20),
+    origin=Origin.USER,
+    trigger=CALLER,
+    guard=holds("x.shape[0] == 32"),
+    subject="x.shape[0]",
+    old="32",
+    new="31",
+    advice=None,
+    compile_id="0/1",
+    cause=0,
+)
+FRAME = UncompiledFrame(
+    function="batches",
+    site=Site("src/data.py", 7, 1, 7, 9),
+    origin=Origin.USER,
+    status=FrameStatus.EAGER,
+    rest_only=False,
+    reason=Quoted("generators are not compiled"),
+    rule=None,
+    gb_type=None,
+    gb_id=None,
+    advice=None,
+    break_site=None,
+    over_limit=False,
+    count=2,
+    price=replace(PRICE, device_seconds=None),
+    code="def batches(n):",
+)
+BEHIND_BREAK = replace(
+    FRAME, function="Block.forward", site=SITE, rest_only=True, break_site=SITE, rule=ITEM, gb_type="x", gb_id="GB0124"
+)
+OVER_LIMIT = replace(
+    FRAME,
+    function="Block.forward",
+    rule=LIMIT,
+    reason=OverLimit(Limit("recompile_limit", 8)),
+    over_limit=True,
+    advice="fewer sizes",
+)
+PASSED_OVER = replace(FRAME, function="empty", status=FrameStatus.PASSED_OVER, reason=Skip.NO_OPERATION, price=None)
+FAILED = replace(FRAME, function="bad", status=FrameStatus.RAISED, reason=Quoted("the backend raised"), price=None)
+
+KERNELS = tuple(
+    Kernel(f"{kind.value}_0", kind, 1, ("aten.sin",), (Site("src/model.py", 4, 1, 4, 20),)) for kind in KernelKind
+)
+SAVED = (
+    SavedValue("f32[4096, 512] relu", 8_388_608, Site("src/model.py", 4, 1, 4, 20), False),
+    SavedValue("f32[s0, 16] mul", None, None, False),
+    SavedValue("f32[512, 512] self.weight", 1_048_576, None, True),
+)
+GRAPH = Graph(
+    number=0,
+    compile_id="0/0",
+    function="Block.forward",
+    site=SITE,
+    ops=74,
+    devices=("cuda:0 (NVIDIA H200)",),
+    lines=(SITE,),
+    ended_by=SITE,
+    runs=340,
+    seconds=0.1,
+    device_seconds=0.2,
+    compile_seconds=1.5,
+    generated=(
+        Generated("forward", 70, SAVED, KERNELS, 4096, "/tmp/cache/x.py", "x = 1\n" * 1000),
+        Generated("backward", None, (), (), None, None, None),
+    ),
+    split_by_ddp=(40, 34),
+)
+UNTOLD = replace(
+    GRAPH, number=1, site=None, ended_by=None, runs=None, seconds=None, device_seconds=None, compile_seconds=None
+)
+CHANGES = (KeyChange("gm", None, None), KeyChange("inductor_config[max_autotune]", "False", "True"))
+TRACED = TimeNode("Block.forward", CompilePart.TRACING, 0.375, 1, SITE, Origin.USER)
+WAIT = TimeNode("async_compile.wait", CompilePart.KERNELS, 1.0, 2)
+RECORDED = CudaGraphRecording(
+    function="Block.forward",
+    site=SITE,
+    phase="forward",
+    cause=RecordingCause.ADDRESSES,
+    count=2,
+    seconds=0.5,
+    bytes=2_000_000,
+    sizes=(),
+    moved=(MovedValue("primals_3", Site("src/model.py", 4, 1, 4, 20)),),
+    moved_in_all=3,
+)
+COMPILE = CompiledFrame(
+    compile_id="0/0",
+    function="Block.forward",
+    site=SITE,
+    origin=Origin.USER,
+    rest_only=False,
+    at=1.5,
+    seconds=2.0,
+    backward_seconds=0.5,
+    phases={"entire_frame_compile": 2.0, "inductor_compile": 1.25},
+    guards=(GuardLine("TENSOR_MATCH", holds("check_tensor(x)"), SITE), GuardLine("GRAD_MODE", holds("on"), None)),
+    guard_count=2,
+    guard_seconds=0.0000035,
+    guard_microseconds=90.0,
+    caches=(
+        CacheUse("fx_graph", "bypass", "a custom pass"),
+        CacheUse("fx_graph", "miss", None, CacheMiss(MissKind.CHANGED, than="0/0", changes=CHANGES)),
+        CacheUse("aotautograd", "miss", None, CacheMiss(MissKind.GUARDS, guards="s0 < 32")),
+    ),
+    restarts=("mutated while tracing", "<class 'torch._dynamo.exc.UnspecializeRestartAnalysis'>"),
+    failed=None,
+    time=(
+        TimeNode(
+            "dynamo",
+            CompilePart.OTHER,
+            2.0,
+            inner=(
+                TimeNode("bytecode_tracing", CompilePart.TRACING, 0.5, inner=(TRACED,)),
+                TimeNode("inductor_compile", CompilePart.INDUCTOR, 1.25, inner=(WAIT,)),
+            ),
+        ),
+        TimeNode("triton_0", CompilePart.AUTOTUNING, 0.25),
+    ),
+    kernel_seconds={"triton_0": 0.75},
+)
+
+
+EXPORT_FAILURE = ExportFailure(
+    problem=ExportProblem.SIZES,
+    about="batch",
+    reason="You marked batch as dynamic",
+    fixes=("batch = 4",),
+    rule=None,
+    gb_type=None,
+    gb_id=None,
+    hints=(),
+    site=SITE,
+    function="Model.forward",
+    origin=Origin.USER,
+    count=2,
+    fatal=True,
+    exports=(ExportTry(ExportWay.EXPORT, "Model", True, CALLER), ExportTry(ExportWay.DRAFT, "Model", False, None)),
+    stack=(CALLER,),
+    code="x = 1",
+    text="Constraints violated (batch)!",
+)
+
+
+def explanation(**changes: Any) -> Explanation:
+    """One in which every field is set, with the given changes."""
+    values: dict[str, Any] = {
+        "argv": ("train.py", "--epochs", "2"),
+        "status": 0,
+        "seconds": 212.3456789123,
+        "torch": "2.13.0",
+        "python": "3.11.9",
+        "devices": ("cuda:0 (NVIDIA H200)",),
+        "torch_imported": True,
+        "disabled_by": None,
+        "breaks": (BREAK, RAISES, IN_LIBRARY),
+        "recompiles": (RECOMPILE, replace(RECOMPILE, compile_id="0/2", new="30", trigger=None, old=None)),
+        "frames": (FRAME, BEHIND_BREAK, OVER_LIMIT, PASSED_OVER, FAILED),
+        "graphs": (GRAPH, UNTOLD),
+        "targets": (
+            CompileTarget("Model.forward", CALLER, True, "inductor", False, {"dynamic": "True"}),
+            CompileTarget("other", None, False, None, True, {}),
+        ),
+        "entries": 1,
+        "compile_seconds": 38.12345,
+        "notices": (Notice(NoticeKind.HOOK_MISSING, "memory"),),
+        "compiles": (COMPILE, replace(COMPILE, compile_id="1/0", failed="RuntimeError", guard_count=None)),
+        "specialisations": (Specialisation("0/0", ("x.size()[0]",), "32", ConstantReason.NUMBER, SITE, "f"),),
+        "cudagraph_skips": (
+            CudaGraphSkip("an input is mutated", SITE, ("0/0",), 2),
+            CudaGraphSkip("a cpu device", None, (), 1),
+        ),
+        "cudagraph_recordings": (
+            replace(RECORDED, cause=RecordingCause.FIRST, moved=(), moved_in_all=0),
+            RECORDED,
+            replace(
+                RECORDED, phase="backward", cause=RecordingCause.SIZES, sizes=((31,), (30, 2)), moved=(), moved_in_all=0
+            ),
+        ),
+        "peak_memory": (PeakMemory("cuda:0", 3_100_000_000, 3_400_000_000),),
+        "autograd": (AutogradCapture("!0", 12, CALLER, (AutogradChange(AutogradChangeKind.SIZES, count=2),)),),
+        "calls": (Calls("Model.forward", 340, 4.0, 2.5, 1.0),),
+        "eager_calls": (
+            EagerCalls("helper", SITE, Origin.USER, 3, 4, "default", None, Quoted("it holds a generator")),
+        ),
+        "precompiled": (Precompiled("helper", SITE, CALLER),),
+        "exports": (Export(ExportWay.EXPORT, "Model", SITE, CALLER, True, ExportStatus.FAILED, 2, None, 0.25),),
+        "export_failures": (EXPORT_FAILURE,),
+        "values": (FunctionValues(SITE, "Model.forward", 340, True, VALUES),),
+        "runs": (RunTotals(0, 1.6, 0.0001), RunTotals(1, 1.7, 0.0002)),
+        "ranks": RankReport(
+            2,
+            (0, 1),
+            {0: RankEnding(EndingKind.ENDED, 0), 1: RankEnding(EndingKind.ENDED, -9)},
+            (RankDifference(RankTopic.BREAKS, SITE, {0: Times(3), 1: Times(0)}, "print"),),
+        ),
+        "processes": 2,
+        "trace": None,
+        "libraries": {"transformers": "5.23.0"},
+        "traced": {"src/model.py": (2, 4)},
+    }
+    return Explanation(**(values | changes))
+
+
+FINDING = Finding(
+    rule="BRK101",
+    name="branch-on-tensor",
+    kind=Kind.GRAPH_BREAK,
+    severity=Severity.ERROR,
+    confidence=Confidence.CONDITIONAL,
+    message="a Python branch on a tensor's value",
+    site=BREAK.site,
+    function=BREAK.function,
+    region=None,
+    gb=("GB0170",),
+    conditions=(Condition(ConditionKind.GIVEN, "mask"),),
+    torch="2.13",
+)
+REPRODUCTION = Reproduction(
+    RecordedProblem(
+        ProblemKind.BREAK,
+        SITE,
+        "if scores.max() > 1:",
+        Origin.USER,
+        "splits",
+        (FunctionAt(SITE.path, "Block.forward"),),
+        "BRK101",
+        "GB0170",
+        "Data-dependent branching",
+    ),
+    MinimalProgram(FunctionAt(SITE.path, "Block.forward"), (), (), (), ("self.mode",), "NOT_RECORDED", None),
+    ReproStatus.REPRODUCED,
+    error="KeyError: 'low'",
+    path="repro_model_3.py",
+    issue="repro_model_3.md",
+)
+
+AGREEMENT = Agreement(
+    torch="2.13",
+    mode=Mode.DEFAULT,
+    files=(BREAK.site.path,),
+    judged=(
+        Judged(FINDING, AgreementOutcome.CONFIRMED, BREAK.site, True),
+        Judged(FINDING, AgreementOutcome.NOT_TRIGGERED, None, False),
+    ),
+    missed=(BREAK,),
+    silenced=(BREAK,),
+    hidden={},
+    errors=(SourceError(BREAK.site.path, 1, 1, "cannot be parsed"),),
+    exports=(
+        ExportAgreement(
+            mode=Mode.EXPORT,
+            files=(BREAK.site.path,),
+            judged=(Judged(FINDING, AgreementOutcome.CONFIRMED, BREAK.site, False),),
+            missed=(EXPORT_FAILURE,),
+            silenced=(),
+            errors=(),
+        ),
+    ),
+)

@@ -1,0 +1,212 @@
+"""The reports of ``bench``: what follows in words, and nothing of the program's that steers what shows them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from bench_results import DEFAULT, FASTEST, FLAG, OWN_ROW, REDUCE, WHOLE, bench, row
+
+from breakscan.prove.bench.progress import BenchProgress
+from breakscan.prove.bench.result import OWN, Bench, LeastTime, MeasurementStatus, Problem
+from breakscan.prove.worker.observation import Observation, ObservationKind
+from breakscan.prove.worker.progress import MeasuringStep
+from breakscan.prove.worker.protocol import Stage
+from breakscan.prove.worker.timing import Ratio
+from breakscan.report.bench.words import headline, progress_words, verdict, write_words
+from breakscan.report.formats import BENCH
+
+SLOWER = row(OWN, Ratio(0.9, 0.88, 0.92))
+
+ON_CPU = replace(WHOLE, environment={**WHOLE.environment, "device": "cpu"})
+
+
+def written(format_: str, told: Bench = WHOLE) -> str:
+    stream = io.StringIO()
+    BENCH.write(format_, told, stream)
+    return stream.getvalue()
+
+
+def test_the_fastest_is_named_with_its_cost_and_the_code() -> None:
+    assert headline(WHOLE) == 'Fastest: mode="reduce-overhead", 3.10× eager [3.00, 3.20]'
+    assert "Compiling takes 14.0 s (Inductor 12.0 s) and pays after 2,100 calls." in verdict(WHOLE)
+    assert write_words(WHOLE) == ['Write: torch.compile(model, mode="reduce-overhead")']
+    assert write_words(replace(WHOLE, write=None)) == ["Your program compiles so already."]
+
+
+def test_settings_and_breaks_are_counted() -> None:
+    assert "capture_scalar_outputs=True removes 2 of 2 graph breaks." in verdict(WHOLE)
+    (left,) = verdict(bench(replace(OWN_ROW, ratio=None)))
+    assert left.startswith("The program has 2 graph breaks: 'breakscan explain' shows where")
+    assert "2 graph breaks are left in it" in verdict(bench(replace(FASTEST, breaks=2), best=REDUCE))[-1]
+
+
+def test_of_equals_it_is_said_why_one_is_chosen() -> None:
+    cheap = row(DEFAULT, Ratio(3.0, 2.9, 3.15), cold=3.0)
+    told = replace(bench(cheap, FASTEST, best=DEFAULT), as_fast=(DEFAULT, REDUCE))
+    assert verdict(told)[0] == (
+        'Within noise, as fast are mode="reduce-overhead"; of these, mode="default" takes least time to compile.'
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([SLOWER], "The nearest is program's own, 0.90× eager [0.88, 0.92]."),
+        ([replace(SLOWER, kernels={"cpp": 1})], "A step is a single kernel: there is nothing to fuse."),
+        ([replace(SLOWER, kernels={"extern": 3})], "All 3 kernels of a step are library calls"),
+        (
+            [SLOWER, row('backend="eager"', Ratio(0.5, 0.48, 0.52))],
+            "A step takes 10.0 ms eager; entering compiled code alone takes 10.0 ms more",
+        ),
+    ],
+)
+def test_why_nothing_is_faster_is_read_off_the_figures(rows: list[Any], said: str) -> None:
+    told = bench(*rows)
+    assert headline(told) == "Nothing is faster than eager here"
+    assert write_words(told) == []
+    assert said in " ".join(verdict(told))
+
+
+def test_after_how_many_calls_a_costlier_compile_pays_is_said_with_the_code() -> None:
+    lines = ("for block in model.layers: block.compile()", "model.head.compile()")
+    told = replace(
+        WHOLE,
+        least_time=(
+            LeastTime("eager", 1),
+            LeastTime("blocks + rest", 340, "\n".join(lines)),
+            LeastTime(REDUCE, 6780, WHOLE.write),
+        ),
+    )
+    assert (
+        "With compiling, least time is taken by eager up to 340 calls, by blocks + rest up to 6,800 calls, then by "
+        'mode="reduce-overhead".' in verdict(told)
+    )
+    assert write_words(told) == [
+        'Write: torch.compile(model, mode="reduce-overhead")',
+        "For fewer than 6,800 calls, write:",
+        *(f"    {line}" for line in lines),
+    ]
+    assert f"`{lines[1]}`" in written("markdown", told)
+    assert json.loads(written("json", told))["least_time"][1] == {
+        "way": "blocks + rest",
+        "from_call": 340,
+        "write": "\n".join(lines),
+    }
+    whole = replace(told, least_time=(told.least_time[0], LeastTime(REDUCE, 6780)))
+    assert not any("least time" in words for words in verdict(whole)), "it is what the table says"
+
+
+def test_an_interrupt_is_said_first() -> None:
+    assert headline(replace(WHOLE, interrupted=True)).startswith("Interrupted. Fastest: ")
+    nothing = replace(bench(), eager=None, same=None, interrupted=True)
+    assert headline(nothing) == "Interrupted. Nothing was measured"
+    for format_ in BENCH.names:
+        assert written(format_, nothing)
+
+
+def test_the_terminal_report_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    both = row('mode="max-autotune-no-cudagraphs", capture_scalar_outputs=True', Ratio(12.25, 11.2, 13.3))
+    result = bench(OWN_ROW, FLAG, row('mode="max-autotune-no-cudagraphs"', None), FASTEST, both)
+    for told in (written("terminal", result), written("terminal", replace(result, environment=ON_CPU.environment))):
+        assert max(map(len, told.splitlines())) <= 80
+    assert " breaks " in told
+    assert "kernels" not in told
+
+
+def test_the_terminal_report_has_a_line_a_way() -> None:
+    assert "COLUMNS" not in os.environ
+    lines = written("terminal", ON_CPU).splitlines()
+    assert lines[1].split() == ["way", "breaks", "kernels", "compile", "step", "×", "eager", "pays", "after"]
+    assert lines[2].split() == ["eager", "10.0", "ms"]
+    (line,) = [line for line in lines if line.startswith(' mode="reduce-overhead"')]
+    assert line.split(None, 1)[1].strip() == "0        4   14.0 s   3.2 ms  3.10 [3.00, 3.20]  2,100 calls"
+    (line,) = [line for line in lines if line.startswith(' mode="default"')]
+    assert line.endswith("same as program's own")
+
+
+@pytest.mark.parametrize("format_", ["terminal", "markdown"])
+def test_peak_memory_is_in_the_table_where_a_gpu_is_used(format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    lines = [line for line in written(format_).splitlines() if " memory " in line or " MB" in line]
+    measured = [row for row in WHOLE.rows if row.memory_bytes is not None]
+    assert len(lines) == 2 + len(measured)
+    assert " 9 MB " in lines[1]
+    assert all(" 10 MB " in line for line in lines[2:])
+    assert "memory" not in written(format_, ON_CPU)
+
+
+def test_what_went_wrong_is_said_in_words() -> None:
+    told = written("terminal")
+    assert "failed in Inductor: " in told
+    assert "differs from eager: output differs" in told
+    assert "unsteady: L['n'] changes" in told
+    assert "not run: there is no GPU" in told
+    broke = row(
+        "it",
+        None,
+        status=MeasurementStatus.FAILED,
+        problem=Problem(Stage.RUN_TIME, Observation(ObservationKind.ERROR, "it ended by signal 11")),
+    )
+    assert "failed at run time: it ended by signal 11" in written("terminal", bench(broke))
+
+
+def test_the_json_is_what_its_schema_says(valid: Callable[..., Any]) -> None:
+    for result in (WHOLE, bench(), replace(bench(), eager=None, same=None)):
+        valid(written("json", result), "bench")
+    told = json.loads(written("json"))
+    assert {variant["standing"] for variant in told["ways"]} == {status.value for status in MeasurementStatus}
+    written("json").encode("ascii")
+
+
+@pytest.mark.parametrize("format_", BENCH.names)
+def test_foreign_text_steers_nothing(format_: str) -> None:
+    told = written(format_)
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+
+
+def test_a_machine_that_changed_its_speed_is_told() -> None:
+    assert "equally fast" not in written("terminal")
+    slow = replace(FASTEST, step_seconds=14e-3 / 3.1)
+    told = " ".join(written("terminal", bench(OWN_ROW, slow)).split())
+    assert "The machine was not always equally fast: an eager step took from 10.0 ms to 14.0 ms." in told
+
+
+def test_it_is_said_which_calls_have_a_backward_pass() -> None:
+    assert "Measured: 3 calls of Net with their backward pass on 1 ×" in " ".join(written("terminal").split())
+    forward = " ".join(written("terminal", replace(WHOLE, backward=frozenset())).split())
+    assert "Measured: 3 calls of Net on 1 ×" in forward
+
+
+def test_it_is_said_which_intervals_hold_how_processes_differ() -> None:
+    told = " ".join(written("terminal").split())
+    assert (
+        "4 processes were run of program's own, and its interval holds how these differ; any other interval is of one "
+        "process." in told
+    )
+    told = " ".join(written("terminal", bench(OWN_ROW, replace(FASTEST, processes=4))).split())
+    assert (
+        '4 processes each were run of program\'s own and mode="reduce-overhead", and their intervals hold how these '
+        "differ." in told
+    )
+    assert "4 processes" not in " ".join(written("terminal", bench(FASTEST)).split())
+
+
+@pytest.mark.parametrize(
+    ("progress", "words"),
+    [
+        (BenchProgress(MeasuringStep.RUN), "running the program"),
+        (BenchProgress(MeasuringStep.TIME), "timing it eager"),
+        (BenchProgress(MeasuringStep.COMPILE, 'backend="eager"', 2, 6), '2 of 6: backend="eager": compiling'),
+        (BenchProgress(MeasuringStep.REPEAT, 'backend="eager"', 2, 3), 'backend="eager": process 2 of 3'),
+    ],
+)
+def test_what_is_done_in_words(progress: BenchProgress, words: str) -> None:
+    assert progress_words(progress) == words

@@ -1,0 +1,169 @@
+"""The JSON contract of ``explain``."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import explain_results as made
+import jsonschema
+import pytest
+
+import breakscan
+from breakscan.explain import compiled, explanation, ranks
+from breakscan.explain.agreement.result import Agreement
+from breakscan.explain.explanation import Explanation, FrameStatus
+from breakscan.explain.repro.reproduction import Reproduction
+from breakscan.model.findings import Origin, Place, Verdict
+from breakscan.report.explain.json import write_explain_json
+from breakscan.report.explain.report import ExplainReport
+from breakscan.report.explain.worded import WORDS
+
+SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "explain.schema.json").read_text(encoding="utf-8"))
+
+
+def text_of(told: Explanation, agreement: Agreement | None = None, reproduction: Reproduction | None = None) -> str:
+    stream = io.StringIO()
+    report = ExplainReport(told, agreement, with_agreement=agreement is not None, reproduction=reproduction)
+    write_explain_json(report, stream)
+    return stream.getvalue()
+
+
+def written(told: Explanation, agreement: Agreement | None = None, reproduction: Reproduction | None = None) -> Any:
+    text = text_of(told, agreement, reproduction)
+    assert text.isascii()
+    assert text.endswith("\n}\n")
+    return json.loads(text)
+
+
+def validate(data: Any) -> None:
+    jsonschema.Draft202012Validator(SCHEMA).validate(data)
+
+
+def keys_of(data: Any) -> set[str]:
+    if isinstance(data, dict):
+        return set(data) | {key for value in data.values() for key in keys_of(value)}
+    return {key for item in data for key in keys_of(item)} if isinstance(data, list) else set()
+
+
+def properties_of(schema: Any) -> dict[str, Any]:
+    if isinstance(schema, list):
+        return {key: value for item in schema for key, value in properties_of(item).items()}
+    if not isinstance(schema, dict):
+        return {}
+    inner = {key: value for item in schema.values() for key, value in properties_of(item).items()}
+    return inner | schema["properties"] if isinstance(schema.get("properties"), dict) else inner
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_every_key_is_written_and_described() -> None:
+    data = written(made.explanation(), made.AGREEMENT, made.REPRODUCTION)
+    validate(data)
+    described = properties_of(SCHEMA)
+    assert keys_of(data) >= set(described)
+    for key, schema in described.items():
+        target = SCHEMA["$defs"].get(schema.get("$ref", "").removeprefix("#/$defs/"), {})
+        assert schema.get("description") or target.get("description"), f"{key} is not described"
+
+
+def test_every_field_of_an_explanation_is_written() -> None:
+    """A new field of these classes needs its key: the schema and docs/json.md describe it."""
+    kept = keys_of(written(made.explanation()))
+    for module in (compiled, explanation, ranks):
+        for kind in vars(module).values():
+            if isinstance(kind, type) and kind.__module__ == module.__name__ and hasattr(kind, "__dataclass_fields__"):
+                names = {RENAMED.get((kind, field.name), field.name) for field in fields(kind)}
+                assert kind in WORDS or names - kept <= NOT_WRITTEN.get(kind, set()), kind.__name__
+
+
+RENAMED = {(Explanation, "status"): "exit_status", (compiled.GuardLine, "demand"): "text"}
+NOT_WRITTEN = {
+    compiled.Generated: {"code"},
+    explanation.RankDifference: {"topic"},
+    explanation.RecompileAdvice: {"dimension"},
+    explanation.Explanation: {"timelines"},
+}
+"""Generated code is in its file, advice is a sentence, what ranks differ in are words, and time lines have a format of
+their own."""
+
+
+def test_advice_is_a_sentence() -> None:
+    advice = explanation.RecompileAdvice(explanation.AdviceKind.SIZE_OF_PARAMETER, "x", "1")
+    recompiles = (replace(made.RECOMPILE, advice=advice), made.RECOMPILE)
+    of_case, of_rule = (one["advice"] for one in written(made.explanation(recompiles=recompiles))["recompiles"])
+    assert of_case == (
+        "call torch._dynamo.mark_dynamic(x, 1) before the first call, "
+        "or keep the size constant, as by padding or drop_last=True"
+    )
+    assert of_rule == made.SIZE.instead
+
+
+def test_an_empty_run_is_valid() -> None:
+    data = written(Explanation((), 2, 0.1, "", "", (), False, None, (), (), (), (), (), 0, 0.0, ()))
+    validate(data)
+    assert data["environment"]["torch"] is None
+    assert data["ranks"] is None
+    assert data["breaks"] == data["runs"] == []
+
+
+@pytest.mark.parametrize("verdict", [Verdict.SPLITS, Verdict.EAGER, Verdict.RAISES])
+@pytest.mark.parametrize("place", list(Place))
+def test_every_word_is_in_the_schema(verdict: Verdict, place: Place) -> None:
+    breaks = [replace(made.BREAK, verdict=verdict, place=place, origin=origin) for origin in Origin]
+    frames = [replace(made.FRAME, status=status) for status in FrameStatus]
+    validate(written(made.explanation(breaks=breaks, frames=frames)))
+
+
+def test_numbers_are_rounded_and_stay_numbers() -> None:
+    data = written(made.explanation(calls=(replace(made.explanation().calls[0], seconds=float("nan")),)))
+    assert data["script"]["seconds"] == 212.3456789
+    assert data["summary"]["compile_seconds"] == 38.123
+    assert data["breaks"][0]["price"]["host_seconds"] == 0.0012346
+    assert data["calls"][0]["seconds"] is None
+
+
+def test_generated_code_is_left_to_its_file() -> None:
+    (generated, _) = written(made.explanation())["graphs"][0]["generated"]
+    assert generated["path"] == "/tmp/cache/x.py"
+    assert "code" not in generated
+
+
+def test_each_entry_has_a_line_of_its_own() -> None:
+    lines = text_of(made.explanation()).splitlines()
+    entry = next(line for line in lines if '"rule": "BRK201"' in line)
+    assert json.loads(entry.strip().rstrip(","))["site"]["path"] == "src/model.py"
+    assert sum(line.startswith('    {"graph":') for line in lines) == 2
+
+
+def test_names_beyond_ascii_and_beyond_unicode_come_back() -> None:
+    site = replace(made.SITE, path="模型/\udcff\x00.py")
+    data = written(made.explanation(breaks=(replace(made.BREAK, site=site),)))
+    validate(data)
+    assert data["breaks"][0]["site"]["path"] == "模型/\udcff\x00.py"
+
+
+@pytest.mark.parametrize("change", ["extra", "missing", "line", "status", "version"])
+def test_the_schema_refuses_what_is_not_the_contract(change: str) -> None:
+    data = written(made.explanation())
+    if change == "extra":
+        data["breaks"][0]["more"] = 1
+    elif change == "missing":
+        del data["compiles"][0]["guards"]
+    elif change == "line":
+        data["breaks"][0]["site"]["line"] = 0
+    elif change == "status":
+        data["frames"][0]["status"] = "gone"
+    else:
+        data["schema"] = 1
+    assert not jsonschema.Draft202012Validator(SCHEMA).is_valid(data)
+
+
+def test_restarts_are_in_words_and_not_names_of_torchs_exceptions() -> None:
+    frame = written(made.explanation())["compiles"][0]
+    assert frame["restarts"] == ["mutated while tracing", "a module is traced again as one that may change"]

@@ -1,0 +1,156 @@
+"""The report of ``explain`` for pull requests."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import explain_results as made
+import pytest
+
+from breakscan.explain.explanation import AdviceKind, Explanation, RecompileAdvice
+from breakscan.report.explain.advice_words import recompile_advice
+from breakscan.report.explain.markdown import LIMIT, write_explain_markdown
+from breakscan.report.explain.report import ExplainReport
+from breakscan.report.shared.markdown_text import code, paragraph, prose
+
+
+def written(told: Explanation) -> str:
+    stream = io.StringIO()
+    write_explain_markdown(ExplainReport(told), stream)
+    return stream.getvalue()
+
+
+def rows_of(text: str, title: str) -> list[list[str]]:
+    """The rows of the table whose first title it is."""
+    lines = text.splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith(f"| {title} |"))
+    end = next((n for n, line in enumerate(lines[start:], start) if not line.startswith("|")), len(lines))
+    return [line.strip("| ").split(" | ") for line in lines[start + 2 : end]]
+
+
+def test_it_begins_with_its_mark_and_the_headline() -> None:
+    lines = written(made.explanation()).splitlines()
+    assert lines[0] == "<!-- breakscan explain -->"
+    assert lines[1].startswith("### breakscan: 1 function fails to compile.  3 sites break the graph 5 times")
+    assert lines[3].startswith("train.py finished with exit status 0 · 212 s")
+
+
+def test_a_break_says_where_why_what_instead_and_its_price() -> None:
+    text = written(made.explanation())
+    (first,) = rows_of(text, "graph break")
+    assert first == [
+        "runs eager 3×",
+        "`src/model.py:3` in `Block.forward`",
+        "BRK201 tensor-item: the number exists only once the graph has run, so the graph ends here<br>"
+        "Block.forward runs as plain Python, without a graph: the break is inside a loop.",
+        "as above",
+        "1.2 ms, waits for the device (340 passes)",
+    ]
+    (raising, failing) = rows_of(text, "failed to compile")
+    assert raising[1] == "`src/model.py:9` in `Block.forward`<br>from `train.py:41`"
+    assert raising[3] == prose(made.BREAK.advice or "")
+    assert failing[0] == "`bad`"
+
+
+def test_breaks_in_libraries_are_folded_and_name_the_users_line() -> None:
+    folded = written(made.explanation()).partition("<summary>1 break in library code</summary>\n\n")[2]
+    (row,) = rows_of(folded, "graph break")
+    assert row[1] == "`lib/attention.py:88` in `attend`<br>from `src/model.py:3`"
+
+
+def test_recompiles_say_what_changed_and_what_came_of_it() -> None:
+    (row,) = rows_of(written(made.explanation()), "recompiled")
+    assert row[0] == "2× `Block.forward`"
+    assert row[1] == (
+        "x.shape&#91;0&#93; was 32, then 31, 30 (BRK711 changing-size)<br>"
+        "Block.forward runs eager from then on: 8 versions of it are compiled, which is the limit "
+        "(torch.&#95;dynamo.config.recompile&#95;limit), so further variants run eager."
+    )
+    assert row[2] == "`src/model.py:2`<br>from `train.py:41`"
+
+
+def test_other_advice_of_the_same_rule_is_not_said_to_stand_above() -> None:
+    advice = (AdviceKind.PARAMETER, AdviceKind.PARAMETER, AdviceKind.ARGUMENTS, AdviceKind.PARAMETER)
+    others = [replace(made.RECOMPILE, advice=RecompileAdvice(kind), cause=n) for n, kind in enumerate(advice)]
+    rows = rows_of(written(made.explanation(breaks=(), recompiles=others)), "recompiled")
+    parameter, _, arguments, _ = map(recompile_advice, others)
+    assert [row[3] for row in rows] == [parameter, "as above", arguments, parameter]
+    assert parameter != arguments
+
+
+def test_short_compilations_have_a_time() -> None:
+    short = replace(made.COMPILE, seconds=0.0042, backward_seconds=0.0, time=(), kernel_seconds={})
+    text = written(made.explanation(compiles=(short,)))
+    assert "| `Block.forward` | `src/model.py:3` | 1× | 4.2 ms |  |" in text
+
+
+def test_compile_time_is_told_by_function_line_and_kernel() -> None:
+    text = written(made.explanation())
+    (function,) = rows_of(text, "function")
+    assert function[2:] == [
+        "2×",
+        "5.0 s",
+        "compiling kernels 2.0 s, tracing 1.0 s, the rest of Dynamo 0.5 s, Inductor 0.5 s, autotuning 0.5 s",
+    ]
+    assert "| `src/model.py:3` | `Block.forward` | 750 ms |" in text
+    assert "| `triton_0` | 1.5 s | 500 ms | `src/model.py:4` |" in text
+
+
+def test_a_clean_run_is_two_lines() -> None:
+    told = made.explanation(
+        breaks=(), recompiles=(), frames=(), ranks=None, cudagraph_skips=(), specialisations=(), notices=(),
+        compiles=(), graphs=(replace(made.UNTOLD, number=0),), calls=(), exports=(), export_failures=(),
+    )  # fmt: skip
+    text = written(told)
+    assert "### breakscan: No graph breaks and no recompiles: 1 graph of 74 operations." in text
+    assert text.count("|") == 3 * 7, "the table of graphs alone"
+
+
+def test_a_run_without_graphs_says_why() -> None:
+    text = written(Explanation(("x.py",), 0, 0.1, "", "", (), False, None, (), (), (), (), (), 0, 0.0, ()))
+    assert "### breakscan: Nothing was compiled: the program did not import torch." in text
+
+
+@pytest.mark.parametrize("number", [100, 5000])
+def test_a_long_report_is_cut_where_github_would_refuse_it(number: int) -> None:
+    breaks = [replace(made.BREAK, site=replace(made.SITE, line=n, end_line=n)) for n in range(1, number + 1)]
+    text = written(made.explanation(breaks=breaks))
+    assert len(text) <= LIMIT < 65_536
+    cut = text.rstrip().endswith("`breakscan explain --format html` or `--format json` shows everything.")
+    assert cut == (number == 5000)
+    assert text.count("<details>") == text.count("</details>")
+
+
+@pytest.mark.parametrize(
+    ("text", "markdown"),
+    [
+        ("x.sin()", "`x.sin()`"),
+        ("a|b", "<code>a&#124;b</code>"),
+        ("a`b", "<code>a&#96;b</code>"),
+        ("a\\", "<code>a&#92;</code>"),
+        ("@me|", "<code>&#64;&#8203;me&#124;</code>"),
+        ("", "<code></code>"),
+    ],
+)
+def test_code(text: str, markdown: str) -> None:
+    assert code(text) == markdown
+
+
+@pytest.mark.parametrize(
+    ("text", "markdown"),
+    [
+        ("plain, words: 1.5 (so)", "plain, words: 1.5 (so)"),
+        ("<b> & *x*_y_", "&#60;b&#62; &#38; &#42;x&#42;&#95;y&#95;"),
+        ("see #12, @me", "see &#35;&#8203;12, &#64;&#8203;me"),
+        ("https://a.b www.c.d GH-1", "https:&#8203;//a.b www&#8203;.c.d GH-&#8203;1"),
+        ("x" * 400, "x" * 299 + "…"),
+    ],
+)
+def test_prose(text: str, markdown: str) -> None:
+    assert prose(text) == markdown
+
+
+def test_a_paragraph_begins_no_list() -> None:
+    assert paragraph("1. first") == "&#49;. first"
+    assert paragraph("- first") == "&#45; first"

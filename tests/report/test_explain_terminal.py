@@ -1,0 +1,335 @@
+"""The report of ``explain`` that people read, by explanations made by hand."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from explain_results import (
+    BREAK,
+    CHANGES,
+    COMPILE,
+    FRAME,
+    GRAPH,
+    IN_LIBRARY,
+    RAISES,
+    RECOMPILE,
+    explanation,
+    holds,
+)
+
+from breakscan.explain.compiled import (
+    CacheMiss,
+    CacheUse,
+    CompiledFrame,
+    GuardLine,
+    KeyChange,
+    MissKind,
+    Price,
+    SavedValue,
+)
+from breakscan.explain.notice import Notice, NoticeKind
+from breakscan.fix.offer import Offer
+from breakscan.model.findings import Site
+from breakscan.report.explain.report import ExplainReport
+from breakscan.report.explain.tables import LISTINGS, MOST_GUARDS, MOST_LINES
+from breakscan.report.explain.terminal import write_explanation
+from breakscan.report.shared.durations import seconds_in_words
+
+CALLS = explanation().calls[0]
+LONG = "container.AugmentationSequentialOperations.transform_all_of_them_one_after_the_other_and_then_back_again"
+
+
+def written(*tables: str, **changes: Any) -> str:
+    stream = io.StringIO()
+    write_explanation(ExplainReport(explanation(**changes), tables=tables), stream)
+    return stream.getvalue()
+
+
+def guards(line: int, count: int) -> list[GuardLine]:
+    return [
+        GuardLine("EQUALS_MATCH", holds(f"n{line}_{number} == 1"), Site("m.py", line, 1, line, 2))
+        for number in range(count)
+    ]
+
+
+def compiled(id_: str, *guards_: GuardLine, **changes: Any) -> CompiledFrame:
+    return replace(
+        COMPILE,
+        compile_id=id_,
+        guards=guards_,
+        guard_count=None,
+        guard_seconds=None,
+        guard_microseconds=None,
+        **changes,
+    )
+
+
+def listed(*compiles: CompiledFrame) -> str:
+    return written("guards", compiles=compiles, notices=()).partition("\nGuards\n")[2]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_line_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    changes = {
+        "breaks": (replace(BREAK, function=LONG), replace(IN_LIBRARY, function=LONG), RAISES),
+        "recompiles": [replace(RECOMPILE, function=f"{LONG}{n}") for n in range(4)],
+        "frames": (replace(FRAME, function=LONG),),
+        "graphs": (replace(GRAPH, function=LONG),),
+        "compiles": (replace(COMPILE, function=LONG, failed="the backend raised " * 30),),
+    }
+    for tables in ((), tuple(LISTINGS)):
+        lines = written(*tables, **changes).splitlines()
+        # A name, or a path, that is longer than the line is left whole, for it to be found and clicked.
+        assert [line for line in lines if len(line) > width and LONG not in line] == []
+        assert [line for line in lines if line != line.rstrip()] == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.0412, "41 ms"), (0.1, "0.1 s"), (9.94, "9.9 s"), (59.6, "60 s"), (1490, "25 min"), (12_240, "3.4 h")],
+)
+def test_seconds(seconds: float, words: str) -> None:
+    assert seconds_in_words(seconds) == words
+
+
+def test_many_functions_are_broken_over_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    names = ["AugmentationSequential.__call__", "ImageModuleMixIn._call_converted", "third"]
+    report = written(recompiles=[replace(RECOMPILE, function=name) for name in names])
+    assert "\n   in AugmentationSequential.__call__,\n   ImageModuleMixIn._call_converted and third\n" in report
+
+
+def test_the_change_that_recompiled_most_comes_first() -> None:
+    few, many = replace(RECOMPILE, cause=0), replace(RECOMPILE, cause=1, site=Site("src/model.py", 8, 1, 8, 9))
+    report = written(recompiles=(few, many, many))
+    assert report.index("model.py:8:1  recompiled 2×") < report.index("model.py:2:19  recompiled 1×")
+
+
+def test_what_compiling_again_took_is_told_and_decides_the_order() -> None:
+    cheap = [replace(RECOMPILE, cause=0, seconds=seconds) for seconds in (0.2, 0.3)]
+    costly = replace(RECOMPILE, cause=1, seconds=18.0, site=Site("src/slow.py", 5, 1, 5, 2))
+    text = " ".join(written(recompiles=[*cheap, costly], compile_seconds=35.0).split())
+    assert (
+        "Recompiles cost most: 18.5 s of compiling; functions that run eager 840 ms of the calls and graph breaks 420 "
+        "ms of the calls."
+    ) in text
+    assert text.index("Recompiles src/slow.py:5") < text.index("Graph breaks in your code")
+    assert "3 recompiles from 2 causes, 18 s of compiling." in text
+    assert text.count("Compiling again took") == 1
+    slow, _, rest = text.partition("Compiling again took 18 s of 35 s spent on compiling.")
+    assert "src/slow.py:5" in slow
+    assert "recompiled 2×" in rest
+
+
+def test_a_part_of_a_value_from_before_a_break_is_named_before_the_value() -> None:
+    subject = "the value computed before the break._part_sizes[0]"
+    report = written(recompiles=[replace(RECOMPILE, subject=subject, old="3", new="0")])
+    assert "\n   _part_sizes[0] of the value computed before the break was 3, then 0.\n" in report
+
+
+def test_what_raises_under_fullgraph_says_how_to_see_the_rest() -> None:
+    assert "breakscan explain --keep-going shows what else does." in " ".join(written(breaks=(RAISES,)).split())
+    assert "--keep-going" not in written(breaks=(BREAK,))
+
+
+@pytest.mark.parametrize(("microseconds", "is_told"), [(1.0, False), (50.0, True)])
+def test_guards_that_cost_are_told(microseconds: float, is_told: bool) -> None:
+    """A call takes 100 us here: less than 2% of it is no news.  torch's own measurement, with cold caches, is none."""
+    calls = (replace(CALLS, calls=10, seconds=0.001, graph_seconds=0.0005, gap_seconds=0.0),)
+    report = written(
+        calls=calls, compiles=(replace(COMPILE, guard_seconds=microseconds / 1e6, guard_microseconds=9000.0),)
+    )
+    assert ("Guards: Block.forward checks 2 guards at each call" in report) == is_told
+
+
+def test_caches_are_counted_in_words() -> None:
+    miss, hit = replace(COMPILE.caches[2], miss=None), replace(COMPILE.caches[2], outcome="hit", miss=None)
+    report = written(compiles=(replace(COMPILE, caches=(miss, hit)), replace(COMPILE, caches=(miss, hit))))
+    assert "Caches: aotautograd 2 misses, 2 hits." in report
+
+
+def test_why_a_cache_had_nothing_is_told_once() -> None:
+    report = " ".join(written(compiles=(COMPILE, COMPILE)).split())
+    assert "misses: the key is another than for 0/0: max_autotune is True, was False and another graph (2×)" in report
+    assert "what is stored holds for other sizes: s0 < 32 (2×)" in report
+
+
+def test_how_a_graph_is_compiled_is_no_news_where_the_graph_is_another() -> None:
+    option = KeyChange("fx_kwargs[cpp_wrapper]", "False", "True")
+    for changes, words in (([option], "cpp_wrapper is True, was False"), ([option, CHANGES[0]], "another graph")):
+        miss = CacheMiss(MissKind.CHANGED, than="0/0", changes=tuple(changes))
+        uses = (CacheUse("fx_graph", "miss", None, miss),)
+        assert f"0/0: {words} (1×)." in " ".join(written(compiles=(replace(COMPILE, caches=uses),)).split())
+
+
+def test_parts_of_compiling_do_not_overlap() -> None:
+    report = " ".join(written().split())
+    parts = "compiling kernels 2.0 s, tracing 1.0 s, the rest of Dynamo 0.5 s, Inductor 0.5 s, autotuning 0.5 s"
+    assert f"Compile time: 2 compilations; {parts}; traced longest: src/model.py:3 0.8 s." in report
+
+
+def test_what_is_kept_for_the_backward_is_told_with_its_lines() -> None:
+    report = " ".join(written().split())
+    assert (
+        "Kept in memory: 8.4 MB and 1 value of unknown size until the backward of a call has run, beside 1.0 MB of "
+        "inputs and parameters; most at src/model.py:4 8.4 MB."
+    ) in report
+    small = replace(GRAPH.generated[0], saved=(SavedValue("f32[8] relu", 32, None, False),))
+    assert "Kept in memory" not in written(graphs=(replace(GRAPH, generated=(small,)),))
+
+
+def test_why_cuda_graphs_are_recorded_again_is_told() -> None:
+    report = " ".join(written(cudagraph_skips=()).split())
+    assert (
+        "CUDA graphs: 6 recordings in 1.5 s, 6.0 MB more reserved for them; 2× again: Block.forward, inputs that must "
+        "not move lie elsewhere (primals_3 at src/model.py:4 and 2 more); 2× again: Block.forward (backward), a CUDA "
+        "graph holds for one combination of sizes (31, 30 and 2)."
+    ) in report
+    assert "Memory: cuda:0 at most 3.1 GB, 3.4 GB reserved." in report
+
+
+def test_functions_that_took_longest_are_a_short_table() -> None:
+    many = [replace(COMPILE, function=f"f{number}", seconds=10.0 + number) for number in range(8)]
+    report = written(compiles=many)
+    assert "Where compile time went" in report
+    assert [word for word in report.split() if word in {f"f{number}" for number in range(8)}] == [
+        "f7",
+        "f6",
+        "f5",
+        "f4",
+        "f3",
+    ]
+    assert "3 more" in report
+    assert "Where compile time went" not in written(compiles=many, compile_seconds=1.0)
+
+
+class TestListings:
+    @pytest.mark.parametrize("word", LISTINGS)
+    def test_what_there_is_none_of_is_said(self, word: str) -> None:
+        empty: dict[str, Sequence[Any]] = {"graphs": (), "compiles": (), "values": ()}
+        assert f"No {word} were recorded.\n" in written(word, **empty)
+
+    def test_only_what_there_is_is_offered(self) -> None:
+        assert "\n   --show graphs,kernels,guards,compiles,values lists what there is." in written()
+        stream = io.StringIO()
+        write_explanation(ExplainReport(explanation(), again="breakscan report --last"), stream)
+        assert "breakscan report --last --show graphs,kernels" in stream.getvalue()
+        bare = replace(GRAPH, generated=())
+        compiles = (replace(COMPILE, guards=()),)
+        assert "--show graphs,compiles lists what" in written(graphs=(bare,), compiles=compiles, values=())
+
+    def test_columns_that_no_row_fills_are_left_out(self) -> None:
+        assert "backward" in written("compiles").partition("Compilations")[2].splitlines()[1]
+        bare = replace(COMPILE, backward_seconds=0.0, caches=(), restarts=())
+        head = written("compiles", compiles=(bare,)).partition("Compilations")[2].splitlines()[1]
+        assert head.split() == ["compile", "function", "at", "took", "phases"]
+
+    def test_a_failed_compilation_takes_a_line_or_two(self) -> None:
+        failed = "Unsupported: no such thing\n  Explanation: " + "words " * 200
+        report = written("compiles", compiles=(replace(COMPILE, failed=failed),))
+        assert "Unsupported" in report
+        assert "Explanation" not in report
+
+
+def test_the_lines_of_a_kernel_name_each_file_once() -> None:
+    sites = [Site(path, line, 1, line, 2) for path, line in (("a.py", 4), ("b.py", 7), ("a.py", 2), ("a.py", 4))]
+    kernel = replace(GRAPH.generated[0].kernels[0], lines=tuple(sites))
+    graph = replace(GRAPH, generated=(replace(GRAPH.generated[0], kernels=(kernel,)),))
+    assert "  a.py:4, 2; b.py:7\n" in written("kernels", graphs=(graph,))
+
+
+class TestGuards:
+    def test_by_line(self) -> None:
+        without_line = GuardLine("GRAD_MODE", holds("the grad mode is as it was"), None)
+        report = listed(compiled("0/0", without_line, *guards(3, 1), *guards(9, 2)))
+        assert report.splitlines() == [
+            "",
+            "0/0  Block.forward  4 guards",
+            "   m.py:9",
+            "      n9_0 == 1",
+            "      n9_1 == 1",
+            "   m.py:3",
+            "      n3_0 == 1",
+            "   asked for by no line",
+            "      the grad mode is as it was",
+        ]
+
+    def test_of_a_function_that_was_compiled_again_only_what_is_new(self) -> None:
+        first, again = compiled("0/0", *guards(3, 4)), compiled("0/1", *guards(3, 3), *guards(5, 1))
+        report = listed(first, compiled("1/0", *guards(3, 4), site=Site("m.py", 1, 1, 1, 2)), again)
+        assert report.count("n3_0 == 1") == 2
+        assert report.endswith("\n0/1  Block.forward  4 guards; 1 guard that 0/0 has not\n   m.py:5\n      n5_0 == 1\n")
+
+    def test_what_no_line_asks_for_is_told_once(self) -> None:
+        mode = GuardLine("GRAD_MODE", holds("the grad mode is as it was"), None)
+        other = replace(COMPILE.site, line=90)
+        assert listed(compiled("0/0", mode), compiled("1/0", mode, *guards(1, 1), site=other)).count("grad mode") == 1
+
+    def test_guards_without_a_text_are_left_out(self) -> None:
+        assert listed(compiled("0/0", *guards(3, 1), GuardLine("NO_TENSOR_ALIASING", holds(""), None))).count("\n") == 4
+
+    def test_long_lists_are_cut_and_say_so(self) -> None:
+        many = [guard for line in range(MOST_LINES + 3) for guard in guards(line + 1, MOST_GUARDS + 2)]
+        report = listed(compiled("0/0", *many))
+        assert report.count("      and 2 more\n") == MOST_LINES
+        assert f"   and {3 * (MOST_GUARDS + 2)} more at 3 other lines\n" in report
+        assert report.endswith("\n--format html and --format json list all guards.\n")
+        assert "--format" not in listed(compiled("0/0", *guards(1, MOST_GUARDS)))
+
+
+def test_many_breaks_begin_with_an_overview_and_the_dearest() -> None:
+    breaks = [
+        replace(BREAK, site=Site(f"m{number % 3}.py", number, 1, number, 2), price=Price(2, number, None, False, 0.0))
+        for number in range(1, 31)
+    ]
+    report = written(breaks=breaks, frames=(), recompiles=())
+    assert "30 sites of 1 kind break the graph 90 times" in report
+    kinds, files = report.partition("By kind")[2].partition("By file")[::2]
+    assert kinds.split("\n")[3].split()[:4] == ["BRK201", "tensor-item", "30", "90"]
+    assert [line.split()[:3] for line in files.split("\n")[3:6]] == [[f"m{n}.py", "10", "30"] for n in (0, 2, 1)]
+    shown = [number for number in range(1, 31) if f"m{number % 3}.py:{number}:1" in report]
+    assert shown == list(range(21, 31))
+    assert "20 more; --show findings lists all." in report
+    whole = written("findings", breaks=breaks, frames=(), recompiles=())
+    assert all(f"m{number % 3}.py:{number}:1" in whole for number in range(1, 31))
+    assert "By kind" not in written(breaks=breaks[:15], frames=(), recompiles=())
+
+
+def test_on_a_terminal_a_break_links_to_pytorchs_page() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    def shown(**changes: Any) -> str:
+        stream = Terminal()
+        write_explanation(ExplainReport(explanation(**changes)), stream)
+        return stream.getvalue()
+
+    page = "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0124.html"
+    assert page in shown(breaks=(BREAK,))
+    assert page in shown(breaks=(replace(BREAK, rule=None),))
+    assert "://" not in shown(breaks=(replace(BREAK, gb_id=None),))
+    assert "://" not in shown(breaks=(replace(BREAK, gb_id="GB0124\x1b\\../x"),))
+    assert page not in written(breaks=(BREAK,))
+
+
+@pytest.mark.parametrize(
+    ("offer", "command"),
+    [(Offer.SAFE, "fix"), (Offer.UNSAFE, "fix --unsafe"), (Offer.SOFTENING, "fix --soften"), (None, None)],
+)
+def test_it_points_to_fix_only_where_that_has_an_edit(offer: Offer | None, command: str | None) -> None:
+    stream = io.StringIO()
+    write_explanation(ExplainReport(explanation(breaks=(BREAK,)), offer=offer), stream)
+    assert re.findall(r"'breakscan (fix.*?)'", stream.getvalue()) == ([command] if command else [])
+
+
+def test_of_a_program_that_still_runs_no_end_is_told() -> None:
+    report = written(status=None, notices=(Notice(NoticeKind.RUNNING),))
+    assert "\ntrain.py is still running · " in report
+    assert "ended" not in report.partition("·")[0]

@@ -1,0 +1,28 @@
+"""The registry of formats: each writer can be imported, and a format of diagnostics serves all commands."""
+
+from __future__ import annotations
+
+import pkgutil
+
+import pytest
+
+from breakscan.report import formats
+
+COMMANDS = [value for value in vars(formats).values() if isinstance(value, formats.Formats)]
+
+
+def test_every_format_of_the_registry_can_be_imported() -> None:
+    assert len(COMMANDS) == 10
+    for command in COMMANDS:
+        for name in (*command.writers.values(), *filter(None, [command.producer])):
+            assert callable(pkgutil.resolve_name(name))
+    for name in formats.DIAGNOSTIC_FORMATS.values():
+        assert callable(pkgutil.resolve_name(name))
+
+
+def test_a_new_format_of_diagnostics_serves_every_command_that_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(formats.DIAGNOSTIC_FORMATS, "new", "some.file:write_new")
+    assert {"new" in command.names for command in (formats.CHECK, formats.EXPLAIN, formats.FIX, formats.VERIFY)} == {
+        True
+    }
+    assert "new" not in formats.BENCH.names

@@ -1,0 +1,51 @@
+"""Every observation and every difference has words."""
+
+from __future__ import annotations
+
+import pytest
+
+from breakscan.prove.worker.difference import Change, Part, ResultDifference
+from breakscan.prove.worker.observation import CallAspect, Observation, ObservationKind, OtherCalls
+from breakscan.prove.worker.protocol import CapturedCount, Description, Mismatch, ProgramRun, ValueMismatch
+from breakscan.prove.worker.random_state import CUDA, TORCH
+from breakscan.report.shared.observation_words import observation_words
+
+RUN = ProgramRun(None, None, (), {}, (), (), None)
+
+
+def described(calls: int) -> Description:
+    return Description(RUN, (CapturedCount("f", calls),), (), (True,), (), (), (), True, (), 0)
+
+
+CALLS = OtherCalls(CallAspect.CALLABLES, described(2), described(3))
+
+
+@pytest.mark.parametrize("kind", ObservationKind)
+def test_every_kind_has_words(kind: ObservationKind) -> None:
+    details = (ValueMismatch("x", Mismatch.SHAPE, "2", "3"),)
+    said = observation_words(Observation(kind, "it", ("a",), (1, 2, 3, 4), details, CALLS))
+    assert said
+    assert not set("{}") & set(said)
+
+
+@pytest.mark.parametrize("change", Change)
+def test_every_change_has_words(change: Change) -> None:
+    difference = ResultDifference(Part.OUTPUT, change, "output", "1", "2", (3,), 0.5, 0.1, "no", 1)
+    assert observation_words(Observation(ObservationKind.EAGER_DIFFERS, details=(difference,))).endswith(
+        "in call 2"
+    ) or (change is Change.CALL_COUNT)
+
+
+def test_remarks_name_what_they_are_about() -> None:
+    names = tuple(f"a{number}" for number in range(5))
+    assert observation_words(Observation(ObservationKind.OTHER_START, names=names)).endswith(
+        "first call: a0, a1, a2 and 2 more"
+    )
+    said = observation_words(Observation(ObservationKind.OTHER_RANDOM_START, names=(TORCH, f"{CUDA}1")))
+    assert said.endswith("torch's CPU generator, the generator of cuda:1")
+    assert observation_words(Observation(ObservationKind.OTHER_CALLS, calls=CALLS)).endswith(
+        "other calls: 2 × f, not 3 × f"
+    )
+    assert observation_words(Observation(ObservationKind.MORE_RECOMPILES, "x.shape[0]", numbers=(1,))) == (
+        "it is compiled 1 more time (x.shape[0] changes)"
+    )

@@ -1,0 +1,198 @@
+"""SARIF of ``check`` and of ``explain``."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import explain_results as made
+import pytest
+from report_results import BEHIND, EAGER, SOURCE, SPLIT, UNPARSED, report, result
+from sarif_validity import validate_sarif
+
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.repro.reproduction import Reproduction
+from breakscan.model.findings import CheckResult, Severity
+from breakscan.report.explain.report import ExplainReport
+from breakscan.report.formats import CHECK, EXPLAIN
+
+
+@pytest.fixture(autouse=True)
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A git repository as the working directory."""
+    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "src").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def checked(found: CheckResult, texts: dict[str, str] | None = None) -> Any:
+    stream = io.StringIO()
+    CHECK.write("sarif", report(found, {"src/model.py": SOURCE} if texts is None else texts), stream)
+    return parsed(stream.getvalue())
+
+
+def explained(told: Explanation, reproduction: Reproduction | None = None) -> Any:
+    stream = io.StringIO()
+    EXPLAIN.write("sarif", ExplainReport(told, reproduction=reproduction), stream)
+    return parsed(stream.getvalue())
+
+
+def parsed(text: str) -> Any:
+    assert text.isascii()
+    log = json.loads(text)
+    validate_sarif(log)
+    return log["runs"][0]
+
+
+def place(location: Any) -> tuple[str, int]:
+    physical = location["physicalLocation"]
+    return physical["artifactLocation"]["uri"], physical["region"]["startLine"]
+
+
+def fingerprints(run: Any) -> list[str]:
+    return [result["partialFingerprints"]["breakscanSite/v1"] for result in run["results"]]
+
+
+class TestCheck:
+    def test_a_finding(self) -> None:
+        run = checked(result(EAGER, SPLIT, replace(EAGER, severity=Severity.INFO)))
+        assert [found["level"] for found in run["results"]] == ["error", "warning", "note"]
+        first, second, _ = run["results"]
+        assert first["message"]["text"] == (
+            "A Python branch on a tensor's value. The break is inside a loop: torch 2.13 runs the whole function eager "
+            "(0 graphs), not just this line. In Block.forward, compiled from train.py:41 via Model.forward. "
+            f"Instead: {made.LIBRARY.select('BRK101')[0].instead}."
+        )
+        assert first["locations"][0]["physicalLocation"] == {
+            "artifactLocation": {"uri": "src/model.py", "uriBaseId": "%SRCROOT%"},
+            "region": {"startLine": 3, "startColumn": 8, "endLine": 3, "endColumn": 15},
+        }
+        assert first["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "Block.forward"
+        (root,) = first["relatedLocations"]
+        assert place(root) == ("train.py", 41)
+        assert root["message"]["text"] == "the compiler starts here: torch.compile(model)"
+        assert "only when `mask` is given" in second["message"]["text"]
+        assert run["invocations"][0]["executionSuccessful"]
+
+    def test_a_rule_is_told_once_with_its_document(self) -> None:
+        (rule,) = checked(result(EAGER, SPLIT))["tool"]["driver"]["rules"]
+        assert (rule["id"], rule["name"]) == ("BRK101", "branch-on-tensor")
+        assert "## Breaks\n```python\n" in rule["help"]["markdown"]
+        assert rule["help"]["text"].startswith("Why: ")
+        assert rule["defaultConfiguration"] == {"level": "warning"}
+
+    def test_what_hides_a_finding_is_related(self) -> None:
+        hidden = checked(result(EAGER, BEHIND))["results"][1]
+        assert [place(at) for at in hidden["relatedLocations"]][1:] == [("src/model.py", 3)]
+
+    def test_what_could_not_be_checked_is_a_notification(self) -> None:
+        (invocation,) = checked(result(errors=(UNPARSED,), warnings=(replace(UNPARSED, message="odd"),)))["invocations"]
+        assert not invocation["executionSuccessful"]
+        error, warning = invocation["toolExecutionNotifications"]
+        assert (error["level"], warning["level"]) == ("error", "warning")
+        assert error["message"]["text"] == "not checked: cannot be parsed: invalid syntax"
+        assert place(error["locations"][0]) == ("src/bad.py", 2)
+
+    def test_a_finding_is_known_again_when_its_line_moves(self) -> None:
+        moved = replace(EAGER, site=replace(EAGER.site, line=6, end_line=6))
+        before = checked(result(EAGER))
+        assert fingerprints(checked(result(moved), {"src/model.py": "\n\n\n" + SOURCE})) == fingerprints(before)
+        assert fingerprints(checked(result(EAGER), {"src/model.py": SOURCE.replace("x.any", "y.any")})) != fingerprints(
+            before
+        )
+
+    def test_equal_lines_of_a_function_are_told_apart(self) -> None:
+        source = "\n\n    if x.any():\n    if x.any():\n"
+        other = replace(EAGER, site=replace(EAGER.site, line=4, end_line=4))
+        assert len(set(fingerprints(checked(result(EAGER, other), {"src/model.py": source})))) == 2
+
+    def test_paths_are_relative_to_the_checkout(self, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(checkout / "src")
+        here = replace(EAGER, site=replace(EAGER.site, path="a b#%.py"))
+        outside = replace(EAGER, site=replace(EAGER.site, path="/elsewhere/x y.py"))
+        run = checked(result(here, outside), {})
+        assert [place(found["locations"][0])[0] for found in run["results"]] == [
+            "src/a%20b%23%25.py",
+            "file:///elsewhere/x%20y.py",
+        ]
+        assert run["originalUriBaseIds"]["%SRCROOT%"]["uri"] == checkout.as_uri() + "/"
+        monkeypatch.setenv("GITHUB_WORKSPACE", str(checkout / "src"))
+        assert place(checked(result(here), {})["results"][0]["locations"][0])[0] == "a%20b%23%25.py"
+
+
+class TestExplain:
+    def test_every_kind_of_point(self) -> None:
+        run = explained(made.explanation())
+        assert [(found["ruleId"], found["level"]) for found in run["results"]] == [
+            ("BRK201", "error"),
+            ("not-compiled", "error"),
+            ("export", "error"),
+            ("BRK201", "error"),
+            ("not-compiled", "error"),
+            ("not-compiled", "note"),
+            ("graph-break", "warning"),
+            ("BRK711", "error"),
+            ("rank-difference", "error"),
+            ("cudagraph-skip", "warning"),
+            ("specialisation", "note"),
+        ]
+        assert (
+            run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
+            == "this torch lacks what breakscan hooks into for memory: something is missing"
+        )
+        assert run["invocations"][0]["executionSuccessful"]
+
+    def test_a_break_shows_the_way_to_it(self) -> None:
+        (found,) = explained(made.explanation(breaks=(made.BREAK,), **NOTHING_ELSE))["results"]
+        assert found["occurrenceCount"] == 3
+        steps = found["codeFlows"][0]["threadFlows"][0]["locations"]
+        assert [place(step["location"]) for step in steps] == [("train.py", 41), ("src/model.py", 3)]
+        assert found["message"]["text"].startswith(
+            "The graph breaks here 3 times. Why: the number exists only once the graph has run, so the graph ends "
+            "here. Block.forward runs as plain Python, without a graph: the break is inside a loop. Instead: keep the"
+        )
+
+    def test_a_break_in_a_library_is_shown_where_the_user_leads_to_it(self) -> None:
+        (found,) = explained(made.explanation(breaks=(made.IN_LIBRARY,), **NOTHING_ELSE))["results"]
+        assert place(found["locations"][0]) == ("src/model.py", 3)
+        assert place(found["relatedLocations"][0]) == ("file:///site-packages/lib/attention.py", 88)
+        assert "in attend (lib/attention.py:88), which this line leads to" in found["message"]["text"]
+
+    def test_pytorchs_own_breaks_are_rules_by_their_ids(self) -> None:
+        site = replace(made.IN_LIBRARY, gb_id="GB0170")
+        (rule,) = explained(made.explanation(breaks=(site,), **NOTHING_ELSE))["tool"]["driver"]["rules"]
+        assert (rule["id"], rule["name"]) == ("GB0170", "Data-dependent branching")
+
+    def test_a_point_is_known_again_when_its_line_moves(self) -> None:
+        moved = replace(made.BREAK, site=replace(made.SITE, line=99, end_line=99))
+        first, second, changed = (
+            fingerprints(explained(made.explanation(breaks=(site,), **NOTHING_ELSE)))
+            for site in (made.BREAK, moved, replace(moved, code="y.item()"))
+        )
+        assert first == second != changed
+
+    def test_a_run_without_anything(self) -> None:
+        run = explained(made.explanation(breaks=(), **NOTHING_ELSE))
+        assert run["results"] == run["tool"]["driver"]["rules"] == []
+
+
+NOTHING_ELSE: dict[str, Any] = {
+    "export_failures": (),
+    "recompiles": (),
+    "frames": (),
+    "ranks": None,
+    "cudagraph_skips": (),
+    "specialisations": (),
+    "notices": (),
+}
+
+
+def test_the_program_that_reproduces_a_finding_is_a_notification() -> None:
+    run = explained(made.explanation(), made.REPRODUCTION)
+    texts = [one["message"]["text"] for one in run["invocations"][0]["toolExecutionNotifications"]]
+    assert any(text.startswith("repro_model_3.py reproduces ") for text in texts)

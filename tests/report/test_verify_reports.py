@@ -1,0 +1,251 @@
+"""The reports of ``verify``: verdicts in words, and nothing of the program's that steers what shows them."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from verify_results import ACCEPTED, ALL, HOSTILE, NO_FASTER, REJECTED, UNSEEN, WHOLE, verification
+
+from breakscan.fix.result import RestsOn
+from breakscan.model.observations import TensorSeen, ValueSeen
+from breakscan.prove.verify.label import Label, RewriteLabel, SetLabel
+from breakscan.prove.verify.proof import NotApplied, ProofVerdict, Verification
+from breakscan.prove.worker.progress import MeasuringStep
+from breakscan.prove.worker.timing import Ratio
+from breakscan.report.formats import VERIFY
+from breakscan.report.verify.words import (
+    ending_words,
+    headline,
+    label_words,
+    not_applied_words,
+    progress_words,
+    steps,
+    verdict_words,
+)
+
+
+def written(format_: str, told: Verification = WHOLE) -> str:
+    stream = io.StringIO()
+    VERIFY.write(format_, told, stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ("it.patch", "it.patch"),
+        (RewriteLabel("net.py", (12,), "where"), "net.py:12 where"),
+        (RewriteLabel("net.py", (7, 9), "cond"), "net.py:7+9 cond"),
+        (SetLabel(), "all"),
+        (SetLabel(3), "the 3 that gain most"),
+        (SetLabel(without_slower=True), "without what is slower"),
+        (SetLabel(without_held_back=True), "without what is held back"),
+        (SetLabel(None, True, True), "without what is slower or held back"),
+        (SetLabel(part=ALL.members[:2]), "net.py:12 where to net.py:20 cond"),
+    ],
+)
+def test_labels_in_words(label: Label, words: str) -> None:
+    assert label_words(label) == words
+    assert progress_words(MeasuringStep.TIME, label) == f"{words}: timing"
+
+
+def test_what_is_done_in_words() -> None:
+    assert [
+        progress_words(step, None) for step in (MeasuringStep.RUN, MeasuringStep.COMPILE, MeasuringStep.RECORD_TESTS)
+    ] == [
+        "running the program",
+        "compiling the program as it is",
+        "recording the outcomes of tests",
+    ]
+    assert not_applied_words(("net.py: is locked", "other.py: is locked")) == "net.py: is locked; other.py: is locked"
+    assert all(map(not_applied_words, NotApplied))
+
+
+def test_verdicts_in_words() -> None:
+    assert verdict_words(ACCEPTED) == "equal, 1.49× faster [1.46, 1.52]"
+    assert verdict_words(NO_FASTER) == "equal, no faster (1.00 [0.99, 1.02])"
+    assert (
+        verdict_words(replace(NO_FASTER, ratio=Ratio(0.5, 0.4, 0.6), slower=True))
+        == "equal, slower (0.50 [0.40, 0.60])"
+    )
+    assert verdict_words(REJECTED) == (
+        "rejected: eager, output 0 differs by 0.03 at [2, 5] (0.03 for 0; allowed 0.0001)"
+    )
+    assert verdict_words(replace(ACCEPTED, ratio=Ratio(25.04, 24.0, 26.0))) == "equal, 25.0× faster [24.0, 26.0]"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [(11.8e-3, 7.9e-3, "11.8 → 7.9 ms"), (76e-6, 1.2e-5, "76 → 12 µs"), (2.0, 0.5, "2 → 0.5 s"), (1.0, None, "")],
+)
+def test_times_share_a_unit(before: float, after: float | None, said: str) -> None:
+    assert steps(before, after) == said
+
+
+def test_the_headline_counts_changes_and_not_their_sum() -> None:
+    assert headline(WHOLE) == "3 changes: 1 accepted, 1 no faster, 1 rejected"
+    assert headline(verification()).startswith("Nothing to prove: no rewrite is offered")
+
+
+def test_what_becomes_of_the_files_is_said() -> None:
+    assert ending_words(WHOLE) == "Your files are unchanged. --apply writes the accepted change."
+    assert ending_words(verification(REJECTED)) == "Your files are unchanged."
+    held = replace(ACCEPTED, unseen=UNSEEN.unseen)
+    assert ending_words(verification(held)) == (
+        "Your files are unchanged. The accepted change is held back: --apply-unseen writes it."
+    )
+    assert ending_words(verification(held, ACCEPTED)) == "Your files are unchanged. --apply writes what is accepted."
+    assert ending_words(replace(WHOLE, held_back=ALL.members[:1])) == (
+        "Your files are unchanged. Held back: net.py:12 where. --apply-unseen writes what is held back, too."
+    )
+    assert ending_words(replace(WHOLE, applied=("net.py",))) == "Written: net.py."
+    assert ending_words(replace(WHOLE, not_applied=NotApplied.NONE_ACCEPTED)) == (
+        "Your files are unchanged: no change was accepted."
+    )
+
+
+def test_a_difference_with_other_inputs_holds_back_unless_it_is_stated() -> None:
+    differs = replace(UNSEEN, unseen=())
+    assert differs.is_held_back
+    stated = tuple(replace(one, is_stated=True) for one in UNSEEN.stress)
+    assert not replace(differs, stress=stated).is_held_back
+    assert replace(differs, stress=(stated[0], UNSEEN.stress[1])).is_held_back
+    assert replace(UNSEEN, stress=stated).is_held_back
+
+
+def test_an_outcome_that_only_other_inputs_had_does_not_hold_back() -> None:
+    assert not replace(UNSEEN, unseen=(), stress=()).is_held_back
+
+
+def test_the_terminal_report_has_a_line_a_change() -> None:
+    lines = written("terminal").splitlines()
+    assert lines[0] == "3 changes: 1 accepted, 1 no faster, 1 rejected."
+    assert lines[1].split() == ["change", "breaks", "graphs", "kernels", "step", "verdict"]
+    (line,) = [line for line in lines if line.startswith(" net.py:12 where")]
+    assert "1 → 0" in line
+    assert "2 → 1" in line
+    assert "4 → 3" in line
+    assert "11.8 → 7.9 ms" in line
+    assert line.endswith("equal, 1.49× faster [1.46, 1.52]")
+
+
+@pytest.mark.parametrize("format_", ["terminal", "markdown", "html"])
+def test_peak_memory_is_in_the_table_where_a_gpu_is_used(format_: str) -> None:
+    gpu = replace(WHOLE, environment={"device": "NVIDIA H200"}, eager_memory_bytes=310_000_000)
+    eager = "Run eager, a step takes 310 MB at most."
+    table, last = "400 → 400 MB", written(format_, gpu)
+    details = 0 if format_ == "terminal" else 2
+    assert last.replace("&#8594;", "→").count(table) == details + 2
+    assert eager in " ".join(last.split())
+    assert written(format_).replace("&#8594;", "→").count(table) == details
+    assert "memory" not in written("terminal")
+
+
+def test_what_is_accepted_with_others_says_so(valid: Callable[..., Any]) -> None:
+    alone = replace(ACCEPTED, ratio=None, after=None, accepted_in=SetLabel())
+    assert verdict_words(alone) == "accepted with all"
+    part = SetLabel(part=(ALL.members[0], ALL.members[1]))
+    assert verdict_words(replace(ACCEPTED, accepted_in=part)) == (
+        "equal, accepted with net.py:12 where to net.py:20 cond"
+    )
+    whole = replace(ACCEPTED, label=SetLabel(), members=ALL.members, site=None)
+    told = " ".join(written("terminal", verification(alone, whole)).split())
+    assert "What is accepted with others was not timed by itself: --each does that." in told
+    assert "1 change: 1 accepted." in told
+    (single, _) = valid(written("json", verification(alone, whole)), "verify")["proofs"]
+    assert (single["verdict"], single["accepted_in"], single["ratio"]) == ("accepted", "all", None)
+    for format_ in VERIFY.names:
+        assert "accepted with all" in " ".join(written(format_, verification(alone, whole)).split())
+
+
+@pytest.mark.parametrize("format_", ["terminal", "json", "markdown"])
+def test_what_a_rewrite_rests_on_is_told(format_: str, valid: Callable[..., Any]) -> None:
+    tensor = TensorSeen(("float32",), (2,), None, ("cpu",), (True,), ())
+    values = {"x": ValueSeen(("torch.Tensor",), tensor=tensor), "mode": ValueSeen(("str",), (repr(HOSTILE),))}
+    told = written(format_, verification(replace(ACCEPTED, rests_on=RestsOn(values, 40))))
+    assert "\x1b" not in told
+    if format_ == "json":
+        seen = valid(told, "verify")["proofs"][0]["rests_on"]
+        assert (seen["calls"], seen["values"]["x"]["tensor"]["ranks"]) == (40, [2])
+    else:
+        assert "Holds for what was observed: x float32, 2-D, with gradient; mode" in " ".join(told.split())
+
+
+def test_the_json_is_what_its_schema_says_and_the_whole_set_comes_last(valid: Callable[..., Any]) -> None:
+    for result in (WHOLE, verification(), verification(UNSEEN)):
+        valid(written("json", result), "verify")
+    told = json.loads(written("json"))
+    assert told["proofs"][-1]["members"] == list(map(label_words, ALL.members))
+    assert {proof["verdict"] for proof in told["proofs"]} == {verdict.value for verdict in ProofVerdict}
+
+
+def test_markdown_ends_below_what_github_takes() -> None:
+    long = replace(ACCEPTED, diff="+" + "x" * 40_000 + "\n")
+    told = written("markdown", verification(long, long, long))
+    assert len(told) < 65_000
+    assert "The rest does not fit" in told
+
+
+@pytest.mark.parametrize("format_", VERIFY.names)
+def test_foreign_text_steers_nothing(format_: str) -> None:
+    told = written(format_, replace(WHOLE, proofs=(*WHOLE.proofs, UNSEEN), held_back=(HOSTILE,)))
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+    # In Markdown it stands in a code span, as entities elsewhere.
+    assert "<script" not in told or format_ != "html"
+    if format_ == "github":
+        assert [line for line in told.splitlines() if line.startswith("::error")] == []
+
+
+class Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_the_page_shows_the_generated_code_side_by_side_and_has_no_scripts() -> None:
+    told = written("html")
+    told.encode("ascii")
+    page = Page()
+    page.feed(told)
+    assert "script" not in page.tags
+    assert "default-src 'none'" in told
+    assert '<td class="gone">a = 1</td><td class="new">a = 2</td>' in told
+    assert "equal, 1.49× faster [1.46, 1.52]" in page.text
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
+def test_what_is_not_proved_of_a_change_is_told(form: str) -> None:
+    half = replace(NO_FASTER, unrun=("y = where(x, 0)", "z = 1"), revealed=("net.py:31",), breaks_there=False)
+    told = " ".join(written(form, verification(half)).split())
+    for words in ("as the calls do not run it: y = where(x, 0)", "breaks the graph there: net.py:31", "No break was"):
+        assert words in told
+    assert "y = where(x, 0)" not in written(form, verification(replace(half, verdict=ProofVerdict.REJECTED)))
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
+def test_what_the_calls_do_not_show_is_told(form: str) -> None:
+    seen = replace(UNSEEN.unseen[0], test="x.sum() > 0")
+    page = html.unescape(written(form, verification(replace(UNSEEN, unseen=(seen, *UNSEEN.unseen[1:])))))
+    told = " ".join(page.replace("\\", "").split())
+    for words in (
+        "(1.00 [0.99, 1.02]); no captured call took the `False` side of `x.sum() > 0`, line 20 (and 2 more)",
+        "No captured call evaluated `x or y`, other.py:3.",
+        "Only NaN inputs took the `True` side of `x.isnan()`, line 22.",
+        "With infinite and NaN inputs of Net, output 0 is int32, not int64.",
+    ):
+        assert words in told

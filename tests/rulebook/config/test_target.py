@@ -1,0 +1,90 @@
+"""Which torch version is checked for, and how it is found without importing torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from breakscan.rulebook.config import ConfigError, Settings, installed_torch, load_settings, resolve_target
+from breakscan.rulebook.ledger import ledger_version_for, measured_versions
+
+
+@pytest.fixture
+def fake_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder first on the path, with a torch that cannot be imported."""
+    package = tmp_path / "site" / "torch"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise SystemExit('torch was imported')\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [str(package.parent)])
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    return package
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("from typing import Optional\n__version__ = '2.13.0+cpu'\ndebug = False\n", "2.13.0+cpu"),
+        ('__version__: str = "2.14.0a0+git1234"\n', "2.14.0a0+git1234"),
+        ("debug = True\n", None),
+        ("__version__ = '99999999999.1'\n", None),
+    ],
+)
+def test_the_installed_version_is_read_and_not_imported(fake_torch: Path, text: str, version: str | None) -> None:
+    (fake_torch / "version.py").write_text(text, encoding="utf-8")
+    assert installed_torch() == version
+
+
+def test_a_folder_that_happens_to_be_called_torch_is_no_torch(fake_torch: Path) -> None:
+    assert installed_torch() is None
+
+
+def test_the_configured_version_comes_first(tmp_path: Path, fake_torch: Path) -> None:
+    (fake_torch / "version.py").write_text("__version__ = '2.11.0'\n", encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text("[tool.breakscan]\ntarget-torch = '2.12.1'\n", encoding="utf-8")
+    target = resolve_target(load_settings(tmp_path))
+    assert (target.torch, target.source) == ("2.12", "config")
+    target = resolve_target(load_settings(tmp_path, target_torch="2.13"))
+    assert (target.torch, target.source) == ("2.13", "option")
+
+
+def test_then_the_installed_one(tmp_path: Path, fake_torch: Path) -> None:
+    (fake_torch / "version.py").write_text("__version__ = '9.1.0'\n", encoding="utf-8")
+    target = resolve_target(Settings(root=tmp_path))
+    assert (target.torch, target.source, target.ledger) == ("9.1", "installed", measured_versions()[-1])
+
+
+def test_an_installed_torch_without_a_compiler_is_no_target(tmp_path: Path, fake_torch: Path) -> None:
+    (fake_torch / "version.py").write_text("__version__ = '1.13.1'\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"the installed torch 1\.13 has no torch.compile: set target-torch to"):
+        resolve_target(Settings(root=tmp_path))
+    assert resolve_target(Settings(root=tmp_path, target_torch="2.13")).torch == "2.13"
+
+
+def test_then_the_newest_that_was_measured(tmp_path: Path, fake_torch: Path) -> None:
+    target = resolve_target(Settings(root=tmp_path))
+    newest = measured_versions()[-1]
+    assert (target.torch, target.source, target.ledger) == (newest, "newest measured", newest)
+
+
+def test_the_ledger_is_the_one_that_speaks_for_the_target(tmp_path: Path) -> None:
+    target = resolve_target(Settings(root=tmp_path, target_torch="2.0"))
+    assert target.ledger == ledger_version_for("2.0") == measured_versions()[0]
+
+
+def test_an_installation_without_verdicts_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("breakscan.rulebook.config.target.measured_versions", list)
+    with pytest.raises(ConfigError, match="reinstall breakscan"):
+        resolve_target(Settings(root=tmp_path))
+
+
+@pytest.mark.process
+def test_resolving_imports_no_torch(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from breakscan.rulebook.config import *;"
+        "print(resolve_target(Settings(root=Path('.'))).torch); print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.splitlines()[1] == "False"

@@ -1,0 +1,144 @@
+"""What the measured table says of operators, and whether the installed torch agrees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from breakscan.model.torch_versions import SUPPORTED
+from breakscan.rulebook.torch_facts import operators
+from breakscan.rulebook.torch_facts.call_forms import forms, is_covered
+from breakscan.rulebook.torch_facts.operators import Gradient, Often, Operator, Shape, operator
+from breakscan.rulebook.torch_facts.promotion import FLOATS, Operand, Priority, python_number
+from breakscan.rulebook.torch_facts.versions import nearest
+
+
+def test_square_of_bools_is_int64() -> None:
+    square = operator("2.13", "torch.square")
+    assert square is not None
+    assert square.results_by_dtype["bool"] == ("int64",)
+    assert square.keeps_dtype() is False
+    assert square.keeps_dtype(FLOATS) is True
+
+
+def test_operands_are_promoted() -> None:
+    add, masked_fill = operator("2.13", "add"), operator("2.13", "torch.Tensor.masked_fill")
+    assert add is not None
+    assert masked_fill is not None
+    assert add.result_dtypes([Operand("int64"), python_number(2.5)]) == ("float32",)
+    assert add.result_dtypes([Operand("float16"), Operand("float32", Priority.ZERO_DIM)]) == ("float16",)
+    assert masked_fill.result_dtypes([Operand("int64"), Operand("bool"), python_number(2.5)]) == ("int64",)
+
+
+def test_effects_and_shapes() -> None:
+    detach, total, nonzero = operator("2.13", "detach"), operator("2.13", "sum"), operator("2.13", "nonzero")
+    assert detach is not None
+    assert total is not None
+    assert nonzero is not None
+    assert detach.shares_storage is Often.ALWAYS
+    assert detach.gradient is Gradient.NONE
+    assert total.plain_shapes == {Shape.ZERO_DIM}
+    assert total.shares_storage is Often.NEVER
+    assert nonzero.reads_values is Often.ALWAYS
+
+
+def known(name: str) -> Operator:
+    found = operator("2.13", name)
+    assert found is not None
+    return found
+
+
+def test_forms_of_calls() -> None:
+    assert forms(["t", "n"]) == {"nt"}
+    assert forms(["t", "ns"]) == {"nt", "st"}
+    assert is_covered("ntt", {"ttt"})
+    assert not is_covered("tt", {"nt", "ttt"})
+    assert not is_covered("st", {"tt"})
+
+
+def test_only_some_calls_read_values_or_raise() -> None:
+    where, narrow, norm = known("torch.where"), known("narrow"), known("norm")
+    assert where.reads_in({"t"})
+    assert not where.reads_in({"ntt"})
+    assert narrow.reads_in({"nntt"})
+    assert not narrow.reads_in({"nnnt"})
+    assert norm.raises_in({"st"})
+    assert not norm.raises_in({"nt"})
+    assert known("gather").raises_in({"ntt"})
+    assert known("torch.take_along_dim").raises_in({"ntt"})
+    assert known("tolist").reads_in({"t"})
+    assert not known("data_ptr").reads_in({"t"})
+
+
+def test_random_numbers_are_seen_whatever_the_samples_ask_for() -> None:
+    for name in ("torch.rand", "torch.rrelu", "multinomial", "torch.nn.functional.alpha_dropout", "torch.randint"):
+        assert known(name).draws_random in (Often.SOMETIMES, Often.ALWAYS), name
+    assert known("empty_like").draws_random is Often.NEVER
+
+
+def test_arguments_that_are_numbers() -> None:
+    view, interpolate, add = known("view"), known("torch.nn.functional.interpolate"), known("add")
+    assert all(view.takes_number(place, None) for place in (1, 2, 3))
+    assert not view.takes_number(0, None)
+    assert interpolate.takes_number(None, "size")
+    assert not interpolate.takes_number(None, "mode")
+    assert not interpolate.takes_number(3, None)
+    assert not add.takes_number(1, None)
+    assert add.alike == {1}
+    assert known("masked_fill").alike == {2}
+    assert not known("pow").alike
+
+
+@pytest.mark.parametrize(
+    ("name", "costly"), [("matmul", True), ("det", True), ("norm", False), ("softmax", False), ("gather", False)]
+)
+def test_what_is_costly(name: str, costly: bool) -> None:
+    assert known(name).costly is costly
+
+
+def test_what_gives_back_what_it_is_given() -> None:
+    assert known("contiguous").keeps_values
+    assert known("long").keeps_values
+    assert not known("relu").keeps_values
+    assert known("flatten").keeps_vectors
+    assert not known("clone").keeps_vectors
+    assert known("argsort").gives_places
+    assert not known("count_nonzero").gives_places
+    assert known("unsqueeze").contiguous is Often.ALWAYS
+    assert known("transpose").contiguous is not Often.ALWAYS
+
+
+def test_each_version_has_its_own_facts() -> None:
+    """A number and a tensor as a clamp's bound differ for NaN on 2.11, in the gradient at the bound from 2.14 on."""
+    for version in SUPPORTED:
+        clamp = operator(version, "clamp")
+        assert clamp is not None
+        assert clamp.measured_on == version
+        assert clamp.alike == ({1} if version in ("2.12", "2.13") else frozenset())
+    narrow = operator("2.15", "narrow")
+    assert narrow is not None
+    assert narrow.reads_values is Often.NEVER
+
+
+def test_every_supported_version_has_all_files() -> None:
+    data = Path(operators.__file__).parent / "data"
+    for folder in (data, data / "operators", data / "mixed"):
+        assert {path.stem for path in folder.glob("*.json")} == set(SUPPORTED)
+
+
+def test_each_version_knows_which_arguments_a_batch_norm_writes() -> None:
+    for version in SUPPORTED:
+        norm = operator(version, "torch.nn.functional.batch_norm")
+        assert norm is not None
+        assert norm.writes == {1, 2}
+
+
+def test_a_name_that_torch_does_not_have_is_unknown() -> None:
+    assert operator("2.13", "torch.no_such_function") is None
+
+
+def test_a_version_without_measurements_reads_the_nearest_before() -> None:
+    assert nearest("2.12", ["2.11", "2.13"]) == "2.11"
+    assert nearest("2.15", ["2.11", "2.9", "2.13"]) == "2.13"
+    assert nearest("2.8", ["2.11", "2.13"]) == "2.11"
