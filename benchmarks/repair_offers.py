@@ -7,8 +7,8 @@
 person thought possible), ``--site`` the unpacked packages, as ``NAME-VERSION/``.  For each package, it prints how many
 break lines are in a statement that a safe or unsafe rewrite changes, or that a rewrite softens, by that judgement;
 ``--list`` prints every line with its result.  A line of a generated file counts if a rewrite of the
-code that it is made from removes it.  ``--recordings`` has folders NAME-VERSION*, of runs that were recorded
-(``record_calls.py``): then rewrites that are safe for what was observed are counted as ``observed``.
+code that it is made from removes it.  ``--recordings`` has folders NAME-VERSION*, of runs recorded with
+``explain --save``: then rewrites that are safe for what was observed are counted as ``observed``.
 """
 
 from __future__ import annotations

@@ -27,9 +27,6 @@ COPIED = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "benchmarks/README.md": "benchmarks/index.md",
-    "benchmarks/drawn_diffs.md": "benchmarks/drawn_diffs.md",
-    "benchmarks/drawn_findings.md": "benchmarks/drawn_findings.md",
-    "benchmarks/frameworks.md": "benchmarks/frameworks.md",
 }
 """The documents of the repository outside ``docs/`` that are pages of the site."""
 
