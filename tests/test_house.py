@@ -37,7 +37,7 @@ ROOMS = {
     "fix": Room(f"{STATIC} check", 18610, 143),
     "record": Room(STATIC, 9400, 92),
     "explain": Room(f"{STATIC} check record", 7800, 78),
-    "survey": Room(f"{STATIC} check record explain", 4650, 49),
+    "survey": Room(f"{STATIC} check record explain", 2660, 17),
     "prove": Room(f"{STATIC} check fix record explain", 10080, 85),
     "report": Room(f"{STATIC} check fix record explain survey prove", 11300, 149),
     "serve": Room(f"{STATIC} check fix record explain survey prove report", 1780, 21),

@@ -14,7 +14,7 @@ from breakscan.cli.output import report_stream, require_no_input
 from breakscan.cli.report_options import folder_or_file_option, format_option, output_option
 from breakscan.report.formats import SURVEY, SURVEY_DIFF
 from breakscan.report.shared.printable import visible
-from breakscan.survey.stage_results import StageStatus
+from breakscan.survey.units import StageStatus
 
 if TYPE_CHECKING:
     from breakscan.survey.engine import Engine
@@ -73,10 +73,8 @@ def run(
     from breakscan.survey.engine import EngineError
     from breakscan.survey.manifest import ManifestError, read_manifest
     from breakscan.survey.overview import overview
-    from breakscan.survey.plan import planned
-    from breakscan.survey.shards import shard
-    from breakscan.survey.store import Store
-    from breakscan.survey.store_errors import StoreError
+    from breakscan.survey.plan import planned, shard
+    from breakscan.survey.store import Store, StoreError
     from breakscan.survey.survey import run_survey
 
     if address is not None and engine != "ray":
@@ -114,8 +112,7 @@ def report(store: Path, format_: str, output: Path | None) -> None:
     With --format html, --output may be a folder: it gets the page of the survey, index.html, and one for each unit.
     """
     from breakscan.survey.overview import overview
-    from breakscan.survey.store import Store
-    from breakscan.survey.store_errors import StoreError
+    from breakscan.survey.store import Store, StoreError
 
     folder = output if output is not None and (output.is_dir() or not output.suffix) and format_ == "html" else None
     if folder is None and output is not None and output.is_dir():
@@ -135,14 +132,13 @@ def _write_pages(store: Store, folder: Path) -> None:
     """The page of the survey, which links to those of units."""
     from breakscan.report.survey.html.unit_page import write_unit_page
     from breakscan.survey.overview import overview
-    from breakscan.survey.unit_pages import FOLDER, page_names, unit_reports
-    from breakscan.survey.unit_row import WAITING
+    from breakscan.survey.unit_row import PAGES, WAITING, page_names, unit_reports
 
     surveyed = list(store.surveyed(store.latest()))
     report = overview(surveyed)
     pages = page_names(row for row in report.rows if row.status != WAITING)
     try:
-        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+        (folder / PAGES).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise click.ClickException(f"cannot write {folder}: {error.strerror}") from error
     for one in unit_reports(store, surveyed):
@@ -167,7 +163,7 @@ def diff(ctx: click.Context, /, before: str, after: str, format_: str, output: P
     something that ran does not any more, breaks at more places, runs more functions eager or recompiles more often.
     """
     from breakscan.survey.comparison import compared
-    from breakscan.survey.store_errors import StoreError
+    from breakscan.survey.store import StoreError
 
     try:
         found = compared(_units_of(before), _units_of(after))
@@ -189,8 +185,7 @@ def export(store: Path, output: Path) -> None:
     Needs the extra 'export'.
     """
     from breakscan.survey.export import ExportError, export_survey
-    from breakscan.survey.store import Store
-    from breakscan.survey.store_errors import StoreError
+    from breakscan.survey.store import Store, StoreError
 
     require_no_input(str(output), [str(store)])
     if output.suffix not in ("", ".duckdb") and not output.is_dir():
@@ -211,8 +206,7 @@ def merge(target: Path, stores: tuple[Path, ...]) -> None:
 
     The last surveys of STORES are one survey there, which `report` and `diff` then read.
     """
-    from breakscan.survey.store import Store
-    from breakscan.survey.store_errors import StoreError
+    from breakscan.survey.store import Store, StoreError
 
     try:
         with Store(target) as into:

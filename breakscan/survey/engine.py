@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Generator, Sequence
+import threading
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
-from breakscan.survey.keyed_tasks import KeyedTask
-from breakscan.survey.stage_results import StageResult
-from breakscan.survey.unit_process import UnitProcesses
-from breakscan.survey.waiting_tasks import WaitingTasks
+from breakscan.survey.run_unit import Task, UnitProcesses
+from breakscan.survey.units import StageResult
 
 Arriving = Generator[tuple[str, StageResult], None, None]
 """Results, each with the key of its task; whoever closes it ends what runs."""
@@ -24,7 +25,7 @@ class EngineError(Exception):
 class Engine(Protocol):
     """Something that runs tasks."""
 
-    def run(self, tasks: Sequence[KeyedTask], *, alone: bool) -> Arriving:
+    def run(self, tasks: Sequence[Task], *, alone: bool) -> Arriving:
         """The results of tasks as they come.  ``alone``: nothing runs beside a task."""
 
     def close(self) -> None:
@@ -40,7 +41,7 @@ class LocalEngine:
         self._gpus = tuple(gpus)
         self._processes = UnitProcesses()
 
-    def run(self, tasks: Sequence[KeyedTask], *, alone: bool) -> Arriving:
+    def run(self, tasks: Sequence[Task], *, alone: bool) -> Arriving:
         """See :meth:`Engine.run`."""
         arrived: queue.SimpleQueue[tuple[str, StageResult] | BaseException | None] = queue.SimpleQueue()
         waiting = WaitingTasks(tasks, self._gpus)
@@ -52,7 +53,7 @@ class LocalEngine:
                         if found is None:
                             break
                         one, gpu = found
-                        for result in self._processes.results(replace(one.task, device=gpu)):
+                        for result in self._processes.results(replace(one, device=gpu)):
                             arrived.put((one.key, result))
             except BaseException as error:
                 arrived.put(error)
@@ -78,3 +79,37 @@ class LocalEngine:
 
     def close(self) -> None:
         """See :meth:`Engine.close`."""
+
+
+class WaitingTasks:
+    """Hands tasks out: one that needs a GPU when a GPU is free, and meanwhile those that need none."""
+
+    def __init__(self, tasks: Sequence[Task], gpus: Sequence[int]) -> None:
+        self._changed = threading.Condition()
+        self._gpus = list(gpus)
+        self._on_gpu = deque(one for one in tasks if one.needs_gpu)
+        self._elsewhere = deque(one for one in tasks if not one.needs_gpu)
+
+    def none_left(self) -> None:
+        """Hands no more out."""
+        with self._changed:
+            self._on_gpu.clear()
+            self._elsewhere.clear()
+            self._changed.notify_all()
+
+    @contextmanager
+    def next(self) -> Iterator[tuple[Task, int | None] | None]:
+        """The next task with its GPU, which it has until the end of the context; None when no more wait."""
+        with self._changed:
+            while self._on_gpu and not self._gpus and not self._elsewhere:
+                self._changed.wait()
+            gpu = self._gpus.pop(0) if self._on_gpu and self._gpus else None
+            waiting = self._elsewhere if gpu is None else self._on_gpu
+            task = waiting.popleft() if waiting else None
+        try:
+            yield None if task is None else (task, gpu)
+        finally:
+            if gpu is not None:
+                with self._changed:
+                    self._gpus.append(gpu)
+                    self._changed.notify_all()

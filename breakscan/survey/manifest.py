@@ -1,26 +1,22 @@
-"""Reads a manifest: which programs, models and packages a survey runs, and how."""
+"""Reads a manifest: which programs and models a survey runs, and how."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from breakscan.rulebook.document import nearest
 from breakscan.source.toml_text import TomlProblem, parse_toml
+from breakscan.survey.ask import Unanswered, ask
 from breakscan.survey.units import SurveyStage
 
 MODES = ("eval", "train")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(MiB|GiB)")
-PATIENCE = 600.0
-"""Seconds that a manifest in Python, and a callable that gives names, may take."""
 _UNITS = {"MiB": 2**20, "GiB": 2**30}
 
 
@@ -48,32 +44,6 @@ class Models:
 
 
 @dataclass(frozen=True, slots=True)
-class PackageModules:
-    """The public modules of the package that is imported by ``name``: those whose dotted names match a pattern of
-    ``only``, if there is one, and none of ``exclude``."""
-
-    name: str
-    only: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-
-    def among(self, names: Sequence[str]) -> list[str]:
-        """Those of all public modules that the patterns leave.  Raises ManifestError where a pattern is of no use."""
-        if not names:
-            raise ManifestError(f"package.name: {self.name} has no public class of torch.nn.Module")
-        for key, patterns in (("only", self.only), ("exclude", self.exclude)):
-            for pattern in patterns:
-                if not any(_matches(name, (pattern,)) for name in names):
-                    raise ManifestError(f"package.{key}: {pattern!r} matches no public module of {self.name}")
-        return [
-            name for name in names if (not self.only or _matches(name, self.only)) and not _matches(name, self.exclude)
-        ]
-
-
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-@dataclass(frozen=True, slots=True)
 class SurveyManifest:
     """What a survey runs.  ``folder`` is where commands run and modules are found, and ``place`` the same as seen from
     the manifest, which no other machine or checkout changes.  ``sources`` are patterns of the
@@ -93,23 +63,21 @@ class SurveyManifest:
     seconds: float = 600.0
     memory: int | None = None
     place: str = "."
-    packages: tuple[PackageModules, ...] = ()
 
 
 def read_manifest(path: Path) -> SurveyManifest:
     """The manifest in a file of TOML, or of Python, which runs.  Raises ManifestError."""
     data = _of_python(path) if path.suffix == ".py" else _of_toml(path)
     reader = _Reader(path)
-    known = ("program", "model", "package", "folder", "stages", "modes", "backends", "devices", "dtypes", "pythons")
+    known = ("program", "model", "folder", "stages", "modes", "backends", "devices", "dtypes", "pythons")
     reader.known(data, (*known, "sources", "seconds", "memory"), "")
     folder = Path(os.path.abspath(path.parent / reader.text(data, "folder", ".")))
     if not folder.is_dir():
         raise reader.error("folder", f"there is no folder {folder}")
     programs = tuple(reader.programs(table) for table in reader.tables(data, "program"))
     models = tuple(reader.models(table) for table in reader.tables(data, "model"))
-    packages = tuple(reader.package(table) for table in reader.tables(data, "package"))
-    if not (programs or models or packages):
-        raise ManifestError(f"{path} names nothing to run: add a [[program]], a [[model]] or a [[package]]")
+    if not (programs or models):
+        raise ManifestError(f"{path} names nothing to run: add a [[program]] or a [[model]]")
     stages = reader.words(data, "stages", ("explain",), tuple(one.value for one in SurveyStage))
     asked = tuple(stage for stage in SurveyStage if stage.value in stages)
     if SurveyStage.EXPLAIN not in asked:
@@ -118,7 +86,6 @@ def read_manifest(path: Path) -> SurveyManifest:
         folder=folder,
         programs=programs,
         models=models,
-        packages=packages,
         stages=asked,
         modes=reader.words(data, "modes", ("eval",), MODES),
         backends=reader.words(data, "backends", ("inductor",)),
@@ -144,17 +111,15 @@ def _of_toml(path: Path) -> dict[str, Any]:
 def _of_python(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ManifestError(f"{path} cannot be read: there is no such file")
-    command = [sys.executable, "-m", "breakscan.survey.evaluate_manifest", str(path)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ManifestError(f"{path} failed: {error}") from error
-    if done.returncode:
-        raise ManifestError(f"{path} ended its Python with status {done.returncode}: it must only assign `manifest`")
-    try:
-        answer = json.loads(done.stdout.strip().rpartition("\n")[2])
-    except ValueError as error:
-        raise ManifestError(f"{path} prints at its end: it must only assign `manifest`") from error
+        answer = ask(sys.executable, "manifest", str(path))
+    except Unanswered as error:
+        if error.status:
+            raise ManifestError(
+                f"{path} ended its Python with status {error.status}: it must only assign `manifest`"
+            ) from error
+        said = f"failed: {error}" if error.status is None else "prints at its end: it must only assign `manifest`"
+        raise ManifestError(f"{path} {said}") from error
     if "problem" in answer:
         line = "" if answer["line"] is None else f":{answer['line']}"
         raise ManifestError(f"{path}{line}: {answer['problem']}")
@@ -234,15 +199,6 @@ class _Reader:
             if value is not None and not re.fullmatch(r"[\w.]+:[\w.]+", value):
                 raise self.error(f"model.{key}", f"must be MODULE:CALLABLE, not {value!r}")
         return Models(self.text(table, "name"), build, place if listed is None else listed)
-
-    def package(self, table: Mapping[str, Any]) -> PackageModules:
-        self.known(table, ("name", "only", "exclude"), "package.")
-        name = self.text(table, "name")
-        if name is None:
-            raise self.error("package", 'needs the name that it is imported by, such as name = "torch.nn"')
-        if not all(part.isidentifier() for part in name.split(".")):
-            raise self.error("package.name", f"must be a name that can be imported, such as torch.nn, not {name!r}")
-        return PackageModules(name, self.words(table, "only", ()), self.words(table, "exclude", ()))
 
     def seconds(self, data: Mapping[str, Any]) -> float:
         value = data.get("seconds", 600)

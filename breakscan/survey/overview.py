@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from breakscan.survey.stage_results import StageStatus
 from breakscan.survey.store import Surveyed
 from breakscan.survey.unit_row import WAITING, CauseKey, CauseKind, SurveyedSite, UnitRow, costs_of, row_of, sites_of
+from breakscan.survey.units import StageStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import product
@@ -14,10 +13,9 @@ from itertools import product
 from breakscan.rulebook.config import load_settings
 from breakscan.source.files import discover
 from breakscan.source.regular_files import read_regular_file
-from breakscan.survey.manifest import PATIENCE, ManifestError, Models, PackageModules, SurveyManifest
-from breakscan.survey.units import Environment, Unit
-
-_BUILD = "breakscan.survey.package_modules:build"
+from breakscan.survey.ask import Unanswered, ask
+from breakscan.survey.manifest import ManifestError, Models, SurveyManifest
+from breakscan.survey.units import Environment, Unit, digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +47,11 @@ def planned(manifest: SurveyManifest) -> list[PlannedUnit]:
 def environment_of(python: str) -> Environment:
     """The version and the packages of a Python.  Raises ManifestError where it does not run."""
     try:
-        done = subprocess.run(
-            [python, "-m", "breakscan.survey.list_packages"], capture_output=True, text=True, timeout=60
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ManifestError(f"pythons: {python} does not run: {error}") from error
-    if done.returncode:
-        raise ManifestError(f"pythons: {python} does not run this breakscan: install it there")
-    version, packages = json.loads(done.stdout)
+        version, packages = ask(python, "packages")
+    except Unanswered as error:
+        if error.status is None:
+            raise ManifestError(f"pythons: {python} does not run: {error}") from error
+        raise ManifestError(f"pythons: {python} does not run this breakscan: install it there") from error
     return Environment(version, python, packages)
 
 
@@ -66,12 +61,12 @@ def _units(manifest: SurveyManifest, python: str, sources: str) -> Iterator[Unit
         commands = [(program.name, program.command)] if program.command else _files(manifest, program.files or "")
         for name, command in commands:
             yield Unit(name or " ".join(command), command=command, folder=folder, sources=sources)
-    for name, build, argument in _built(manifest, python):
+    for models in manifest.models:
         conditions = product(manifest.modes, manifest.backends, manifest.devices, manifest.dtypes)
-        for mode, backend, device, dtype in conditions:
+        for (name, argument), (mode, backend, device, dtype) in product(_named(manifest, models, python), conditions):
             yield Unit(
                 name,
-                build=build,
+                build=models.build,
                 argument=argument,
                 mode=mode,
                 backend=backend,
@@ -80,14 +75,6 @@ def _units(manifest: SurveyManifest, python: str, sources: str) -> Iterator[Unit
                 folder=folder,
                 sources=sources,
             )
-
-
-def _built(manifest: SurveyManifest, python: str) -> Iterator[tuple[str, str, str | None]]:
-    """The names of all models, with what builds each and the argument of it."""
-    for models in manifest.models:
-        yield from ((name, models.build, argument) for name, argument in _named(manifest, models, python))
-    for package in manifest.packages:
-        yield from ((name, _BUILD, name) for name in _modules_of(manifest, package, python))
 
 
 def _files(manifest: SurveyManifest, pattern: str) -> list[tuple[str | None, tuple[str, ...]]]:
@@ -111,25 +98,10 @@ def _named(manifest: SurveyManifest, models: Models, python: str) -> list[tuple[
 
 def _names_of(manifest: SurveyManifest, place: str, python: str) -> list[str]:
     """What a callable gives."""
-    return _listed(manifest, python, "list_names", place, "model.names")
-
-
-def _modules_of(manifest: SurveyManifest, package: PackageModules, python: str) -> list[str]:
-    """The public modules of a package that its patterns leave."""
-    return package.among(_listed(manifest, python, "package_names", package.name, "package.name"))
-
-
-def _listed(manifest: SurveyManifest, python: str, module: str, asked: str, key: str) -> list[str]:
-    """What a module of this package prints of what is asked, in a process of its own."""
-    command = [python, "-m", f"breakscan.survey.{module}", asked]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=manifest.folder)
-        if done.returncode:
-            last = done.stderr.strip().rpartition("\n")[2]
-            raise ManifestError(f"{key}: {asked} failed: {last}")
-        names: list[str] = json.loads(done.stdout.strip().rpartition("\n")[2])
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise ManifestError(f"{key}: {asked} failed: {error}") from error
+        names: list[str] = ask(python, "names", place, folder=manifest.folder)
+    except Unanswered as error:
+        raise ManifestError(f"model.names: {place} failed: {error}") from error
     return names
 
 
@@ -148,3 +120,28 @@ def _sources(manifest: SurveyManifest) -> str:
         name = os.fsencode(path.relative_to(manifest.folder))
         found.update(b"%d %s %d " % (len(name), name, len(content)) + content)
     return found.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Part ``number`` (from 1) of ``count``.  A unit is always in the same one, whatever it runs with and whichever
+    others there are, so that each store keeps the results of its units from one survey to the next."""
+
+    number: int
+    count: int
+
+    def of(self, units: Iterable[PlannedUnit]) -> list[PlannedUnit]:
+        """The units of this part."""
+        return [one for one in units if self._holds(one)]
+
+    def _holds(self, one: PlannedUnit) -> bool:
+        place = int(digest([one.unit.name, one.unit.conditions]), 16)
+        return place % self.count == self.number - 1
+
+
+def shard(text: str) -> Shard:
+    """The part that a text such as ``3/16`` names.  Raises ValueError."""
+    match = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", text)
+    if match is None or int(match[1]) > int(match[2]):
+        raise ValueError(f"{text!r} is no part: 3/16 is the third of 16")
+    return Shard(int(match[1]), int(match[2]))

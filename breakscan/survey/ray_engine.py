@@ -9,10 +9,8 @@ from itertools import islice
 from typing import Any
 
 from breakscan.survey.engine import Arriving, EngineError
-from breakscan.survey.keyed_tasks import KeyedTask
-from breakscan.survey.run_unit import Task, line_of, result_of
-from breakscan.survey.stage_results import StageResult, StageStatus
-from breakscan.survey.unit_process import UnitProcesses
+from breakscan.survey.run_unit import Task, UnitProcesses, line_of, result_of
+from breakscan.survey.units import StageResult, StageStatus
 
 _PATIENCE = 10.0
 """Seconds to wait for a node to answer."""
@@ -44,11 +42,11 @@ class RayEngine:
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise EngineError(f"no Ray cluster at {address}: {error}") from error
 
-    def run(self, tasks: Sequence[KeyedTask], *, alone: bool) -> Arriving:
+    def run(self, tasks: Sequence[Task], *, alone: bool) -> Arriving:
         """See :meth:`.Engine.run`.  The results of a task come together, when its last stage has ended."""
         remote = self._ray.remote(max_retries=RETRIES)(_results)
         whole = min(node["Resources"].get("CPU", 1) for node in self._ray.nodes() if node["Alive"]) if alone else 1
-        waiting: dict[Any, KeyedTask] = {}
+        waiting: dict[Any, Task] = {}
         coming = iter(tasks)
         try:
             while True:
@@ -56,15 +54,15 @@ class RayEngine:
                 known = AHEAD + 2 * int(self._ray.cluster_resources().get("CPU", 0))
                 for one in islice(coming, max(0, known - len(waiting))):
                     needs = {"num_cpus": whole, "num_gpus": int(one.needs_gpu)}
-                    if one.task.memory is not None:
-                        needs["memory"] = one.task.memory
-                    waiting[remote.options(**needs).remote(one.task)] = one
+                    if one.memory is not None:
+                        needs["memory"] = one.memory
+                    waiting[remote.options(**needs).remote(one)] = one
                 if not waiting:
                     break
                 all_ended, _ = self._ray.wait(list(waiting), num_returns=len(waiting), timeout=_EVERY)
                 for ended in all_ended:
                     one = waiting.pop(ended)
-                    for result in self._results(ended, one.task):
+                    for result in self._results(ended, one):
                         yield one.key, result
         finally:
             for task in waiting:

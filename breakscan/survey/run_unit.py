@@ -5,25 +5,35 @@ The process ends, with all that it started, when its standard input does: whoeve
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
+import uuid
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from breakscan.model.dataclass_json import decoder
+from breakscan.model.dataclass_json import decoder, encode
 from breakscan.survey.facts import FACTS
-from breakscan.survey.limited_process import LimitedRun, end_running, run_limited
-from breakscan.survey.stage_results import StageResult, StageStatus, packed
-from breakscan.survey.stage_work import NOTHING, Explained, has_work
-from breakscan.survey.units import SurveyStage, Unit
+from breakscan.survey.limited_process import MARK, LimitedRun, end_marked, end_running, run_limited
+from breakscan.survey.units import (
+    NOTHING,
+    Explained,
+    StageResult,
+    StageStatus,
+    SurveyStage,
+    Unit,
+    has_work,
+    packed,
+)
 
 _MISSING = re.compile(r"^(?:\w+\.)*(?:ModuleNotFoundError|ImportError): ", re.MULTILINE)
 _EXCEPTION = 0xC0000000
@@ -33,9 +43,10 @@ _EXCEPTION = 0xC0000000
 @dataclass(frozen=True, slots=True)
 class Task:
     """The stages of a unit that a Python is to run in a folder of this machine, within ``seconds`` and ``memory``
-    (bytes) each.  ``explained`` is what an earlier ``explain`` saw; ``device`` is the number of the GPU that it may
-    use."""
+    (bytes) each.  Its results are kept under ``key``.  ``explained`` is what an earlier ``explain`` saw; ``device`` is
+    the number of the GPU that it may use."""
 
+    key: str
     unit: Unit
     folder: str
     executable: str
@@ -45,22 +56,31 @@ class Task:
     explained: Explained = NOTHING
     device: int | None = None
 
+    @property
+    def needs_gpu(self) -> bool:
+        """Whether it runs on a GPU."""
+        return self.unit.device.startswith("cuda")
+
 
 def run_stages(task: Task) -> Iterator[StageResult]:
     """Runs the stages of a task, but for those that have nothing to look at."""
     explained = task.explained
     for stage in task.stages:
         if not has_work(stage, explained):
-            yield StageResult(stage.value, StageStatus.SKIPPED.value, 0.0, None, host=socket.gethostname())
+            yield not_run(stage, StageStatus.SKIPPED)
             continue
         try:
             result = _run(stage, task, explained.files)
         except OSError as error:  # such as a full disk, or an interpreter that is gone
-            said = f"breakscan could not run it: {error}"
-            result = StageResult(stage.value, StageStatus.FAULT.value, 0.0, None, said=said, host=socket.gethostname())
+            result = not_run(stage, StageStatus.FAULT, f"breakscan could not run it: {error}")
         if stage is SurveyStage.EXPLAIN:
             explained = Explained.of(result.facts)
         yield result
+
+
+def not_run(stage: SurveyStage, status: StageStatus, said: str = "") -> StageResult:
+    """The result of a stage that did not run on this machine."""
+    return StageResult(stage.value, status.value, 0.0, None, said=said, host=socket.gethostname())
 
 
 def _run(stage: SurveyStage, task: Task, files: tuple[str, ...]) -> StageResult:
@@ -129,6 +149,72 @@ def result_of(line: str) -> StageResult:
     values = json.loads(line)
     report = values["report"]
     return StageResult(**{**values, "report": None if report is None else b64decode(report)})
+
+
+class UnitProcesses:
+    """The processes that run now; after :meth:`stop`, none begins."""
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[str]] = set()
+        self._changing = threading.Lock()
+        self._stopped = False
+
+    def results(self, task: Task) -> Iterator[StageResult]:
+        """What the stages of a task give, as they end.  Where their process ends before, they have crashed."""
+        mark = uuid.uuid4().hex
+        process = self._begun(mark)
+        if process is None:
+            return
+        assert process.stdin is not None
+        assert process.stdout is not None
+        waiting = list(task.stages)
+        try:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(json.dumps(encode(task)) + "\n")
+                process.stdin.flush()
+            for line in process.stdout:
+                result = result_of(line)
+                waiting = [stage for stage in waiting if stage.value != result.stage]
+                yield result
+            process.wait()
+        finally:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+            process.stdout.close()
+            process.wait()
+            self._running.discard(process)
+            if process.returncode:
+                end_marked(mark)
+        if not self._stopped:
+            said = f"the process that ran it ended with {process.returncode}, such as for want of memory"
+            for stage in waiting:
+                yield not_run(stage, StageStatus.CRASHED, said)
+
+    def stop(self) -> None:
+        """Ends all."""
+        with self._changing:
+            self._stopped = True
+        for process in list(self._running):
+            with contextlib.suppress(OSError):
+                assert process.stdin is not None
+                process.stdin.close()
+
+    def _begun(self, mark: str) -> subprocess.Popen[str] | None:
+        """A process whose standard input stays open while it works: it ends when that does."""
+        with self._changing:  # whatever begins is known to stop
+            if self._stopped:
+                return None
+            process = subprocess.Popen(
+                [sys.executable, "-m", "breakscan.survey.run_unit"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                start_new_session=True,
+                env={**os.environ, MARK: mark},
+            )
+            self._running.add(process)
+        return process
 
 
 def _end_with_standard_input() -> None:

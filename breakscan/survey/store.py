@@ -13,13 +13,28 @@ from types import TracebackType
 from typing import Any
 
 from breakscan.survey.plan import PlannedUnit
-from breakscan.survey.stage_results import StageResult, unpacked
-from breakscan.survey.store_errors import StoreError, damaged, store_error
-from breakscan.survey.store_file import opened_to_read, opened_to_write
-from breakscan.survey.store_tables import VERSION, make_tables, result_digest, upgrade
-from breakscan.survey.units import Environment, Unit, digest
+from breakscan.survey.units import Environment, StageResult, Unit, digest, unpacked
 
+VERSION = 2
+_TABLES = (
+    "CREATE TABLE environments (id TEXT PRIMARY KEY, python TEXT NOT NULL, torch TEXT, packages TEXT NOT NULL)",
+    "CREATE TABLE units (key TEXT PRIMARY KEY, name TEXT NOT NULL, environment TEXT NOT NULL, unit TEXT NOT NULL)",
+    # Without the reports, which are long: whoever reads all results does not read them.
+    "CREATE TABLE results (key TEXT NOT NULL, stage TEXT NOT NULL, status TEXT NOT NULL, seconds REAL NOT NULL, "
+    "peak INTEGER, facts TEXT NOT NULL, said TEXT NOT NULL, host TEXT NOT NULL, finished REAL NOT NULL, "
+    "digest TEXT NOT NULL, PRIMARY KEY (key, stage))",
+    "CREATE TABLE reports (key TEXT NOT NULL, stage TEXT NOT NULL, report BLOB NOT NULL, PRIMARY KEY (key, stage))",
+    "CREATE TABLE surveys "
+    "(id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL, stages TEXT NOT NULL, units INTEGER NOT NULL)",
+    "CREATE TABLE survey_units (survey INTEGER NOT NULL, key TEXT NOT NULL, PRIMARY KEY (survey, key)) WITHOUT ROWID",
+)
 _RESULT = "key, stage, status, seconds, peak, facts, said, host, finished, digest"
+_PATIENCE = 60.0
+"""Seconds to wait while another command writes."""
+
+
+class StoreError(Exception):
+    """A store cannot be used.  Names the file, and says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +50,7 @@ class Store:
     """A store; the file is made where there is none.  With ``must_exist`` it is only read, also where nothing can be
     written.  All methods raise StoreError.
 
-    A store of an earlier version becomes one of this version; where it is only read, in memory.
+    A store of another version is an error.
     """
 
     def __init__(self, path: Path, *, must_exist: bool = False) -> None:
@@ -43,7 +58,7 @@ class Store:
         if must_exist and not path.is_file():
             raise StoreError(f"there is no {path}: breakscan survey run makes it")
         with self._faults():
-            self._db = opened_to_read(path) if must_exist else opened_to_write(path)
+            self._db = _opened_to_read(path) if must_exist else _opened_to_write(path)
             try:
                 self._prepare(must_exist)
             except BaseException:
@@ -56,34 +71,26 @@ class Store:
             raise StoreError(f"{self.path} was written by a newer breakscan: update breakscan")
         if version == 0 and self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
             raise StoreError(f"{self.path} is no store of a survey: name another file")
+        if 0 < version < VERSION:
+            raise StoreError(f"{self.path} was written by an earlier development version: name another file")
         if must_exist:
-            if version < VERSION:
-                copy = sqlite3.connect(":memory:", isolation_level=None)
-                self._db.backup(copy)
-                self._db.close()
-                self._db = copy
-                self._make(version)
+            if version == 0:
+                raise _no_survey(self.path)
             self._db.execute("PRAGMA query_only=1")
             return
         # A reader sees whole results while a survey writes; one that was killed leaves whole results.
         self._db.execute("PRAGMA journal_mode=WAL")
         # Of a machine that loses its power, the last results may have to run again.
         self._db.execute("PRAGMA synchronous=NORMAL")
-        if version < VERSION:
+        if version == 0:
             with self._transaction():
-                self._make(self._version())  # another command may have made it meanwhile
+                if self._version() == 0:  # another command may have made it meanwhile
+                    for table in _TABLES:
+                        self._db.execute(table)
+                    self._db.execute(f"PRAGMA user_version={VERSION}")
 
     def _version(self) -> int:
         return int(self._db.execute("PRAGMA user_version").fetchone()[0])
-
-    def _make(self, version: int) -> None:
-        if version == 0:
-            make_tables(self._db)
-        elif version < VERSION:
-            try:
-                upgrade(self._db)
-            except (ValueError, TypeError, KeyError) as error:
-                raise damaged(self.path, f"a store of version {version}: {error}") from error
 
     def __enter__(self) -> Store:
         return self
@@ -139,12 +146,12 @@ class Store:
     def _result(self, row: tuple[Any, ...]) -> StageResult:
         *values, _, written = row
         try:
-            if result_digest(*values) != written:
+            if _result_digest(*values) != written:
                 raise ValueError("it is not as it was written")
             _, stage, status, seconds, peak, facts, said, host = values
             return StageResult(stage, status, seconds, peak, json.loads(facts), None, said, host)
         except (ValueError, TypeError) as error:
-            raise damaged(self.path, f"a result of {row[1]}: {error}") from error
+            raise _damaged(self.path, f"a result of {row[1]}: {error}") from error
 
     def put(self, key: str, result: StageResult) -> None:
         """Keeps a result; one of the same unit and stage is replaced."""
@@ -153,7 +160,7 @@ class Store:
         with self._transaction():
             self._db.execute(
                 f"INSERT OR REPLACE INTO results ({_RESULT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*row, time.time(), result_digest(*row)),
+                (*row, time.time(), _result_digest(*row)),
             )
             self._db.execute("DELETE FROM reports WHERE key = ? AND stage = ?", (key, result.stage))
             if result.report is not None:
@@ -166,14 +173,14 @@ class Store:
         try:
             return None if row is None else unpacked(row[0])
         except (ValueError, TypeError) as error:
-            raise damaged(self.path, f"a report of {stage}: {error}") from error
+            raise _damaged(self.path, f"a report of {stage}: {error}") from error
 
     def latest(self) -> int:
         """The number of the last survey."""
         with self._faults():
             row = self._db.execute("SELECT max(id) FROM surveys").fetchone()
         if row[0] is None:
-            raise StoreError(f"{self.path} holds no survey: breakscan survey run makes one")
+            raise _no_survey(self.path)
         return int(row[0])
 
     def surveyed(self, number: int) -> Iterator[Surveyed]:
@@ -192,7 +199,7 @@ class Store:
                 (number,),
             ).fetchall()
         if expected is None or expected[0] != len(rows):
-            raise damaged(self.path, "units of the survey are missing")
+            raise _damaged(self.path, "units of the survey are missing")
         for key, environment, unit in rows:
             read = self._unit(key, environment, unit)
             if environment not in environments:
@@ -206,7 +213,7 @@ class Store:
                 raise ValueError("it is not as it was written")
             return Unit(**{**data, "command": tuple(data["command"])})
         except (ValueError, TypeError, KeyError) as error:
-            raise damaged(self.path, f"a unit: {error}") from error
+            raise _damaged(self.path, f"a unit: {error}") from error
 
     def _environment(self, id_: str) -> Environment:
         with self._faults():
@@ -216,7 +223,7 @@ class Store:
             if found.id != id_:
                 raise ValueError("it is not as it was written")
         except (ValueError, TypeError, AttributeError) as error:
-            raise damaged(self.path, f"an environment: {error}") from error
+            raise _damaged(self.path, f"an environment: {error}") from error
         return found
 
     def merge(self, other: Store) -> tuple[int, int]:
@@ -310,4 +317,70 @@ class Store:
         try:
             yield
         except sqlite3.Error as error:
-            raise store_error(self.path, error) from error
+            raise _store_error(self.path, error) from error
+
+
+def _opened_to_write(path: Path) -> sqlite3.Connection:
+    """The database in a file, which is made where there is none."""
+    return _connection(path, "mode=rwc")
+
+
+def _opened_to_read(path: Path) -> sqlite3.Connection:
+    """The database in a file that exists, also where neither it nor its folder can be written."""
+    try:
+        db = _connection(path, "mode=rw")
+        try:
+            db.execute("SELECT 1 FROM sqlite_master").fetchone()
+        except BaseException:
+            db.close()
+            raise
+        return db
+    except sqlite3.OperationalError:
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            raise  # what is in the log cannot be read without writing beside it
+    return _connection(path, "mode=ro&immutable=1")
+
+
+def _connection(path: Path, mode: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", timeout=_PATIENCE, isolation_level=None, uri=True)
+
+
+def _result_digest(key: str, stage: str, status: str, seconds: float, peak: int | None, *texts: str) -> str:
+    """A digest of a result (``texts``: facts, said, host): a byte that is not as it was written shows."""
+    return digest([key, stage, status, seconds, peak, *texts])
+
+
+_ADVICE = (
+    ("unable to open", "cannot be opened", "is its folder there, and may you write to it?"),
+    ("readonly", "cannot be written", "name another place with --store, or make the file and its folder writable"),
+    ("full", "cannot be written", "free some space: the same command goes on from there"),
+    (
+        "disk i/o",
+        "cannot be read or written",
+        "is the disk full or gone? With space, the same command goes on from there",
+    ),
+    ("locked", "is used by another command", "wait until that has ended"),
+    ("not a database", "is no store of a survey", "name another file"),
+)
+"""What SQLite says, what that means for a store, and what helps."""
+
+
+def _no_survey(path: Path) -> StoreError:
+    return StoreError(f"{path} holds no survey: breakscan survey run makes one")
+
+
+def _store_error(path: Path, error: Exception) -> StoreError:
+    """What SQLite raised, in words; whatever is not known says that the file is damaged."""
+    said = str(error)
+    for words, meaning, advice in _ADVICE:
+        if words in said.lower():
+            return StoreError(f"{path} {meaning} ({said}): {advice}")
+    return _damaged(path, said)
+
+
+def _damaged(path: Path, reason: str) -> StoreError:
+    """Something in a file is not as it was written."""
+    return StoreError(
+        f"{path} is damaged ({reason}): take a copy of it that is whole, or move it away and run the survey again"
+    )

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
 from breakscan.survey.engine import Engine
-from breakscan.survey.keyed_tasks import KeyedTask
 from breakscan.survey.manifest import SurveyManifest
 from breakscan.survey.plan import PlannedUnit
-from breakscan.survey.run_unit import Task
-from breakscan.survey.stage_results import StageResult, StageStatus
-from breakscan.survey.stage_work import NOTHING, Explained, has_work
+from breakscan.survey.run_unit import Task, not_run
 from breakscan.survey.store import Store
-from breakscan.survey.units import SurveyStage
+from breakscan.survey.units import NOTHING, Explained, StageResult, StageStatus, SurveyStage, has_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +61,12 @@ def run_survey(
             idle = tuple(stage for stage in stages if not has_work(stage, explained))
             if SurveyStage.EXPLAIN not in stages and idle:
                 for stage in idle:
-                    keep(key, StageResult(stage.value, StageStatus.SKIPPED.value, 0.0, None, host=socket.gethostname()))
+                    keep(key, not_run(stage, StageStatus.SKIPPED))
                 stages = tuple(stage for stage in stages if stage not in idle)
             if stages:
                 one = by_key[key]
                 limits = (manifest.seconds, manifest.memory)
-                task = Task(one.unit, one.folder, one.environment.executable, stages, *limits, explained)
-                tasks.append(KeyedTask(key, task))
+                tasks.append(Task(key, one.unit, one.folder, one.environment.executable, stages, *limits, explained))
         if tasks:
             # Closed at once, whatever happens here: until then the engine's processes run on.
             with closing(engine.run(tasks, alone=measuring)) as arriving:

@@ -1,11 +1,14 @@
-"""What a survey runs: programs and models, each under one set of conditions."""
+"""Units of a survey (programs and models, each under one set of conditions), their stages and their results."""
 
 from __future__ import annotations
 
 import json
+import zlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from hashlib import blake2b
+from typing import Any
 
 
 class SurveyStage(str, Enum):
@@ -81,3 +84,73 @@ class Unit:
 def digest(value: object) -> str:
     """A digest of a value that JSON can hold."""
     return blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+class StageStatus(str, Enum):
+    """How a stage ended: ``failed`` says that the program did, ``fault`` that breakscan did."""
+
+    OK = "ok"
+    FAILED = "failed"
+    CRASHED = "crashed"
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+    MISSING = "missing"
+    SKIPPED = "skipped"
+    FAULT = "fault"
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """``seconds`` of wall time, the most memory in bytes (None where it is not known), the ``facts`` that reports of
+    surveys need, the whole JSON ``report`` of the command (packed where it is made, so that it stays small on its way),
+    and the last that it said where it did not succeed."""
+
+    stage: str
+    status: str
+    seconds: float
+    peak: int | None
+    facts: dict[str, Any] = field(default_factory=dict)
+    report: bytes | None = None
+    said: str = ""
+    host: str = ""
+
+
+def packed(report: str) -> bytes:
+    """A report as a result holds it."""
+    return zlib.compress(report.encode())
+
+
+def unpacked(report: bytes) -> str:
+    """The text of a report.  Raises ValueError where it is damaged."""
+    try:
+        return zlib.decompress(report).decode()
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What ``explain`` saw: the ``files`` that were compiled, and whether anything in them broke the graph, ran eager
+    or compiled again (``has_causes``)."""
+
+    files: tuple[str, ...] = ()
+    has_causes: bool = False
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Explained:
+        """From the facts of the stage; of one that gave none, nothing."""
+        causes = any(facts.get(name) for name in ("breaks", "eager", "recompiles"))
+        return cls(tuple(facts.get("files", ())), causes)
+
+
+NOTHING = Explained()
+
+
+def has_work(stage: SurveyStage, explained: Explained) -> bool:
+    """Whether a stage can find anything: all but ``explain`` need compiled files, and rewrites and their proofs
+    something to take away.  ``check`` also finds what did not run."""
+    if stage is SurveyStage.EXPLAIN:
+        return True
+    if stage in (SurveyStage.FIX, SurveyStage.VERIFY):
+        return bool(explained.files) and explained.has_causes
+    return bool(explained.files)

@@ -10,7 +10,6 @@ import pytest
 from breakscan.survey.manifest import (
     ManifestError,
     Models,
-    PackageModules,
     Programs,
     SurveyManifest,
     read_manifest,
@@ -41,11 +40,6 @@ files = "drivers/*.py"
 name = "zoo"
 build = "zoo:build"
 names = "zoo:names"
-
-[[package]]
-name = "torch.nn"
-only = ["torch.nn.*Pool?d"]
-exclude = ["*.Fractional*"]
 """
 
 
@@ -58,7 +52,6 @@ def test_all_keys(tmp_path: Path) -> None:
         Programs("vision", ("train.py", "--steps", "2"), None), Programs(None, (), "drivers/*.py")
     )  # fmt: skip
     assert read.models == (Models("zoo", "zoo:build", "zoo:names"),)
-    assert read.packages == (PackageModules("torch.nn", ("torch.nn.*Pool?d",), ("*.Fractional*",)),)
     assert read.stages == (SurveyStage.EXPLAIN, SurveyStage.BENCH)
     assert (read.modes, read.backends, read.devices) == (("eval", "train"), ("eager",), ("cpu", "cuda"))
     assert read.pythons == (str(tmp_path / "src/envs/new/bin/python"), "python3")
@@ -71,7 +64,7 @@ PROGRAM = '[[program]]\ncommand = ["a.py"]\n'
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "names nothing to run: add a [[program]], a [[model]] or a [[package]]"),
+        ("", "names nothing to run: add a [[program]] or a [[model]]"),
         ("= 1", "not valid TOML"),
         (f'mode = ["eval"]\n{PROGRAM}', "mode: unknown key: did you mean modes?"),
         (f'modes = ["evl"]\n{PROGRAM}', "modes: must be among eval, train: did you mean eval?"),
@@ -90,9 +83,6 @@ PROGRAM = '[[program]]\ncommand = ["a.py"]\n'
         ("[[model]]\nbuild = 'z:b'\nnames = 'a b'", "model.names: must be MODULE:CALLABLE"),
         ("[[model]]\nbuild = 'z:b'\nnames = []", "model.names: must not be empty"),
         ("[[model]]\nbuild = 'z:b'\nnames = [1]", "names: must be a list of strings"),
-        ("[[package]]\nonly = ['a']", "package: needs the name that it is imported by"),
-        ("[[package]]\nname = 'scikit-learn'", "package.name: must be a name that can be imported, such as torch.nn"),
-        ("[[package]]\nname = 'a'\nexcept = ['b']", "package.except: unknown key"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, text: str, said: str) -> None:
@@ -102,18 +92,6 @@ def test_what_is_wrong_is_said(tmp_path: Path, text: str, said: str) -> None:
         read_manifest(path)
     assert str(raised.value).startswith(str(path))
     assert said in str(raised.value)
-
-
-def test_patterns_choose_among_the_modules_of_a_package() -> None:
-    names = ["a.Linear", "a.b.Linear", "a.b.Loss"]
-    assert PackageModules("a").among(names) == names
-    assert PackageModules("a", ("a.b.*", "a.Linear"), ("*.Lo*",)).among(names) == names[:2]
-    with pytest.raises(ManifestError, match=r"package\.only: 'b\.\*' matches no public module of a"):
-        PackageModules("a", ("a.*", "b.*")).among(names)
-    with pytest.raises(ManifestError, match=r"package\.exclude: 'Loss' matches no"):
-        PackageModules("a", exclude=("Loss",)).among(names)
-    with pytest.raises(ManifestError, match=r"package\.name: a has no public class of torch\.nn\.Module"):
-        PackageModules("a").among([])
 
 
 UNIT = Unit("zoo/small", build="zoo:build", argument="small", mode="eval", backend="eager", sources="1")
@@ -183,7 +161,6 @@ def test_names_in_the_manifest_are_units(tmp_path: Path) -> None:
     [
         ('pythons = ["/no/such/python"]', "pythons: /no/such/python does not run"),
         ('[[model]]\nbuild = "zoo:a"\nnames = "zoo:gone"', "model.names: zoo:gone failed: "),
-        ('[[package]]\nname = "no_such_package"', "package.name: no_such_package failed: ModuleNotFoundError: "),
     ],
 )
 def test_what_cannot_be_asked_is_said(tmp_path: Path, text: str, said: str) -> None:
@@ -207,3 +184,67 @@ def test_a_checkout_that_moves_keeps_its_keys_and_two_folders_have_their_own(tmp
             keys.append(planned_unit.key)
     assert keys[:2] == keys[2:]
     assert len(set(keys)) == 2
+
+
+IN_PYTHON = """
+print("not for the answer")
+
+
+def build(shape):
+    raise AssertionError("planning builds nothing")
+
+
+manifest = {
+    "modes": ("eval", "train"),
+    "seconds": 20,
+    "model": [{"name": "net", "build": build, "names": (f"{rows}x8" for rows in (2, 4))}],
+}
+"""
+
+
+def written(folder: Path, text: str, name: str = "survey.py") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.process
+def test_names_are_computed_and_functions_stand_for_themselves(tmp_path: Path) -> None:
+    read = read_manifest(written(tmp_path, IN_PYTHON))
+    assert read.models == (Models("net", "survey:build", ("2x8", "4x8")),)
+    assert (read.modes, read.seconds, read.folder) == (("eval", "train"), 20.0, tmp_path)
+    assert len(planned(read)) == 4
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("manifests = {}", ": must assign a dictionary to manifest"),
+        ("import json\n\nmanifest = {**json.loads('')}", ":3: JSONDecodeError: "),
+        ("manifest = {\n", ":1: SyntaxError: "),
+        ("import sys\nsys.exit(3)", ":2: SystemExit: 3"),
+        ("import atexit\natexit.register(print, 'bye')", " prints at its end: "),
+        ("import os\nos._exit(3)", " ended its Python with status 3: "),
+        ('manifest = {"model": [{"build": lambda: 1}]}', ": manifest['model']['build'] must be a function or class"),
+        ('manifest = {"modes": [object()]}', ": manifest['modes'] cannot hold a value of type object"),
+        ('def f(): ...\nmanifest = {"folder": "..", "model": [{"build": f}]}', ": its callables cannot be imported"),
+        (
+            'manifest = {"modes": ["evl"], "model": [{"build": "a:b"}]}',
+            ": modes: must be among eval, train: did you mean eval?",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(ManifestError) as raised:
+        read_manifest(path)
+    assert str(raised.value).startswith(f"{path}{said}")
+
+
+@pytest.mark.process
+def test_a_file_that_cannot_be_imported_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match=r"my-survey\.py: give the file a name"):
+        read_manifest(written(tmp_path, IN_PYTHON, "my-survey.py"))
+    with pytest.raises(ManifestError, match=r"gone\.py cannot be read"):
+        read_manifest(tmp_path / "gone.py")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from zoo_text import ZOO
 
 pytest.importorskip("torch")
 cluster_utils = pytest.importorskip("ray.cluster_utils")
@@ -40,10 +39,9 @@ def cluster() -> Iterator[Any]:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    (tmp_path / "zoo.py").write_text(ZOO, encoding="utf-8")
-    (tmp_path / "survey.toml").write_text(MANIFEST, encoding="utf-8")
-    return tmp_path
+def project(project: Path) -> Path:
+    (project / "survey.toml").write_text(MANIFEST, encoding="utf-8")
+    return project
 
 
 def started(project: Path, *options: str) -> subprocess.Popen[str]:

@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from breakscan.cli.survey import survey
-from breakscan.survey.plan import PlannedUnit
-from breakscan.survey.shards import Shard, shard
-from breakscan.survey.stage_results import StageResult
+from breakscan.survey.plan import PlannedUnit, Shard, shard
 from breakscan.survey.store import Store
-from breakscan.survey.units import Environment, Unit
+from breakscan.survey.units import Environment, StageResult, Unit
 
 OLD, NEW = (Environment("3.11.7", "python", {"torch": version}) for version in ("2.12.0", "2.13.0"))
 

@@ -14,18 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from zoo_text import ZOO
 
 pytest.importorskip("torch")
 pytestmark = [pytest.mark.torch, pytest.mark.process]
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    (tmp_path / "zoo.py").write_text(ZOO, encoding="utf-8")
-    return tmp_path
 
 
 @pytest.fixture
@@ -122,8 +115,9 @@ def _works_in(process: str) -> str | None:
 def test_what_has_changed(project: Path, survey: Run, valid: Callable[[str, str], Any]) -> None:
     manifest(project, model("zoo:branchy") + model("zoo:whole"))
     survey("run", "survey.toml", "--store", "before.db")
-    worse = ZOO.replace("        return y\n", "        print(y)\n        return y\n")
-    (project / "zoo.py").write_text(worse, encoding="utf-8")
+    zoo = project / "zoo.py"
+    worse = zoo.read_text(encoding="utf-8").replace("        return y\n", "        print(y)\n        return y\n")
+    zoo.write_text(worse, encoding="utf-8")
     survey("run", "survey.toml", "--store", "after.db")
     done = survey("diff", "before.db", "after.db")
     assert done.returncode == 1

@@ -9,9 +9,8 @@ from dataclasses import replace
 from breakscan.report.survey.markdown import write_survey_diff_markdown
 from breakscan.report.survey.terminal import write_survey_diff_terminal
 from breakscan.survey.comparison import SurveyComparison, compared
-from breakscan.survey.stage_results import StageResult
 from breakscan.survey.store import Surveyed
-from breakscan.survey.units import Environment, Unit
+from breakscan.survey.units import Environment, StageResult, Unit
 
 Site = dict[str, object]
 

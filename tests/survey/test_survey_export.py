@@ -12,9 +12,8 @@ from click.testing import CliRunner, Result
 from breakscan.cli.survey import survey
 from breakscan.survey.export import TABLES
 from breakscan.survey.plan import PlannedUnit
-from breakscan.survey.stage_results import StageResult
 from breakscan.survey.store import Store
-from breakscan.survey.units import Environment, Unit
+from breakscan.survey.units import Environment, StageResult, Unit
 
 ENVIRONMENT = Environment("3.11.7", "python", {"torch": "2.13.0", "it's": "1.0"})
 SITE = {

@@ -20,11 +20,9 @@ from breakscan.report.survey.html.write import write_survey_html
 from breakscan.survey.facts import FACTS
 from breakscan.survey.overview import overview
 from breakscan.survey.plan import PlannedUnit
-from breakscan.survey.stage_results import StageResult, packed
 from breakscan.survey.store import Store
-from breakscan.survey.unit_pages import page_names
-from breakscan.survey.unit_row import row_of
-from breakscan.survey.units import Environment, SurveyStage, Unit
+from breakscan.survey.unit_row import page_names, row_of
+from breakscan.survey.units import Environment, StageResult, SurveyStage, Unit, packed
 
 NASTY = "</script><img src=x onerror=alert(1)>\u202e`${1}|<!--\x1b[31m"
 SITE = {"path": "/e/site-packages/lib/a.py", "line": 7, "column": 1, "end_line": 7, "end_column": 9}

@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 
 from breakscan.survey.engine import Arriving
-from breakscan.survey.keyed_tasks import KeyedTask
 from breakscan.survey.manifest import SurveyManifest
 from breakscan.survey.plan import PlannedUnit
 from breakscan.survey.run_unit import Task, run_stages
-from breakscan.survey.stage_results import StageResult
 from breakscan.survey.store import Store
 from breakscan.survey.survey import Progressed, run_survey
-from breakscan.survey.units import Environment, SurveyStage, Unit
+from breakscan.survey.units import Environment, StageResult, SurveyStage, Unit
 
 BROKEN: dict[str, Any] = {"files": ["a.py"], "breaks": [{}], "eager": [], "recompiles": []}
 WHOLE = {**BROKEN, "breaks": []}
@@ -32,10 +30,10 @@ class Kept:
         self.facts = facts
         self.ended = ended or StageResult("explain", "ok", 1.0, None)
 
-    def run(self, tasks: Sequence[KeyedTask], *, alone: bool) -> Arriving:
-        self.asked.append((alone, [tuple(stage.value for stage in one.task.stages) for one in tasks]))
+    def run(self, tasks: Sequence[Task], *, alone: bool) -> Arriving:
+        self.asked.append((alone, [tuple(stage.value for stage in one.stages) for one in tasks]))
         for one in tasks:
-            for stage in one.task.stages:
+            for stage in one.stages:
                 if stage is SurveyStage.EXPLAIN:
                     yield one.key, replace(self.ended, facts=self.facts)
                 else:
@@ -151,7 +149,7 @@ def test_an_engine_is_closed_at_once_when_the_survey_is_interrupted(
     closed = []
 
     class Closed(Kept):
-        def run(self, tasks: Sequence[KeyedTask], *, alone: bool) -> Arriving:
+        def run(self, tasks: Sequence[Task], *, alone: bool) -> Arriving:
             try:
                 yield from super().run(tasks, alone=alone)
             finally:
@@ -169,7 +167,7 @@ def test_an_engine_is_closed_at_once_when_the_survey_is_interrupted(
 
 @pytest.mark.process
 def test_a_unit_that_cannot_begin_is_a_fault(units: list[PlannedUnit], tmp_path: Path) -> None:
-    task = Task(units[0].unit, str(tmp_path), "/no/such/python", (SurveyStage.EXPLAIN, SurveyStage.FIX), 9.0, None)
+    task = Task("", units[0].unit, str(tmp_path), "/no/such/python", (SurveyStage.EXPLAIN, SurveyStage.FIX), 9.0, None)
     explain, fix = run_stages(task)
     assert (explain.status, fix.status) == ("fault", "skipped")
     assert "/no/such/python" in explain.said

@@ -13,9 +13,8 @@ from breakscan.report.survey.markdown import write_survey_markdown
 from breakscan.report.survey.terminal import write_survey_terminal
 from breakscan.survey.facts import explain_facts
 from breakscan.survey.overview import SurveyOverview, overview
-from breakscan.survey.stage_results import StageResult
 from breakscan.survey.store import Surveyed
-from breakscan.survey.units import Environment, Unit
+from breakscan.survey.units import Environment, StageResult, Unit
 
 ENVIRONMENT = Environment("3.11.7", "", {"torch": "2.13.0"})
 SITE = {

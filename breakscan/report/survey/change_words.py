@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from breakscan.report.shared.wording import counted, listed
 from breakscan.report.survey.words import KIND_WORDS, cause_name
-from breakscan.survey.change_groups import ChangeGroup, EndingGroup
-from breakscan.survey.comparison import SurveyComparison
+from breakscan.survey.comparison import ChangeGroup, EndingGroup, SurveyComparison
 from breakscan.survey.unit_row import UnitRow
 
 GROUP_COLUMNS = ("", "what", "units", "which", "where")

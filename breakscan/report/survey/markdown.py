@@ -22,8 +22,7 @@ from breakscan.report.survey.words import (
     place_cells,
     unit_cells,
 )
-from breakscan.survey.change_groups import change_groups
-from breakscan.survey.comparison import SurveyComparison
+from breakscan.survey.comparison import SurveyComparison, change_groups
 from breakscan.survey.overview import SurveyOverview
 
 MOST = 25

@@ -20,7 +20,7 @@ from breakscan.report.shared.sizes import bytes_in_words
 from breakscan.report.shared.wording import counted, sentence, sentences
 from breakscan.report.survey.words import conditions_words
 from breakscan.survey.facts import FIX_OUTCOMES, cost_in_all
-from breakscan.survey.unit_pages import UnitReport
+from breakscan.survey.unit_row import UnitReport
 from breakscan.survey.units import SurveyStage
 
 MOST = 500

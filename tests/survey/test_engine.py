@@ -1,23 +1,28 @@
-"""Which tasks run side by side on one machine."""
+"""What engines share: tasks in processes of their own, and which of them run side by side on one machine."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import threading
 from contextlib import ExitStack
+from pathlib import Path
 
-from breakscan.survey.keyed_tasks import KeyedTask
-from breakscan.survey.run_unit import Task
+import pytest
+
+from breakscan.model.dataclass_json import encode
+from breakscan.survey.engine import WaitingTasks
+from breakscan.survey.run_unit import Task, UnitProcesses, result_of
 from breakscan.survey.units import SurveyStage, Unit
-from breakscan.survey.waiting_tasks import WaitingTasks
 
 
-def tasks(*devices: str) -> list[KeyedTask]:
-    return [
-        KeyedTask(
-            f"{number} {device}", Task(Unit("a", device=device), ".", "python", (SurveyStage.EXPLAIN,), 1.0, None)
-        )
-        for number, device in enumerate(devices)
-    ]
+def a_task(key: str, unit: Unit, folder: str = ".") -> Task:
+    return Task(key, unit, folder, "/no/such/python", (SurveyStage.EXPLAIN,), 9.0, None)
+
+
+def tasks(*devices: str) -> list[Task]:
+    return [a_task(f"{number} {device}", Unit("a", device=device)) for number, device in enumerate(devices)]
 
 
 def taken(waiting: WaitingTasks, stack: ExitStack) -> tuple[str, int | None] | None:
@@ -65,3 +70,28 @@ def test_who_waits_is_told_that_nothing_more_is_to_run() -> None:
         waiting.none_left()
         thread.join(10)
         assert not thread.is_alive()
+
+
+@pytest.mark.process
+def test_it_ends_by_itself_while_whoever_asked_is_there(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "breakscan.survey.run_unit"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(json.dumps(encode(a_task("", Unit("a", command=("a.py",)), str(tmp_path)))) + "\n")
+        process.stdin.flush()
+        assert result_of(process.stdout.readline()).status == "fault"
+        assert (process.wait(60), process.stderr.read()) == (0, "")
+
+
+@pytest.mark.process
+def test_after_stop_nothing_begins(tmp_path: Path) -> None:
+    processes = UnitProcesses()
+    assert [one.status for one in processes.results(a_task("", Unit("a", command=("a.py",)), str(tmp_path)))] == [
+        "fault"
+    ]
+    processes.stop()
+    assert list(processes.results(a_task("", Unit("a", command=("a.py",)), str(tmp_path)))) == []

@@ -1,4 +1,10 @@
-"""Models for surveys, as a user would write them."""
+"""A project with models for surveys, as a user would write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
 
 ZOO = """
 import os
@@ -50,3 +56,9 @@ def lacks():
 def fails():
     return nn.Linear(3, 3), (torch.randn(2, 4),)
 """
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "zoo.py").write_text(ZOO, encoding="utf-8")
+    return tmp_path

@@ -1,21 +1,53 @@
-"""Prints what a manifest in Python says: ``python -m breakscan.survey.evaluate_manifest FILE``.
+"""Questions to the code of users, each answered in a process of its own.
 
-The file runs as the module that it is, so that its callables can be named.
+``python -m breakscan.survey.ask QUESTION [ARGUMENT]`` prints the answer as JSON, in the last line.  Questions are
+``manifest FILE`` (of Python), ``names MODULE:CALLABLE`` and ``packages``.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 import runpy
+import subprocess
 import sys
 import traceback
 from collections.abc import Iterable, Mapping
 from contextlib import redirect_stdout
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
+from breakscan.survey.model_program import load
+
 VARIABLE = "manifest"
+PATIENCE = 600.0
+"""Seconds that an answer may take."""
+
+
+class Unanswered(Exception):
+    """A question has no answer: the last line on standard error, or the reason.  ``status`` is the exit status, None
+    where the Python did not run."""
+
+    def __init__(self, status: int | None, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+def ask(python: str, *question: str, folder: Path | None = None) -> Any:
+    """What a Python answers.  Raises Unanswered."""
+    command = [python, "-m", "breakscan.survey.ask", *question]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=folder)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unanswered(None, str(error)) from error
+    if done.returncode:
+        raise Unanswered(done.returncode, done.stderr.strip().rpartition("\n")[2])
+    try:
+        return json.loads(done.stdout.strip().rpartition("\n")[2])
+    except ValueError as error:
+        raise Unanswered(0, str(error)) from error
 
 
 def evaluated(path: Path) -> dict[str, Any]:
@@ -63,18 +95,38 @@ def _line(error: BaseException, path: Path) -> int | None:
     return lines[-1] if lines else None
 
 
-def main(path: Path) -> None:
+def _manifest(path: Path) -> dict[str, Any]:
     sys.path[0] = str(path.parent)
-    answer: dict[str, Any]
     # What the file prints is not for whoever reads the answer.
     with redirect_stdout(sys.stderr):
         try:
-            answer = {"manifest": evaluated(path)}
+            return {"manifest": evaluated(path)}
         except (Exception, SystemExit) as error:
             said = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
-            answer = {"problem": said, "line": _line(error, path)}
+            return {"problem": said, "line": _line(error, path)}
+
+
+def _packages() -> dict[str, str]:
+    """The versions of the installed packages, by their names in small letters; of one that is there twice, the first,
+    which is imported."""
+    versions: dict[str, str] = {}
+    for distribution in distributions():
+        name = distribution.metadata["Name"]
+        if name:
+            versions.setdefault(name.lower(), distribution.version)
+    return versions
+
+
+def main(question: str, *arguments: str) -> None:
+    answer: Any
+    if question == "manifest":
+        answer = _manifest(Path(arguments[0]))
+    elif question == "names":
+        answer = [str(name) for name in load(arguments[0])()]
+    else:
+        answer = [platform.python_version(), _packages()]
     print(json.dumps(answer))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve())
+    main(*sys.argv[1:])

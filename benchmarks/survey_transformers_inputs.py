@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
-from breakscan.survey.tiny_configurations import is_configuration
+from survey_transformers_configurations import is_configuration
 
 Forms = Callable[[Sequence[int]], Iterable[Sequence[int]]]
 """Which forms inputs have in each of several calls, of how many there are of each."""

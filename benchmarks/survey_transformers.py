@@ -1,9 +1,10 @@
 """The architectures of transformers, each in a tiny configuration with random weights, for surveys.
 
-[[model]]
-name = "transformers"
-build = "breakscan.survey.transformers_models:build"
-names = "breakscan.survey.transformers_models:names"
+A manifest of ``breakscan survey run`` in Python:
+
+    breakscan survey run benchmarks/survey_transformers.py
+
+Needs transformers.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
-from breakscan.survey.found_call import LARGEST
-from breakscan.survey.model_inputs import inputs, setting
-from breakscan.survey.outcome import outcome
-from breakscan.survey.tiny_configurations import configurations, is_configuration
+from survey_transformers_configurations import configurations, is_configuration
+from survey_transformers_inputs import inputs, setting
 
+T = TypeVar("T")
+LARGEST = 80_000_000
+"""Parameters of a model, at most."""
 _WITHOUT_CACHE = {"use_cache": False}
 """A model whose layers are all of a kind that has no cache may fail to make one."""
 _FRAMES = 2
@@ -117,3 +119,22 @@ def _asked(error: Exception, takes: Iterable[str]) -> Iterator[str]:
     for name in takes:
         if name in words or any(name.endswith("_" + word) for word in words):
             yield name
+
+
+def outcome(call: Callable[[], T]) -> T | Exception:
+    """What a call returns, or the error that it raises.  Raises ImportError: nothing else helps without a package."""
+    try:
+        return call()
+    except ImportError:
+        raise
+    except Exception as error:
+        return error
+
+
+manifest = {
+    "backends": ["eager"],
+    "modes": ["eval", "train"],
+    "seconds": 300,
+    "sources": ["survey_transformers*.py"],
+    "model": [{"name": "transformers", "build": build, "names": names}],
+}
