@@ -42,7 +42,7 @@ from breakscan.record.hooks.isolation import (
 from breakscan.record.hooks.targets import is_compiled
 from breakscan.record.recorder import Recorder
 from breakscan.record.recording import read_recording
-from breakscan.record.records.record import Record
+from breakscan.record.records import Record
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.words import headline
 from breakscan.report.formats import EXPLAIN

@@ -27,10 +27,17 @@ from breakscan.explain.explanation import Explanation
 from breakscan.record.job import JobError
 from breakscan.record.launch import LaunchError, ProgramExit, end_like, outliving_termination, run_recorded
 from breakscan.record.recent_runs import can_keep, keep_recent
-from breakscan.record.record_counts import Tally
+from breakscan.record.recording import Tally
 from breakscan.record.requests_file import Requests
-from breakscan.record.session import RecordedRun, Session, SessionError, read_run, start_session
-from breakscan.record.waiting import MOST_SECONDS, wait_for_ranks
+from breakscan.record.session import (
+    MOST_SECONDS,
+    RecordedRun,
+    Session,
+    SessionError,
+    read_run,
+    start_session,
+    wait_for_ranks,
+)
 from breakscan.report.formats import EXPLAIN, FOR_LOGS, WITH_REPRO
 from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.library import Library, load_library

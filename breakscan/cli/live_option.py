@@ -13,7 +13,7 @@ import click
 from breakscan.cli.bottom_lines import BottomLines, has_bottom_lines
 from breakscan.cli.failures import show_failure
 from breakscan.cli.follow import Follower
-from breakscan.record.record_counts import Tally
+from breakscan.record.recording import Tally
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from breakscan.record.record_counts import Tally
+from breakscan.record.recording import Tally
 from breakscan.report.explain.live_words import tally_words
 
 

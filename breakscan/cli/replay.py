@@ -34,8 +34,8 @@ def replay(ctx: click.Context, /, rules: tuple[str, ...], write: bool, output: P
     contradicts a rule document, or, with --check, the ledger.
     """
     require_torch("rules replay", rules)
-    from breakscan.record.replay import replay as runtime
-    from breakscan.record.replay.loading import ReplayError
+    from breakscan.record import replay as runtime
+    from breakscan.record.example_loading import ReplayError
 
     library = load_library(load_settings(Path.cwd()).rule_folders)
     chosen = _chosen(library, rules)

@@ -7,12 +7,9 @@ from collections.abc import Iterable
 from breakscan.explain.callers import Caller
 from breakscan.explain.compiled import AutogradCapture
 from breakscan.explain.context import ExplainContext
-from breakscan.record.parsers.autograd_changes import AutogradChange, autograd_change
-from breakscan.record.parsers.dynamo_names import BACKWARD
-from breakscan.record.records.compiles import CompileStarted
-from breakscan.record.records.graphs import CompiledAutograd
-from breakscan.record.records.record import Record
-from breakscan.record.records.source import StackFrame
+from breakscan.record.parsers.frames import BACKWARD
+from breakscan.record.parsers.graphs import AutogradChange, autograd_change
+from breakscan.record.records import CompiledAutograd, CompileStarted, Record, StackFrame
 
 
 def autograd_captures(records: Iterable[Record], context: ExplainContext) -> list[AutogradCapture]:

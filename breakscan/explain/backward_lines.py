@@ -10,10 +10,8 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from breakscan.explain.owners import Owners
-from breakscan.record.parsers.dynamo_names import BACKWARD, is_captured_backward, is_written_by_fx
-from breakscan.record.records.compiles import CompileStarted
-from breakscan.record.records.record import Record
-from breakscan.record.records.source import Code, StackFrame
+from breakscan.record.parsers.frames import BACKWARD, is_captured_backward, is_written_by_fx
+from breakscan.record.records import Code, CompileStarted, Record, StackFrame
 
 
 def with_backward_lines(records: Iterable[Record], owners: Owners) -> list[Record]:

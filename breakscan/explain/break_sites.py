@@ -17,10 +17,8 @@ from breakscan.record.parsers.break_text import (
     parse_causes,
     rest_skipped,
 )
-from breakscan.record.parsers.dynamo_names import is_of_comprehension, is_resumed
-from breakscan.record.records.compiles import BreakSeen, CompileStarted
-from breakscan.record.records.record import Record
-from breakscan.record.records.source import StackFrame
+from breakscan.record.parsers.frames import is_of_comprehension, is_resumed
+from breakscan.record.records import BreakSeen, CompileStarted, Record, StackFrame
 
 Key = tuple[Site, str]
 """What makes two breaks the same: site and type."""

@@ -9,10 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from breakscan.explain.compiled import CacheMiss, CacheUse, KeyChange, MissKind
-from breakscan.record.records.compiles import CompileStarted
-from breakscan.record.records.generated import CacheLooked, CacheSettings
-from breakscan.record.records.record import Record
-from breakscan.record.records.source import Code
+from breakscan.record.records import CacheLooked, CacheSettings, Code, CompileStarted, Record
 
 _BACKWARD = "fx_kwargs[is_backward]"
 _MOST_COMPARED = 8

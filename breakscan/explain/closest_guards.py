@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from breakscan.explain.compiled import CompiledFrame
-from breakscan.record.parsers.guard_text import Demand, ParsedGuard, lost_view, read_guard
-from breakscan.record.records.guards import FailedGuard, RecompileSeen
-from breakscan.record.records.source import Code
+from breakscan.record.parsers.guards import Demand, ParsedGuard, lost_view, read_guard
+from breakscan.record.records import Code, FailedGuard, RecompileSeen
 
 
 def closest_guards(process: Iterable[RecompileSeen]) -> list[FailedGuard | None]:

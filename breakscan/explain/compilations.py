@@ -11,12 +11,18 @@ from breakscan.explain.compiled import CacheUse, CompiledFrame, GuardLine
 from breakscan.explain.context import ExplainContext
 from breakscan.explain.forks import clock_shifts
 from breakscan.explain.time_trees import time_trees
-from breakscan.record.parsers.dynamo_names import is_resumed
-from breakscan.record.parsers.guard_text import read_demand
-from breakscan.record.records.compile_time import KernelsTimed, SpansTimed, TracingTimed
-from breakscan.record.records.compiles import CompileStarted, CompileTimed
-from breakscan.record.records.guards import Guard, GuardsBuilt
-from breakscan.record.records.record import Record
+from breakscan.record.parsers.frames import is_resumed
+from breakscan.record.parsers.guards import read_demand
+from breakscan.record.records import (
+    CompileStarted,
+    CompileTimed,
+    Guard,
+    GuardsBuilt,
+    KernelsTimed,
+    Record,
+    SpansTimed,
+    TracingTimed,
+)
 
 
 def compiled_frames(processes: Sequence[Sequence[Record]], lens: ExplainContext) -> list[CompiledFrame]:

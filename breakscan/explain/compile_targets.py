@@ -9,10 +9,17 @@ from breakscan.explain.context import ExplainContext
 from breakscan.explain.explanation import CompileTarget
 from breakscan.explain.owners import Owners
 from breakscan.model.findings import Origin
-from breakscan.record.parsers.dynamo_names import is_compiler_entry
-from breakscan.record.records.compiles import BreakSeen, CompileCalled, CompileStarted, FrameEnded, PackageInstalled
-from breakscan.record.records.record import Record
-from breakscan.record.records.source import Code, StackFrame
+from breakscan.record.parsers.frames import is_compiler_entry
+from breakscan.record.records import (
+    BreakSeen,
+    Code,
+    CompileCalled,
+    CompileStarted,
+    FrameEnded,
+    PackageInstalled,
+    Record,
+    StackFrame,
+)
 
 
 def compile_targets(

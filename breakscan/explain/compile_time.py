@@ -10,7 +10,7 @@ from breakscan.explain.compiled import CompiledFrame
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.time_tree import CompilePart, TimeNode
 from breakscan.model.findings import Origin, Site
-from breakscan.record.parsers.dynamo_names import is_module_wrapper
+from breakscan.record.parsers.frames import is_module_wrapper
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from breakscan.explain.callers import Caller
 from breakscan.explain.time_tree import TimeNode
 from breakscan.model.findings import Origin, Site
 from breakscan.model.observations import ValueSeen
-from breakscan.record.parsers.autograd_changes import AutogradChange
-from breakscan.record.parsers.guard_text import Demand, TensorDemand
-from breakscan.record.records.cudagraphs import RecordingCause
+from breakscan.record.parsers.graphs import AutogradChange
+from breakscan.record.parsers.guards import Demand, TensorDemand
+from breakscan.record.records import RecordingCause
 
 
 class KernelKind(str, Enum):

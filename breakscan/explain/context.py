@@ -11,14 +11,14 @@ from breakscan.explain.owners import Owners
 from breakscan.explain.user_source import UserSource
 from breakscan.model.findings import Origin, Site
 from breakscan.record.parsers.break_text import BreakCause
-from breakscan.record.parsers.dynamo_names import (
+from breakscan.record.parsers.frames import (
     BACKWARD,
     is_module_wrapper,
     is_resumed,
     is_step_of_optimizer,
     user_name,
 )
-from breakscan.record.records.source import Code, StackFrame
+from breakscan.record.records import Code, StackFrame
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.matching import explaining_rule
 

@@ -6,10 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from breakscan.explain.compiled import CudaGraphRecording, MovedValue, PeakMemory
 from breakscan.explain.context import ExplainContext
-from breakscan.record.records.compiles import CompileStarted
-from breakscan.record.records.cudagraphs import CudaGraphRecorded, DeviceMemory, RecordingCause
-from breakscan.record.records.record import Record
-from breakscan.record.records.source import Code
+from breakscan.record.records import Code, CompileStarted, CudaGraphRecorded, DeviceMemory, Record, RecordingCause
 
 _MOST_SIZES = 8
 """Of the recordings for one cause."""

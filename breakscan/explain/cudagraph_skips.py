@@ -8,10 +8,8 @@ from collections.abc import Iterable
 from breakscan.explain.compiled import CudaGraphSkip
 from breakscan.explain.context import ExplainContext
 from breakscan.model.findings import Origin, Site
-from breakscan.record.parsers.tracebacks import frames_of
-from breakscan.record.records.generated import CudaGraphSkipped
-from breakscan.record.records.record import Record
-from breakscan.record.records.source import StackFrame
+from breakscan.record.parsers.frames import frames_of
+from breakscan.record.records import CudaGraphSkipped, Record, StackFrame
 
 _SAID_ALREADY = re.compile(r"^(?:skipping cudagraphs? (?:due to|because) )+", re.I)
 _FOUND_FROM = re.compile(r"\.?\s*Found from\s*:.*", re.S)

@@ -10,10 +10,7 @@ from breakscan.explain.context import ExplainContext
 from breakscan.explain.explanation import EagerCalls, FrameStatus, UncompiledFrame
 from breakscan.explain.forks import Inherited
 from breakscan.model.findings import Origin, Site
-from breakscan.record.records.compiles import CompileCalled
-from breakscan.record.records.record import Record
-from breakscan.record.records.runs import DEFAULT_STANCE, CallsRan, EagerCallsRan
-from breakscan.record.records.source import Code
+from breakscan.record.records import DEFAULT_STANCE, CallsRan, Code, CompileCalled, EagerCallsRan, Record
 
 _About = Code | str
 """What was called, as in :class:`.run_totals.Ran`: what shares its code is one."""

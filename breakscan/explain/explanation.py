@@ -29,8 +29,8 @@ from breakscan.explain.reasons import Reason
 from breakscan.explain.timelines import Timeline
 from breakscan.model.findings import Origin, Place, Site, Verdict
 from breakscan.model.observations import ValueSeen
-from breakscan.record.parsers.guard_text import Demand, Within
-from breakscan.record.records.runs import EAGER_FIRST_STANCE
+from breakscan.record.parsers.guards import Demand, Within
+from breakscan.record.records import EAGER_FIRST_STANCE
 from breakscan.rulebook.document import Rule
 
 _NAMED_DEVICE = re.compile(r"\((.+)\)$")

@@ -11,9 +11,7 @@ from breakscan.explain.exported import Export, ExportFailure, ExportStatus, Expo
 from breakscan.model.findings import Origin
 from breakscan.record.parsers.break_text import branches_on_data, parse_causes
 from breakscan.record.parsers.export_errors import ExportProblem, ProblemRead, problem_of, problem_of_draft
-from breakscan.record.records.exports import ExportEnded
-from breakscan.record.records.record import Record
-from breakscan.record.records.source import StackFrame
+from breakscan.record.records import ExportEnded, Record, StackFrame
 
 _BY_DATA = (ExportProblem.TEST, ExportProblem.NUMBER)
 _TYPES = (ExportProblem.INPUT, ExportProblem.OUTPUT)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from breakscan.record.records.processes import ProcessForked, ProcessStarted
-from breakscan.record.records.record import Record
+from breakscan.record.records import ProcessForked, ProcessStarted, Record
 
 T = TypeVar("T")
 

@@ -34,11 +34,16 @@ from breakscan.explain.unique_ids import with_unique_ids
 from breakscan.explain.unmet_requests import asked_of, unmet_requests
 from breakscan.explain.user_source import UserSource
 from breakscan.record.launch import ProgramExit
-from breakscan.record.records.compiles import CompileCalled, CompileStarted, CompileTimed, FrameEnded
-from breakscan.record.records.graphs import GraphCompiled
-from breakscan.record.records.guards import RecompileSeen
-from breakscan.record.records.processes import ProcessStarted
-from breakscan.record.records.record import Record
+from breakscan.record.records import (
+    CompileCalled,
+    CompileStarted,
+    CompileTimed,
+    FrameEnded,
+    GraphCompiled,
+    ProcessStarted,
+    RecompileSeen,
+    Record,
+)
 from breakscan.rulebook.document import Rule
 from breakscan.source.source_files import SourceFiles
 

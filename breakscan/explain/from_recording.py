@@ -12,8 +12,7 @@ from breakscan.explain.notice import Notice, NoticeKind
 from breakscan.explain.notices import unread_sources
 from breakscan.record.launch import ProgramExit
 from breakscan.record.recording import compiled
-from breakscan.record.records.processes import ProcessForked, ProcessStarted, RankSeen
-from breakscan.record.records.record import Record
+from breakscan.record.records import ProcessForked, ProcessStarted, RankSeen, Record
 from breakscan.record.session import RecordedRun, RecordingPart
 from breakscan.rulebook.document import Rule
 from breakscan.source.source_files import SourceFiles

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from breakscan.explain.explanation import Explanation, FrameStatus
 from breakscan.explain.from_recording import explain_run
-from breakscan.record.records.values import FileSeen
+from breakscan.record.records import FileSeen
 from breakscan.record.session import RecordedRun, read_run
 from breakscan.rulebook.library import load_library
 from breakscan.source.module import SourceProblem, parse_module

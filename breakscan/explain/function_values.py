@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from breakscan.explain.compiled import FunctionValues
 from breakscan.explain.context import ExplainContext
 from breakscan.model.observations import FunctionSeen, ValueSeen, joined_function, joined_names
-from breakscan.record.records.compiles import CompileStarted
-from breakscan.record.records.graphs import GraphCompiled
-from breakscan.record.records.record import Record
-from breakscan.record.records.runs import GraphRan
-from breakscan.record.records.source import Code
-from breakscan.record.records.values import BreakValuesSeen, ValuesMet, ValuesSeen
+from breakscan.record.records import (
+    BreakValuesSeen,
+    Code,
+    CompileStarted,
+    GraphCompiled,
+    GraphRan,
+    Record,
+    ValuesMet,
+    ValuesSeen,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from breakscan.explain.compiled import Graph
 from breakscan.explain.context import ExplainContext
-from breakscan.record.records.graphs import GraphCompiled
+from breakscan.record.records import GraphCompiled
 
 
 def reported_graph(number: int, graph: GraphCompiled, lens: ExplainContext) -> Graph:

@@ -17,13 +17,20 @@ from breakscan.explain.compiled import Generated, Graph, Kernel, KernelKind, Sav
 from breakscan.explain.context import ExplainContext
 from breakscan.explain.kernel_calls import KernelCall, kernel_calls
 from breakscan.model.findings import Site
-from breakscan.record.parsers.generated_code import number_of
-from breakscan.record.parsers.graph_code import bytes_of
-from breakscan.record.parsers.guard_text import readable
-from breakscan.record.records.generated import AutogradGraph, AutogradNode, BytesMoved, CodeGenerated, Saved
-from breakscan.record.records.graphs import DdpSplit, GraphCompiled
-from breakscan.record.records.record import Record
-from breakscan.record.records.source import CodeLine, StackFrame
+from breakscan.record.parsers.graphs import bytes_of, number_of
+from breakscan.record.parsers.guards import readable
+from breakscan.record.records import (
+    AutogradGraph,
+    AutogradNode,
+    BytesMoved,
+    CodeGenerated,
+    CodeLine,
+    DdpSplit,
+    GraphCompiled,
+    Record,
+    Saved,
+    StackFrame,
+)
 
 _PHASES = ("forward", "inference", "backward")
 _CPP_NAME = re.compile(r"cpp_fused_(?P<operators>\w+)_\d+$")

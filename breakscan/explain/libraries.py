@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from breakscan.record.records.record import Record
-from breakscan.record.records.values import LibrarySeen
+from breakscan.record.records import LibrarySeen, Record
 
 
 def library_versions(records: Iterable[Record]) -> dict[str, str]:

@@ -10,8 +10,7 @@ from breakscan.explain.notice import Notice, NoticeKind, SourcesUnread
 from breakscan.model.findings import Origin
 from breakscan.model.torch_versions import is_too_new, is_too_old, is_version
 from breakscan.record.recording import compiled
-from breakscan.record.records.processes import HookFailed, HookInstalled, ProcessStarted
-from breakscan.record.records.record import Record
+from breakscan.record.records import HookFailed, HookInstalled, ProcessStarted, Record
 from breakscan.source.source_files import NotRead, SourceFiles
 
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from breakscan.explain.compiled import Precompiled
 from breakscan.explain.context import ExplainContext
 from breakscan.model.findings import Origin
-from breakscan.record.parsers.dynamo_names import is_resumed
-from breakscan.record.records.compiles import PackageInstalled
-from breakscan.record.records.record import Record
+from breakscan.record.parsers.frames import is_resumed
+from breakscan.record.records import PackageInstalled, Record
 
 
 def precompiled(records: Iterable[Record], context: ExplainContext) -> list[Precompiled]:

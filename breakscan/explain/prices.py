@@ -27,12 +27,18 @@ from breakscan.explain.context import ExplainContext
 from breakscan.explain.explanation import BreakSite, Explanation, FrameStatus, UncompiledFrame
 from breakscan.explain.run_totals import NO_GAPS, Ran, what_ran
 from breakscan.explain.uncompiled import Ending
-from breakscan.record.parsers.dynamo_names import is_resumed
-from breakscan.record.records.compiles import BreakSeen, CompileStarted, CompileTimed
-from breakscan.record.records.graphs import GraphCompiled
-from breakscan.record.records.record import Record
-from breakscan.record.records.runs import GapRan, Usual
-from breakscan.record.records.source import Code, StackFrame
+from breakscan.record.parsers.frames import is_resumed
+from breakscan.record.records import (
+    BreakSeen,
+    Code,
+    CompileStarted,
+    CompileTimed,
+    GapRan,
+    GraphCompiled,
+    Record,
+    StackFrame,
+    Usual,
+)
 
 _STANDS_OUT = 10
 """A pass that takes so many times what is usual is told."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from breakscan.record.parsers.ended_frames import Limit, Skip
+from breakscan.record.parsers.frames import Limit, Skip
 
 
 @dataclass(frozen=True, slots=True)

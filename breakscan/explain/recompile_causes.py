@@ -14,11 +14,9 @@ from breakscan.explain.compiled import CompiledFrame
 from breakscan.explain.context import ExplainContext
 from breakscan.explain.explanation import AdviceKind, Recompile, RecompileAdvice, UncompiledFrame
 from breakscan.model.findings import Origin, Site
-from breakscan.record.parsers.dynamo_names import calls_user_code, is_compiler_entry, is_module_wrapper, is_resumed
-from breakscan.record.parsers.expressions import parse_expression
-from breakscan.record.parsers.guard_text import NONE_FAILED, GuardKind, ParsedGuard, Within
-from breakscan.record.records.guards import FailedGuard, RecompileSeen
-from breakscan.record.records.source import Code, StackFrame
+from breakscan.record.parsers.frames import calls_user_code, is_compiler_entry, is_module_wrapper, is_resumed
+from breakscan.record.parsers.guards import NONE_FAILED, GuardKind, ParsedGuard, Within, parse_expression
+from breakscan.record.records import Code, FailedGuard, RecompileSeen, StackFrame
 from breakscan.rulebook.matching import explaining_rule
 
 _SIZE = re.compile(r"(?P<tensor>.+)\.shape\[(?P<dimension>\d+)\]$")

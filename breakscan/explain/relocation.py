@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TypeVar
 
-from breakscan.record.records.processes import ProcessStarted
-from breakscan.record.records.record import Record
-from breakscan.record.records.source import Code, StackFrame
+from breakscan.record.records import Code, ProcessStarted, Record, StackFrame
 from breakscan.record.session import RecordedRun
 
 R = TypeVar("R")

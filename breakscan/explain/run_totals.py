@@ -10,11 +10,18 @@ from typing import TypeVar
 from breakscan.explain.compiled import Calls, RunTotals
 from breakscan.explain.context import ExplainContext
 from breakscan.explain.forks import Inherited, clock_shifts
-from breakscan.record.records.compiles import CompileCalled
-from breakscan.record.records.graphs import GraphCompiled
-from breakscan.record.records.record import Record
-from breakscan.record.records.runs import CallsOnDevice, CallsRan, GapRan, GraphRan, RunsTraced, Usual
-from breakscan.record.records.source import Code
+from breakscan.record.records import (
+    CallsOnDevice,
+    CallsRan,
+    Code,
+    CompileCalled,
+    GapRan,
+    GraphCompiled,
+    GraphRan,
+    Record,
+    RunsTraced,
+    Usual,
+)
 
 R = TypeVar("R", GraphRan, GapRan, CallsRan, CallsOnDevice)
 _NOTHING = Usual(0.0, 0.0, 0.0)

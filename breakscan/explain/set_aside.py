@@ -8,8 +8,7 @@ from breakscan.explain.break_sites import BreakSites
 from breakscan.explain.context import ExplainContext
 from breakscan.explain.notice import Notice, NoticeKind
 from breakscan.model.findings import Site
-from breakscan.record.records.compiles import BreakSeen, CompileStarted, FrameEnded
-from breakscan.record.records.record import Record
+from breakscan.record.records import BreakSeen, CompileStarted, FrameEnded, Record
 
 
 def set_aside_notice(

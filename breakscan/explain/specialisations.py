@@ -8,10 +8,8 @@ from collections.abc import Iterable, Mapping
 from breakscan.explain.compiled import ConstantReason, Specialisation
 from breakscan.explain.context import ExplainContext
 from breakscan.model.findings import Origin
-from breakscan.record.parsers.guard_text import readable
-from breakscan.record.records.compiles import CompileStarted
-from breakscan.record.records.guards import ShapeSpecialised
-from breakscan.record.records.record import Record
+from breakscan.record.parsers.guards import readable
+from breakscan.record.records import CompileStarted, Record, ShapeSpecialised
 
 _CONSEQUENCE = "find"
 """Torch's word for a size that had to equal one which is a constant by now."""

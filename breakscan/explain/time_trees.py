@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from breakscan.explain.context import ExplainContext
 from breakscan.explain.time_tree import CompilePart, TimeNode
-from breakscan.record.records.compile_time import SpansTimed, TracingTimed
+from breakscan.record.records import SpansTimed, TracingTimed
 
 _TRACING = "bytecode_tracing"
 _ATTEMPT = re.compile(r"compile_attempt_\d+")

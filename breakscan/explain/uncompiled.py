@@ -13,12 +13,8 @@ from breakscan.explain.explanation import BreakSite, FrameStatus, UncompiledFram
 from breakscan.explain.reasons import OverLimit, Quoted, RaisedInTrace, Reason
 from breakscan.model.findings import Origin
 from breakscan.record.parsers.break_text import parse_causes
-from breakscan.record.parsers.dynamo_names import is_resumed
-from breakscan.record.parsers.ended_frames import is_generator, limit_of, skip_of, user_frames
-from breakscan.record.records.compiles import BreakSeen, CompileStarted, FrameEnded
-from breakscan.record.records.graphs import GraphCompiled
-from breakscan.record.records.record import Record
-from breakscan.record.records.source import Code, StackFrame
+from breakscan.record.parsers.frames import is_generator, is_resumed, limit_of, skip_of, user_frames
+from breakscan.record.records import BreakSeen, Code, CompileStarted, FrameEnded, GraphCompiled, Record, StackFrame
 
 _WRAPPED = "InternalTorchDynamoError"
 """Dynamo's own exception, around that of whatever it ran while it traced."""

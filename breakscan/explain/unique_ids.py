@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-from breakscan.record.records.compiles import CompileStarted
-from breakscan.record.records.record import Record
+from breakscan.record.records import CompileStarted, Record
 
 
 def with_unique_ids(records: Iterable[Record], process: int) -> Iterator[Record]:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
 from breakscan.explain.notice import Notice, NoticeKind
-from breakscan.record.records.compiles import CompileAsked, CompileMet
-from breakscan.record.records.record import Record
+from breakscan.record.records import CompileAsked, CompileMet, Record
 from breakscan.record.requests_file import MAIN
 
 

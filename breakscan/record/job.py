@@ -1,16 +1,26 @@
-"""A rank of a distributed job, as torchrun tells it in the environment, and the folder that the ranks of one machine
-share without talking to each other."""
+"""Processes on this machine, and the ranks of a distributed job: as torchrun tells them in the environment, and the
+folder that the ranks of one machine share without talking to each other."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import stat
 import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+
+def signal_name(number: int) -> str:
+    """``SIGKILL``; ``signal 77`` where the system has no name for it."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
 
 _SAME_FOR_ALL = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "GROUP_RANK")
 _START_TIME = 19

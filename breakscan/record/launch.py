@@ -1,7 +1,7 @@
 """Runs the user's program as Python itself runs it, with the recorder hooked in, and waits for its end.
 
 The program is a child process: whatever ends it, a crash of the interpreter included, the report can still be
-written.  ``runtime/inject`` comes first on its import path, and puts everything back before the program starts.
+written.  ``bootstrap/`` comes first on its import path, and puts everything back before the program starts.
 """
 
 from __future__ import annotations

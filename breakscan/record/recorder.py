@@ -38,12 +38,18 @@ from breakscan.record.hooks.traced_lines import LineTimes
 from breakscan.record.hooks.values import ValueTallies, traced_functions
 from breakscan.record.job import number_in
 from breakscan.record.recording import RecordingWriter
-from breakscan.record.records.compiles import CompileAsked, CompileStarted, CompileTimed
-from breakscan.record.records.processes import HookFailed, HookInstalled, ProcessStarted
-from breakscan.record.records.record import Record
-from breakscan.record.records.source import Code
+from breakscan.record.records import (
+    Code,
+    CompileAsked,
+    CompileStarted,
+    CompileTimed,
+    HookFailed,
+    HookInstalled,
+    ProcessStarted,
+    Record,
+)
 from breakscan.record.requests_file import read_requests
-from breakscan.record.trace_and_hooks import TraceAndHooks
+from breakscan.record.trace_fallback import TraceAndHooks
 
 P = ParamSpec("P")
 T = TypeVar("T")

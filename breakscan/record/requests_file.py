@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FILE = "requests"
-"""Its name, which ``inject/`` knows too."""
+"""Its name, which ``bootstrap/`` knows too."""
 BACKEND = "inductor"
 """What ``torch.compile`` takes by default."""
 MAIN = "__main__"

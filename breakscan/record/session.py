@@ -14,7 +14,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from breakscan.model.dataclass_json import decoder
 from breakscan.record.job import Rank, is_running, own_rank, shared_folder
 from breakscan.record.launch import ProgramExit
 from breakscan.record.recording import SUFFIX, TORCH_IMPORTED, cut_by, read_recording
-from breakscan.record.records.record import Record
+from breakscan.record.records import Record
 from breakscan.source.regular_files import read_regular_file
 
 FORMAT = 5
@@ -307,3 +307,42 @@ def _read_sources(folder: Path) -> Mapping[str, str]:
 def _numbered(folder: Path, prefix: str) -> dict[int, Path]:
     paths = ((path.name.removeprefix(prefix), path) for path in folder.glob(f"{prefix}*") if path.is_dir())
     return {int(number): path for number, path in paths if number.isdecimal()}
+
+
+MOST_SECONDS = 30.0
+_SECONDS_IN_SILENCE = 2.0
+_SECONDS_WHEN_ASKED_TO_END = 3.0
+"""torchrun asks all ranks at once to end, and gives them half a minute."""
+_PAUSE = 0.05
+
+
+def wait_for_ranks(session: Session, say: Callable[[list[int]], None], asked_to_end: Callable[[], bool]) -> None:
+    """Waits until the other ranks of this machine have ended, at most ``MOST_SECONDS``.
+
+    ``say`` is called once with what it waits for, if that takes more than a moment.
+    """
+    started = time.monotonic()
+    deadline = started + MOST_SECONDS
+    hurried = said = False
+    while (running := unfinished_ranks(session)) and (now := time.monotonic()) < deadline:
+        if not said and now > started + _SECONDS_IN_SILENCE:
+            say(running)
+            said = True
+        if not hurried and asked_to_end():
+            deadline = min(deadline, now + _SECONDS_WHEN_ASKED_TO_END)
+            hurried = True
+        time.sleep(_PAUSE)
+
+
+def unfinished_ranks(session: Session) -> list[int]:
+    """The other ranks of this machine that have not ended, or not begun."""
+    own = session.rank
+    return [] if own is None else [r for r in own.local_ranks if r != own.rank and not _has_ended(session, r)]
+
+
+def _has_ended(session: Session, rank: int) -> bool:
+    try:
+        manifest = read_manifest(rank_folder(session.root, rank))
+    except SessionError:
+        return False
+    return manifest.ended is not None or not is_running(manifest.pid)

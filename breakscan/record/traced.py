@@ -1,4 +1,5 @@
-"""Reads the records of torch's structured trace, as they come in memory and as TORCH_TRACE writes them to files.
+"""Reads the records of torch's structured trace, as they come in memory and as TORCH_TRACE writes them to files; adds
+up its spans, and keeps short what it says of compiler caches.
 
 Names of records and artifacts are stable since torch 2.6.
 """
@@ -6,22 +7,31 @@ Names of records and artifacts are stable since torch 2.6.
 from __future__ import annotations
 
 import json
+import os
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from breakscan.record.parsers.cache_keys import cache_key
-from breakscan.record.parsers.generated_code import phase_of, shortened
-from breakscan.record.parsers.graph_code import autograd_graph, operation_count
-from breakscan.record.parsers.guard_tree import guards_of_tree
-from breakscan.record.records.compile_time import KernelsTimed
-from breakscan.record.records.compiles import CompileStarted, CompileTimed
-from breakscan.record.records.generated import CodeGenerated
-from breakscan.record.records.graphs import CompiledAutograd, DdpSplit
-from breakscan.record.records.guards import GuardsBuilt, ShapeSpecialised
-from breakscan.record.records.record import Record
-from breakscan.record.records.source import Code, StackFrame
+from breakscan.record.parsers.graphs import autograd_graph, cache_key, digest_of, operation_count, phase_of, shortened
+from breakscan.record.parsers.guards import guards_of_tree
+from breakscan.record.records import (
+    CacheLooked,
+    CacheSettings,
+    Code,
+    CodeGenerated,
+    CompiledAutograd,
+    CompileStarted,
+    CompileTimed,
+    DdpSplit,
+    GuardsBuilt,
+    KernelsTimed,
+    Record,
+    ShapeSpecialised,
+    SpansTimed,
+    StackFrame,
+)
 
 Stack = tuple[StackFrame, ...]
 
@@ -265,3 +275,102 @@ def _seconds(metrics: Mapping[str, Any]) -> float:
     """Returns the seconds of the whole.  Before torch 2.7, one of two older numbers holds them."""
     microseconds = metrics.get("duration_us") or metrics.get("dynamo_cumulative_compile_time_us") or 0
     return float(microseconds / 1e6 or metrics.get("entire_frame_compile_time_s") or 0)
+
+
+LEAST_SECONDS = 5e-5
+LEAST_PART = 0.002
+"""Of the whole tree: what took less is part of what is around it."""
+
+
+@dataclass(slots=True)
+class _Span:
+    """What was done under one name in one place.  ``began`` is in microseconds; ``kernel`` is what it is about now."""
+
+    name: str
+    began: float = 0.0
+    kernel: str | None = None
+    seconds: float = 0.0
+    count: int = 0
+    inner: dict[str, _Span] = field(default_factory=dict)
+
+    def child(self, name: str) -> _Span:
+        return self.inner.setdefault(name, _Span(name))
+
+    def add(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.count += 1
+        if self.kernel is not None:
+            self.child(self.kernel).add(seconds)
+
+
+class SpanTrees:
+    """The spans that have not ended, of each thread and compilation."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[int, str], list[_Span]] = {}
+
+    def take(self, said: TracedSpan) -> Iterator[SpansTimed]:
+        """The tree that ends here, if one does."""
+        key = (threading.get_ident(), said.compile_id)
+        stack = self._open.setdefault(key, [])
+        if said.begins:
+            span = stack[-1].child(said.name) if stack else _Span(said.name)
+            span.began, span.kernel = said.at, said.kernel
+            stack.append(span)
+            return
+        if all(span.name != said.name for span in stack):
+            return
+        while stack:
+            span = stack.pop()
+            span.add(max(0.0, said.at - span.began) / 1e6)
+            if span.name == said.name:
+                break
+        if not stack:
+            del self._open[key]
+            yield _record(said.compile_id, span)
+
+
+def _record(compile_id: str, root: _Span) -> SpansTimed:
+    least = max(LEAST_SECONDS, LEAST_PART * root.seconds)
+    kept = list(_in_order(root, 0, least))
+    return SpansTimed(
+        compile_id=compile_id,
+        names=tuple(span.name for _, span in kept),
+        depths=tuple(depth for depth, _ in kept),
+        seconds=tuple(span.seconds for _, span in kept),
+        counts=tuple(span.count for _, span in kept),
+    )
+
+
+def _in_order(span: _Span, depth: int, least: float) -> Iterator[tuple[int, _Span]]:
+    yield depth, span
+    for inner in span.inner.values():
+        if inner.seconds >= least:
+            yield from _in_order(inner, depth + 1, least)
+
+
+class CacheLookups:
+    """The settings that are recorded of this process."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._known: dict[str, Mapping[str, str]] = {}
+
+    def take(self, said: TracedLookup) -> Iterator[CacheSettings | CacheLooked]:
+        """What to record of a lookup, new settings first."""
+        if self._pid != os.getpid():
+            # Its records go to a file of their own.
+            self._pid, self._known = os.getpid(), {}
+        digest = None
+        if said.settings:
+            digest = digest_of(f"{name} {value}" for name, value in sorted(said.settings.items()))
+            if digest not in self._known:
+                yield self._new(digest, said.settings)
+                self._known[digest] = said.settings
+        yield CacheLooked(said.compile_id, said.cache, said.outcome, said.reason, said.guards, dict(said.parts), digest)
+
+    def _new(self, digest: str, settings: Mapping[str, str]) -> CacheSettings:
+        """What is as in the first settings is left out."""
+        base, first = next(iter(self._known.items()), (None, {}))
+        changed = {name: value for name, value in settings.items() if first.get(name) != value}
+        return CacheSettings(digest, base, changed)

@@ -13,12 +13,16 @@ import pytest
 
 from breakscan.model.observations import TensorSeen, ValueSeen
 from breakscan.record.recording import RecordingWriter
-from breakscan.record.records.compiles import CompileStarted
-from breakscan.record.records.graphs import GraphCompiled
-from breakscan.record.records.processes import ProcessStarted
-from breakscan.record.records.runs import GraphRan
-from breakscan.record.records.source import Code
-from breakscan.record.records.values import FileSeen, ValuesMet, ValuesSeen
+from breakscan.record.records import (
+    Code,
+    CompileStarted,
+    FileSeen,
+    GraphCompiled,
+    GraphRan,
+    ProcessStarted,
+    ValuesMet,
+    ValuesSeen,
+)
 from breakscan.record.session import FORMAT, Manifest
 from breakscan.source.regular_files import content_digest
 

@@ -14,7 +14,7 @@ from typing import Any
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.from_processes import explain_processes
 from breakscan.record.launch import ProgramExit
-from breakscan.record.records.record import Record
+from breakscan.record.records import Record
 from breakscan.report.explain.json import explain_object
 from breakscan.rulebook.library import load_library
 from breakscan.source.source_files import SourceFiles

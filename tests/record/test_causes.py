@@ -10,8 +10,7 @@ import pytest
 from programs import Folder, Zoo
 
 import breakscan
-from breakscan.record.records.compiles import FrameEnded
-from breakscan.record.records.record import Record
+from breakscan.record.records import FrameEnded, Record
 
 pytestmark = pytest.mark.torch
 

@@ -19,9 +19,15 @@ from breakscan.explain.owners import Owners
 from breakscan.explain.user_source import UserSource
 from breakscan.record.hooks import cudagraph_recordings as hook
 from breakscan.record.hooks import device_memory
-from breakscan.record.records.compiles import CompileStarted
-from breakscan.record.records.cudagraphs import CudaGraphRecorded, DeviceMemory, MovedInput, RecordingCause
-from breakscan.record.records.source import Code, StackFrame
+from breakscan.record.records import (
+    Code,
+    CompileStarted,
+    CudaGraphRecorded,
+    DeviceMemory,
+    MovedInput,
+    RecordingCause,
+    StackFrame,
+)
 from breakscan.source.source_files import SourceFiles
 
 pytestmark = pytest.mark.torch

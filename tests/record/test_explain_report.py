@@ -14,9 +14,7 @@ from programs import Zoo
 
 from breakscan.explain.notice import Notice, NoticeKind
 from breakscan.explain.notices import notices
-from breakscan.record.records.compiles import CompileStarted
-from breakscan.record.records.processes import HookFailed, HookInstalled
-from breakscan.record.records.record import Record
+from breakscan.record.records import CompileStarted, HookFailed, HookInstalled, Record
 
 pytestmark = pytest.mark.torch
 

@@ -10,10 +10,8 @@ import time
 import pytest
 from programs import Folder, environment
 
-from breakscan.record.record_counts import Tally
-from breakscan.record.recording import RecordingWriter
-from breakscan.record.records.compiles import CompileStarted
-from breakscan.record.records.source import Code
+from breakscan.record.recording import RecordingWriter, Tally
+from breakscan.record.records import Code, CompileStarted
 
 pytestmark = [pytest.mark.torch, pytest.mark.skipif(sys.platform != "linux", reason="Linux waits with a time limit")]
 

@@ -20,11 +20,10 @@ from breakscan.explain.kernel_calls import kernel_calls
 from breakscan.explain.notice import Notice, NoticeKind
 from breakscan.explain.saved_memory import saved_memory
 from breakscan.record.launch import run_recorded
-from breakscan.record.parsers.generated_code import LONGEST, LONGEST_CALLS, phase_of, shortened
-from breakscan.record.parsers.graph_code import bytes_of
-from breakscan.record.parsers.guard_tree import guards_of_tree
+from breakscan.record.parsers.graphs import LONGEST, LONGEST_CALLS, bytes_of, phase_of, shortened
+from breakscan.record.parsers.guards import guards_of_tree
 from breakscan.record.recording import read_recording
-from breakscan.record.records.record import Record
+from breakscan.record.records import Record
 from breakscan.report.explain.guard_words import demand_words
 from breakscan.rulebook.library import load_library
 from breakscan.source.source_files import SourceFiles

@@ -19,9 +19,7 @@ from breakscan.explain.from_processes import explain_processes
 from breakscan.model.findings import Verdict
 from breakscan.record.launch import INJECTED, ProgramExit
 from breakscan.record.recording import read_recording
-from breakscan.record.records.processes import HookFailed
-from breakscan.record.records.record import Record
-from breakscan.record.records.runs import CallsOnDevice, CallsRan, GapRan, GraphRan, RunsTraced, Usual
+from breakscan.record.records import CallsOnDevice, CallsRan, GapRan, GraphRan, HookFailed, Record, RunsTraced, Usual
 from breakscan.rulebook.library import load_library
 from breakscan.source.source_files import SourceFiles
 

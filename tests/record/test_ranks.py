@@ -36,9 +36,8 @@ from breakscan.explain.ranks import compare, merge
 from breakscan.model.findings import Origin, Site
 from breakscan.record.job import JobError, is_running, own_rank, shared_folder
 from breakscan.record.parsers.export_errors import ExportProblem
-from breakscan.record.parsers.guard_text import Demand, DemandKind
-from breakscan.record.session import SessionError, read_run, start_session
-from breakscan.record.waiting import unfinished_ranks
+from breakscan.record.parsers.guards import Demand, DemandKind
+from breakscan.record.session import SessionError, read_run, start_session, unfinished_ranks
 from breakscan.report.explain.rank_words import difference_words, ending_words, share_words
 from breakscan.rulebook.library import load_library
 from breakscan.source.source_files import SourceFiles

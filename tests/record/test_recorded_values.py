@@ -13,8 +13,7 @@ import pytest
 from breakscan.model.observations import ValueSeen
 from breakscan.record.hooks.described_values import MOST_VALUES
 from breakscan.record.recording import read_recording
-from breakscan.record.records.processes import HookFailed
-from breakscan.record.records.values import BreakValuesSeen, FileSeen, ValuesMet, ValuesSeen
+from breakscan.record.records import BreakValuesSeen, FileSeen, HookFailed, ValuesMet, ValuesSeen
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")

@@ -13,9 +13,7 @@ from programs import Folder
 
 import breakscan
 from breakscan.record.recording import read_recording
-from breakscan.record.records.compiles import BreakSeen, CompileStarted, FrameEnded
-from breakscan.record.records.processes import HookFailed, HookInstalled
-from breakscan.record.records.record import Record
+from breakscan.record.records import BreakSeen, CompileStarted, FrameEnded, HookFailed, HookInstalled, Record
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")

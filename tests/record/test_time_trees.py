@@ -7,10 +7,8 @@ from breakscan.explain.owners import Owners
 from breakscan.explain.time_tree import CompilePart, TimeNode
 from breakscan.explain.time_trees import time_trees
 from breakscan.explain.user_source import UserSource
-from breakscan.record.records.compile_time import SpansTimed, TracingTimed
-from breakscan.record.records.source import Code
-from breakscan.record.spans import SpanTrees
-from breakscan.record.traced import TracedSpan
+from breakscan.record.records import Code, SpansTimed, TracingTimed
+from breakscan.record.traced import SpanTrees, TracedSpan
 from breakscan.source.source_files import SourceFiles
 
 CONTEXT = ExplainContext((), UserSource(lambda path: path, SourceFiles()), Owners("/torch", "/python"))

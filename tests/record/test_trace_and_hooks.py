@@ -11,11 +11,7 @@ import pytest
 
 from breakscan.record import recorder as recorder_module
 from breakscan.record.recording import read_recording
-from breakscan.record.records.compiles import BreakSeen, FrameEnded
-from breakscan.record.records.graphs import GraphCompiled
-from breakscan.record.records.guards import RecompileSeen
-from breakscan.record.records.processes import HookInstalled
-from breakscan.record.records.record import Record
+from breakscan.record.records import BreakSeen, FrameEnded, GraphCompiled, HookInstalled, RecompileSeen, Record
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")

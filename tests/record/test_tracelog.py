@@ -23,10 +23,8 @@ from programs import Folder
 from breakscan.explain.from_trace_logs import explain_logs
 from breakscan.explain.relocation import Relocation
 from breakscan.model.torch_versions import SUPPORTED
-from breakscan.record.parsers.graph_code import devices_of, nodes_of
-from breakscan.record.records.compiles import BreakSeen, CompileStarted, CompileTimed, FrameEnded
-from breakscan.record.records.graphs import GraphCompiled
-from breakscan.record.records.guards import RecompileSeen
+from breakscan.record.parsers.graphs import devices_of, nodes_of
+from breakscan.record.records import BreakSeen, CompileStarted, CompileTimed, FrameEnded, GraphCompiled, RecompileSeen
 from breakscan.record.tracelog.lines import Fault, LogRecord, read_log
 from breakscan.record.tracelog.read import LogProblem, Trace, logs_in, read_trace
 from breakscan.report.explain.json import explain_object

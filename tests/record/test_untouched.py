@@ -491,7 +491,7 @@ def test_a_program_does_what_it_does_alone(folder: Folder, name: str) -> None:
 
 SABOTAGE = """import os
 from breakscan.record import recorder, recording
-from breakscan.record.records.compiles import BreakSeen
+from breakscan.record.records import BreakSeen
 
 kind, _, name = os.environ["FAULT"].partition(":")
 guarded, install, append, encode = (

@@ -71,11 +71,11 @@ from breakscan.model.findings import (
     Verdict,
 )
 from breakscan.model.observations import TensorSeen, ValueSeen
-from breakscan.record.parsers.autograd_changes import AutogradChange, AutogradChangeKind
-from breakscan.record.parsers.ended_frames import Limit, Skip
 from breakscan.record.parsers.export_errors import ExportProblem
-from breakscan.record.parsers.guard_text import Demand, DemandKind
-from breakscan.record.records.cudagraphs import RecordingCause
+from breakscan.record.parsers.frames import Limit, Skip
+from breakscan.record.parsers.graphs import AutogradChange, AutogradChangeKind
+from breakscan.record.parsers.guards import Demand, DemandKind
+from breakscan.record.records import RecordingCause
 from breakscan.rulebook.library import load_library
 
 LIBRARY = load_library()

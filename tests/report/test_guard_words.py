@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from explain_results import RECOMPILE, holds
 
-from breakscan.record.parsers.guard_text import Demand, DemandKind, TensorDemand, Within
+from breakscan.record.parsers.guards import Demand, DemandKind, TensorDemand, Within
 from breakscan.report.explain.guard_words import demand_words
 from breakscan.report.explain.words import recompile_sentence
 

@@ -18,7 +18,7 @@ from breakscan.explain.explanation import (
     Times,
 )
 from breakscan.model.findings import Site
-from breakscan.record.parsers.ended_frames import Skip
+from breakscan.record.parsers.frames import Skip
 from breakscan.report.explain.rank_words import alike, difference_words, ending_words, ranks_in_words, share_words
 
 SITE = Site("/x/lib/python3.12/site-packages/nets/block.py", 41, 1, 41, 9)

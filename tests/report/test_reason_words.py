@@ -9,7 +9,7 @@ from explain_results import FRAME
 
 from breakscan.explain.compiled import ConstantReason
 from breakscan.explain.reasons import OverLimit, Quoted, RaisedInTrace, Reason
-from breakscan.record.parsers.ended_frames import Limit, Skip
+from breakscan.record.parsers.frames import Limit, Skip
 from breakscan.report.explain.reason_words import constant_words, frame_advice, reason_words
 
 RAISED = RaisedInTrace("/srv/model.py", 41, "KeyError: 'x'")

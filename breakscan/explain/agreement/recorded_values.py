@@ -8,9 +8,7 @@ from pathlib import Path
 from breakscan.check.project.digests import Digests
 from breakscan.explain.function_values import recorded_functions
 from breakscan.model.observations import FunctionSeen, Observations, joined_function
-from breakscan.record.records.record import Record
-from breakscan.record.records.source import Code
-from breakscan.record.records.values import FileSeen, ValuesSeen
+from breakscan.record.records import Code, FileSeen, Record, ValuesSeen
 from breakscan.source.regular_files import content_digest
 
 

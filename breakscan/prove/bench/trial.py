@@ -23,8 +23,7 @@ from breakscan.prove.worker.progress import MeasuringStep
 from breakscan.prove.worker.protocol import CompiledResult, CountLaunches, Description, RegionalCompile, Stage, StepKind
 from breakscan.prove.worker.timing import Unsteady
 from breakscan.prove.worker.worker import ProgramChange, Worker, WorkerError
-from breakscan.record.records.compiles import CompileTimed
-from breakscan.record.records.record import Record
+from breakscan.record.records import CompileTimed, Record
 
 Say = Callable[[BenchProgress], None]
 

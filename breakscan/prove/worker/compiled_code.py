@@ -10,7 +10,7 @@ from breakscan.explain.explanation import Explanation
 from breakscan.explain.from_processes import explain_processes
 from breakscan.prove.worker.worker import Worker
 from breakscan.record.recording import compiled
-from breakscan.record.records.record import Record
+from breakscan.record.records import Record
 from breakscan.rulebook.document import Rule
 from breakscan.source.paths import display_path
 from breakscan.source.source_files import SourceFiles

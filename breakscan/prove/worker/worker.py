@@ -29,9 +29,9 @@ from breakscan.prove.worker.protocol import (
     StepKind,
     WarmUp,
 )
-from breakscan.record.exit_status import signal_name
+from breakscan.record.job import signal_name
 from breakscan.record.recording import read_recording
-from breakscan.record.records.record import Record
+from breakscan.record.records import Record
 from breakscan.record.requests_file import Requests
 
 Reply = TypeVar("Reply")

@@ -124,7 +124,7 @@ class Compiler:
             from pathlib import Path
 
             from breakscan.record.recording import RecordingWriter
-            from breakscan.record.records.compiles import CompileMet
+            from breakscan.record.records import CompileMet
 
             RecordingWriter(Path(self.folder)).write(CompileMet(target, problem, tuple(names)))
         except Exception as error:

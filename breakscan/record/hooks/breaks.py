@@ -12,8 +12,7 @@ from typing import Any
 
 from breakscan.record.hooks.object_facts import code_of, current_compile_id, stack_of
 from breakscan.record.hooks.patching import wrapped
-from breakscan.record.records.compiles import BreakSeen
-from breakscan.record.records.source import Code, StackFrame
+from breakscan.record.records import BreakSeen, Code, StackFrame
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 
 from breakscan.record.hooks.object_facts import current_compile_id
 from breakscan.record.hooks.patching import leave_no_trace, wrapped
-from breakscan.record.records.generated import BytesMoved
+from breakscan.record.records import BytesMoved
 
 MODULE = "torch._inductor.graph"
 

@@ -15,8 +15,8 @@ from time import perf_counter
 from typing import Any
 
 from breakscan.record.hooks.patching import leave_no_trace, wrapped
-from breakscan.record.parsers.tracebacks import innermost_frame
-from breakscan.record.records.cudagraphs import CudaGraphRecorded, MovedInput, RecordingCause
+from breakscan.record.parsers.frames import innermost_frame
+from breakscan.record.records import CudaGraphRecorded, MovedInput, RecordingCause
 
 MODULE = "torch._inductor.cudagraph_trees"
 MOST_MOVED = 3

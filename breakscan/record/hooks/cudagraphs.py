@@ -13,7 +13,7 @@ from typing import Any
 
 from breakscan.record.hooks.object_facts import current_compile_id
 from breakscan.record.hooks.patching import wrapped
-from breakscan.record.records.generated import CudaGraphSkipped
+from breakscan.record.records import CudaGraphSkipped
 
 MODULE = "torch._inductor.cudagraph_utils"
 _IMPORTERS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from breakscan.record.records.cudagraphs import DeviceMemory
+from breakscan.record.records import DeviceMemory
 
 
 def device_memory() -> Iterator[DeviceMemory]:

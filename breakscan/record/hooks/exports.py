@@ -23,8 +23,7 @@ from breakscan.record.hooks.interned_names import InternedNames
 from breakscan.record.hooks.object_facts import calling_stack, stack_of
 from breakscan.record.hooks.patching import leave_no_trace, wrapped
 from breakscan.record.hooks.targets import name_of, written_code
-from breakscan.record.records.exports import ExportEnded, ExportIssue
-from breakscan.record.records.source import Code, StackFrame
+from breakscan.record.records import Code, ExportEnded, ExportIssue, StackFrame
 
 TRACE = "torch.export._trace"
 DRAFT = "torch.export._draft_export"

@@ -14,8 +14,8 @@ from typing import Any
 
 from breakscan.record.hooks.object_facts import code_of, stack_of
 from breakscan.record.hooks.patching import leave_no_trace, wrapped
-from breakscan.record.parsers.ended_frames import exceeds_limit
-from breakscan.record.records.compiles import FrameEnded
+from breakscan.record.parsers.frames import exceeds_limit
+from breakscan.record.records import FrameEnded
 
 
 @dataclass(frozen=True, slots=True)

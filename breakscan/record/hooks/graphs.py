@@ -13,9 +13,8 @@ from typing import Any
 from breakscan.record.hooks.object_facts import code_of, current_compile_id, stack_of
 from breakscan.record.hooks.patching import leave_no_trace, wrapped
 from breakscan.record.hooks.runs import RunMeter
-from breakscan.record.parsers.tracebacks import innermost_frame
-from breakscan.record.records.graphs import GraphCompiled, GraphNode
-from breakscan.record.records.source import StackFrame
+from breakscan.record.parsers.frames import innermost_frame
+from breakscan.record.records import GraphCompiled, GraphNode, StackFrame
 
 _OPERATIONS = ("call_function", "call_method", "call_module")
 

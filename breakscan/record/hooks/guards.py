@@ -16,8 +16,7 @@ from typing import Any
 
 from breakscan.record.hooks.object_facts import code_of, stack_of
 from breakscan.record.hooks.patching import leave_no_trace, wrapped
-from breakscan.record.records.guards import GuardsBuilt
-from breakscan.record.records.source import StackFrame
+from breakscan.record.records import GuardsBuilt, StackFrame
 
 _CHECKS = 8
 """Times that guards are checked to measure it: the first ones fill the caches."""

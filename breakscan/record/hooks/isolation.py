@@ -12,9 +12,7 @@ from dataclasses import replace
 from types import CodeType
 from typing import Any
 
-from breakscan.record.records.compiles import CompileStarted
-from breakscan.record.records.guards import RecompileSeen
-from breakscan.record.records.record import Record
+from breakscan.record.records import CompileStarted, RecompileSeen, Record
 
 
 class FreshBackend:

@@ -11,8 +11,8 @@ from traceback import FrameSummary
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
-from breakscan.record.parsers.guard_text import with_article
-from breakscan.record.records.source import Code, StackFrame
+from breakscan.record.parsers.guards import with_article
+from breakscan.record.records import Code, StackFrame
 
 OURS = str(Path(__file__).parent.parent.parent) + os.sep
 """The folder of breakscan's own code."""

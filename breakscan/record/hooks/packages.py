@@ -12,7 +12,7 @@ from typing import Any
 
 from breakscan.record.hooks.object_facts import calling_stack, code_of
 from breakscan.record.hooks.patching import leave_no_trace, wrapped
-from breakscan.record.records.compiles import PackageInstalled
+from breakscan.record.records import PackageInstalled
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from breakscan.record.records.processes import RankSeen
+from breakscan.record.records import RankSeen
 
 
 class RankWatch:

@@ -18,8 +18,8 @@ from breakscan.record.hooks.object_facts import (
     value_in_words,
 )
 from breakscan.record.hooks.patching import wrapped
-from breakscan.record.parsers.guard_text import subject_source
-from breakscan.record.records.guards import FailedGuard, RecompileSeen
+from breakscan.record.parsers.guards import subject_source
+from breakscan.record.records import FailedGuard, RecompileSeen
 
 _MODULES = ("torch._dynamo.guards", "torch._dynamo.convert_frame")
 """The second imports the function by its name."""

@@ -9,9 +9,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median_low
 from typing import Any
 
-from breakscan.record.records.record import Record
-from breakscan.record.records.runs import CallsOnDevice, CallsRan, EagerCallsRan, GapRan, GraphRan, Usual
-from breakscan.record.records.source import StackFrame
+from breakscan.record.records import CallsOnDevice, CallsRan, EagerCallsRan, GapRan, GraphRan, Record, StackFrame, Usual
 
 KEPT = 64
 """Durations of which the last are kept, a power of two: what is usual is read from them."""

@@ -23,8 +23,7 @@ from breakscan.record.hooks.device_time import DeviceTime
 from breakscan.record.hooks.object_facts import calling_stack
 from breakscan.record.hooks.run_tallies import KEPT, CallTally, GraphTally, Threads, ThreadState
 from breakscan.record.hooks.stances import current_stance
-from breakscan.record.records.record import Record
-from breakscan.record.records.runs import RunsTraced
+from breakscan.record.records import Record, RunsTraced
 
 TRACED_RUNS = 4096
 """Runs of a process that the timeline shows."""

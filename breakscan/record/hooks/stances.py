@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from breakscan.record.records.runs import DEFAULT_STANCE
+from breakscan.record.records import DEFAULT_STANCE
 
 
 @contextmanager

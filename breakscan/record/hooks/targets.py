@@ -15,8 +15,7 @@ from typing import Any
 
 from breakscan.record.hooks.object_facts import calling_stack, code_of
 from breakscan.record.hooks.patching import leave_no_trace, wrapped
-from breakscan.record.records.compiles import CompileCalled, FrameEnded
-from breakscan.record.records.source import Code
+from breakscan.record.records import Code, CompileCalled, FrameEnded
 
 
 @contextmanager

@@ -18,8 +18,7 @@ from typing import Any
 
 from breakscan.record.hooks.object_facts import code_of, current_compile_id
 from breakscan.record.hooks.patching import leave_no_trace, wrapped
-from breakscan.record.records.compile_time import TracingTimed
-from breakscan.record.records.source import Code
+from breakscan.record.records import Code, TracingTimed
 
 LEAST_PART = 0.002
 """Of the time that all lines of a compilation took: what took less is part of the line that called it."""

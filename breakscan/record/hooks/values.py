@@ -24,10 +24,17 @@ from breakscan.model.observations import joined_names
 from breakscan.record.hooks.described_values import described, described_trackers
 from breakscan.record.hooks.object_facts import OURS, code_of, current_compile_id
 from breakscan.record.hooks.patching import leave_no_trace, wrapped
-from breakscan.record.parsers.dynamo_names import is_resumed, user_name
-from breakscan.record.records.record import Record
-from breakscan.record.records.source import Code, StackFrame
-from breakscan.record.records.values import BreakValuesSeen, FileSeen, LibrarySeen, ValuesMet, ValuesSeen
+from breakscan.record.parsers.frames import is_resumed, user_name
+from breakscan.record.records import (
+    BreakValuesSeen,
+    Code,
+    FileSeen,
+    LibrarySeen,
+    Record,
+    StackFrame,
+    ValuesMet,
+    ValuesSeen,
+)
 from breakscan.source.regular_files import content_digest, read_regular_file
 
 _WORD = re.compile(r"\w+")

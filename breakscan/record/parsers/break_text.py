@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from breakscan.record.parsers.tracebacks import frames_of
-from breakscan.record.records.source import StackFrame
+from breakscan.record.parsers.frames import frames_of
+from breakscan.record.records import StackFrame
 
 _WHILE_HANDLED = "*** While handling this graph break, another graph break occurred: ***"
 _BRANCHING = "Data-dependent branching"

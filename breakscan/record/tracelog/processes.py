@@ -6,25 +6,29 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from breakscan.model.dataclass_json import decoder, encode
-from breakscan.record.cache_lookups import CacheLookups
-from breakscan.record.parsers.dynamo_names import is_dynamos_file
-from breakscan.record.parsers.ended_frames import user_part
-from breakscan.record.parsers.recompile_reasons import failed_guard
-from breakscan.record.parsers.tracebacks import frames_of
-from breakscan.record.records.compiles import CompileStarted, CompileTimed
-from breakscan.record.records.guards import RecompileSeen
-from breakscan.record.records.processes import ProcessForked, ProcessStarted
-from breakscan.record.records.record import Record
-from breakscan.record.records.source import StackFrame
-from breakscan.record.spans import SpanTrees
+from breakscan.record.parsers.frames import frames_of, is_dynamos_file, user_part
+from breakscan.record.parsers.guards import Within, failed_guard, read_guard
+from breakscan.record.records import (
+    CompileStarted,
+    CompileTimed,
+    ExportEnded,
+    FailedGuard,
+    ProcessForked,
+    ProcessStarted,
+    RecompileSeen,
+    Record,
+    StackFrame,
+)
 from breakscan.record.trace_fallback import TraceFallback, is_of
 from breakscan.record.traced import (
+    CacheLookups,
+    SpanTrees,
     Traced,
     TracedBreak,
     TracedError,
@@ -34,9 +38,144 @@ from breakscan.record.traced import (
     TracedSpan,
     trace_records,
 )
-from breakscan.record.tracelog.exports import ExportsTraced
 from breakscan.record.tracelog.lines import LogRecord
-from breakscan.record.tracelog.new_values import GuardFailure, with_new_values
+
+_EXPORTS = re.compile(r".*[/\\]torch[/\\]export[/\\]__init__\.py")
+_SUBJECT = re.compile(r"\bexport\(\s*(?P<subject>[\w.]+(?:\(\w*\))?)\s*[,)]")
+_TRACED_LINE = re.compile(r"^ +# .*?\bFile: (?P<path>.+?):(?P<line>\d+) in (?P<name>[^,]+), code: ", re.M)
+_OF_DYNAMO = "_strict_export"
+_PARTIAL_GRAPH = "make_fx_fail_partial"
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """An export that has not ended yet; ``describer`` tells it from another one of the same line, and is None where
+    Dynamo traced it."""
+
+    describer: int | None
+    subject: str
+    stack: tuple[StackFrame, ...]
+    strict: bool
+    at: float
+
+
+class ExportsTraced:
+    """Makes records of exports from those of a process, in order."""
+
+    def __init__(self) -> None:
+        self._begun: _Begun | None = None
+
+    def take(
+        self, metadata: Mapping[str, Any], payload: str | None, at: float, file_name: Callable[[int | str], str]
+    ) -> Iterator[ExportEnded]:
+        """What a record ends: the export before, or the one that it is about."""
+        tensor, metrics = metadata.get("describe_tensor"), metadata.get("compilation_metrics")
+        is_failure = (metadata.get("artifact") or {}).get("name") == _PARTIAL_GRAPH
+        if not (tensor or metrics or is_failure) or not metadata.get("stack"):
+            return
+        begun = _begun(metadata["stack"], at, file_name)
+        if begun is None:
+            return
+        if metrics is not None:
+            yield from self._compiled(begun, metrics)
+        elif tensor is not None:
+            begun = replace(begun, describer=tensor.get("describer_id"))
+            if not self._goes_on(begun):
+                yield from self.rest()
+                self._begun = begun
+        else:
+            known, self._begun = self._begun, None
+            yield _ended(known if known and known.stack == begun.stack else begun, "", "", _traced_to(payload))
+
+    def rest(self) -> Iterator[ExportEnded]:
+        """The export that nothing says of that it failed."""
+        if self._begun is not None:
+            yield _ended(self._begun, None, "", ())
+            self._begun = None
+
+    def _compiled(self, begun: _Begun, metrics: Mapping[str, Any]) -> Iterator[ExportEnded]:
+        """What Dynamo did for an export."""
+        yield from self.rest()
+        if (error := metrics.get("fail_type")) is None:
+            self._begun = begun
+            return
+        text = str(metrics.get("fail_reason") or "")
+        yield _ended(begun, str(error), text, tuple(frames_of(text)))
+
+    def _goes_on(self, begun: _Begun) -> bool:
+        """Whether a tensor is given to the export that has begun: after Dynamo, the export goes on without it."""
+        known = self._begun
+        return known is not None and known.stack == begun.stack and known.describer in (None, begun.describer)
+
+
+def _begun(stack: list[dict[str, Any]], at: float, file_name: Callable[[int | str], str]) -> _Begun | None:
+    """The export that a stack leads to."""
+    frames = tuple(StackFrame(file_name(one["filename"]), int(one["line"]), str(one["name"])) for one in stack)
+    first = next((number for number, frame in enumerate(frames) if _EXPORTS.fullmatch(frame.path)), None)
+    if not first:
+        return None
+    subject = _SUBJECT.search(str(stack[first - 1].get("loc") or ""))
+    is_strict = any(frame.name == _OF_DYNAMO for frame in frames)
+    return _Begun(None, subject["subject"] if subject else "a module", frames[:first], is_strict, at)
+
+
+def _traced_to(payload: str | None) -> tuple[StackFrame, ...]:
+    """The line of the last operation of a graph."""
+    lines = list(_TRACED_LINE.finditer(payload or ""))
+    return tuple(StackFrame(found["path"], int(found["line"]), found["name"]) for found in lines[-1:])
+
+
+def _ended(begun: _Begun, error: str | None, text: str, failed_at: tuple[StackFrame, ...]) -> ExportEnded:
+    """The record.  How long it took is not known."""
+    return ExportEnded(
+        way="export",
+        target=begun.subject,
+        code=None,
+        stack=begun.stack,
+        strict=begun.strict,
+        at=begun.at,
+        seconds=0.0,
+        ops=None,
+        error=error,
+        text=text,
+        failed_at=failed_at,
+        issues=(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GuardFailure:
+    """A guard that failed when ``compile_id`` was to be compiled."""
+
+    compile_id: str
+    guard: FailedGuard
+
+
+def with_new_values(records: Iterable[Record], failures: Sequence[GuardFailure]) -> Iterator[Record]:
+    """The records of one process; ``failures`` are all guards that failed in it, in order.
+
+    The value that a guard met is the one that the next version was compiled for.  A later failure of that version
+    tells it.
+    """
+    of_version: dict[str, list[tuple[int, FailedGuard]]] = {}
+    began: dict[str, int] = {}
+    for index, failure in enumerate(failures):
+        of_version.setdefault(failure.guard.compile_id, []).append((index, failure.guard))
+        began.setdefault(failure.compile_id, index)
+    for record in records:
+        if isinstance(record, RecompileSeen) and record.compile_id is not None:
+            first = began.get(record.compile_id, -1)
+            later = [guard for at, guard in of_version.get(record.compile_id, ()) if at > first]
+            record = replace(record, guards=tuple(_with_new_value(guard, later) for guard in record.guards))
+        yield record
+
+
+def _with_new_value(guard: FailedGuard, later: Sequence[FailedGuard]) -> FailedGuard:
+    asked = read_guard(guard.text)
+    next_version = (read_guard(other.text) for other in later)
+    new = next((other.old for other in next_version if other.subject == asked.subject), None)
+    return replace(guard, new=asked.new or (new.code if isinstance(new, Within) else new))
+
 
 _QUOTED = re.compile(r'^ *File "(?P<path>.+)", line (?P<line>\d+), in .+\n {4,}(?P<text>\S.*)$', re.M)
 _TORCH = re.compile(

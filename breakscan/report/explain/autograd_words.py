@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from breakscan.record.parsers.autograd_changes import AutogradChange, AutogradChangeKind
+from breakscan.record.parsers.graphs import AutogradChange, AutogradChangeKind
 from breakscan.report.shared.wording import counted
 
 _STATES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from breakscan.explain.compiled import CudaGraphRecording, PeakMemory
-from breakscan.record.records.cudagraphs import RecordingCause
+from breakscan.record.records import RecordingCause
 from breakscan.report.shared.durations import seconds_in_words
 from breakscan.report.shared.site_words import place
 from breakscan.report.shared.sizes import bytes_in_words

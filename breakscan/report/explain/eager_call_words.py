@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from breakscan.explain.explanation import EagerCalls, Explanation
-from breakscan.record.records.runs import DEFAULT_STANCE
+from breakscan.record.records import DEFAULT_STANCE
 from breakscan.report.explain.reason_words import reason_words
 from breakscan.report.shared.wording import counted
 

@@ -18,7 +18,7 @@ from breakscan.explain.explanation import (
     UncompiledFrame,
 )
 from breakscan.model.findings import Origin, Severity, Site, Verdict
-from breakscan.record.records.runs import DEFAULT_STANCE
+from breakscan.record.records import DEFAULT_STANCE
 from breakscan.report.explain.advice_words import recompile_advice
 from breakscan.report.explain.eager_call_words import eager_calls_advice, eager_calls_reason
 from breakscan.report.explain.library_words import break_advice, is_torchs_wish

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from breakscan.record.parsers.guard_text import Demand, DemandKind, TensorDemand, Within, with_article
+from breakscan.record.parsers.guards import Demand, DemandKind, TensorDemand, Within, with_article
 
 
 def demand_words(demand: Demand | TensorDemand) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
-from breakscan.record.parsers.dynamo_names import is_resumed, user_name
-from breakscan.record.record_counts import Tally
+from breakscan.record.parsers.frames import is_resumed, user_name
+from breakscan.record.recording import Tally
 from breakscan.report.shared.durations import seconds_in_words
 from breakscan.report.shared.printable import visible
 from breakscan.report.shared.site_words import short_path

@@ -7,7 +7,7 @@ import re
 from breakscan.explain.compiled import CompiledFrame, ConstantReason
 from breakscan.explain.explanation import UncompiledFrame
 from breakscan.explain.reasons import OverLimit, Quoted, RaisedInTrace, Reason
-from breakscan.record.parsers.ended_frames import Skip
+from breakscan.record.parsers.frames import Skip
 from breakscan.report.explain.library_words import failure_advice
 
 _SKIPS = {

@@ -10,8 +10,8 @@ from breakscan.explain.compiled import ConstantReason
 from breakscan.explain.explanation import FunctionPart, RankEnding, RankShare
 from breakscan.explain.notice import AnyNotice
 from breakscan.explain.reasons import Reason
-from breakscan.record.parsers.autograd_changes import AutogradChange
-from breakscan.record.parsers.guard_text import Demand, TensorDemand, Within
+from breakscan.record.parsers.graphs import AutogradChange
+from breakscan.record.parsers.guards import Demand, TensorDemand, Within
 from breakscan.report.explain.autograd_words import change_words
 from breakscan.report.explain.guard_words import demand_words, value_words
 from breakscan.report.explain.notice_words import notice_words

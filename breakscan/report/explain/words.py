@@ -17,8 +17,8 @@ from breakscan.explain.explanation import (
 from breakscan.explain.notice import Notice, NoticeKind
 from breakscan.explain.timelines import CompileSpan
 from breakscan.model.findings import Finding, Verdict
-from breakscan.record.exit_status import signal_name
-from breakscan.record.parsers.guard_text import BEFORE_BREAK, DemandKind, Within
+from breakscan.record.job import signal_name
+from breakscan.record.parsers.guards import BEFORE_BREAK, DemandKind, Within
 from breakscan.report.explain.eager_call_words import eager_calls_total
 from breakscan.report.explain.export_words import exporting_seconds, exports_total
 from breakscan.report.explain.guard_words import demand_words, value_words

@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from breakscan.record.record_counts import Tally
+from breakscan.record.recording import Tally
 from breakscan.report.answers.answer import (
     Answer,
     CheckAnswer,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from breakscan.record.parsers.guard_text import (
+from breakscan.record.parsers.guards import (
     Demand,
     DemandKind,
     GuardKind,

@@ -1,19 +1,40 @@
-"""Reads the text that Dynamo gives for a guard that failed: what it is about, and what it demanded.
+"""Reads the text of guards: of those that failed, what each is about and what it demanded; and the tree of those that
+a compiled frame has.
 
-The forms are those of ``GuardManager.check_verbose`` on the supported versions: a Python expression with a
+A failed guard is as ``GuardManager.check_verbose`` writes it on the supported versions: a Python expression with a
 comment after it, or a sentence about a tensor, a type, a key or the global state.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-from breakscan.record.parsers.expressions import parse_expression
+from breakscan.record.parsers.frames import frames_of
+from breakscan.record.records import FailedGuard, Guard
+
+_DEEPEST = 100
+"""Levels of nesting that ``ast.unparse`` takes from any stack that it is called in."""
+
+
+def parse_expression(text: str) -> ast.expr | None:
+    """The expression; None for what is none, or is nested too deeply to be one of torch's."""
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    nodes: list[ast.AST] = [tree]
+    for _ in range(_DEEPEST):
+        nodes = [child for node in nodes for child in ast.iter_child_nodes(node)]
+        if not nodes:
+            return tree
+    return None
+
 
 _TENSOR = re.compile(
     r"tensor '(?P<source>.+?)' (?P<what>size|stride|rank|dtype|device|requires_grad|dispatch key set) mismatch"
@@ -349,3 +370,82 @@ def _read_expression(text: str) -> ParsedGuard:
 
 def _holds(code: str) -> Demand:
     return Demand(DemandKind.HOLDS, code=code)
+
+
+LONGEST_GUARD = 400
+"""Characters of a guard that a recording keeps."""
+
+_ENTRY = re.compile(r"^(?P<bars>(?:\| )*)\+- (?P<kind>\w+)(?:: (?P<text>.*))?$")
+_SOURCE = re.compile(r"source=(?P<source>.+?), accessed_by=")
+_COMMENT = re.compile(r"\s{2,}# ")
+_IDENTITY = re.compile(r"(___check_(?:type|obj)_id\(.+, )\d+\)")
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_MARK = re.compile(r"hasattr\(.+, '_dynamo_\w+'\) == False$")
+
+
+def guards_of_tree(text: str) -> Iterator[Guard]:
+    """The guards in the order in which they are checked, without the lines that asked for them.
+
+    Left out are those that hold as long as nobody marks a tensor's dimensions: there are up to five a tensor, and none
+    of them says anything about the program.
+    """
+    sources: list[str | None] = []
+    for line in text.splitlines():
+        entry = _ENTRY.match(line)
+        if entry is None:
+            continue
+        depth = len(entry["bars"]) // 2
+        del sources[depth:]
+        kind, body = entry["kind"], entry["text"] or ""
+        if not kind.isupper():
+            found = _SOURCE.match(body)
+            sources += [None] * (depth - len(sources))
+            sources.append(found["source"] if found else None)
+            continue
+        check = _COMMENT.split(body, maxsplit=1)[0].strip()
+        if not _MARK.match(check):
+            subject = next((source for source in reversed(sources) if source), None)
+            yield Guard(kind, _stable(check), None, subject)
+
+
+def _stable(text: str) -> str:
+    """Without what differs from run to run."""
+    text = _ADDRESS.sub("", _IDENTITY.sub(r"\g<1>0)", text))
+    return text if len(text) <= LONGEST_GUARD else text[: LONGEST_GUARD - 1] + "…"
+
+
+_REASON = re.compile(r"(?P<id>!?\d+(?:/\d+)+): (?P<text>.*)", re.S)
+_SCOPES = {"L", "G"}
+
+
+def failed_guard(reason: str) -> FailedGuard:
+    """The guard of a reason such as ``0/1: flag == 'a'  # …``, which the traced stack may follow."""
+    found = _REASON.match(reason)
+    compile_id, text = (found["id"], found["text"]) if found else ("", reason)
+    first, _, rest = text.partition("\n")
+    return FailedGuard(compile_id, _with_scope(first), 0, None, tuple(frames_of(rest)))
+
+
+def _with_scope(text: str) -> str:
+    """The guard over Dynamo's scopes, as hooks see it: in its reasons torch writes ``x`` for ``L['x']``.  A comment
+    after it stays."""
+    text = text.strip()
+    expression = parse_expression(text)
+    if expression is None:
+        return text
+    rest = text.encode()[expression.end_col_offset :].decode(errors="replace")
+    _, comment, words = rest.partition("#")
+    return f"{ast.unparse(_Scoped().visit(expression))}{f'  {comment}{words}' if comment else ''}"
+
+
+class _Scoped(ast.NodeTransformer):
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in _SCOPES or hasattr(builtins, node.id):
+            return node
+        return ast.Subscript(ast.Name("L", ast.Load()), ast.Constant(node.id), node.ctx)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        node.args = [self.visit(argument) for argument in node.args]
+        if not isinstance(node.func, ast.Name):
+            node.func = self.visit(node.func)
+        return node

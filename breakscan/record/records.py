@@ -1,0 +1,700 @@
+"""What the recording of a run is made of: strings and numbers only, never a tensor or a frame, so that recording
+changes no lifetime.
+
+Times are ``time.perf_counter`` seconds of the process that wrote the record; ``ProcessStarted`` ties that clock to
+the calendar.  A compile id is Dynamo's, such as ``0/1``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from breakscan.model.observations import ValueSeen
+
+
+@dataclass(frozen=True, slots=True)
+class StackFrame:
+    """A place in a stack.  Lines count from 1; columns are UTF-8 bytes and count from 0, as CPython has them;
+    None where torch or Python does not say."""
+
+    path: str
+    line: int
+    name: str
+    column: int | None = None
+    end_column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A code object: its file, its first line, its name."""
+
+    path: str
+    line: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLine:
+    """A line that a graph was traced from, and its text at that time: a graph out of a cache was traced earlier."""
+
+    place: StackFrame
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStarted:
+    """The compiler was loaded in a process.  ``disabled_by`` names the variable that switches it off.
+
+    ``rank`` and ``world_size`` are those of the environment that torchrun makes.  ``clock`` is ``perf_counter`` at
+    ``time``, in seconds since the epoch.
+    """
+
+    pid: int
+    parent_pid: int
+    argv: tuple[str, ...]
+    rank: int | None
+    world_size: int | None
+    time: float
+    clock: float
+    torch: str
+    python: str
+    torch_folder: str
+    standard_library: str
+    disabled_by: str | None
+    profile_kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessForked:
+    """A process was forked off one that records, and records too."""
+
+    pid: int
+    parent_pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankSeen:
+    """The process became a rank of a process group that its environment does not name."""
+
+    rank: int
+    world_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class HookInstalled:
+    """Whether the installed torch has what a hook needs."""
+
+    name: str
+    available: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HookFailed:
+    """A hook of ours raised; the user's program did not notice."""
+
+    name: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompileCalled:
+    """``torch.compile`` was asked for something: its name, its code, and the stack of the call.  ``key`` is by which
+    ``CallsRan`` names it; ``backend`` as the program named it.  ``settings`` are other arguments of
+    ``torch.compile``, as Python writes them: ``dynamic``, ``mode``, ``options``."""
+
+    target: str
+    code: Code | None
+    stack: tuple[StackFrame, ...]
+    key: int
+    backend: str | None
+    fullgraph: bool
+    settings: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CompileAsked:
+    """``--compile`` asks for a name, as ``module:name``."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompileMet:
+    """What became of the name that ``--compile`` asks for: compiled, or not, for a ``problem`` in words.  ``names`` are
+    those that could have been meant."""
+
+    target: str
+    problem: str | None
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PackageInstalled:
+    """Functions whose compiled code was made by an earlier process, and the stack that asked for it."""
+
+    codes: tuple[Code, ...]
+    stack: tuple[StackFrame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompileStarted:
+    """Dynamo starts on a frame: the stack above it, outermost first, and its code."""
+
+    compile_id: str
+    code: Code
+    stack: tuple[StackFrame, ...]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class CompileTimed:
+    """What one frame cost to compile, in seconds, and ``phases`` of it by name, which overlap; ``ops`` of the graph
+    that it gave, None without one.  ``guard_microseconds`` is what its guards take to check once with cold caches, as
+    torch measured it; ``failed`` the type and text of what ended it."""
+
+    compile_id: str
+    seconds: float
+    backward: bool
+    ops: int | None
+    at: float
+    phases: dict[str, float]
+    guards: int | None
+    guard_microseconds: float | None
+    restarts: tuple[str, ...]
+    failed: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FrameEnded:
+    """A frame that did not become compiled code: by an exception, or by a silent skip.
+
+    ``raised`` says that the exception reaches the user, ``limit`` that it is the recompile limit, ``set_aside`` that it
+    would have reached the user, had ``--keep-going`` not set ``fullgraph=True`` aside.
+    """
+
+    frame: Code
+    error: str | None
+    text: str
+    stack: tuple[StackFrame, ...]
+    raised: bool
+    limit: bool
+    set_aside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BreakSeen:
+    """A graph break.  ``stack`` is that of the traced code, innermost last; ``frame`` is what was compiled;
+    ``skipped`` says that the frame falls back to eager, ``raised`` that torch.compile raises, ``set_aside`` that it
+    would raise, had ``--keep-going`` not set ``fullgraph=True`` aside."""
+
+    compile_id: str | None
+    frame: Code
+    text: str
+    stack: tuple[StackFrame, ...]
+    skipped: bool
+    raised: bool
+    set_aside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SpansTimed:
+    """What the compiler did for one compilation, from one beginning to its end, as torch names it: a tree whose nodes
+    stand in order, each before its children.  What has the same name and the same parent is one node: ``seconds`` is
+    all of it, its children included, ``counts`` how often.  What took next to no time is left out."""
+
+    compile_id: str
+    names: tuple[str, ...]
+    depths: tuple[int, ...]
+    seconds: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TracingTimed:
+    """How long Dynamo traced each line for one compilation: a tree as in :class:`SpansTimed`, of lines and of the lines
+    of the functions that they call.  ``functions`` are numbers into ``codes``."""
+
+    compile_id: str
+    codes: tuple[Code, ...]
+    functions: tuple[int, ...]
+    lines: tuple[int, ...]
+    depths: tuple[int, ...]
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelsTimed:
+    """How long the Triton kernels took to compile that took longest.  Workers compile several at a time."""
+
+    compile_id: str
+    names: tuple[str, ...]
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedGuard:
+    """The guard of one compiled version that did not hold.  ``executed`` is the number of guards checked up to
+    it, ``new`` the value that it met, in words."""
+
+    compile_id: str
+    text: str
+    executed: int
+    new: str | None
+    stack: tuple[StackFrame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecompileSeen:
+    """A frame is compiled again, since no version of it fits.  ``stack`` is that of the call; ``cut`` says that its two
+    innermost frames are missing, as in torch's trace."""
+
+    compile_id: str | None
+    frame: Code
+    guards: tuple[FailedGuard, ...]
+    stack: tuple[StackFrame, ...]
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A guard of a compiled frame: its kind (``TENSOR_MATCH``), what is checked, the line of the program that asked for
+    it, where torch says, and Dynamo's name for what it is about, such as ``L['x']``."""
+
+    kind: str
+    text: str
+    line: StackFrame | None
+    subject: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GuardsBuilt:
+    """The guards of a compiled frame, and the seconds that checking all of them takes.  The structured trace names
+    neither the frame nor the lines nor that time."""
+
+    compile_id: str | None
+    frame: Code | None
+    guards: tuple[Guard, ...]
+    check_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeSpecialised:
+    """A size that was dynamic became a constant: its symbol, the inputs that it stands for, its value, and the traced
+    stack that needed it.  ``asked_by`` names what asked for it in torch: ``guard_int``, ``guard_bool``, ``expect_true``
+    (an operation whose operands must match)."""
+
+    compile_id: str
+    symbol: str
+    sources: tuple[str, ...]
+    value: str
+    reason: str
+    asked_by: str | None
+    stack: tuple[StackFrame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """An operation of a graph: the node's name, and the line that it was traced from."""
+
+    name: str
+    line: StackFrame | None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCompiled:
+    """A graph went to the backend and came back: its operations, and the devices of its inputs in words.
+
+    ``graph`` numbers the graphs of a process from 0.  ``ended_by`` is the traced stack of the break that ended it;
+    empty where the function ended.  ``seconds`` is what the backend took.  ``inputs`` are Dynamo's names for the
+    inputs, such as ``L['x']``; empty where only the structured trace tells of the graph.
+    """
+
+    compile_id: str | None
+    frame: Code
+    ops: int
+    devices: tuple[str, ...]
+    graph: int
+    nodes: tuple[GraphNode, ...]
+    ended_by: tuple[StackFrame, ...]
+    at: float
+    seconds: float
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DdpSplit:
+    """DistributedDataParallel split a graph at its buckets; ``ops`` of each part.  Torch tells of one part at a
+    time."""
+
+    compile_id: str
+    ops: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledAutograd:
+    """Compiled autograd captured a backward pass: its id, its operations, and why it was compiled again.  Torch tells
+    of the reasons alone, with no operations."""
+
+    compile_id: str
+    ops: int
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AutogradNode:
+    """A value of AOTAutograd's graph: its name, its operator (``aten.relu.default``), the number of its line among
+    those of the graph."""
+
+    name: str
+    operator: str | None
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A value that a forward graph keeps for its backward: its name, its type (``f32[8, 16]``), and where it is an
+    input of the graph that Dynamo traced, its number there."""
+
+    name: str
+    type: str
+    input: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AutogradGraph:
+    """A graph as AOTAutograd made it.  ``phase`` is ``forward``, ``backward`` or ``inference``."""
+
+    compile_id: str
+    phase: str
+    ops: int
+    saved: tuple[Saved, ...]
+    nodes: tuple[AutogradNode, ...]
+    lines: tuple[CodeLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeGenerated:
+    """What Inductor wrote for a graph.  ``phase`` as in :class:`AutogradGraph`, None where torch does not say.  Of very
+    long code, ``code`` leaves parts out, and says so."""
+
+    compile_id: str
+    phase: str | None
+    path: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class BytesMoved:
+    """What the kernels of a graph read and write, in bytes, by Inductor's own estimate; of fresh compiles only."""
+
+    compile_id: str | None
+    phase: str | None
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheLooked:
+    """A compiler cache was asked: ``cache`` is ``fx_graph`` or ``aotautograd``, ``outcome`` ``hit``, ``miss``,
+    ``disabled`` or ``bypass``, and why it was passed by.  ``guards`` are those of what the cache has under the key, if
+    they did not hold; ``parts`` are what the key is made of, where torch lists that, and ``settings`` is the digest of
+    the rest of it."""
+
+    compile_id: str
+    cache: str
+    outcome: str
+    reason: str | None
+    guards: str | None = None
+    parts: dict[str, str] = field(default_factory=dict)
+    settings: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSettings:
+    """What of the keys of a cache is the same for most graphs of a program.  Only ``values`` are another than in the
+    settings with the digest ``base``."""
+
+    digest: str
+    base: str | None
+    values: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CudaGraphSkipped:
+    """A graph does not run as a CUDA graph, and why."""
+
+    compile_id: str | None
+    reason: str
+
+
+class RecordingCause(Enum):
+    """Why a graph was recorded as a CUDA graph."""
+
+    FIRST = "first"
+    """For the first time."""
+    SIZES = "sizes"
+    """A CUDA graph holds for one combination of sizes."""
+    ADDRESSES = "addresses"
+    """Parameters, or other inputs that must not move, lie elsewhere."""
+    OUTPUTS = "outputs"
+    """Inputs that are results of other CUDA graphs lie elsewhere."""
+    ALIVE = "alive"
+    """Other results of earlier CUDA graphs are still in use than when it was recorded."""
+    ORDER = "order"
+    """It runs after another CUDA graph than before."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class MovedInput:
+    """An input that lies elsewhere: AOTAutograd's name for it, and the line of the program that uses it."""
+
+    name: str
+    line: StackFrame | None
+
+
+@dataclass(frozen=True, slots=True)
+class CudaGraphRecorded:
+    """No recording of a graph fitted a run of it, and so it was recorded.  ``phase`` as in ``AutogradGraph``; ``sizes``
+    are the dynamic ones, ``moved`` the first inputs that lie elsewhere, of ``moved_in_all``; ``bytes`` by how much the
+    memory that is reserved on the device grew."""
+
+    compile_id: str | None
+    phase: str
+    cause: RecordingCause
+    sizes: tuple[int, ...]
+    moved: tuple[MovedInput, ...]
+    moved_in_all: int
+    seconds: float
+    bytes: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """The most bytes that tensors took on a device until now, and that torch had reserved for them; the program may
+    start both over.  The last record of a device counts."""
+
+    device: str
+    allocated: int
+    reserved: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExportIssue:
+    """What ``draft_export`` found and went on from.  ``kind`` is torch's name for it (``DATA_DEPENDENT_ERROR``),
+    ``about`` the expression or the operator; ``reason`` says more of some; ``count`` is how often it was met."""
+
+    kind: str
+    about: str
+    reason: str
+    stack: tuple[StackFrame, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExportEnded:
+    """A call of ``torch.export.export`` (``way`` is ``export``), ``draft_export``, AOTInductor (``aot_inductor``) or
+    ``aot_compile`` of a compiled function, by the program itself, not by another such call.
+
+    ``target`` is what was exported, ``code`` that of its ``forward``, ``stack`` that of the call, ``ops`` the
+    operations of the result.  ``error`` is the type of the exception that ended it, ``text`` its text, ``failed_at``
+    the stack below the call at which it failed.
+    """
+
+    way: str
+    target: str
+    code: Code | None
+    stack: tuple[StackFrame, ...]
+    strict: bool | None
+    at: float
+    seconds: float
+    ops: int | None
+    error: str | None
+    text: str
+    failed_at: tuple[StackFrame, ...]
+    issues: tuple[ExportIssue, ...]
+
+
+DEFAULT_STANCE = "default"
+"""Of ``torch.compiler.set_stance``: compiles where it must."""
+EAGER_FIRST_STANCE = "eager_then_compile"
+"""Runs the first call of everything eager, to see what changes before it compiles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """What something took as a rule, in seconds: the median of the last times, and the quartiles.  One time that was
+    disturbed, as by a wait for another process, does not change them."""
+
+    seconds: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRan:
+    """How often a graph ran until now, and how long that took on the host.  ``device_seconds`` is the sum over
+    ``timed_on_device`` of the runs.  The last record of a graph counts: each replaces those before it."""
+
+    graph: int
+    runs: int
+    seconds: float
+    timed_on_device: int
+    device_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class GapRan:
+    """What lay between the end of a graph and the start of the next one, or the end of the call: eager code, and the
+    compiled code's own overhead.  Gaps in which something was compiled are left out.  ``follows`` names the graph
+    before; ``longest`` is the longest of all gaps, and ``longest_at`` when it began; ``usual_on_device`` is of those
+    ``timed_on_device``.  The last record of a graph counts."""
+
+    follows: int
+    passes: int
+    seconds: float
+    usual: Usual
+    longest: float
+    longest_at: float
+    timed_on_device: int
+    usual_on_device: Usual
+
+
+@dataclass(frozen=True, slots=True)
+class CallsRan:
+    """Outermost calls of what ``torch.compile`` gave, those left out in which something was compiled.  ``key`` as in
+    ``CompileCalled``; ``in_graphs`` and ``in_gaps`` (after graphs that a break ended) are parts of ``usual``.  The last
+    record of a key counts."""
+
+    key: int
+    calls: int
+    seconds: float
+    usual: Usual
+    in_graphs: Usual
+    in_gaps: Usual
+
+
+@dataclass(frozen=True, slots=True)
+class CallsOnDevice:
+    """What ``timed`` of the calls of ``CallsRan`` spent on their device, outside graphs and not after graphs that a
+    break ended.  The last record of a key counts."""
+
+    key: int
+    timed: int
+    outside: Usual
+
+
+@dataclass(frozen=True, slots=True)
+class EagerCallsRan:
+    """Those of the calls of ``CallsRan`` in which no graph ran.  ``stance`` is torch's during the calls, as
+    ``torch.compiler.set_stance`` names it; ``stack`` is that of the first one.  The last record of a key and a stance
+    counts."""
+
+    key: int
+    stance: str
+    calls: int
+    stack: tuple[StackFrame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunsTraced:
+    """The first runs of graphs, for a timeline: the numbers of the graphs, when each run started, how long it took."""
+
+    graphs: tuple[int, ...]
+    starts: tuple[float, ...]
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileSeen:
+    """A file whose functions Dynamo traced: its absolute path, and the digest of its content when the first was."""
+
+    path: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class LibrarySeen:
+    """A library of which Dynamo traced a function, by the name that it is imported by."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesSeen:
+    """The values that the names of a function had when it started, each time that Dynamo traced it until now.
+
+    ``number`` numbers the functions of a process from 0.  ``qualname`` is None where Python does not say (3.10).
+    ``inlined`` says that it was only traced as a part of others.  The last record of a function counts.
+    """
+
+    number: int
+    code: Code
+    qualname: str | None
+    names: dict[str, ValueSeen]
+    inlined: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BreakValuesSeen:
+    """The values of the names on a line of a function, when the graph broke there."""
+
+    path: str
+    line: int
+    names: dict[str, ValueSeen]
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesMet:
+    """The functions, by their numbers, that Dynamo traced in a compile."""
+
+    compile_id: str
+    functions: tuple[int, ...]
+
+
+Record = (
+    ProcessStarted
+    | ProcessForked
+    | RankSeen
+    | HookInstalled
+    | HookFailed
+    | CompileCalled
+    | CompileAsked
+    | CompileMet
+    | PackageInstalled
+    | CompileStarted
+    | CompileTimed
+    | SpansTimed
+    | TracingTimed
+    | KernelsTimed
+    | FrameEnded
+    | BreakSeen
+    | RecompileSeen
+    | GuardsBuilt
+    | ShapeSpecialised
+    | GraphCompiled
+    | AutogradGraph
+    | CodeGenerated
+    | BytesMoved
+    | CacheLooked
+    | CacheSettings
+    | CudaGraphSkipped
+    | CudaGraphRecorded
+    | DeviceMemory
+    | DdpSplit
+    | CompiledAutograd
+    | ExportEnded
+    | GraphRan
+    | GapRan
+    | CallsRan
+    | CallsOnDevice
+    | EagerCallsRan
+    | RunsTraced
+    | FileSeen
+    | LibrarySeen
+    | ValuesSeen
+    | ValuesMet
+    | BreakValuesSeen
+)
