@@ -26,7 +26,6 @@ LEFT = {
     "explain/kernel_calls.py": "comments in code that Inductor generated",
     "explain/recompile_causes.py": "guards, as torch writes them",
     "source/magics.py": "errors of tokenize",
-    "survey/example_code.py": "markup of docstrings",
     "prove/verify/patch.py": "the headers of a patch",
     "fix/support/generated.py": "the comment at the top of a file that a program writes",
 }
