@@ -30,7 +30,7 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 840, 6),
+    "model": Room("", 960, 7),
     "source": Room("model", 2240, 31),
     "rulebook": Room("model source", 3060, 28),
     "check": Room(STATIC, 13840, 105),
@@ -39,7 +39,7 @@ ROOMS = {
     "explain": Room(f"{STATIC} check record", 7805, 78),
     "survey": Room(f"{STATIC} check record explain", 2660, 17),
     "prove": Room(f"{STATIC} check fix record explain", 10080, 85),
-    "report": Room(f"{STATIC} check fix record explain survey prove", 11300, 149),
+    "report": Room(f"{STATIC} check fix record explain survey prove", 11130, 145),
     "serve": Room(f"{STATIC} check fix record explain survey prove report", 1780, 21),
     "cli": Room(f"{STATIC} check fix record explain survey prove report serve", 4096, 50),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

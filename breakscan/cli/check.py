@@ -28,11 +28,11 @@ from breakscan.cli.selection_options import selection_options, settings_at, sett
 from breakscan.cli.standard_input import read_stdin, stdin_name
 from breakscan.cli.verbosity_options import quiet_option, say_details, verbose_option
 from breakscan.model.findings import CheckResult, SourceError
+from breakscan.model.words import counted
 from breakscan.report.check.report import CheckReport
 from breakscan.report.formats import CHECK
 from breakscan.report.shared.notebook_cells import cells_in
 from breakscan.report.shared.printable import visible
-from breakscan.report.shared.wording import counted
 from breakscan.rulebook.config import FileSettings, check_targets, library_of
 from breakscan.source.files import Discovery, discover, is_excluded
 from breakscan.source.module import SourceProblem

@@ -20,8 +20,8 @@ from breakscan.explain.gates.lock_file import (
     program_of,
     read_lock,
 )
+from breakscan.model.words import counted
 from breakscan.report.explain.gate_words import lock_sentences, outdated_words
-from breakscan.report.shared.wording import counted
 
 lock_options = committed_file_options(
     "lock", "breaks", "Exit with 1 on a break that this file does not allow; take out of it what is gone."

@@ -10,7 +10,7 @@ import click
 from breakscan.cli.output import report_stream
 from breakscan.cli.progress import ProgressBar
 from breakscan.cli.requirements import require_torch
-from breakscan.report.shared.wording import counted
+from breakscan.model.words import counted
 from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.ledger import ExampleRulings, Ledger, ledger_folder, read_ledger, write_ledger

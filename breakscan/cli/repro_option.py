@@ -137,8 +137,8 @@ def _free(problem: RecordedProblem) -> Iterator[Path]:
 
 
 def _which(where: str, found: Sequence[RecordedProblem], ambiguous: bool) -> str:
+    from breakscan.model.words import short_path
     from breakscan.report.shared.printable import visible
-    from breakscan.report.shared.site_words import short_path
 
     sites = list(dict.fromkeys(f"{short_path(one.site.path)}:{one.site.line}" for one in found))
     shown = ", ".join(sites[:_MOST_SITES]) + (", …" if len(sites) > _MOST_SITES else "")

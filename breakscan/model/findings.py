@@ -66,6 +66,16 @@ class Verdict(str, Enum):
     UNUSED = "unused"
     """torch.compile was called, and nothing was ever compiled."""
 
+    @property
+    def words(self) -> str:
+        """``splits the graph``."""
+        return {Verdict.EAGER: "runs eager", Verdict.SPLITS: "splits the graph"}.get(self, self.value)
+
+    @property
+    def severity(self) -> Severity:
+        """That of a break in a run."""
+        return Severity.WARNING if self is Verdict.SPLITS else Severity.ERROR
+
 
 class Place(str, Enum):
     """What encloses the code in its frame, as far as it affects the verdict."""

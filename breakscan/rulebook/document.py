@@ -158,6 +158,11 @@ class Rule:
         return tuple(dict.fromkeys(gb for pattern in self.recorded for gb in pattern.gb))
 
 
+def rule_words(rule: Rule | None) -> str:
+    """``BRK101 branch-on-tensor``; nothing without a rule."""
+    return f"{rule.id} {rule.name}" if rule else ""
+
+
 def read_rule(path: Path, *, own: bool = False) -> Rule:
     """The rule in a document; ``own`` if it is one of a project, and not of breakscan.
 

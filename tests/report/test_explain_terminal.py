@@ -35,10 +35,10 @@ from breakscan.explain.compiled import (
 from breakscan.explain.notice import Notice, NoticeKind
 from breakscan.fix.offer import Offer
 from breakscan.model.findings import Site
+from breakscan.model.words import seconds_in_words
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.tables import LISTINGS, MOST_GUARDS, MOST_LINES
 from breakscan.report.explain.terminal import write_explanation
-from breakscan.report.shared.durations import seconds_in_words
 
 CALLS = explanation().calls[0]
 LONG = "container.AugmentationSequentialOperations.transform_all_of_them_one_after_the_other_and_then_back_again"

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from breakscan.model.words import counted
 from breakscan.report.answers.answer import CheckAnswer, FindingAnswer, NextStep, at, page
 from breakscan.report.answers.words import error_words, more_step
-from breakscan.report.shared.wording import counted
 from breakscan.rulebook.library import Library
 
 MOST_PATHS = 10

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from breakscan.model.words import counted, grouped_reasons
 from breakscan.report.answers.answer import EditAnswer, FileDiff, FixAnswer, NextStep, at, page
 from breakscan.report.answers.words import error_words, more_step
-from breakscan.report.shared.wording import counted, grouped_reasons
 
 MOST_LINES = 240
 """Lines of diffs in an answer."""

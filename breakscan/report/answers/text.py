@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from breakscan.model.words import sentence
 from breakscan.report.answers.answer import (
     Answer,
     CheckAnswer,
@@ -14,7 +15,6 @@ from breakscan.report.answers.answer import (
     RuleAnswer,
     VerifyAnswer,
 )
-from breakscan.report.shared.wording import sentence
 
 
 def answer_text(answer: Answer) -> str:

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from breakscan.model.words import counted
 from breakscan.report.answers.answer import NextStep, ProofAnswer, VerifyAnswer, at, page
 from breakscan.report.answers.words import more_step
-from breakscan.report.shared.wording import counted
 
 MOST_NAMED = 5
 ACCEPTED, NO_FASTER, REJECTED = "accepted", "no-faster", "rejected"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from breakscan.model.words import sentence
 from breakscan.prove.bench.result import Bench
 from breakscan.report.bench.words import (
     TITLES,
@@ -18,7 +19,6 @@ from breakscan.report.bench.words import (
 from breakscan.report.shared.markdown_text import code, paragraph, prose, row, table_head
 from breakscan.report.shared.observation_words import observation_words
 from breakscan.report.shared.printable import visible
-from breakscan.report.shared.wording import sentence
 
 MARK = "<!-- breakscan bench -->"
 """The first line: by it, a job finds the comment that it wrote before."""

@@ -7,6 +7,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
+from breakscan.model.words import sentence
 from breakscan.prove.bench.result import Bench, BenchRow, MeasurementStatus
 from breakscan.report.bench.words import (
     TITLES,
@@ -22,7 +23,6 @@ from breakscan.report.shared.code_frame import paragraph
 from breakscan.report.shared.console import report_console
 from breakscan.report.shared.observation_words import observation_words
 from breakscan.report.shared.printable import visible
-from breakscan.report.shared.wording import sentence
 
 STYLES = {
     MeasurementStatus.FAILED: "bold red",

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
+from breakscan.model.words import counted, duration, megabytes, sentence
 from breakscan.prove.bench.progress import BenchProgress
 from breakscan.prove.bench.result import OWN, Bench, BenchRow, DeviceComparison, DeviceUse, MeasurementStatus, Problem
 from breakscan.prove.worker.progress import MeasuringStep
 from breakscan.prove.worker.protocol import Stage
 from breakscan.prove.worker.timing import LEAST, PROCESSES, Ratio
 from breakscan.report.shared.call_words import captured_words
-from breakscan.report.shared.durations import duration
 from breakscan.report.shared.observation_words import detail_words, observation_words
 from breakscan.report.shared.printable import visible
 from breakscan.report.shared.ratio_words import interval, number, ratio_words
-from breakscan.report.shared.sizes import megabytes
-from breakscan.report.shared.wording import counted, sentence
 from breakscan.source.cores import CORES_TO_COMPILE
 
 STAGES = {"dynamo": "Dynamo", "aot_autograd": "AOTAutograd", "inductor": "Inductor"}

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from breakscan.check.baseline.baseline_file import BaselineTarget, FindingsBaseline
 from breakscan.check.baseline.comparison import BaselineComparison
+from breakscan.model.words import counted
 from breakscan.report.shared.finding_words import MODE_WORDS
 from breakscan.report.shared.printable import visible
-from breakscan.report.shared.wording import counted
 
 
 def made_words(baseline: FindingsBaseline) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from breakscan.report.shared.wording import counted
+from breakscan.model.words import counted
 from breakscan.rulebook.config import Settings, Target
 from breakscan.source.paths import display_path
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from breakscan.model.findings import Finding, Kind, Mode, Severity, Site, SourceError
+from breakscan.model.words import counted
 from breakscan.report.check.report import CheckReport
 from breakscan.report.check.words import summary_line
 from breakscan.report.shared.code_frame import code_text, paragraph
@@ -18,7 +19,6 @@ from breakscan.report.shared.console import STYLES, report_console
 from breakscan.report.shared.finding_words import FIX_HINT, behind_sentence, region_words, verdict_sentence
 from breakscan.report.shared.printable import printable
 from breakscan.report.shared.source_lines import source_lines
-from breakscan.report.shared.wording import counted
 from breakscan.rulebook.document import Rule
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from breakscan.model.findings import CheckResult, Mode, Severity
+from breakscan.model.words import counted
 from breakscan.report.check.report import CheckReport
 from breakscan.report.shared.finding_words import MODE_WORDS, versions_words
-from breakscan.report.shared.wording import counted
 
 
 def summary_line(report: CheckReport) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from breakscan.model.findings import Severity, Site
+from breakscan.model.words import sentences
 from breakscan.report.shared.notebook_cells import NotebookCells
 from breakscan.report.shared.source_lines import source_lines
-from breakscan.report.shared.wording import sentences
 from breakscan.rulebook.document import Rule
 
 

@@ -7,10 +7,10 @@ from collections import Counter
 from typing import TextIO
 
 from breakscan.model.findings import Severity, Site
+from breakscan.model.words import sentence
 from breakscan.report.diagnostics.diagnostic import DiagnosticReport, location_words
 from breakscan.report.shared.github_commands import LEVELS, MOST_SHOWN, annotation, checkout_path, command, inert
 from breakscan.report.shared.notebook_cells import NotebookCells
-from breakscan.report.shared.wording import sentence
 
 
 def write_github(report: DiagnosticReport, stream: TextIO) -> None:

@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 from breakscan import __version__
 from breakscan.model.findings import Severity, Site
+from breakscan.model.words import sentence
 from breakscan.report.diagnostics.checkout import checkout_root
 from breakscan.report.diagnostics.diagnostic import Diagnostic, DiagnosticReport, Location, Remark, cell_words
 from breakscan.report.diagnostics.fingerprint import Fingerprints
-from breakscan.report.shared.wording import sentence
 from breakscan.rulebook.document import Rule
 from breakscan.source.paths import relative_to
 

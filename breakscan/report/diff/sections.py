@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from breakscan.explain.gates.site_match import KnownBreak
 from breakscan.model.findings import Severity
+from breakscan.model.words import place, short_path
 from breakscan.report.diff.comparison import CauseCounts, ChangedBreak, EagerFunction, RecompileCause, RunComparison
 from breakscan.report.shared.console import STYLES
-from breakscan.report.shared.site_words import VERDICT_SEVERITIES, VERDICT_WORDS, place, short_path
 
 Entries = list[tuple[str, list[str]]]
 
@@ -19,7 +19,7 @@ def sections(comparison: RunComparison) -> Iterator[tuple[str, str, Entries]]:
     other = [change for change in comparison.changed if not change.is_worse]
     more = [counts for counts in comparison.causes if counts.after > counts.before]
     fewer = [counts for counts in comparison.causes if counts.after < counts.before]
-    bad, good = STYLES[VERDICT_SEVERITIES[comparison.new[0].verdict]] if comparison.new else "", ""
+    bad, good = STYLES[comparison.new[0].verdict.severity] if comparison.new else "", ""
     error = STYLES[Severity.ERROR]
     found: list[tuple[str, str, Entries]] = [
         ("New graph breaks", bad, [_entry(one) for one in comparison.new]),
@@ -35,14 +35,14 @@ def sections(comparison: RunComparison) -> Iterator[tuple[str, str, Entries]]:
 
 
 def _entry(one: KnownBreak) -> tuple[str, list[str]]:
-    return f"{place(one)}  {VERDICT_WORDS[one.verdict]}{_times(one.count)}  {_kind(one)}{_inside(one)}", _text(one)
+    return f"{place(one)}  {one.verdict.words}{_times(one.count)}  {_kind(one)}{_inside(one)}", _text(one)
 
 
 def _changed(change: ChangedBreak) -> tuple[str, list[str]]:
     before, after = change.before, change.after
     said = []
     if before.verdict is not after.verdict:
-        said.append(f"{VERDICT_WORDS[before.verdict]} → {VERDICT_WORDS[after.verdict]}")
+        said.append(f"{before.verdict.words} → {after.verdict.words}")
     if before.count != after.count:
         said.append(f"{before.count}× → {after.count}×")
     if before.kind != after.kind:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from breakscan.explain.explanation import Explanation, FrameStatus, UncompiledFrame
 from breakscan.model.findings import Origin, Verdict
+from breakscan.model.words import counted, place, position, sentence, sentences
 from breakscan.report.explain.entries import (
     EntryKind,
     ReportEntry,
@@ -16,8 +17,7 @@ from breakscan.report.explain.entries import (
 )
 from breakscan.report.explain.reason_words import reason_words
 from breakscan.report.shared.printable import visible
-from breakscan.report.shared.site_words import place, position, rule_words
-from breakscan.report.shared.wording import counted, sentence, sentences
+from breakscan.rulebook.document import rule_words
 
 INDENT = "   "
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from breakscan.model.words import counted
 from breakscan.record.parsers.graphs import AutogradChange, AutogradChangeKind
-from breakscan.report.shared.wording import counted
 
 _STATES = {
     "AccumulateGrad": "a parameter has a gradient or a hook that it had not before, or the reverse (zero_grad() leaves "

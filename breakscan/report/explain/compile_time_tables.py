@@ -5,10 +5,9 @@ from __future__ import annotations
 from rich.console import RenderableType
 
 from breakscan.explain.compile_time import CompileTime
+from breakscan.model.words import duration, place, seconds_in_words
 from breakscan.report.explain.compile_time_words import parts_in_words
 from breakscan.report.explain.titled_table import titled_table
-from breakscan.report.shared.durations import duration, seconds_in_words
-from breakscan.report.shared.site_words import place
 
 MOST_FUNCTIONS = 5
 """Of the table that a report shows without being asked."""

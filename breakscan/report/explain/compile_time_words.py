@@ -8,9 +8,7 @@ from collections.abc import Iterable, Mapping
 from breakscan.explain.compile_time import CompileTime
 from breakscan.explain.compiled import CacheMiss, CacheUse, KeyChange, MissKind
 from breakscan.explain.time_tree import CompilePart
-from breakscan.report.shared.durations import seconds_in_words
-from breakscan.report.shared.site_words import place
-from breakscan.report.shared.wording import listed
+from breakscan.model.words import listed, place, seconds_in_words
 
 PART_WORDS = {
     CompilePart.TRACING: "tracing",

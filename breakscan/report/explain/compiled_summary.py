@@ -9,15 +9,13 @@ from breakscan.explain.compile_time import compile_time
 from breakscan.explain.compiled import Kernel, KernelKind
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.saved_memory import saved_memory
+from breakscan.model.words import counted, duration, listed, place
 from breakscan.report.explain.autograd_words import change_words
 from breakscan.report.explain.compile_time_words import compile_time_sentence, misses_in_words
 from breakscan.report.explain.cudagraph_words import peaks_sentence, recordings_sentence
 from breakscan.report.explain.export_words import exports_line
 from breakscan.report.explain.saved_memory_words import saved_sentence
 from breakscan.report.explain.tables import kernels_of
-from breakscan.report.shared.durations import duration
-from breakscan.report.shared.site_words import place
-from breakscan.report.shared.wording import counted, listed
 
 _MOST_NAMED = 3
 LONG_COMPILING = 2.0

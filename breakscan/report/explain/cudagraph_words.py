@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from breakscan.explain.compiled import CudaGraphRecording, PeakMemory
+from breakscan.model.words import bytes_in_words, counted, place, seconds_in_words
 from breakscan.record.records import RecordingCause
-from breakscan.report.shared.durations import seconds_in_words
-from breakscan.report.shared.site_words import place
-from breakscan.report.shared.sizes import bytes_in_words
-from breakscan.report.shared.wording import counted
 
 _CAUSES = {
     RecordingCause.FIRST: "for the first time",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from breakscan.explain.explanation import EagerCalls, Explanation
+from breakscan.model.words import counted
 from breakscan.record.records import DEFAULT_STANCE
 from breakscan.report.explain.reason_words import reason_words
-from breakscan.report.shared.wording import counted
 
 _STANCE = 'torch.compiler.set_stance("{}")'
 _WHY = {

@@ -18,6 +18,7 @@ from breakscan.explain.explanation import (
     UncompiledFrame,
 )
 from breakscan.model.findings import Origin, Severity, Site, Verdict
+from breakscan.model.words import listed
 from breakscan.record.records import DEFAULT_STANCE
 from breakscan.report.explain.advice_words import recompile_advice
 from breakscan.report.explain.eager_call_words import eager_calls_advice, eager_calls_reason
@@ -26,8 +27,6 @@ from breakscan.report.explain.price_words import dearest_first, recompile_price
 from breakscan.report.explain.reason_words import frame_advice, reason_words
 from breakscan.report.explain.upstream_pages import break_page
 from breakscan.report.explain.words import STATUS_WORDS, recompile_sentence, useful_hints, verdict_sentence
-from breakscan.report.shared.site_words import VERDICT_SEVERITIES, VERDICT_WORDS
-from breakscan.report.shared.wording import listed
 from breakscan.rulebook.document import Rule
 
 _LONGEST_CHAIN = 4
@@ -168,11 +167,11 @@ def break_entry(site: BreakSite) -> ReportEntry:
     return ReportEntry(
         EntryKind.BREAK,
         *_named(site.rule, site.gb_id or "graph-break", site.gb_type),
-        severity=VERDICT_SEVERITIES[site.verdict],
+        severity=site.verdict.severity,
         site=site.site,
         origin=site.origin,
         functions=(site.function,) if site.function else (),
-        label=VERDICT_WORDS[site.verdict],
+        label=site.verdict.words,
         count=site.count,
         why=site.rule.why if site.rule else _MEANT if is_meant else _with_type(site),
         advice=advice,

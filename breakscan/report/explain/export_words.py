@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.exported import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
+from breakscan.model.words import counted, listed, place, seconds_in_words
 from breakscan.record.parsers.export_errors import ExportProblem
 from breakscan.record.parsers.guards import with_article
-from breakscan.report.shared.durations import seconds_in_words
-from breakscan.report.shared.site_words import place
-from breakscan.report.shared.wording import counted, listed
 
 _MOST_NAMED = 3
 _WHY = {

@@ -8,9 +8,8 @@ from breakscan.explain.gates.gates import Unmet
 from breakscan.explain.gates.lock_file import Judgement
 from breakscan.explain.gates.site_match import KnownBreak
 from breakscan.model.findings import Site
+from breakscan.model.words import counted, place, position
 from breakscan.report.shared.printable import visible
-from breakscan.report.shared.site_words import VERDICT_WORDS, place, position
-from breakscan.report.shared.wording import counted
 
 MOST_PLACES = 5
 
@@ -39,12 +38,12 @@ def lock_sentences(judgement: Judgement, lock: str) -> Iterator[str]:
 def _named(one: KnownBreak) -> str:
     inside = f" in {one.function}" if one.function else ""
     code = f": {one.code}" if one.code else ""
-    return f"{place(one)} {VERDICT_WORDS[one.verdict]}, {one.kind}{inside}{code}"
+    return f"{place(one)} {one.verdict.words}, {one.kind}{inside}{code}"
 
 
 def _difference(allowed: KnownBreak, now: KnownBreak) -> str:
     if now.verdict is not allowed.verdict:
-        return f"the lock says that it {VERDICT_WORDS[allowed.verdict]}"
+        return f"the lock says that it {allowed.verdict.words}"
     return f"met {now.count} times, {allowed.count} in the lock"
 
 

@@ -6,12 +6,12 @@ from breakscan.explain.explanation import BreakSite, Explanation, FrameStatus, U
 from breakscan.explain.repro.problem import RecordedProblem
 from breakscan.explain.repro.reproduction import Reproduction, ReproStatus
 from breakscan.model.findings import Verdict
+from breakscan.model.words import place
 from breakscan.report.explain.entries import ReportEntry, break_entry, frame_entry
 from breakscan.report.explain.library_words import of_authors, package_of
 from breakscan.report.explain.upstream_pages import break_page
 from breakscan.report.shared.markdown_text import code, prose
 from breakscan.report.shared.printable import printable, visible
-from breakscan.report.shared.site_words import place
 
 _FENCE = "````"
 """Longer than one in a docstring."""

@@ -8,12 +8,10 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
+from breakscan.model.words import counted, seconds_in_words, short_path
 from breakscan.record.parsers.frames import is_resumed, user_name
 from breakscan.record.recording import Tally
-from breakscan.report.shared.durations import seconds_in_words
 from breakscan.report.shared.printable import visible
-from breakscan.report.shared.site_words import short_path
-from breakscan.report.shared.wording import counted
 
 
 def tally_words(tally: Tally) -> str:

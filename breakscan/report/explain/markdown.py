@@ -11,6 +11,7 @@ from breakscan.explain.compile_time import compile_time
 from breakscan.explain.compiled import Price
 from breakscan.explain.explanation import Explanation
 from breakscan.model.findings import Site, Verdict
+from breakscan.model.words import counted, duration, place, seconds_in_words
 from breakscan.report.explain.compile_time_words import parts_in_words
 from breakscan.report.explain.entries import EntryKind, ReportEntry
 from breakscan.report.explain.notice_words import notice_words
@@ -22,11 +23,8 @@ from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.repro_words import repro_sentence
 from breakscan.report.explain.sections import Topic, report_sections
 from breakscan.report.explain.words import headline, outcome_line
-from breakscan.report.shared.durations import duration, seconds_in_words
 from breakscan.report.shared.markdown_text import code, paragraph, prose, row, table_head
 from breakscan.report.shared.printable import printable, visible
-from breakscan.report.shared.site_words import place
-from breakscan.report.shared.wording import counted
 
 MARK = "<!-- breakscan explain -->"
 """The first line: by it, a job finds the comment that it wrote before."""

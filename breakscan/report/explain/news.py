@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from breakscan.explain.explanation import Explanation, FrameStatus
+from breakscan.model.words import duration, place
 from breakscan.report.explain.reason_words import reason_words
 from breakscan.report.explain.words import STATUS_WORDS, part_words, recompile_sentence
-from breakscan.report.shared.durations import duration
 from breakscan.report.shared.printable import printable
-from breakscan.report.shared.site_words import VERDICT_WORDS, place, rule_words
+from breakscan.rulebook.document import rule_words
 
 
 class News:
@@ -32,7 +32,7 @@ class News:
             if self._is_new("break", site.site, site.gb_type):
                 inside = f" in {site.function}" if site.function else ""
                 name = rule_words(site.rule) or site.gb_type
-                yield f"{'':8}    {VERDICT_WORDS[site.verdict]} at {place(site.site)}{inside}: {name}"
+                yield f"{'':8}    {site.verdict.words} at {place(site.site)}{inside}: {name}"
         for frame in told.frames:
             lost = frame.status is not FrameStatus.PASSED_OVER and frame.break_site is None
             if lost and self._is_new("frame", frame.function, frame.site, frame.status):

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from breakscan.explain.notice import AnyNotice, Notice, NoticeKind, SourcesUnread
 from breakscan.model.torch_versions import supported_range
+from breakscan.model.words import counted
 from breakscan.record.tracelog.lines import Fault
 from breakscan.record.tracelog.read import LogProblem
-from breakscan.report.shared.wording import counted
 from breakscan.source.source_files import LARGEST, NotRead
 
 _MOST_LINES = 3

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from breakscan.model.words import short_path
 from breakscan.report.explain.entries import ReportEntry
 from breakscan.report.explain.sections import Section
-from breakscan.report.shared.site_words import rule_words, short_path
+from breakscan.rulebook.document import rule_words
 
 MANY = 20
 """Entries from which on a report begins with an overview."""

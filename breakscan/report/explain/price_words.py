@@ -8,8 +8,7 @@ from breakscan.explain.compiled import Calls, LongPass, Price
 from breakscan.explain.explanation import BreakSite, Explanation, FrameStatus, Recompile
 from breakscan.explain.run_costs import CostKind, run_costs
 from breakscan.model.findings import Verdict
-from breakscan.report.shared.durations import duration, part_of, seconds_in_words
-from breakscan.report.shared.wording import counted
+from breakscan.model.words import counted, duration, part_of, seconds_in_words
 
 _MOST_NAMED = 3
 _WORST_FIRST = (Verdict.RAISES, Verdict.EAGER, Verdict.SPLITS)

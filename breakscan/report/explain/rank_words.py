@@ -22,11 +22,10 @@ from breakscan.explain.explanation import (
     RunsBefore,
     Times,
 )
+from breakscan.model.words import counted, listed, place
 from breakscan.report.explain.guard_words import value_words
 from breakscan.report.explain.reason_words import reason_words
 from breakscan.report.explain.words import STATUS_WORDS, exit_words
-from breakscan.report.shared.site_words import place
-from breakscan.report.shared.wording import counted, listed
 
 _GOOD = RankEnding(EndingKind.ENDED, 0)
 _MOST_LISTED = 4

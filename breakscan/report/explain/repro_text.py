@@ -6,9 +6,9 @@ from breakscan.explain.explanation import Explanation
 from breakscan.explain.repro.code_names import LAZY_ANNOTATIONS
 from breakscan.explain.repro.problem import RecordedProblem
 from breakscan.explain.repro.program import MinimalProgram
+from breakscan.model.words import short_path
 from breakscan.report.explain.upstream_pages import break_page
 from breakscan.report.shared.printable import visible
-from breakscan.report.shared.site_words import short_path
 
 
 def repro_text(problem: RecordedProblem, program: MinimalProgram, explanation: Explanation) -> str:

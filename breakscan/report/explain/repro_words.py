@@ -6,9 +6,8 @@ from breakscan.explain.repro.declined import NotReproducible, Obstacle
 from breakscan.explain.repro.problem import RecordedProblem
 from breakscan.explain.repro.reproduction import Reproduction, ReproStatus
 from breakscan.explain.repro.run_again import MOST_SECONDS
+from breakscan.model.words import listed, short_path
 from breakscan.report.explain.library_words import package_of
-from breakscan.report.shared.site_words import short_path
-from breakscan.report.shared.wording import listed
 
 _OUTCOMES = {
     "splits": "splits the graph",

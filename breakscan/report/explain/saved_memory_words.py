@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from breakscan.explain.saved_memory import SavedMemory
-from breakscan.report.shared.site_words import place
-from breakscan.report.shared.sizes import bytes_in_words
-from breakscan.report.shared.wording import counted
+from breakscan.model.words import bytes_in_words, counted, place
 
 WORTH_A_WORD = 1_000_000
 """Bytes."""

@@ -17,14 +17,13 @@ from breakscan.explain.explanation import (
 from breakscan.explain.notice import Notice, NoticeKind
 from breakscan.explain.timelines import CompileSpan
 from breakscan.model.findings import Finding, Verdict
+from breakscan.model.words import INSIDE, counted, listed, seconds_in_words
 from breakscan.record.job import signal_name
 from breakscan.record.parsers.guards import BEFORE_BREAK, DemandKind, Within
 from breakscan.report.explain.eager_call_words import eager_calls_total
 from breakscan.report.explain.export_words import exporting_seconds, exports_total
 from breakscan.report.explain.guard_words import demand_words, value_words
 from breakscan.report.explain.price_words import recompiling_time
-from breakscan.report.shared.durations import seconds_in_words
-from breakscan.report.shared.wording import INSIDE, counted, listed
 
 _MOST_VALUES = 5
 _MANY = 20

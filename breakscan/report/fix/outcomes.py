@@ -8,9 +8,9 @@ from enum import Enum
 from breakscan.fix.result import Applied, FileRepair, Refused
 from breakscan.fix.support.difference import TakenOut
 from breakscan.model.findings import Finding
+from breakscan.model.words import counted, grouped_reasons
 from breakscan.report.shared.notebook_cells import NotebookCells
 from breakscan.report.shared.value_words import rests_on_words
-from breakscan.report.shared.wording import counted, grouped_reasons
 
 MOST_NAMES = 5
 """The number of operations that are named in a line."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from breakscan.model.words import counted
 from breakscan.report.fix.report import FixReport
 from breakscan.report.shared.finding_words import versions_words
-from breakscan.report.shared.wording import counted
 
 
 def summary_line(report: FixReport) -> str:

@@ -9,10 +9,9 @@ from typing import TextIO
 
 from breakscan.check.pipeline.rule_trial import RuleTrial
 from breakscan.model.findings import Site
+from breakscan.model.words import counted, position
 from breakscan.report.shared.finding_words import one_line
 from breakscan.report.shared.printable import printable, visible
-from breakscan.report.shared.site_words import position
-from breakscan.report.shared.wording import counted
 from breakscan.source.paths import display_path
 
 MOST_NAMED = 5

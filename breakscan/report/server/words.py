@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from breakscan.explain.function_costs import FunctionCost
 from breakscan.model.findings import CompiledFunction, Finding
+from breakscan.model.words import counted, duration
 from breakscan.report.diagnostics.finding import finding_diagnostic
-from breakscan.report.shared.durations import duration
 from breakscan.report.shared.printable import printable
-from breakscan.report.shared.wording import counted
 from breakscan.rulebook.document import Rule
 
 SCAN_DIED = "the process that reads the workspace was killed; what other files compile is not known"

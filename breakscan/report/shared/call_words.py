@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from breakscan.model.words import counted
 from breakscan.report.shared.printable import visible
-from breakscan.report.shared.wording import counted
 
 
 def captured_words(callables: Mapping[str, int], backward: Collection[str]) -> str:

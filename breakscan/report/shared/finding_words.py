@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from breakscan.fix.offer import Offer
 from breakscan.model.findings import Assumption, CheckTarget, Finding, Mode, Place, Region, Verdict
+from breakscan.model.words import INSIDE, counted
 from breakscan.report.shared.condition_words import conditions_in_words
 from breakscan.report.shared.printable import visible
-from breakscan.report.shared.wording import INSIDE, counted
 
 FIX_HINT = "'breakscan fix' shows a diff of those that it can rewrite."
 _ASKED_FOR = {

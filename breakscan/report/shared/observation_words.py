@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from breakscan.model.words import counted
 from breakscan.prove.worker.difference import ResultDifference
 from breakscan.prove.worker.observation import CallAspect, Detail, Observation, ObservationKind, OtherCalls
 from breakscan.prove.worker.protocol import CallModes, Description
 from breakscan.report.shared.difference_words import difference_words, generator_words, mismatch_words
-from breakscan.report.shared.wording import counted
 
 _ONE_PROCESS = "{names} was timed in one process alone, as another one failed"
 _NOT_PROBED = "no outcomes of tests were recorded, and nothing was run with other inputs"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from breakscan.fix.result import RestsOn
 from breakscan.model.observations import TensorSeen, ValueSeen
-from breakscan.report.shared.wording import counted
+from breakscan.model.words import counted
 
 MOST_NAMES = 4
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from breakscan.report.shared.wording import counted, listed
+from breakscan.model.words import counted, listed
 from breakscan.report.survey.words import KIND_WORDS, cause_name
 from breakscan.survey.comparison import ChangeGroup, EndingGroup, SurveyComparison
 from breakscan.survey.unit_row import UnitRow

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
+from breakscan.model.words import counted
 from breakscan.report.shared.markdown_text import code, prose, row, table_head
-from breakscan.report.shared.wording import counted
 from breakscan.report.survey.change_words import GROUP_COLUMNS, comparison_summary, group_cells, versions_words
 from breakscan.report.survey.words import (
     CAUSE_COLUMNS,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from breakscan.report.shared.durations import duration
+from breakscan.model.words import bytes_in_words, counted, duration, sentence
 from breakscan.report.shared.markdown_text import clipped
-from breakscan.report.shared.sizes import bytes_in_words
-from breakscan.report.shared.wording import counted, sentence
 from breakscan.survey.overview import CauseCount, ConditionCount, EndingCount, FileCount, PlaceCount, SurveyOverview
 from breakscan.survey.unit_row import WAITING, CauseKey, CauseKind, UnitRow
 

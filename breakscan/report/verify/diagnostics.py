@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from breakscan.model.findings import Severity
+from breakscan.model.words import sentence
 from breakscan.prove.verify.proof import Proof, ProofVerdict, Verification
 from breakscan.report.diagnostics.diagnostic import Diagnostic, DiagnosticReport, Remark
 from breakscan.report.shared.observation_words import observation_words
 from breakscan.report.shared.printable import printable
-from breakscan.report.shared.wording import sentence
 from breakscan.report.verify.words import ending_words, headline, label_words, remarks, verdict_words
 
 _KIND_SUMMARIES = {

@@ -8,12 +8,12 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
+from breakscan.model.words import counted, sentence
 from breakscan.prove.verify.proof import Proof, ProofVerdict, Verification
 from breakscan.report.shared.code_frame import paragraph
 from breakscan.report.shared.console import report_console
 from breakscan.report.shared.observation_words import observation_words
 from breakscan.report.shared.printable import printable
-from breakscan.report.shared.wording import counted, sentence
 from breakscan.report.verify.words import (
     basis_words,
     declined_words,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from breakscan.model.words import listed
 from breakscan.prove.verify.proof import Proof, StressDifference, StressedOutcome, UnseenOutcome
 from breakscan.prove.worker.protocol import Stress
 from breakscan.report.shared.difference_words import difference_words
-from breakscan.report.shared.wording import listed
 
 _LONGEST_TEST = 60
 _INPUTS = {

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from breakscan.model.words import UNITS, counted, grouped_reasons, megabytes, sentence
 from breakscan.prove.verify.label import Label, RewriteLabel, SetLabel
 from breakscan.prove.verify.proof import DeclinedFinding, Metrics, NotApplied, Proof, ProofVerdict, Verification
 from breakscan.prove.worker.progress import MeasuringStep
 from breakscan.report.shared.call_words import captured_words
-from breakscan.report.shared.durations import UNITS
 from breakscan.report.shared.observation_words import observation_words
 from breakscan.report.shared.ratio_words import interval, number, ratio_words
-from breakscan.report.shared.sizes import megabytes
 from breakscan.report.shared.value_words import rests_on_words
-from breakscan.report.shared.wording import counted, grouped_reasons, sentence
 from breakscan.report.verify.unseen_words import grouped, outcome_words, stress_words
 
 NOISY = 1.1

@@ -31,6 +31,7 @@ from breakscan.explain.exported import Export, ExportFailure
 from breakscan.explain.saved_memory import saved_memory
 from breakscan.explain.time_tree import TimeNode
 from breakscan.model.findings import Origin, Site
+from breakscan.model.words import short_path
 from breakscan.report.explain.advice_words import recompile_advice
 from breakscan.report.explain.compile_time_words import miss_words
 from breakscan.report.explain.cudagraph_words import cause_words
@@ -46,7 +47,6 @@ from breakscan.report.explain.reason_words import restarts_in_words
 from breakscan.report.explain.sections import Section, report_sections
 from breakscan.report.explain.worded import WORDS
 from breakscan.report.explain.words import headline, outcome_line
-from breakscan.report.shared.site_words import short_path
 from breakscan.rulebook.document import Rule
 from breakscan.source.source_files import SourceFiles
 

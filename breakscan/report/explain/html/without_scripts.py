@@ -4,12 +4,12 @@ compiled, calls that ran eager, recompiles, notes."""
 from __future__ import annotations
 
 from breakscan.explain.explanation import Explanation
+from breakscan.model.words import sentences
 from breakscan.report.explain.entries import ReportEntry
 from breakscan.report.explain.notice_words import notice_words
 from breakscan.report.explain.sections import Section, report_sections
 from breakscan.report.shared.html_page import escaped
-from breakscan.report.shared.site_words import rule_words
-from breakscan.report.shared.wording import sentences
+from breakscan.rulebook.document import rule_words
 
 MOST_ROWS = 300
 """Of each table: enough for a reader without scripts, and soon parsed for the others."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 from importlib import resources
 from typing import TextIO
 
+from breakscan.model.words import sentence
 from breakscan.report.explain.html.island import island
 from breakscan.report.explain.html.without_scripts import static_report
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.repro_words import repro_sentence
 from breakscan.report.shared.html_page import escaped, page_style, scripted_page
 from breakscan.report.shared.printable import visible
-from breakscan.report.shared.wording import sentence
 
 _SCRIPTS = (
     "model",

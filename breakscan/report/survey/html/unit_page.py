@@ -12,12 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from breakscan.model.findings import Verdict
-from breakscan.report.shared.durations import duration
+from breakscan.model.words import bytes_in_words, counted, duration, sentence, sentences, short_path
 from breakscan.report.shared.html_page import base_style, escaped, plain_page
 from breakscan.report.shared.printable import CHARACTERS
-from breakscan.report.shared.site_words import VERDICT_WORDS, short_path
-from breakscan.report.shared.sizes import bytes_in_words
-from breakscan.report.shared.wording import counted, sentence, sentences
 from breakscan.report.survey.words import conditions_words
 from breakscan.survey.facts import FIX_OUTCOMES, cost_in_all
 from breakscan.survey.unit_row import UnitReport
@@ -90,7 +87,7 @@ def _explained(report: Entry) -> Iterator[str]:
         [
             (
                 _place(one["site"], one["function"], one["code"]),
-                ", ".join(filter(None, (VERDICT_WORDS[Verdict(one["verdict"])], one["rule"], one["gb_id"]))),
+                ", ".join(filter(None, (Verdict(one["verdict"]).words, one["rule"], one["gb_id"]))),
                 one["reason"],
                 one["advice"] or next(iter(one["hints"]), ""),
                 _cost(one),
