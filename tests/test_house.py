@@ -34,7 +34,7 @@ ROOMS = {
     "source": Room("model", 2240, 31),
     "rulebook": Room("model source", 3060, 28),
     "check": Room(STATIC, 13840, 105),
-    "fix": Room(f"{STATIC} check", 18610, 143),
+    "fix": Room(f"{STATIC} check", 16660, 124),
     "record": Room(STATIC, 9170, 60),
     "explain": Room(f"{STATIC} check record", 7805, 78),
     "survey": Room(f"{STATIC} check record explain", 2660, 17),

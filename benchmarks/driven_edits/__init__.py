@@ -1,1 +1,0 @@
-"""Applies the edits of ``breakscan fix`` to packages, and drives both sides with usual and unusual inputs."""
