@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from breakscan.report.bench.words import calls_words
+from breakscan.report.bench import calls_words
 
 HERE = Path(__file__).parent
 DEVICES = ("cpu", "cuda")

@@ -39,7 +39,7 @@ ROOMS = {
     "explain": Room(f"{STATIC} check record", 7805, 78),
     "survey": Room(f"{STATIC} check record explain", 2660, 17),
     "prove": Room(f"{STATIC} check fix record explain", 10080, 85),
-    "report": Room(f"{STATIC} check fix record explain survey prove", 11130, 145),
+    "report": Room(f"{STATIC} check fix record explain survey prove", 10667, 80),
     "serve": Room(f"{STATIC} check fix record explain survey prove report", 1780, 21),
     "cli": Room(f"{STATIC} check fix record explain survey prove report serve", 4096, 50),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
@@ -49,7 +49,6 @@ INSIDE = {
     "check": ("baseline", "project", "interpreter", "compile_uses", "pipeline"),
     "fix": ("support", "rewrites"),
     "record": ("records", "parsers", "tracelog", "hooks", "bootstrap"),
-    "report": ("shared", "diagnostics"),
 }
 """Folders inside a room of which each imports none of those after it."""
 WITHOUT_TORCH = ("model", "source", "rulebook", "check", "fix", "report")
@@ -214,8 +213,6 @@ MAY_READ = {
     # Parts of the page itself, and the table of libraries.
     "report/explain": {"write.py", "library_words.py"},
     "report/diff": set(),
-    # The root of the checkout, and the sources that check was asked for.
-    "report/diagnostics": {"checkout.py", "diagnostic.py"},
 }
 
 

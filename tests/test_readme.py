@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from briefly import BRIEFLY
 
-from breakscan.report.verify.words import from_to
+from breakscan.report.verify import from_to
 from breakscan.rulebook.ledger import measured_versions
 
 ROOT = Path(__file__).parent.parent

@@ -17,7 +17,7 @@ READ_ELSEWHERE = {
     "Internal.since": "tests/record/test_torch_internals.py",
     "Manifest.breakscan": "written to the recording, for people",
     "Operator.measured_on": "tests/rulebook/torch_facts/test_operators.py",
-    "RewriteOffer.safety": "report/shared/finding_json.py, with all fields",
+    "RewriteOffer.safety": "report/findings.py, with all fields",
 }
 """Each with who reads it.  A field that is read must be removed here."""
 

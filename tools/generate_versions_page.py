@@ -15,7 +15,7 @@ from pathlib import Path
 
 from breakscan.model.findings import Mode, Place, Verdict
 from breakscan.model.words import counted
-from breakscan.report.rules.page import MODES, PLACES
+from breakscan.report.rules import MODES, PLACES
 from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.ledger import Ledger, Ruling, digest, load_ledger, measured_versions
 from breakscan.rulebook.library import load_library

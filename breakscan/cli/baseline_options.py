@@ -11,7 +11,7 @@ import click
 from breakscan.check.baseline.baseline_file import read_baseline
 from breakscan.cli.baselining import Baselines, Baselining
 from breakscan.cli.committed_file import committed_file_options, read_file
-from breakscan.report.check.baseline_words import no_baseline_sentence
+from breakscan.report.check import no_baseline_sentence
 from breakscan.rulebook.config import FileSettings
 from breakscan.source.paths import display_path
 

@@ -15,7 +15,7 @@ from breakscan.check.baseline.comparison import BaselineComparison, compare
 from breakscan.check.baseline.known_findings import checked_lines, known_findings
 from breakscan.cli.committed_file import CommittedFile
 from breakscan.model.findings import Finding
-from breakscan.report.check.baseline_words import change_words, made_words, not_made_words, other_target_sentence
+from breakscan.report.check import change_words, made_words, not_made_words, other_target_sentence
 
 
 @dataclass(frozen=True, slots=True)

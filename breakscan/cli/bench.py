@@ -18,7 +18,7 @@ from breakscan.prove.worker.config_settings import SettingError, settings_of
 from breakscan.prove.worker.devices import DeviceError
 from breakscan.prove.worker.worker import WorkerError
 from breakscan.record.requests_file import BACKEND
-from breakscan.report.bench.words import progress_words
+from breakscan.report.bench import progress_words
 from breakscan.report.formats import BENCH
 
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from breakscan import __version__
 from breakscan.cli.output import report_stream
 from breakscan.cli.show_settings import settings_lines
-from breakscan.report.bug_report.markdown import write_bug_report
-from breakscan.report.bug_report.report import BugReport, TorchBuild
+from breakscan.report.bug_report import BugReport, TorchBuild, write_bug_report
 from breakscan.rulebook.config import ConfigError, installed_torch, load_settings
 from breakscan.rulebook.errors import RuleError
 

@@ -29,10 +29,10 @@ from breakscan.cli.standard_input import read_stdin, stdin_name
 from breakscan.cli.verbosity_options import quiet_option, say_details, verbose_option
 from breakscan.model.findings import CheckResult, SourceError
 from breakscan.model.words import counted
-from breakscan.report.check.report import CheckReport
+from breakscan.report.check import CheckReport
 from breakscan.report.formats import CHECK
-from breakscan.report.shared.notebook_cells import cells_in
-from breakscan.report.shared.printable import visible
+from breakscan.report.printable import visible
+from breakscan.report.sources import cells_in
 from breakscan.rulebook.config import FileSettings, check_targets, library_of
 from breakscan.source.files import Discovery, discover, is_excluded
 from breakscan.source.module import SourceProblem
@@ -205,7 +205,7 @@ def check(
     report = CheckReport(result, time.perf_counter() - started, library, texts, cells, known, quiet)
     with report_stream(output) as stream:
         if statistics:
-            from breakscan.report.check.statistics import write_statistics, write_statistics_json
+            from breakscan.report.check import write_statistics, write_statistics_json
 
             (write_statistics_json if format_ == "json" else write_statistics)(report, stream)
         else:

@@ -66,7 +66,7 @@ def _recorded(folder: Path, relocation: Relocation) -> Any:
     from breakscan.explain.from_recording import explain_run
     from breakscan.record.session import SessionError, read_run
     from breakscan.report.explain.json import explain_object
-    from breakscan.report.shared.printable import visible
+    from breakscan.report.printable import visible
 
     try:
         run = relocated(read_run(folder), relocation)

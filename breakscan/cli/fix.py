@@ -18,7 +18,7 @@ from breakscan.cli.standard_input import read_stdin, stdin_name
 from breakscan.cli.verbosity_options import quiet_option
 from breakscan.model.findings import SourceError
 from breakscan.report.formats import FIX
-from breakscan.report.shared.notebook_cells import NotebookCells
+from breakscan.report.sources import NotebookCells
 from breakscan.rulebook.config import FileSettings, library_of
 from breakscan.source.files import discover
 from breakscan.source.module import SourceProblem
@@ -74,8 +74,7 @@ def fix(
     from breakscan.fix.planner import WantedRewrites
     from breakscan.fix.repair import Progress, repair_content, repair_paths
     from breakscan.fix.write import new_content
-    from breakscan.report.fix.report import FixReport
-    from breakscan.report.fix.terminal import write_notes
+    from breakscan.report.fix import FixReport, write_notes
 
     require_rewrites(ids or ())
     if observed and not recordings:

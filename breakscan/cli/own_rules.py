@@ -7,7 +7,7 @@ import os
 import click
 
 from breakscan.model.torch_versions import SUPPORTED
-from breakscan.report.shared.printable import visible
+from breakscan.report.printable import visible
 from breakscan.rulebook.callee_names import unknown_callees
 from breakscan.rulebook.library import Library
 from breakscan.source.paths import display_path

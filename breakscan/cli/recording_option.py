@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from breakscan.report.shared.printable import visible
+from breakscan.report.printable import visible
 from breakscan.rulebook.config import FileSettings
 from breakscan.source.paths import display_path
 

@@ -103,7 +103,7 @@ def _explained(
     from breakscan.explain.from_recording import explain_run
     from breakscan.explain.from_trace_logs import TraceError, explain_logs
     from breakscan.record.session import SessionError, read_run
-    from breakscan.report.shared.printable import visible
+    from breakscan.report.printable import visible
 
     try:
         if not any(_is_recording(path) for path in paths):

@@ -112,7 +112,7 @@ def _write(path: Path, text: str) -> None:
 def say_repro(made: Reproduction) -> None:
     """On standard error, for formats that do not show it."""
     from breakscan.report.explain.repro_words import repro_sentence
-    from breakscan.report.shared.printable import visible
+    from breakscan.report.printable import visible
 
     _say(visible(repro_sentence(made)))
 
@@ -138,7 +138,7 @@ def _free(problem: RecordedProblem) -> Iterator[Path]:
 
 def _which(where: str, found: Sequence[RecordedProblem], ambiguous: bool) -> str:
     from breakscan.model.words import short_path
-    from breakscan.report.shared.printable import visible
+    from breakscan.report.printable import visible
 
     sites = list(dict.fromkeys(f"{short_path(one.site.path)}:{one.site.line}" for one in found))
     shown = ", ".join(sites[:_MOST_SITES]) + (", …" if len(sites) > _MOST_SITES else "")

@@ -11,8 +11,8 @@ from breakscan.cli.output import report_stream
 from breakscan.cli.own_rules import warn_of_callees
 from breakscan.cli.report_options import format_option
 from breakscan.report.formats import RULE, RULES
-from breakscan.report.rules.report import RuleListReport, RuleReport
-from breakscan.report.shared.printable import visible
+from breakscan.report.printable import visible
+from breakscan.report.rules import RuleListReport, RuleReport
 from breakscan.rulebook.config import Settings, load_settings, resolve_target
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import load_library
@@ -77,7 +77,7 @@ def _ids(rules: Sequence[Rule]) -> str:
 
 def _try(rule: Rule, paths: Sequence[str], settings: Settings) -> int:
     from breakscan.check.pipeline.rule_trial import try_rule
-    from breakscan.report.rules.trial import write_trial
+    from breakscan.report.rules import write_trial
 
     discovery = discover(paths, settings)
     for error in discovery.errors:

@@ -12,7 +12,7 @@ from breakscan.cli.replay import replay
 from breakscan.cli.report_options import format_option
 from breakscan.model.findings import Mode, Verdict
 from breakscan.report.formats import RULES
-from breakscan.report.rules.report import RuleListReport
+from breakscan.report.rules import RuleListReport
 from breakscan.rulebook.config import ConfigError, load_settings, resolve_target
 from breakscan.rulebook.document import FAMILIES, Rule
 from breakscan.rulebook.ledger import Ledger, load_ledger

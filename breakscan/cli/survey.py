@@ -13,7 +13,7 @@ import click
 from breakscan.cli.output import report_stream, require_no_input
 from breakscan.cli.report_options import folder_or_file_option, format_option, output_option
 from breakscan.report.formats import SURVEY, SURVEY_DIFF
-from breakscan.report.shared.printable import visible
+from breakscan.report.printable import visible
 from breakscan.survey.units import StageStatus
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def report(store: Path, format_: str, output: Path | None) -> None:
 
 def _write_pages(store: Store, folder: Path) -> None:
     """The page of the survey, which links to those of units."""
-    from breakscan.report.survey.html.unit_page import write_unit_page
+    from breakscan.report.survey_html import write_unit_page
     from breakscan.survey.overview import overview
     from breakscan.survey.unit_row import PAGES, WAITING, page_names, unit_reports
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from breakscan.report.check.details import detail_lines
-from breakscan.report.shared.printable import visible
+from breakscan.report.check import detail_lines
+from breakscan.report.printable import visible
 from breakscan.rulebook.config import FileSettings, Settings, resolve_target
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print what was found, and nothing else.")

@@ -23,7 +23,7 @@ from breakscan.prove.worker.devices import DeviceError
 from breakscan.prove.worker.worker import WorkerError
 from breakscan.record.requests_file import BACKEND
 from breakscan.report.formats import VERIFY
-from breakscan.report.verify.words import progress_words
+from breakscan.report.verify import progress_words
 from breakscan.rulebook.config import NearestSettings
 
 

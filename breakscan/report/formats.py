@@ -1,8 +1,8 @@
 """The formats of every command: name → writer, imported when it is used.
 
-A format that shows messages at lines (GitHub, SARIF, …) is written once for all commands that have such messages: one
-file in ``diagnostics/`` with a function ``write_NAME(report: DiagnosticReport, stream: TextIO)``, and one line in
-:data:`DIAGNOSTIC_FORMATS`.  A format of one command is a file in the folder of that command and a line below.
+A format that shows messages at lines (GitHub, SARIF, …) is written once for all commands that have such messages: a
+function ``write_NAME(report: DiagnosticReport, stream: TextIO)``, and one line in :data:`DIAGNOSTIC_FORMATS`.  A format
+of one command is a function in the file of that command and a line below.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
 if TYPE_CHECKING:
     from breakscan.prove.bench.result import Bench
     from breakscan.prove.verify.proof import Verification
-    from breakscan.report.check.report import CheckReport
-    from breakscan.report.diagnostics.diagnostic import DiagnosticReport
+    from breakscan.report.check import CheckReport
+    from breakscan.report.diagnostics import DiagnosticReport
     from breakscan.report.diff.comparison import RunComparison
     from breakscan.report.explain.report import ExplainReport
-    from breakscan.report.fix.report import FixReport
-    from breakscan.report.rules.report import RuleListReport, RuleReport
+    from breakscan.report.fix import FixReport
+    from breakscan.report.rules import RuleListReport, RuleReport
     from breakscan.survey.comparison import SurveyComparison
     from breakscan.survey.overview import SurveyOverview
 
 Report = TypeVar("Report")
 
 DIAGNOSTIC_FORMATS = {
-    "github": "breakscan.report.diagnostics.github:write_github",
-    "sarif": "breakscan.report.diagnostics.sarif:write_sarif",
-    "gitlab": "breakscan.report.diagnostics.gitlab:write_gitlab",
-    "rdjson": "breakscan.report.diagnostics.rdjson:write_rdjson",
-    "junit": "breakscan.report.diagnostics.junit:write_junit",
-    "checkstyle": "breakscan.report.diagnostics.checkstyle:write_checkstyle",
+    "github": "breakscan.report.github:write_github",
+    "sarif": "breakscan.report.sarif:write_sarif",
+    "gitlab": "breakscan.report.ci_formats:write_gitlab",
+    "rdjson": "breakscan.report.ci_formats:write_rdjson",
+    "junit": "breakscan.report.ci_formats:write_junit",
+    "checkstyle": "breakscan.report.ci_formats:write_checkstyle",
 }
 """What ``check``, ``explain``, ``report``, ``fix`` and ``verify`` can all write, from diagnostics."""
 
@@ -71,11 +71,11 @@ class Formats(Generic[Report]):
 
 CHECK: Formats[CheckReport] = Formats(
     {
-        "full": "breakscan.report.check.terminal:write_full",
-        "concise": "breakscan.report.check.concise:write_concise",
-        "json": "breakscan.report.check.json:write_json",
+        "full": "breakscan.report.check_terminal:write_full",
+        "concise": "breakscan.report.check_terminal:write_concise",
+        "json": "breakscan.report.check:write_json",
     },
-    producer="breakscan.report.check.diagnostics:check_diagnostics",
+    producer="breakscan.report.check:check_diagnostics",
 )
 EXPLAIN: Formats[ExplainReport] = Formats(
     {
@@ -89,25 +89,25 @@ EXPLAIN: Formats[ExplainReport] = Formats(
 )
 FIX: Formats[FixReport] = Formats(
     {
-        "diff": "breakscan.report.fix.diff:write_diff",
-        "json": "breakscan.report.fix.json:write_fix_json",
+        "diff": "breakscan.report.fix:write_diff",
+        "json": "breakscan.report.fix:write_fix_json",
     },
-    producer="breakscan.report.fix.diagnostics:fix_diagnostics",
+    producer="breakscan.report.fix:fix_diagnostics",
 )
 VERIFY: Formats[Verification] = Formats(
     {
-        "terminal": "breakscan.report.verify.terminal:write_verify_terminal",
-        "json": "breakscan.report.verify.json:write_verify_json",
-        "markdown": "breakscan.report.verify.markdown:write_verify_markdown",
-        "html": "breakscan.report.verify.html:write_verify_html",
+        "terminal": "breakscan.report.verify:write_verify_terminal",
+        "json": "breakscan.report.verify:write_verify_json",
+        "markdown": "breakscan.report.verify:write_verify_markdown",
+        "html": "breakscan.report.verify_html:write_verify_html",
     },
-    producer="breakscan.report.verify.diagnostics:verify_diagnostics",
+    producer="breakscan.report.verify:verify_diagnostics",
 )
 BENCH: Formats[Bench] = Formats(
     {
-        "terminal": "breakscan.report.bench.terminal:write_bench_terminal",
-        "json": "breakscan.report.bench.json:write_bench_json",
-        "markdown": "breakscan.report.bench.markdown:write_bench_markdown",
+        "terminal": "breakscan.report.bench:write_bench_terminal",
+        "json": "breakscan.report.bench:write_bench_json",
+        "markdown": "breakscan.report.bench:write_bench_markdown",
     }
 )
 DIFF: Formats[RunComparison] = Formats(
@@ -119,28 +119,28 @@ DIFF: Formats[RunComparison] = Formats(
 )
 RULE: Formats[RuleReport] = Formats(
     {
-        "text": "breakscan.report.rules.page:write_rule",
-        "json": "breakscan.report.rules.json:write_rule_json",
+        "text": "breakscan.report.rules:write_rule",
+        "json": "breakscan.report.rules:write_rule_json",
     }
 )
 RULES: Formats[RuleListReport] = Formats(
     {
-        "table": "breakscan.report.rules.page:write_rules",
-        "json": "breakscan.report.rules.json:write_rules_json",
+        "table": "breakscan.report.rules:write_rules",
+        "json": "breakscan.report.rules:write_rules_json",
     }
 )
 SURVEY: Formats[SurveyOverview] = Formats(
     {
-        "terminal": "breakscan.report.survey.terminal:write_survey_terminal",
-        "json": "breakscan.report.survey.json:write_survey_json",
-        "markdown": "breakscan.report.survey.markdown:write_survey_markdown",
-        "html": "breakscan.report.survey.html.write:write_survey_html",
+        "terminal": "breakscan.report.survey:write_survey_terminal",
+        "json": "breakscan.report.survey:write_survey_json",
+        "markdown": "breakscan.report.survey:write_survey_markdown",
+        "html": "breakscan.report.survey_html:write_survey_html",
     }
 )
 SURVEY_DIFF: Formats[SurveyComparison] = Formats(
     {
-        "terminal": "breakscan.report.survey.terminal:write_survey_diff_terminal",
-        "json": "breakscan.report.survey.json:write_survey_diff_json",
-        "markdown": "breakscan.report.survey.markdown:write_survey_diff_markdown",
+        "terminal": "breakscan.report.survey:write_survey_diff_terminal",
+        "json": "breakscan.report.survey:write_survey_diff_json",
+        "markdown": "breakscan.report.survey:write_survey_diff_markdown",
     }
 )

@@ -572,7 +572,7 @@ class TestFingerprint:
             ("rules/ledger/2.13.json", True),
             ("rules/ledger/2.11.json", False),
             ("record/launch.py", False),
-            ("report/check/terminal.py", False),
+            ("report/check_terminal.py", False),
         ],
     )
     def test_of_breakscan_itself(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from breakscan.check.pipeline.check import check_paths
 from breakscan.model.findings import CheckResult
-from breakscan.report.shared.condition_words import conditions_in_words
+from breakscan.report.findings import conditions_in_words
 from breakscan.rulebook.config import Settings
 
 Marked = Callable[..., None]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from breakscan.model.findings import CheckResult, Confidence
-from breakscan.report.shared.condition_words import conditions_in_words
+from breakscan.report.findings import conditions_in_words
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from breakscan.model.findings import CheckResult, Mode, Severity, Verdict
-from breakscan.report.shared.finding_words import region_words, verdict_sentence
+from breakscan.report.findings import region_words, verdict_sentence
 from breakscan.rulebook.config import Settings, check_targets
 
 NET = """

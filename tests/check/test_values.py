@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from breakscan.model.findings import Confidence
-from breakscan.report.shared.condition_words import conditions_in_words
+from breakscan.report.findings import conditions_in_words
 
 
 def body(source: str, signature: str = "self, x") -> str:

@@ -23,7 +23,7 @@ from breakscan.model.findings import (
     SourceError,
     Verdict,
 )
-from breakscan.report.check.report import CheckReport
+from breakscan.report.check import CheckReport
 from breakscan.rulebook.library import load_library
 
 LIBRARY = load_library()

@@ -18,7 +18,7 @@ from breakscan.prove.worker.observation import Observation, ObservationKind
 from breakscan.prove.worker.progress import MeasuringStep
 from breakscan.prove.worker.protocol import Stage
 from breakscan.prove.worker.timing import Ratio
-from breakscan.report.bench.words import headline, progress_words, verdict, write_words
+from breakscan.report.bench import headline, progress_words, verdict, write_words
 from breakscan.report.formats import BENCH
 
 SLOWER = row(OWN, Ratio(0.9, 0.88, 0.92))

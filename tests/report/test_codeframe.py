@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from breakscan.model.findings import Site
-from breakscan.report.shared.code_frame import FrameRow, frame_rows
+from breakscan.report.console import FrameRow, frame_rows
 
 
 def rows(text: str, line: int, column: int, end_line: int, end_column: int, width: int = 80) -> list[FrameRow]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from breakscan.model.findings import Condition, ConditionKind
-from breakscan.report.shared.condition_words import conditions_in_words
+from breakscan.report.findings import conditions_in_words
 
 WORDS = {
     Condition(ConditionKind.TEST, "x > 0"): "`x > 0`",

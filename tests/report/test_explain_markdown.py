@@ -12,7 +12,7 @@ from breakscan.explain.explanation import AdviceKind, Explanation, RecompileAdvi
 from breakscan.report.explain.advice_words import recompile_advice
 from breakscan.report.explain.markdown import LIMIT, write_explain_markdown
 from breakscan.report.explain.report import ExplainReport
-from breakscan.report.shared.markdown_text import code, paragraph, prose
+from breakscan.report.markdown import code, paragraph, prose
 
 
 def written(told: Explanation) -> str:

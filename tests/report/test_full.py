@@ -12,7 +12,7 @@ from report_results import BEHIND, EAGER, LIBRARY, SOURCE, SPLIT, UNPARSED, repo
 from rich.cells import cell_len
 
 from breakscan.model.findings import Assumption, CheckResult, Finding, Kind, Place, Region, Severity, Verdict
-from breakscan.report.check.terminal import write_full
+from breakscan.report.check_terminal import write_full
 
 RULE = LIBRARY.select("BRK101")[0]
 

@@ -24,7 +24,7 @@ from breakscan.report.explain.markdown import LIMIT, MARK
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.tables import LISTINGS
 from breakscan.report.formats import CHECK, EXPLAIN
-from breakscan.report.shared.printable import LONGEST, visible
+from breakscan.report.printable import LONGEST, visible
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "explain.schema.json").read_text(encoding="utf-8"))
 STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -31,13 +31,13 @@ from breakscan.explain.explanation import (
     Times,
 )
 from breakscan.model.findings import Origin, Site, Verdict
+from breakscan.report import html_page
 from breakscan.report.explain.html import island as island_of
 from breakscan.report.explain.html import sources
 from breakscan.report.explain.html.write import write_html
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.upstream_pages import BREAK_PAGES
 from breakscan.report.explain.words import headline
-from breakscan.report.shared import html_page
 from breakscan.source.source_files import SourceFiles
 
 MODEL = """\

@@ -14,7 +14,7 @@ from report_results import BEHIND, EAGER, SPLIT, UNPARSED, report, result
 
 import breakscan
 from breakscan.model.findings import CheckResult, CheckTarget, Confidence, Kind, Mode, Region, Severity
-from breakscan.report.check.json import write_json
+from breakscan.report.check import write_json
 from breakscan.rulebook.library import load_library
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "check.schema.json").read_text(encoding="utf-8"))

@@ -10,7 +10,7 @@ import pytest
 from report_results import BEHIND, EAGER, LIBRARY, SPLIT, UNPARSED, report, result
 
 from breakscan.model.findings import CheckResult, Severity, Site
-from breakscan.report.check.statistics import write_statistics
+from breakscan.report.check import write_statistics
 from breakscan.report.formats import CHECK
 
 INSTEAD = LIBRARY.select("BRK101")[0].instead

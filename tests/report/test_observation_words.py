@@ -8,7 +8,7 @@ from breakscan.prove.worker.difference import Change, Part, ResultDifference
 from breakscan.prove.worker.observation import CallAspect, Observation, ObservationKind, OtherCalls
 from breakscan.prove.worker.protocol import CapturedCount, Description, Mismatch, ProgramRun, ValueMismatch
 from breakscan.prove.worker.random_state import CUDA, TORCH
-from breakscan.report.shared.observation_words import observation_words
+from breakscan.report.measurements import observation_words
 
 RUN = ProgramRun(None, None, (), {}, (), (), None)
 

@@ -9,7 +9,7 @@ import pytest
 from report_results import BEHIND, EAGER, SPLIT, UNPARSED, report, result
 
 from breakscan.model.findings import CheckTarget, Finding, Mode, Severity
-from breakscan.report.check.words import summary_line
+from breakscan.report.check import summary_line
 
 HINT = replace(EAGER, severity=Severity.INFO)
 

@@ -20,7 +20,7 @@ from breakscan.prove.verify.proof import NotApplied, ProofVerdict, Verification
 from breakscan.prove.worker.progress import MeasuringStep
 from breakscan.prove.worker.timing import Ratio
 from breakscan.report.formats import VERIFY
-from breakscan.report.verify.words import (
+from breakscan.report.verify import (
     ending_words,
     headline,
     label_words,

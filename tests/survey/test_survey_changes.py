@@ -6,8 +6,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import replace
 
-from breakscan.report.survey.markdown import write_survey_diff_markdown
-from breakscan.report.survey.terminal import write_survey_diff_terminal
+from breakscan.report.survey import write_survey_diff_markdown, write_survey_diff_terminal
 from breakscan.survey.comparison import SurveyComparison, compared
 from breakscan.survey.store import Surveyed
 from breakscan.survey.units import Environment, StageResult, Unit

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from breakscan.cli.survey import survey
-from breakscan.report.survey.html.write import write_survey_html
+from breakscan.report.survey_html import write_survey_html
 from breakscan.survey.facts import FACTS
 from breakscan.survey.overview import overview
 from breakscan.survey.plan import PlannedUnit

@@ -9,8 +9,7 @@ from typing import TextIO
 
 import pytest
 
-from breakscan.report.survey.markdown import write_survey_markdown
-from breakscan.report.survey.terminal import write_survey_terminal
+from breakscan.report.survey import write_survey_markdown, write_survey_terminal
 from breakscan.survey.facts import explain_facts
 from breakscan.survey.overview import SurveyOverview, overview
 from breakscan.survey.store import Surveyed

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from breakscan.fix.registry import described
 from breakscan.model.findings import Kind, Mode, Place, Verdict
-from breakscan.report.rules.page import MEANING, MODES, MODES_OF_KINDS, PLACES
+from breakscan.report.rules import MEANING, MODES, MODES_OF_KINDS, PLACES
 from breakscan.rulebook.document import FAMILIES, Rule
 from breakscan.rulebook.ledger import Ledger
 from breakscan.rulebook.library import Library

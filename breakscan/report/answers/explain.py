@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from breakscan.model.words import counted, duration, seconds_in_words
-from breakscan.report.answers.answer import ExplainAnswer, NextStep, ProblemAnswer, at, page
-from breakscan.report.answers.words import more_step
+from breakscan.report.answers.answer import ExplainAnswer, NextStep, ProblemAnswer, at, more_step, page
 from breakscan.rulebook.library import Library
 
 MOST_NOTICES = 3

@@ -1,6 +1,8 @@
-"""What the MCP server says of itself, of its tools and of their arguments."""
+"""Words of the MCP server about itself, its tools, their arguments and the processes that they run."""
 
 from __future__ import annotations
+
+from breakscan.report.printable import visible
 
 INSTRUCTIONS = (
     "Finds and fixes what breaks torch.compile. The loop: check (static), explain (runs a program), fix (a diff), "
@@ -85,3 +87,20 @@ def ended_words(status: int | None, seconds: float, limit: float | None) -> str:
         return f"its end is not known, after {seconds:.1f} s"
     how = f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
     return f"{how} after {seconds:.1f} s"
+
+
+MOST_LINES = 15
+SAID = "breakscan: "
+"""What lines of breakscan's own begin with."""
+
+
+def last_progress(output: str) -> str:
+    """The last message of ``verify``."""
+    said = [line for line in output.splitlines() if line.startswith(SAID)]
+    return visible(said[-1].removeprefix(SAID)) if said else ""
+
+
+def last_lines(output: str) -> str:
+    """The last lines that a program has written, without those of breakscan."""
+    lines = [visible(line) for line in output.splitlines() if not line.startswith(SAID)]
+    return "\n".join(lines[-MOST_LINES:])

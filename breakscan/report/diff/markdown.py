@@ -6,7 +6,7 @@ from typing import TextIO
 
 from breakscan.report.diff.comparison import RunComparison
 from breakscan.report.diff.sections import amount, sections, verdict
-from breakscan.report.shared.printable import visible
+from breakscan.report.printable import visible
 
 
 def write_diff_markdown(comparison: RunComparison, stream: TextIO) -> None:

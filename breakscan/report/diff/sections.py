@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from breakscan.explain.gates.site_match import KnownBreak
 from breakscan.model.findings import Severity
 from breakscan.model.words import place, short_path
+from breakscan.report.console import STYLES
 from breakscan.report.diff.comparison import CauseCounts, ChangedBreak, EagerFunction, RecompileCause, RunComparison
-from breakscan.report.shared.console import STYLES
 
 Entries = list[tuple[str, list[str]]]
 

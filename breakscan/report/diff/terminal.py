@@ -8,11 +8,10 @@ from typing import Any, TextIO
 from rich.text import Text
 
 from breakscan.model.findings import Severity
+from breakscan.report.console import INDENT, STYLES, report_console
 from breakscan.report.diff.comparison import RunComparison
 from breakscan.report.diff.sections import amount, sections, verdict
-from breakscan.report.shared.code_frame import INDENT
-from breakscan.report.shared.console import STYLES, report_console
-from breakscan.report.shared.printable import visible
+from breakscan.report.printable import visible
 
 _WHOLE_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from breakscan.explain.agreement.result import Agreement, ExportAgreement, Judged
-from breakscan.report.shared.condition_words import conditions_in_words
+from breakscan.report.findings import conditions_in_words
 
 
 def agreement_object(agreement: Agreement) -> dict[str, Any]:

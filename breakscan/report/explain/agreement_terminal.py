@@ -12,12 +12,10 @@ from rich.text import Text
 from breakscan.explain.agreement.result import Agreement, AgreementOutcome, ExportAgreement, Judged, Missed
 from breakscan.model.findings import Confidence, Finding, Mode, SourceError
 from breakscan.model.words import counted, place
+from breakscan.report.console import INDENT, paragraph, report_console
 from breakscan.report.explain.export_words import failure_reason
-from breakscan.report.shared.code_frame import INDENT, paragraph
-from breakscan.report.shared.condition_words import conditions_in_words
-from breakscan.report.shared.console import report_console
-from breakscan.report.shared.finding_words import MODE_WORDS
-from breakscan.report.shared.printable import printable
+from breakscan.report.findings import MODE_WORDS, conditions_in_words
+from breakscan.report.printable import printable
 from breakscan.rulebook.document import rule_words
 from breakscan.source.outline import without_locals
 

@@ -16,7 +16,7 @@ from breakscan.report.explain.entries import (
     told_by_themselves,
 )
 from breakscan.report.explain.reason_words import reason_words
-from breakscan.report.shared.printable import visible
+from breakscan.report.printable import visible
 from breakscan.rulebook.document import rule_words
 
 INDENT = "   "

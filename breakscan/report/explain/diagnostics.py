@@ -10,7 +10,7 @@ from breakscan.explain.compiled import CudaGraphSkip, Specialisation
 from breakscan.explain.explanation import Explanation, RankDifference
 from breakscan.model.findings import Severity, Site, Verdict
 from breakscan.model.words import listed, place
-from breakscan.report.diagnostics.diagnostic import Diagnostic, DiagnosticReport, Location, Remark
+from breakscan.report.diagnostics import Diagnostic, DiagnosticReport, Location, Remark
 from breakscan.report.explain.entries import EntryKind, ReportEntry
 from breakscan.report.explain.export_entries import KIND
 from breakscan.report.explain.notice_words import notice_words
@@ -20,7 +20,7 @@ from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.repro_words import repro_sentence
 from breakscan.report.explain.sections import report_sections
 from breakscan.report.explain.words import headline, outcome_line
-from breakscan.report.shared.printable import printable, visible
+from breakscan.report.printable import printable, visible
 
 _KIND_SUMMARIES = {
     "graph-break": "torch.compile broke the graph",

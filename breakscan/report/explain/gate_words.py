@@ -9,7 +9,7 @@ from breakscan.explain.gates.lock_file import Judgement
 from breakscan.explain.gates.site_match import KnownBreak
 from breakscan.model.findings import Site
 from breakscan.model.words import counted, place, position
-from breakscan.report.shared.printable import visible
+from breakscan.report.printable import visible
 
 MOST_PLACES = 5
 

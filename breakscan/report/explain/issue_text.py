@@ -10,8 +10,8 @@ from breakscan.model.words import place
 from breakscan.report.explain.entries import ReportEntry, break_entry, frame_entry
 from breakscan.report.explain.library_words import of_authors, package_of
 from breakscan.report.explain.upstream_pages import break_page
-from breakscan.report.shared.markdown_text import code, prose
-from breakscan.report.shared.printable import printable, visible
+from breakscan.report.markdown import code, prose
+from breakscan.report.printable import printable, visible
 
 _FENCE = "````"
 """Longer than one in a docstring."""

@@ -11,7 +11,7 @@ from rich.text import Text
 from breakscan.model.words import counted, seconds_in_words, short_path
 from breakscan.record.parsers.frames import is_resumed, user_name
 from breakscan.record.recording import Tally
-from breakscan.report.shared.printable import visible
+from breakscan.report.printable import visible
 
 
 def tally_words(tally: Tally) -> str:

@@ -23,8 +23,8 @@ from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.repro_words import repro_sentence
 from breakscan.report.explain.sections import Topic, report_sections
 from breakscan.report.explain.words import headline, outcome_line
-from breakscan.report.shared.markdown_text import code, paragraph, prose, row, table_head
-from breakscan.report.shared.printable import printable, visible
+from breakscan.report.markdown import code, paragraph, prose, row, table_head
+from breakscan.report.printable import printable, visible
 
 MARK = "<!-- breakscan explain -->"
 """The first line: by it, a job finds the comment that it wrote before."""

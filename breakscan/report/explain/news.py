@@ -8,7 +8,7 @@ from breakscan.explain.explanation import Explanation, FrameStatus
 from breakscan.model.words import duration, place
 from breakscan.report.explain.reason_words import reason_words
 from breakscan.report.explain.words import STATUS_WORDS, part_words, recompile_sentence
-from breakscan.report.shared.printable import printable
+from breakscan.report.printable import printable
 from breakscan.rulebook.document import rule_words
 
 

@@ -15,7 +15,7 @@ from breakscan.explain.timelines import CompileSpan, Timeline, timeline
 from breakscan.model.words import place
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.words import outcome_line, part_words, recompile_sentence
-from breakscan.report.shared.printable import visible
+from breakscan.report.printable import visible
 
 _COMPILING, _RUNNING = 1, 2
 """Threads of the trace."""

@@ -8,7 +8,7 @@ from breakscan.explain.repro.problem import RecordedProblem
 from breakscan.explain.repro.program import MinimalProgram
 from breakscan.model.words import short_path
 from breakscan.report.explain.upstream_pages import break_page
-from breakscan.report.shared.printable import visible
+from breakscan.report.printable import visible
 
 
 def repro_text(problem: RecordedProblem, program: MinimalProgram, explanation: Explanation) -> str:

@@ -15,6 +15,7 @@ from breakscan.explain.explanation import Explanation
 from breakscan.explain.saved_memory import saved_memory
 from breakscan.model.findings import Site
 from breakscan.model.words import bytes_in_words, counted, duration, place, seconds_in_words, short_path
+from breakscan.report.console import INDENT
 from breakscan.report.explain.compile_time_tables import function_table, kernel_time_table, line_table
 from breakscan.report.explain.compile_time_words import miss_words
 from breakscan.report.explain.guard_words import demand_words
@@ -22,9 +23,8 @@ from breakscan.report.explain.reason_words import restarts_in_words
 from breakscan.report.explain.saved_memory_words import saved_bytes_in_words
 from breakscan.report.explain.titled_table import table_heading, titled_table
 from breakscan.report.explain.words import part_words
-from breakscan.report.shared.code_frame import INDENT
-from breakscan.report.shared.markdown_text import clipped
-from breakscan.report.shared.value_words import value_in_words
+from breakscan.report.findings import value_in_words
+from breakscan.report.markdown import clipped
 
 MOST_LINES = 20
 """Of a compiled function, the lines that ask for guards."""

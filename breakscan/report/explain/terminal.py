@@ -15,6 +15,7 @@ from breakscan.explain.repro.reproduction import Reproduction
 from breakscan.fix.offer import Offer
 from breakscan.model.findings import Finding, Origin, Severity, Site
 from breakscan.model.words import counted, duration, place, position
+from breakscan.report.console import INDENT, STYLES, code_text, paragraph, print_page, report_console
 from breakscan.report.explain.agreement_terminal import write_agreement
 from breakscan.report.explain.compile_time_tables import MOST_FUNCTIONS, function_table
 from breakscan.report.explain.compiled_summary import LONG_COMPILING, made_lines
@@ -34,10 +35,8 @@ from breakscan.report.explain.sections import Section, report_sections
 from breakscan.report.explain.tables import FINDINGS, LISTINGS
 from breakscan.report.explain.titled_table import titled_table
 from breakscan.report.explain.words import headline, hidden_sentence, outcome_line
-from breakscan.report.shared.code_frame import INDENT, code_text, paragraph
-from breakscan.report.shared.console import STYLES, print_page, report_console
-from breakscan.report.shared.finding_words import fix_hint
-from breakscan.report.shared.printable import printable, visible
+from breakscan.report.findings import fix_hint
+from breakscan.report.printable import printable, visible
 from breakscan.rulebook.document import rule_words
 from breakscan.source.source_files import SourceFiles
 

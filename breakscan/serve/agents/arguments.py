@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from breakscan.report.answers.tool_words import ARGUMENTS
-from breakscan.report.shared.printable import visible
+from breakscan.report.printable import visible
 from breakscan.rulebook.document import nearest
 from breakscan.serve.agents.failure import ToolFailure
 

@@ -18,7 +18,7 @@ import anyio
 from anyio.abc import ByteReceiveStream, Process
 
 from breakscan.report.answers.tool_words import fault_words, no_report_words, too_early_words
-from breakscan.report.shared.printable import visible
+from breakscan.report.printable import visible
 from breakscan.serve.agents.child import command_line
 from breakscan.serve.agents.failure import ToolFailure
 

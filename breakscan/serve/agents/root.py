@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from breakscan.report.shared.printable import visible
+from breakscan.report.printable import visible
 from breakscan.serve.agents.failure import ToolFailure
 from breakscan.source.files import SKIPPED_FOLDERS
 from breakscan.source.paths import relative_to

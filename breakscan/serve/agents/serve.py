@@ -23,10 +23,9 @@ from mcp.types import (
 from pydantic import TypeAdapter
 
 from breakscan import __version__
-from breakscan.report.answers.answer import answer_object
-from breakscan.report.answers.text import answer_text
+from breakscan.report.answers.answer import answer_object, answer_text
 from breakscan.report.answers.tool_words import DESCRIPTIONS, INSTRUCTIONS, TITLES, fault_words
-from breakscan.report.shared.printable import visible
+from breakscan.report.printable import visible
 from breakscan.rulebook.document import nearest
 from breakscan.serve.agents.arguments import input_schema, read_arguments
 from breakscan.serve.agents.failure import ToolFailure

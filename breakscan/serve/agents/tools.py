@@ -19,15 +19,11 @@ from breakscan.report.answers.answer import (
     RuleAnswer,
     VerifyAnswer,
 )
-from breakscan.report.answers.check import check_answer
+from breakscan.report.answers.commands import check_answer, fix_answer, rule_answer, verify_answer
 from breakscan.report.answers.explain import explain_answer
-from breakscan.report.answers.fix import fix_answer
-from breakscan.report.answers.output import last_lines, last_progress
-from breakscan.report.answers.rule import rule_answer
-from breakscan.report.answers.tool_words import WAITING, ended_words
-from breakscan.report.answers.verify import verify_answer
+from breakscan.report.answers.tool_words import WAITING, ended_words, last_lines, last_progress
 from breakscan.report.explain.live_words import tally_words
-from breakscan.report.rules.json import rule_object
+from breakscan.report.rules import rule_object
 from breakscan.rulebook.config import ConfigError, load_settings
 from breakscan.rulebook.errors import RuleError
 from breakscan.rulebook.ledger import load_ledger, measured_versions

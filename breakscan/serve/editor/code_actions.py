@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lsprotocol import types
 
 from breakscan.model.findings import Finding
-from breakscan.report.server.words import fix_title, ignore_title
+from breakscan.report.editor import fix_title, ignore_title
 from breakscan.serve.editor.checked import CheckedText, TextChecker
 from breakscan.serve.editor.diagnostics import SOURCE
 from breakscan.serve.editor.edits import LineEdit, line_edits

@@ -8,7 +8,7 @@ from lsprotocol import types
 
 from breakscan.explain.function_costs import FunctionCost
 from breakscan.model.findings import CompiledFunction, Site
-from breakscan.report.server.words import compiled_words, cost_words
+from breakscan.report.editor import compiled_words, cost_words
 from breakscan.serve.editor.open_text import OpenText
 from breakscan.source.module import SourceProblem
 from breakscan.source.named_functions import code_of, functions_by_name

@@ -8,7 +8,7 @@ from lsprotocol import types
 from pygls.uris import from_fs_path
 
 from breakscan.model.findings import Finding, Severity, Site
-from breakscan.report.server.words import message_words
+from breakscan.report.editor import message_words
 from breakscan.rulebook.library import Library
 from breakscan.serve.editor.checked import CheckedText
 from breakscan.serve.editor.open_text import OpenText

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lsprotocol import types
 
-from breakscan.report.server.words import page_of
+from breakscan.report.editor import page_of
 from breakscan.serve.editor.code_actions import actions_at
 from breakscan.serve.editor.session import BreakscanServer, path_of
 from breakscan.serve.editor.settings_files import WATCHED

@@ -22,7 +22,7 @@ from breakscan.explain.function_costs import Costs
 from breakscan.model.findings import CompiledFunction
 from breakscan.record.recent_runs import last_run
 from breakscan.record.session import SessionError
-from breakscan.report.server.words import SCAN_DIED
+from breakscan.report.editor import SCAN_DIED
 from breakscan.rulebook.config import ConfigError
 from breakscan.rulebook.errors import RuleError
 from breakscan.serve.editor.checked import CheckedText, TextChecker

@@ -19,7 +19,7 @@ from breakscan.prove.bench.result import Bench, DeviceComparison, DeviceUse
 from breakscan.prove.bench.side_by_side import time_all
 from breakscan.prove.worker.devices import Placement
 from breakscan.prove.worker.timing import Ratio
-from breakscan.report.bench.words import basis_words
+from breakscan.report.bench import basis_words
 
 FIRST, SECOND = Placement(0, "0,1"), Placement(1, "1,0")
 EVEN, FAR = Ratio(1.0, 0.99, 1.01), Ratio(1.2, 1.19, 1.21)

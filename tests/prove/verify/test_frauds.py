@@ -15,7 +15,7 @@ from breakscan.prove.verify.proof import Proof, ProofVerdict
 from breakscan.prove.verify.verifier import Verifier
 from breakscan.prove.worker import timing as measure
 from breakscan.prove.worker.worker import UserProgram
-from breakscan.report.shared.observation_words import observation_words
+from breakscan.report.measurements import observation_words
 from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.library import load_library
 

@@ -9,7 +9,7 @@ import pytest
 from breakscan.prove.worker.call_result import CallResult, leaves
 from breakscan.prove.worker.compare import Strictness, differences, tensor_difference
 from breakscan.prove.worker.difference import Part
-from breakscan.report.shared.difference_words import difference_words
+from breakscan.report.measurements import difference_words
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

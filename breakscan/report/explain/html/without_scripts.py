@@ -8,7 +8,7 @@ from breakscan.model.words import sentences
 from breakscan.report.explain.entries import ReportEntry
 from breakscan.report.explain.notice_words import notice_words
 from breakscan.report.explain.sections import Section, report_sections
-from breakscan.report.shared.html_page import escaped
+from breakscan.report.html_page import escaped
 from breakscan.rulebook.document import rule_words
 
 MOST_ROWS = 300

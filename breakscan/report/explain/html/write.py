@@ -14,8 +14,8 @@ from breakscan.report.explain.html.island import island
 from breakscan.report.explain.html.without_scripts import static_report
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.repro_words import repro_sentence
-from breakscan.report.shared.html_page import escaped, page_style, scripted_page
-from breakscan.report.shared.printable import visible
+from breakscan.report.html_page import escaped, page_style, scripted_page
+from breakscan.report.printable import visible
 
 _SCRIPTS = (
     "model",

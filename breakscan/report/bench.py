@@ -1,0 +1,489 @@
+"""Reports of ``bench``: for terminals, JSON and Markdown.
+
+``schemas/bench.schema.json`` describes the JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from itertools import pairwise
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from breakscan import __version__
+from breakscan.model.words import counted, duration, megabytes, sentence
+from breakscan.prove.bench.progress import BenchProgress
+from breakscan.prove.bench.result import OWN, Bench, BenchRow, DeviceComparison, DeviceUse, MeasurementStatus, Problem
+from breakscan.prove.worker.progress import MeasuringStep
+from breakscan.prove.worker.protocol import Stage
+from breakscan.prove.worker.timing import LEAST, PROCESSES, Ratio
+from breakscan.report import markdown
+from breakscan.report.console import paragraph, report_console
+from breakscan.report.measurements import captured_words, detail_words, interval, number, observation_words, ratio_words
+from breakscan.report.printable import visible
+from breakscan.source.cores import CORES_TO_COMPILE
+
+STAGES = {"dynamo": "Dynamo", "aot_autograd": "AOTAutograd", "inductor": "Inductor"}
+ENTERING = 'backend="eager"'
+"""The way that compiles to what eager does: what it takes longer is entering compiled code."""
+_WORTH_SAYING = 0.1
+"""The part of a step, or of the time spent compiling, below which nothing is said of it."""
+
+_DRIFT = 1.25
+"""How many times as long eager steps may take beside one way as beside another before the report says so."""
+
+TITLES = ("way", "breaks", "kernels", "memory", "compile", "step", "× eager", "pays after")
+"""Of the table; the cells behind the first are those of :func:`cells`."""
+
+
+def calls_words(count: int) -> str:
+    """``2,300 calls``: two digits, as a further run of the same program tells up to a quarter more or less."""
+    rounded = round(count, 2 - len(str(count)))
+    return f"{rounded:,} {'call' if rounded == 1 else 'calls'}"
+
+
+def cells(row: BenchRow, bench: Bench) -> tuple[str, ...]:
+    """Breaks, kernels of a step, peak memory, time spent compiling, step, ratio to eager, and the calls after which it
+    pays; empty what was not measured."""
+    total = row.compile_seconds.get("total")
+    return (
+        "" if row.breaks is None else str(row.breaks),
+        str(sum(row.kernels.values())) if row.kernels else "",
+        _memory(row.memory_bytes, bench),
+        "" if total is None else duration(total),
+        "" if row.step_seconds is None else duration(row.step_seconds),
+        "" if row.ratio is None else ratio_words(row.ratio),
+        "" if row.pays_after_calls is None else calls_words(row.pays_after_calls),
+    )
+
+
+def eager_cells(bench: Bench) -> tuple[str, ...]:
+    """Those of the program run eager."""
+    assert bench.eager is not None
+    return ("", "", _memory(bench.eager.memory_bytes, bench), "", duration(bench.eager.step_seconds), "", "")
+
+
+def _memory(count: int | None, bench: Bench) -> str:
+    """The peak memory of a GPU, ``374 MB``: that of a process is mostly torch's own."""
+    return "" if count is None or bench.environment["device"] == "cpu" else megabytes(count)
+
+
+def outcome_words(row: BenchRow) -> str:
+    """What there is to say of a way beside its figures: ``same as mode="default"``, ``failed in Inductor: …``."""
+    if row.same_as is not None:
+        return f"same as {visible(row.same_as)}"
+    if row.problem is None:
+        return ""
+    said = visible(observation_words(row.problem.observation))
+    if row.status is MeasurementStatus.SKIPPED:
+        return f"not run: {said}"
+    if row.status is MeasurementStatus.FAILED:
+        return f"failed {_stage_words(row.problem)}: {said}"
+    if row.status is MeasurementStatus.DIFFERS:
+        return f"differs from eager: {said}"
+    return f"unsteady: {said}"
+
+
+def headline(bench: Bench) -> str:
+    """The first line."""
+    row = bench.row(bench.best)
+    if bench.eager is None:
+        said = "Nothing was measured"
+    elif row is not None and row.ratio is not None:
+        said = f"Fastest: {visible(row.label)}, {number(row.ratio.median)}× eager {interval(row.ratio)}"
+    elif any(row.ratio is not None for row in bench.rows):
+        said = "Nothing is faster than eager here"
+    else:
+        said = "No compiled way was measured"
+    return f"Interrupted. {said}" if bench.interrupted else said
+
+
+def verdict(bench: Bench) -> list[str]:
+    """What follows from the figures, as sentences."""
+    row = bench.row(bench.best)
+    said = [*_why_not(bench)] if row is None else [*_choice(bench, row), _cost(row)]
+    return [*said, *_least_time(bench), *_flags(bench), *_left(row or bench.row(OWN))]
+
+
+def write_words(bench: Bench) -> list[str]:
+    """What to write, as lines: the code for the best way, then for ways that take less time for fewer calls."""
+    if bench.best is None:
+        return []
+    lines = ["Your program compiles so already."] if bench.write is None else _written("Write", bench.write)
+    for one, following in pairwise(bench.least_time):
+        if one.write is not None and one.label != bench.best:
+            lines += _written(f"For fewer than {calls_words(following.from_call)}, write", one.write)
+    return lines
+
+
+def _written(intro: str, code: str) -> list[str]:
+    first, *more = map(visible, code.splitlines())
+    return [f"{intro}: {first}"] if not more else [f"{intro}:", *(f"    {line}" for line in (first, *more))]
+
+
+def _least_time(bench: Bench) -> list[str]:
+    """Which way takes the least time for how many calls, if that is another one than eager and the best."""
+    if len(bench.least_time) < 3:
+        return []
+    parts = [
+        f"{visible(one.label)} up to {calls_words(following.from_call)}"
+        for one, following in pairwise(bench.least_time)
+    ]
+    return [
+        f"With compiling, least time is taken by {', by '.join(parts)}, then by {visible(bench.least_time[-1].label)}."
+    ]
+
+
+def basis_words(bench: Bench) -> list[str]:
+    """On what the figures rest."""
+    calls = captured_words(bench.callables, bench.backward)
+    said = []
+    if calls:
+        device = visible(bench.environment["device"])
+        said.append(
+            f"Measured: {calls} on {device}, torch {visible(bench.environment['torch'])}; every process has the same "
+            f"weights, inputs and random numbers, and compiling is timed from empty caches{_side_by_side(bench)}."
+        )
+    if bench.same is not None:
+        said.append(
+            f"Two eager processes differ by {ratio_words(bench.same)}: what lies within that, or below {LEAST}, counts "
+            "as no faster."
+        )
+    said += _devices(bench)
+    said += _repeated(bench)
+    beside = [row.step_seconds * row.ratio.median for row in bench.rows if row.step_seconds and row.ratio]
+    if beside and max(beside) > _DRIFT * min(beside):
+        said.append(
+            f"The machine was not always equally fast: an eager step took from {duration(min(beside))} to "
+            f"{duration(max(beside))}. Ratios hold, as each way was timed in turns with eager steps; the steps of two "
+            "rows cannot be compared."
+        )
+    return said
+
+
+def _devices(bench: Bench) -> list[str]:
+    """What the further devices were used for, and how they compare with the first one."""
+    said = [f"{one.label} is left out: {_why_left_out(one)}." for one in bench.devices if not one.use.is_used]
+    used = [one for one in bench.devices if one.use.is_used]
+    if not used:
+        return said
+    at_once = all(one.use is DeviceUse.TIMED_AT_ONCE for one in used)
+    how = "and timed there at the same time" if at_once else "and timed one after another"
+    also = ", ".join(f"{_longer(one.slower)} as long on {one.label}" for one in used if one.slower)
+    beside = max(one.beside.median for one in used if one.beside)
+    return [
+        *said,
+        f"Ways were compiled on {counted(len(used) + 1, 'device')}, {how}, each in turns with eager steps of its "
+        f"device. An eager step takes {also} as on the first one, and {number(beside)}× as long beside others.",
+    ]
+
+
+def _why_left_out(device: DeviceComparison) -> str:
+    if device.use is DeviceUse.TOO_FEW_CORES:
+        return f"the cores are not enough, as there should be {CORES_TO_COMPILE} for each device"
+    if device.error is not None:
+        return f"the program does not run there: {visible(device.error)}"
+    if device.difference is not None:
+        return f"results differ there: {visible(detail_words(device.difference))}"
+    assert device.slower is not None
+    return f"an eager step takes {_longer(device.slower)} as long there"
+
+
+def _longer(ratio: Ratio) -> str:
+    return f"{number(ratio.median)}× {interval(ratio)}"
+
+
+def _side_by_side(bench: Bench) -> str:
+    return f", of up to {bench.compiled_at_once} ways at a time" if bench.compiled_at_once > 1 else ""
+
+
+def _repeated(bench: Bench) -> list[str]:
+    """Which intervals hold more than one process."""
+    labels = [visible(row.label) for row in bench.rows if row.processes == PROCESSES]
+    if not labels:
+        return []
+    *others, last = labels
+    who = f"each were run of {', '.join(others)} and {last}" if others else f"were run of {last}"
+    what = "their intervals hold" if others else "its interval holds"
+    rest = "; any other interval is of one process" if any(row.processes == 1 for row in bench.rows) else ""
+    return [f"{PROCESSES} processes {who}, and {what} how these differ{rest}."]
+
+
+def stage_words(seconds: Mapping[str, float]) -> str:
+    """``Inductor 13.2 s, AOTAutograd 1.1 s``: the stages in which most of the time went."""
+    total = seconds.get("total", 0.0)
+    stages = sorted(((seconds[key], name) for key, name in STAGES.items() if key in seconds), reverse=True)
+    return ", ".join(f"{name} {duration(spent)}" for spent, name in stages if spent >= _WORTH_SAYING * total)
+
+
+def _choice(bench: Bench, row: BenchRow) -> list[str]:
+    fastest = max((one for one in map(bench.row, bench.as_fast) if one and one.ratio), key=_median, default=row)
+    if len(bench.as_fast) < 2:
+        return []
+    others = ", ".join(visible(label) for label in bench.as_fast if label != row.label)
+    if fastest.label == row.label or row.cold_seconds is None or fastest.cold_seconds is None:
+        return [f"Within noise, as fast are {others}."]
+    return [
+        f"Within noise, as fast are {others}; of these, {visible(row.label)} "
+        + ("is what the program does already." if row.label == OWN else "takes least time to compile.")
+    ]
+
+
+def _cost(row: BenchRow) -> str:
+    stages = stage_words(row.compile_seconds)
+    total = duration(row.compile_seconds.get("total", 0.0))
+    said = f"Compiling takes {total}{f' ({stages})' if stages else ''}"
+    if row.pays_after_calls is not None:
+        said += f" and pays after {calls_words(row.pays_after_calls)}"
+    return sentence(said)
+
+
+def _why_not(bench: Bench) -> list[str]:
+    """Reasons that the figures show for nothing being faster."""
+    timed = [row for row in bench.rows if row.ratio is not None and row.status is MeasurementStatus.MEASURED]
+    if not timed or bench.eager is None:
+        return []
+    nearest = max(timed, key=_median)
+    assert nearest.ratio is not None
+    said = [
+        f"The nearest is {visible(nearest.label)}, {number(nearest.ratio.median)}× eager {interval(nearest.ratio)}."
+    ]
+    step = bench.eager.step_seconds
+    entering = next((row for row in timed if row.label == ENTERING), None)
+    if entering is not None and entering.ratio is not None and entering.ratio.high < 1:
+        more = step * (1 / entering.ratio.median - 1)
+        if more >= _WORTH_SAYING * step:
+            said.append(
+                f"A step takes {duration(step)} eager; entering compiled code alone takes {duration(more)} more "
+                f"({ENTERING} runs the same operations)."
+            )
+    if nearest.kernels:
+        total = sum(nearest.kernels.values())
+        library = nearest.kernels.get("extern", 0) + nearest.kernels.get("fallback", 0)
+        if total == 1:
+            said.append("A step is a single kernel: there is nothing to fuse.")
+        elif library == total:
+            said.append(f"All {total} kernels of a step are library calls, which compiling leaves as they are.")
+    return said
+
+
+def _flags(bench: Bench) -> list[str]:
+    """What settings do to the breaks of the program."""
+    own = bench.row(OWN)
+    if own is None or own.breaks is None:
+        return []
+    return [
+        f"{visible(row.label)} removes {own.breaks - row.breaks} of {counted(own.breaks, 'graph break')}."
+        for row in bench.rows
+        if row.variant.settings and row.variant.options is None and row.breaks is not None and row.breaks < own.breaks
+    ]
+
+
+def _left(row: BenchRow | None) -> list[str]:
+    if row is None or not row.breaks:
+        return []
+    verb = "is" if row.breaks == 1 else "are"
+    return [
+        f"{counted(row.breaks, 'graph break')} {verb} left in it: 'breakscan explain' shows where and why, "
+        "'breakscan fix' rewrites what it can."
+        if row.label != OWN
+        else f"The program has {counted(row.breaks, 'graph break')}: 'breakscan explain' shows where and why, "
+        "'breakscan fix' rewrites what it can."
+    ]
+
+
+def _stage_words(problem: Problem) -> str:
+    return "at run time" if problem.stage is Stage.RUN_TIME else f"in {problem.stage.value}"
+
+
+def _median(row: BenchRow) -> float:
+    assert row.ratio is not None
+    return row.ratio.median
+
+
+_STEPS = {
+    MeasuringStep.RUN: "running the program",
+    MeasuringStep.TRACE: "running Dynamo alone",
+    MeasuringStep.COMPILE: "compiling",
+    MeasuringStep.TIME: "timing",
+}
+
+
+def progress_words(progress: BenchProgress) -> str:
+    """``2 of 6: backend="aot_eager": compiling``."""
+    label = visible(progress.label) if progress.label is not None else None
+    if progress.step is MeasuringStep.REPEAT:
+        return f"{label}: process {progress.number} of {progress.of}"
+    if label is None:
+        return "timing it eager" if progress.step is MeasuringStep.TIME else _STEPS[progress.step]
+    return f"{progress.number} of {progress.of}: {label}: {_STEPS[progress.step]}"
+
+
+STYLES = {
+    MeasurementStatus.FAILED: "bold red",
+    MeasurementStatus.DIFFERS: "bold red",
+    MeasurementStatus.UNSTEADY: "yellow",
+    MeasurementStatus.SKIPPED: "dim",
+}
+LONGEST_LABEL = 34
+"""Characters of what stands in the first column: longer labels have a line of their own."""
+_MAY_GO = ("kernels", "pays after", "breaks", "memory")
+"""Columns that are left out, the first first, where the lines are longer than the console is wide."""
+
+
+def write_bench_terminal(bench: Bench, stream: TextIO) -> None:
+    """Writes the report."""
+    console = report_console(stream)
+    console.print(Text(sentence(headline(bench)), "bold"))
+    if bench.eager is not None:
+        _print_table(bench, console)
+    for words in verdict(bench):
+        console.print(paragraph("", words, console.width))
+    for note in bench.notes:
+        console.print(paragraph("Note: ", sentence(visible(observation_words(note))), console.width))
+    for words in basis_words(bench):
+        console.print(paragraph("", words, console.width))
+    for line in write_words(bench):
+        console.print(Text(line, "bold"))
+
+
+def _print_table(bench: Bench, console: Console) -> None:
+    lines: list[tuple[tuple[str, ...], BenchRow | None]] = [(("eager", *eager_cells(bench)), None)]
+    lines += [((visible(row.label), *cells(row, bench)), row) for row in bench.rows]
+    widths = _widths([TITLES, *(line for line, _ in lines)], console.width)
+    console.print(Text(_line(TITLES, widths), "dim"))
+    for line, row in lines:
+        style = "bold green" if row is not None and row.label == bench.best else ""
+        words = outcome_words(row) if row is not None else ""
+        if len(line[0]) > widths[0]:
+            console.print(Text(f" {line[0]}", style))
+            line = ("", *line[1:])
+        if any(line[at] for at in widths if at):
+            console.print(Text(_line(line, widths), style))
+        elif words and 3 + widths[0] + len(words) <= console.width:
+            console.print(Text(f" {line[0].ljust(widths[0])}  ").append(words, _style(row)))
+            continue
+        elif line[0]:
+            console.print(Text(f" {line[0]}", style))
+        if words:
+            console.print(paragraph("    ", words, console.width, style=_style(row)))
+
+
+def _style(row: BenchRow | None) -> str:
+    return "" if row is None else STYLES.get(row.status, "")
+
+
+def _widths(lines: list[tuple[str, ...]], room: int) -> dict[int, int]:
+    """The columns that something is in, with their widths: as many as there is room for."""
+    widths = {
+        at: max(len(line[at]) for line in lines if at or len(line[at]) <= LONGEST_LABEL)
+        for at in range(len(TITLES))
+        if any(line[at] for line in lines[1:])
+    }
+    for name in _MAY_GO:
+        if sum(widths.values()) + 2 * len(widths) - 1 > room:
+            widths.pop(TITLES.index(name), None)
+    return widths
+
+
+def _line(line: tuple[str, ...], widths: dict[int, int]) -> str:
+    """The first cell to the left, numbers to the right."""
+    told = [line[at].rjust(width) if at else line[at].ljust(width) for at, width in widths.items()]
+    return f" {'  '.join(told)}".rstrip()
+
+
+SCHEMA = 1
+
+
+def write_bench_json(bench: Bench, stream: TextIO) -> None:
+    """Writes all ways as one JSON object, ASCII only, and a line end."""
+    told = {
+        "schema": SCHEMA,
+        "tool": {"name": "breakscan", "version": __version__},
+        "program": list(bench.argv),
+        "environment": dict(bench.environment),
+        "calls": [
+            {"callable": name, "captured": count, "backward": name in bench.backward}
+            for name, count in bench.callables.items()
+        ],
+        "notes": [observation_words(note) for note in bench.notes],
+        "interrupted": bench.interrupted,
+        "compiled_at_once": bench.compiled_at_once,
+        "devices": [_device(one) for one in bench.devices],
+        "eager": asdict(bench.eager) if bench.eager else None,
+        "same": asdict(bench.same) if bench.same else None,
+        "ways": [_variant(row) for row in bench.rows],
+        "best": bench.best,
+        "as_fast": list(bench.as_fast),
+        "write": bench.write,
+        "least_time": [{"way": one.label, "from_call": one.from_call, "write": one.write} for one in bench.least_time],
+    }
+    json.dump(told, stream, indent=2, default=repr)
+    stream.write("\n")
+
+
+def _device(device: DeviceComparison) -> dict[str, Any]:
+    return {
+        "device": device.label,
+        "use": device.use.value,
+        "slower": asdict(device.slower) if device.slower else None,
+        "beside": asdict(device.beside) if device.beside else None,
+        "difference": detail_words(device.difference) if device.difference else None,
+        "error": device.error,
+    }
+
+
+def _variant(row: BenchRow) -> dict[str, Any]:
+    told = asdict(replace(row, problem=None))
+    del told["variant"], told["status"]
+    if row.problem is not None:
+        told["problem"] = {"stage": row.problem.stage.value, "error": observation_words(row.problem.observation)}
+    return {
+        "way": row.label,
+        "options": dict(row.variant.options or {}),
+        "settings": dict(row.variant.settings),
+        "regional": row.variant.regional.value if row.variant.regional else None,
+        "standing": row.status.value,
+        **told,
+    }
+
+
+MARK = "<!-- breakscan bench -->"
+"""The first line: by it, a job finds the comment that it wrote before."""
+
+
+def write_bench_markdown(bench: Bench, stream: TextIO) -> None:
+    """Writes GitHub-flavoured Markdown."""
+    parts = [f"{MARK}\n### breakscan bench: {markdown.prose(headline(bench))}\n"]
+    if bench.eager is not None:
+        parts.append(_markdown_table(bench))
+    said = [*verdict(bench), *(sentence(visible(observation_words(note))) for note in bench.notes), *basis_words(bench)]
+    parts += [markdown.paragraph(words) + "\n" for words in said]
+    if write := write_words(bench):
+        parts.append("".join(f"{_markdown_line(line)}  \n" for line in write))
+    stream.write("\n".join(parts))
+
+
+def _markdown_line(line: str) -> str:
+    """A line of what to write: the code in it as code."""
+    intro, separator, rest = line.partition(": ")
+    if line.startswith(" "):
+        return markdown.code(line.strip())
+    return f"{markdown.paragraph(intro)} {markdown.code(rest)}" if separator and rest else markdown.paragraph(line)
+
+
+def _markdown_table(bench: Bench) -> str:
+    lines = [("eager", *map(markdown.prose, eager_cells(bench)), "")]
+    for one in bench.rows:
+        label = markdown.code(visible(one.label))
+        told = f"**{label}**" if one.label == bench.best else label
+        lines.append((told, *map(markdown.prose, cells(one, bench)), markdown.prose(outcome_words(one))))
+    titles = (*TITLES, "")
+    # Peak memory is told of a GPU alone.
+    shown = [at for at, title in enumerate(titles) if title != "memory" or any(line[at] for line in lines)]
+    head = markdown.table_head(*(titles[at] for at in shown))
+    return head + "".join(markdown.row(*(line[at] for at in shown)) for line in lines)

@@ -1,0 +1,207 @@
+"""Reports of ``check``: JSON, diagnostics, statistics, and what it says of settings and baselines.
+
+``schemas/check.schema.json`` describes the JSON; ``check_terminal.py`` has the reports for terminals.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from breakscan import __version__
+from breakscan.check.baseline.baseline_file import BaselineTarget, FindingsBaseline
+from breakscan.check.baseline.comparison import BaselineComparison
+from breakscan.model.findings import CheckResult, Mode, Severity
+from breakscan.model.words import counted
+from breakscan.report.diagnostics import DiagnosticReport, Remark, error_site, finding_diagnostic, unread_remark
+from breakscan.report.findings import MODE_WORDS, finding_object, targets_object, versions_words
+from breakscan.report.printable import printable, visible
+from breakscan.report.sources import NotebookCells
+from breakscan.rulebook.config import Settings, Target
+from breakscan.rulebook.library import Library
+from breakscan.source.paths import display_path
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """A result of ``check``, the seconds that it took, and the rules.  ``texts`` holds the sources of paths that are
+    not on disk, such as standard input.  Of notebooks, the result shows places in ``cells``.  ``known`` counts the
+    findings that a baseline allows, or that another commit has, which are not in the result.  ``quiet`` leaves out all
+    but the findings and what was not checked."""
+
+    result: CheckResult
+    seconds: float
+    library: Library
+    texts: Mapping[str, str] = field(default_factory=dict)
+    cells: NotebookCells = field(default_factory=NotebookCells)
+    known: int = 0
+    quiet: bool = False
+
+
+def summary_line(report: CheckReport) -> str:
+    """``2 errors, 3 warnings in 41 files (0.4 s) · torch 2.13, default mode · 3 hidden · 1 suppressed``."""
+    result = report.result
+    counts = Counter(finding.severity for finding in result.findings if finding.behind is None)
+    behind = sum(finding.behind is not None for finding in result.findings)
+    found = [
+        counted(counts[severity], one, many)
+        for severity, one, many in (
+            (Severity.ERROR, "error", "errors"),
+            (Severity.WARNING, "warning", "warnings"),
+            (Severity.INFO, "hint", "hints"),
+        )
+        if counts[severity]
+    ]
+    nothing = "nothing new" if report.known else "nothing found"
+    parts = [
+        f"{', '.join(found) or nothing} in {counted(result.files, 'file')} ({report.seconds:.1f} s)",
+        f"torch {versions_words(result.targets)}, {' and '.join(MODE_WORDS[mode] for mode in _modes(result))}",
+    ]
+    if behind:
+        parts.append(f"{behind} hidden")
+    if report.known:
+        parts.append(f"{report.known} known")
+    if result.suppressed:
+        parts.append(f"{result.suppressed} suppressed")
+    if result.errors:
+        parts.append(f"{counted(len(result.errors), 'path')} not checked")
+    return " · ".join(parts)
+
+
+def _modes(result: CheckResult) -> list[Mode]:
+    """How the findings' code is compiled: as it was asked for, or as a file exports it."""
+    found = {finding.mode for finding in result.findings} or {target.mode for target in result.targets}
+    return [mode for mode in Mode if mode in found]
+
+
+SCHEMA = 1
+
+
+def write_json(report: CheckReport, stream: TextIO) -> None:
+    """Writes the result as one JSON object, ASCII only, and a line end."""
+    json.dump(check_object(report), stream, indent=2)
+    stream.write("\n")
+
+
+def check_object(report: CheckReport) -> dict[str, Any]:
+    """The result as plain dictionaries and lists."""
+    result = report.result
+    by_rule = Counter(finding.rule for finding in result.findings)
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "breakscan", "version": __version__},
+        **targets_object(result.targets),
+        "findings": [finding_object(finding, report.cells, report.library) for finding in result.findings],
+        "errors": [report.cells.object(error) for error in result.errors],
+        "warnings": [report.cells.object(warning) for warning in result.warnings],
+        "summary": {
+            "files": result.files,
+            "findings": len(result.findings),
+            "known": report.known,
+            "by_rule": dict(sorted(by_rule.items())),
+        },
+    }
+
+
+def write_statistics_json(report: CheckReport, stream: TextIO) -> None:
+    """The counts as one JSON object, ASCII only, and a line end: what ``check --format json`` has, without findings."""
+    whole = check_object(report)
+    del whole["findings"]
+    counted_rules = [{"rule": rule, "name": name, "findings": count} for (rule, name), count in _counts(report)]
+    json.dump({**whole, "statistics": counted_rules}, stream, indent=2)
+    stream.write("\n")
+
+
+def _counts(report: CheckReport) -> list[tuple[tuple[str, str], int]]:
+    """Each rule with the number of its findings, the most frequent first."""
+    counts = Counter((finding.rule, finding.name) for finding in report.result.findings)
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def write_statistics(report: CheckReport, stream: TextIO) -> None:
+    """One line for each rule, the most frequent first, then the counts."""
+    counts = _counts(report)
+    width = len(str(max((count for _, count in counts), default=0)))
+    for (rule, name), count in counts:
+        stream.write(f"{count:>{width}}  {rule}  {name}\n")
+    for error in printable(report.result.errors):
+        stream.write(f"{error.path}:{error.line}:{error.column}: not checked {error.message}\n")
+    stream.write(summary_line(report) + "\n")
+
+
+def check_diagnostics(report: CheckReport) -> DiagnosticReport:
+    """One diagnostic for each finding, and a remark for each file or suppression comment that cannot be read."""
+    originals: dict[str, str] = {}
+    result = printable(report.result, originals)
+    remarks = [unread_remark(error) for error in result.errors]
+    remarks += [
+        Remark(Severity.WARNING, warning.message, "suppression", error_site(warning)) for warning in result.warnings
+    ]
+    return DiagnosticReport(
+        "check",
+        [finding_diagnostic(finding, report.library.get(finding.rule)) for finding in result.findings],
+        remarks=remarks,
+        end=[summary_line(report)],
+        texts={**report.texts, **report.cells.texts},
+        cells=report.cells,
+        originals=originals,
+    )
+
+
+def detail_lines(groups: Sequence[tuple[Settings, Target, int]], kept: int, cwd: str) -> Iterator[str]:
+    """A line for each of some settings, with what is checked for under them and how many files; then how many results
+    were ``kept`` from earlier runs."""
+    for settings, target, files in groups:
+        config = display_path(settings.config_file, cwd) if settings.config_file else "no configuration file"
+        judged = "" if target.ledger == target.torch else f", judged by the verdicts of {target.ledger}"
+        folder = settings.cache_folder
+        cache = "no cache" if folder is None else f"cache in {display_path(folder, cwd)}"
+        torch = f"torch {target.torch} ({_SOURCES.get(target.source, target.source)}{judged})"
+        yield f"{counted(files, 'file')} under {config}: {torch}, {cache}"
+    yield f"{kept} of {counted(sum(files for _, _, files in groups), 'result')} kept from earlier runs"
+
+
+_SOURCES = {"config": "configured", "option": "--target-torch"}
+
+
+def made_words(baseline: FindingsBaseline) -> str:
+    """``was made, and allows 12 findings``."""
+    return f"was made, and allows {counted(sum(one.count for one in baseline.findings), 'finding')}"
+
+
+def change_words(found: BaselineComparison, added: bool) -> str:
+    """``1 finding added, 2 findings gone``: in what a baseline differs from what follows."""
+    new = f"{counted(len(found.new), 'finding')} added" if added and found.new else ""
+    gone = f"{counted(found.gone, 'finding')} gone" if found.gone else ""
+    return ", ".join(filter(None, (new, gone))) or "lines edited"
+
+
+def other_target_sentence(path: str, baseline: FindingsBaseline, others: Iterable[BaselineTarget]) -> str:
+    """Of a baseline that was written for another torch, another way to compile, or other code."""
+    return (
+        f"{path} is for {_targets(baseline.targets)}, and this run checks for {_targets(others)}: set it in the "
+        "configuration (target-torch, target, regions), so that everyone checks for the same, or write it again with "
+        "--baseline-add"
+    )
+
+
+def no_baseline_sentence(path: str, config: str) -> str:
+    """Of a baseline that a configuration names, where there is none."""
+    return f"there is no {path}, which {config} names: make it with breakscan check --baseline {path}, and commit it"
+
+
+def not_made_words(path: str, unchecked: int) -> str:
+    """Why no baseline was made."""
+    return f"{path} was not made: {counted(unchecked, 'path')} not checked"
+
+
+def _targets(targets: Iterable[BaselineTarget]) -> str:
+    return " and ".join(_target(one) for one in targets)
+
+
+def _target(target: BaselineTarget) -> str:
+    regions = "" if target.regions == "auto" else f" with --regions {target.regions}"
+    return f"torch {visible(target.torch)}, {MODE_WORDS[target.mode]}{regions}"

@@ -1,0 +1,272 @@
+"""A message at a line of the user's code, which ``check``, ``explain``, ``fix`` and ``verify`` hand to the formats of
+services and to editors.
+
+Each command has one producer, and each format one renderer (``github.py``, ``sarif.py``, ``ci_formats.py``).  All
+strings are printable: producers pass what they are given through :func:`breakscan.report.printable.printable`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from breakscan.model.findings import Finding, Severity, Site, SourceError
+from breakscan.model.words import sentences
+from breakscan.report.findings import how_compiled, one_line, region_words, verdict_sentence
+from breakscan.report.printable import printable
+from breakscan.report.sources import NotebookCells, source_lines
+from breakscan.rulebook.document import Rule
+from breakscan.source.paths import relative_to
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Another place that a diagnostic refers to, and what it is."""
+
+    site: Site
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """A message at a site.
+
+    ``id`` and ``name`` are those of the rule, else of PyTorch's graph break (``GB0170``), else of the kind of
+    diagnostic, which ``kind_summary`` describes.  ``message`` says what is the case, ``details`` are further
+    sentences about it, and ``help`` is what to write instead.  An empty site has no known columns; without a site the
+    diagnostic is about the whole program.  ``flow`` is the call chain to the site, outermost call first.  ``code`` is
+    the text of the line; without it, the line is read from the file.
+    """
+
+    id: str
+    name: str
+    severity: Severity
+    site: Site | None
+    message: str
+    details: tuple[str, ...] = ()
+    help: str | None = None
+    rule: Rule | None = None
+    kind_summary: str = ""
+    function: str | None = None
+    count: int = 1
+    code: str | None = None
+    flow: tuple[Location, ...] = ()
+    related: tuple[Location, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The name, after the id where a rule or PyTorch documents that id."""
+        return f"{self.id} {self.name}" if self.rule or self.id.startswith("GB") else self.name
+
+    @property
+    def text(self) -> str:
+        """The message, its details and the help as sentences."""
+        return sentences(self.message, *self.details, self.help and f"Instead: {self.help}")
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something about the run itself, such as a file that could not be read."""
+
+    severity: Severity
+    message: str
+    title: str = ""
+    site: Site | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosticReport:
+    """What a renderer writes.  ``head`` and ``end`` are lines for a log, before and after the diagnostics.  ``texts``
+    holds the sources of paths that are not on disk, and ``lines`` reads the other ones.  Paths of ``cells`` are not
+    those of files.  ``originals`` are the paths of files whose names are shown otherwise."""
+
+    command: str
+    diagnostics: Sequence[Diagnostic]
+    remarks: Sequence[Remark] = ()
+    head: Sequence[str] = ()
+    end: Sequence[str] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    lines: Callable[[str], list[str]] = source_lines
+    cells: NotebookCells = field(default_factory=NotebookCells)
+    originals: Mapping[str, str] = field(default_factory=dict)
+
+
+def location_words(site: Site | None) -> str:
+    """``model.py:41:9``; without the column where it is not known, and nothing without a site."""
+    if site is None:
+        return ""
+    has_columns = (site.end_line, site.end_column) != (site.line, site.column)
+    return f"{site.path}:{site.line}{f':{site.column}' if has_columns else ''}"
+
+
+def cell_words(cells: NotebookCells, site: Site | None) -> str:
+    """``Cell 3, line 4: `` before a message about a notebook, which services show as JSON; nothing for other sites."""
+    cell = cells.by_name.get(site.path) if site else None
+    return f"Cell {cell.number}, line {site.line}: " if cell and site else ""
+
+
+def finding_diagnostic(finding: Finding, rule: Rule | None) -> Diagnostic:
+    """The diagnostic of a printable finding."""
+    rule = printable(rule)
+    return Diagnostic(
+        id=rule.id if rule else finding.rule,
+        name=rule.name if rule else finding.name,
+        severity=finding.severity,
+        site=finding.site,
+        message=_capitalised(one_line(finding)),
+        details=tuple(_capitalised(words) for words in (verdict_sentence(finding), region_words(finding)) if words),
+        help=rule.instead_in(finding.mode) if rule else None,
+        rule=rule,
+        function=finding.function,
+        related=_related(finding),
+    )
+
+
+def unread_remark(error: SourceError) -> Remark:
+    """A file, or a part of it, that could not be checked."""
+    return Remark(Severity.ERROR, f"not checked: {error.message}", "not checked", error_site(error))
+
+
+def error_site(error: SourceError) -> Site:
+    """The character at which the problem is."""
+    return Site(error.path, error.line, error.column, error.line, error.column + 1)
+
+
+def _related(finding: Finding) -> tuple[Location, ...]:
+    related = []
+    if region := finding.region:
+        start = Site(region.path, region.line, 1, region.line, 1)
+        related.append(Location(start, f"the compiler starts here: {how_compiled(region)}"))
+    if finding.behind:
+        related.append(Location(finding.behind, "this comes first, and hides it"))
+    return tuple(related)
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+_VARIABLES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
+"""What GitHub Actions and GitLab call the folder of the checkout."""
+
+
+def checkout_root() -> str:
+    """The folder of the checkout in GitHub Actions and GitLab, else the root of the git repository, else the working
+    directory; absolute."""
+    for variable in _VARIABLES:
+        if folder := os.environ.get(variable):
+            return os.path.abspath(folder)
+    here = Path.cwd()
+    return str(next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here))
+
+
+def path_in_checkout(path: str, root: str) -> str:
+    """A path relative to the root, with slashes; as it is where it lies outside."""
+    relative = relative_to(os.path.abspath(path), root)
+    return path if relative is None else relative
+
+
+class LineTexts:
+    """The lines of the files of one report, each file read once."""
+
+    def __init__(self, report: DiagnosticReport) -> None:
+        self._lines = {path: text.split("\n") for path, text in report.texts.items()}
+        self._read = report.lines
+
+    def line(self, path: str, number: int) -> str:
+        """The text of a line, counted from 1; empty where there is none."""
+        if path not in self._lines:
+            self._lines[path] = self._read(path)
+        return next(iter(self._lines[path][number - 1 : number]), "")
+
+
+class Fingerprints:
+    """The fingerprints of one report, 32 hexadecimal digits each; no two are the same.
+
+    That of a diagnostic depends on the text of the line and on the function, not on the number of the line.
+    """
+
+    def __init__(self, report: DiagnosticReport) -> None:
+        self._seen: Counter[tuple[str, ...]] = Counter()
+        self._lines = LineTexts(report)
+
+    def of(self, diagnostic: Diagnostic, path: str) -> str:
+        """``path`` is how the format names the file."""
+        site = diagnostic.site
+        code = diagnostic.code or (self._lines.line(site.path, site.line) if site else "")
+        return self._digest(diagnostic.id, path, diagnostic.function or "", code.strip())
+
+    def of_remark(self, remark: Remark, path: str) -> str:
+        """``path`` is how the format names the file."""
+        return self._digest(remark.title, path, remark.message)
+
+    def _digest(self, *key: str) -> str:
+        self._seen[key] += 1
+        return hashlib.sha256("\0".join((*key, str(self._seen[key]))).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A diagnostic or a remark.  ``path`` is relative to the checkout, and ``site`` is in that file; both are None for
+    what is about the whole program.  In a notebook, lines are those of the file, and ``has_columns`` is False.
+    ``not_checked`` is about a file that could not be read."""
+
+    check: str
+    title: str
+    severity: Severity
+    text: str
+    path: str | None
+    site: Site | None
+    has_columns: bool
+    fingerprint: str
+    not_checked: bool = False
+
+    @property
+    def location(self) -> str:
+        """``model.py:41:9``, as far as it is known."""
+        if self.path is None or self.site is None:
+            return ""
+        return f"{self.path}:{self.site.line}{f':{self.site.column}' if self.has_columns else ''}"
+
+
+def placed(report: DiagnosticReport) -> Iterator[Placed]:
+    """All diagnostics, then all remarks but those that only inform."""
+    root = checkout_root()
+    fingerprints = Fingerprints(report)
+    for one in report.diagnostics:
+        site, path, has_columns = _place(report, one.site, root)
+        text = f"{cell_words(report.cells, one.site)}{one.text}"
+        digest = fingerprints.of(one, path or "")
+        yield Placed(one.id, one.title, one.severity, text, path, site, has_columns, digest)
+    for remark in report.remarks:
+        if remark.severity is Severity.INFO and remark.site is None:
+            continue
+        site, path, has_columns = _place(report, remark.site, root)
+        text = f"{cell_words(report.cells, remark.site)}{remark.message}"
+        title = remark.title or report.command
+        digest = fingerprints.of_remark(remark, path or "")
+        unread = remark.severity is Severity.ERROR
+        check = title.replace(" ", "-")
+        yield Placed(check, title, remark.severity, text, path, site, has_columns, digest, unread)
+
+
+def _place(report: DiagnosticReport, site: Site | None, root: str) -> tuple[Site | None, str | None, bool]:
+    if site is None:
+        return None, None, False
+    in_file = report.cells.in_file(site)
+    has_columns = (site.end_line, site.end_column) != (site.line, site.column) and site.path not in report.cells.by_name
+    return in_file, path_in_checkout(_name_of(report, in_file.path), root), has_columns
+
+
+def _name_of(report: DiagnosticReport, shown: str) -> str:
+    """The path of a file as it is called, if that is a text: services look for the file."""
+    name = report.originals.get(shown, shown)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return shown
+    return name

@@ -1,0 +1,240 @@
+"""Findings, their conditions and the values that a run saw, in words and in JSON: the same in all reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from breakscan.fix.offer import Offer
+from breakscan.fix.result import RestsOn
+from breakscan.model.findings import (
+    Assumption,
+    CheckTarget,
+    Condition,
+    ConditionKind,
+    Finding,
+    Mode,
+    Place,
+    Region,
+    Site,
+    Verdict,
+)
+from breakscan.model.observations import TensorSeen, ValueSeen
+from breakscan.model.words import INSIDE, counted
+from breakscan.report.printable import visible
+from breakscan.report.sources import NotebookCells
+from breakscan.rulebook.library import Library
+
+_LONGEST = 100
+
+
+def conditions_in_words(conditions: Iterable[Condition]) -> str | None:
+    """``"`x` is a tensor and `verbose` is on"``; None for no condition."""
+    return " and ".join(dict.fromkeys(map(_shortened, conditions))) or None
+
+
+def _shortened(condition: Condition) -> str:
+    words = _in_words(condition)
+    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 2]}…`"
+
+
+def _in_words(condition: Condition) -> str:
+    subject = f"`{condition.subject}`" if condition.subject else "it"
+    match condition.kind:
+        case ConditionKind.TEST:
+            return subject if condition.outcome else f"not {subject}"
+        case ConditionKind.GIVEN:
+            return f"{subject} is given"
+        case ConditionKind.FLAG:
+            return f"{subject} is {'on' if condition.outcome else 'off'}"
+        case ConditionKind.TENSOR:
+            return f"{subject} is a tensor"
+        case ConditionKind.MASK:
+            return f"{subject} is a tensor of booleans"
+        case ConditionKind.RETURNS_TENSOR:
+            return f"{subject} returns a tensor"
+        case ConditionKind.INSTANCE:
+            names = (f"{'an' if name == 'int' else 'a'} {name}" for name in condition.classes)
+            return f"{subject} is {' or '.join(names)}"
+        case ConditionKind.RAISED:
+            return f"{subject if condition.subject else 'something'} is raised"
+        case ConditionKind.CHOSEN:
+            return f"{subject} is this function"
+        case ConditionKind.PASSED_ON:
+            return f"`@{condition.classes[0]}` lets it through to this {subject}"
+        case ConditionKind.UNSEEN:
+            return "the values are not those of the recorded run"
+
+
+FIX_HINT = "'breakscan fix' shows a diff of those that it can rewrite."
+_ASKED_FOR = {
+    Offer.SAFE: FIX_HINT,
+    Offer.UNSAFE: "'breakscan fix --unsafe' shows a diff of those that it can rewrite, and says what else it changes.",
+    Offer.SOFTENING: "'breakscan fix --soften' shows a diff that takes what breaks out of the graph.",
+}
+_MOST_LINES_NAMED = 8
+
+
+MODE_WORDS = {
+    Mode.DEFAULT: "default mode",
+    Mode.FULLGRAPH: "fullgraph=True",
+    Mode.EXPORT: "torch.export",
+    Mode.EXPORT_STRICT: "torch.export, strict",
+}
+
+
+def versions_words(targets: Iterable[CheckTarget]) -> str:
+    """``2.13``, or ``2.12 and 2.16 (judged by the verdicts of 2.15)`` where configurations differ."""
+    versions = dict.fromkeys((one.torch, one.ledger) for one in targets)
+    words = (visible(t) if t == by else f"{visible(t)} (judged by the verdicts of {visible(by)})" for t, by in versions)
+    return " and ".join(words)
+
+
+def verdict_sentence(finding: Finding) -> str | None:
+    """What the compiler does at the finding beyond what its rule says of it, or None."""
+    torch = finding.torch
+    if finding.mode.exports:
+        if finding.verdict is Verdict.WRONG:
+            return f"With torch {torch}, the exported program always has the value from the export here."
+        return f"torch.export.export of torch {torch} raises an error here; plain Python does not."
+    if finding.verdict is Verdict.EAGER:
+        if finding.place is Place.LOOP:
+            where = f"{finding.via} calls this in a loop" if finding.via else "The break is inside a loop"
+            frame = f"all of {finding.via}" if finding.via else "the whole function"
+            return f"{where}: torch {torch} runs {frame} eager (0 graphs), not just this line."
+        if finding.place in INSIDE:
+            inside = INSIDE[finding.place]
+            where = f"{finding.via} calls this inside {inside}" if finding.via else f"The break is inside {inside}"
+            frame = finding.via or "the function"
+            return f"{where}: torch {torch} cannot resume there and runs the rest of {frame} eagerly."
+        return f"torch {torch} cannot resume after it and runs the rest of the function eagerly, as plain Python."
+    if finding.verdict is Verdict.RAISES:
+        return f"torch {torch} raises an error here when it compiles; plain Python does not."
+    if finding.verdict is Verdict.UNUSED:
+        return "Nothing is ever compiled."
+    return None
+
+
+def fix_hint(offer: Offer) -> str:
+    """How to see the edits of the best kind that there is."""
+    return _ASKED_FOR[offer]
+
+
+_ASSUMED = {Assumption.FORWARD: "nn.Module.forward", Assumption.FUNCTION: "any function"}
+
+
+def how_compiled(region: Region) -> str:
+    """The code that compiles a region, or what is assumed to be compiled."""
+    return region.how if region.assumed is None else _ASSUMED[region.assumed]
+
+
+def region_words(finding: Finding) -> str:
+    """Where the finding is, and why that code counts as compiled."""
+    inside = f"in {finding.function}" if finding.function else ""
+    region = finding.region
+    if region is None:
+        return inside
+    same_file = region.path == finding.site.path
+    where = f"line {region.line}" if same_file else f"{region.path}:{region.line}"
+    entry = region.entry if region.entry != finding.function else None
+    compiled = "exported" if finding.mode.exports else "compiled"
+    if region.recorded:
+        why = "compiled in the recorded run"
+    elif region.assumed is None:
+        why = f"{compiled} from {where}{f' via {entry}' if entry else ''}"
+    elif region.entry == finding.function and same_file:
+        why = f"assumed {compiled}"
+    else:
+        why = f"from {f'{region.entry} ({where})' if region.entry else where}, assumed {compiled}"
+    return f"{inside}, {why}" if inside else why
+
+
+def behind_sentence(behind: Sequence[Finding]) -> str:
+    """How many findings a finding hides, and where they are."""
+    lines = list(dict.fromkeys(str(finding.site.line) for finding in behind))
+    if len(lines) > _MOST_LINES_NAMED:
+        where = f"lines {lines[0]} to {lines[-1]}"
+    else:
+        where = f"{'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}"
+    appear = "appears" if len(behind) == 1 else "appear"
+    return f"It hides {counted(len(behind), 'more finding')} ({where}), which {appear} once this one is fixed."
+
+
+def one_line(finding: Finding) -> str:
+    """The message, with the condition under which alone it holds and the line of the finding that hides it."""
+    words = finding.message
+    if condition := conditions_in_words(finding.conditions):
+        words += f" (only when {condition})"
+    if finding.observed:
+        words += f" (observed in {counted(finding.observed, 'call')})"
+    if finding.behind:
+        words += f" (hidden by line {finding.behind.line})"
+    return words
+
+
+def finding_object(finding: Finding, cells: NotebookCells, library: Library) -> dict[str, Any]:
+    """A finding, whose places are as reports show them, as a dictionary of plain values."""
+    rule = library.get(finding.rule)
+    return {
+        "rule": finding.rule,
+        "name": finding.name,
+        "kind": finding.kind.value,
+        "severity": finding.severity.value,
+        "confidence": finding.confidence.value,
+        "message": finding.message,
+        "site": cells.object(finding.site),
+        "function": finding.function,
+        "region": _region(finding.region, cells) if finding.region else None,
+        "gb": list(finding.gb),
+        "rewrite": asdict(finding.rewrite) if finding.rewrite else None,
+        "rewrites": list(rule.rewrites) if rule else [],
+        "condition": conditions_in_words(finding.conditions),
+        "behind": cells.object(finding.behind) if finding.behind else None,
+        "observed": finding.observed or None,
+        "mode": finding.mode.value,
+        "torch": finding.torch,
+    }
+
+
+def targets_object(targets: Sequence[CheckTarget]) -> dict[str, Any]:
+    """What files are checked for: several where their configurations differ, and the first of them."""
+    listed = [{"torch": one.torch, "fullgraph": one.mode is Mode.FULLGRAPH, "mode": one.mode.value} for one in targets]
+    return {"target": listed[0], "targets": listed}
+
+
+def _region(region: Region, cells: NotebookCells) -> dict[str, Any]:
+    start = cells.object(Site(region.path, region.line, 1, region.line, 1))
+    at: dict[str, Any] = {key: value for key, value in start.items() if key in ("path", "cell", "line")}
+    return {**at, "how": how_compiled(region), "entry": region.entry}
+
+
+MOST_NAMES = 4
+
+
+def tensor_in_words(seen: TensorSeen) -> str:
+    """``float32, 2-D``."""
+    ranks = [f"{rank}-D" for rank in seen.ranks]
+    gradient = ", with gradient" if True in seen.requires_grad else ""
+    gradient += " or without" if gradient and False in seen.requires_grad else ""
+    return f"{' or '.join(seen.dtypes)}, {' or '.join(ranks)}{gradient}"
+
+
+def value_in_words(seen: ValueSeen) -> str:
+    """``float32, 2-D``, ``True``, ``a list``."""
+    if seen.tensor is not None:
+        return tensor_in_words(seen.tensor)
+    return " or ".join(seen.texts if seen.texts is not None else seen.types)
+
+
+def rests_on_words(values: RestsOn) -> str:
+    """``holds for what was observed: x float32, 2-D, in 40 calls``."""
+    words = _values_in_words(values.values)
+    return f"holds for what was observed{f': {words},' if words else ''} in {counted(values.calls, 'call')}"
+
+
+def _values_in_words(values: Mapping[str, ValueSeen]) -> str:
+    """``x float32, 2-D; flag True``; empty for none."""
+    shown = [f"{name} {value_in_words(value)}" for name, value in list(values.items())[:MOST_NAMES]]
+    more = len(values) - MOST_NAMES
+    return "; ".join([*shown, *([f"{more} more"] if more > 0 else [])])

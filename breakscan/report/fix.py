@@ -1,0 +1,356 @@
+"""Reports of ``fix``: the diff, the notes on standard error, JSON and diagnostics.
+
+``schemas/fix.schema.json`` describes the JSON.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from enum import Enum
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from breakscan import __version__
+from breakscan.fix.result import Applied, FileRepair, Refused, Repair
+from breakscan.fix.support.difference import TakenOut
+from breakscan.model.findings import Finding, Severity, SourceError
+from breakscan.model.words import counted, grouped_reasons
+from breakscan.report.console import paragraph, report_console
+from breakscan.report.diagnostics import (
+    Diagnostic,
+    DiagnosticReport,
+    Remark,
+    error_site,
+    finding_diagnostic,
+    unread_remark,
+)
+from breakscan.report.findings import finding_object, rests_on_words, targets_object, versions_words
+from breakscan.report.printable import printable
+from breakscan.report.sources import NotebookCells
+from breakscan.rulebook.library import Library
+from breakscan.source.writing import encoded, text_of
+
+
+@dataclass(frozen=True, slots=True)
+class FixReport:
+    """A repair, and the rules.  ``written`` says that ``--write`` was given; ``unwritten`` are the files that could not
+    be written.  Of notebooks, places are shown in ``cells``."""
+
+    repair: Repair
+    library: Library
+    written: bool = False
+    unwritten: tuple[SourceError, ...] = ()
+    cells: NotebookCells = field(default_factory=NotebookCells)
+
+    @property
+    def unwritten_paths(self) -> set[str]:
+        return {error.path for error in self.unwritten}
+
+
+def summary_line(report: FixReport) -> str:
+    """``Would rewrite 3 findings in 1 file, 2 stay; --write changes the files (41 files checked, torch 2.13.0).``"""
+    repair = report.repair
+    changed = [file for file in repair.files if file.changed and file.display not in report.unwritten_paths]
+    applied = sum(len(file.applied) for file in changed)
+    held = sum(bool(one.differences) for file in repair.files for one in file.held)
+    observed = sum(len(file.held) for file in repair.files) - held
+    softened = sum(len(file.softened) for file in repair.files)
+    regenerated = sum(one.at_origin is not None for file in repair.files for one in file.refused)
+    stays = sum(len(file.refused) + len(file.without) for file in repair.files) - regenerated
+    parts = []
+    if applied:
+        verb = "Rewrote" if report.written else "Would rewrite"
+        parts.append(f"{verb} {counted(applied, 'finding')} in {counted(len(changed), 'file')}")
+    for count, option in ((observed, "--observed"), (held, "--unsafe")):
+        if count:
+            more = f"{count} more" if parts else f"{counted(count, 'finding')} to rewrite"
+            parts.append(f"{more} with {option}")
+    if softened:
+        parts.append(f"{softened if parts else counted(softened, 'finding')} to soften with --soften")
+    if regenerated:
+        whose = "its file is" if regenerated == 1 else "their files are"
+        parts.append(f"{regenerated} more once {whose} generated again")
+    if stays:
+        parts.append(f"{stays} {'stays' if stays == 1 else 'stay'}")
+    words = ", ".join(parts) or "Nothing to rewrite"
+    hint = "; --write changes the files" if applied and not report.written else ""
+    about = f"{counted(repair.checked, 'file')} checked, torch {versions_words(repair.targets)}"
+    return f"{words[0].upper()}{words[1:]}{hint} ({about})."
+
+
+MOST_NAMES = 5
+"""The number of operations that are named in a line."""
+
+
+class FindingOutcome(str, Enum):
+    """What happened to a finding, as reports write it."""
+
+    REWRITTEN = "rewritten"
+    NOT_WRITTEN = "not written"
+    OBSERVED = "observed"
+    """It would be rewritten by an edit that is safe for what a recorded run saw."""
+    UNSAFE = "unsafe"
+    SOFTENS = "softens"
+    REGENERATE = "regenerate"
+    """An edit of the code that the file is generated from fixes it."""
+    STAYS = "stays"
+
+
+@dataclass(frozen=True, slots=True)
+class FixedFinding:
+    """A finding, what happened to it, and the rewrite or the reason in words."""
+
+    finding: Finding
+    outcome: FindingOutcome
+    words: str
+
+
+def fixed_findings(file: FileRepair, is_unwritten: bool, cells: NotebookCells) -> list[FixedFinding]:
+    """The findings of a printable file, in the order of their lines, with places as reports show them."""
+    applied = FindingOutcome.NOT_WRITTEN if is_unwritten else FindingOutcome.REWRITTEN
+    found = [FixedFinding(one.finding, applied, _rewrite(one)) for one in file.applied]
+    found += [FixedFinding(one.finding, _held(one), _rewrite(one)) for one in file.held]
+    found += [FixedFinding(one.finding, FindingOutcome.SOFTENS, _rewrite(one)) for one in file.softened]
+    found += [_refused(one) for one in file.refused]
+    found += [FixedFinding(one, FindingOutcome.STAYS, "no rewrite is known") for one in file.without]
+    found.sort(key=lambda one: (one.finding.site.line, one.finding.site.column))
+    return [replace(one, finding=cells.finding(one.finding)) for one in found]
+
+
+def _held(one: Applied) -> FindingOutcome:
+    return FindingOutcome.UNSAFE if one.differences else FindingOutcome.OBSERVED
+
+
+def _refused(one: Refused) -> FixedFinding:
+    if one.at_origin is None:
+        return FixedFinding(one.finding, FindingOutcome.STAYS, _reasons(one))
+    site = one.at_origin.finding.site
+    words = f"fixed at {site.path}:{site.line} by {_rewrite(one.at_origin)}"
+    return FixedFinding(one.finding, FindingOutcome.REGENERATE, words)
+
+
+def _reasons(refused: Refused) -> str:
+    """Why the nearest rewrites decline."""
+    return grouped_reasons((one.rewrite, one.text) for one in refused.nearest)
+
+
+def taken_out_words(code: TakenOut) -> str:
+    """``takes at least 3 operations out of the graph (sin, +, cos)``."""
+    count = counted(len(code.operations), "operation")
+    if not code.operations:
+        return "takes code without known operations out of the graph"
+    names = list(dict.fromkeys(code.operations))
+    shown = ", ".join([*names[:MOST_NAMES], *(["…"] if len(names) > MOST_NAMES else [])])
+    return f"takes {'' if code.is_complete else 'at least '}{count} out of the graph ({shown})"
+
+
+def _rewrite(one: Applied) -> str:
+    differences = [one.difference] if one.difference else []
+    differences += [taken_out_words(one.takes_out)] if one.takes_out else []
+    differences += [f"it still breaks if `{one.remains}`"] if one.remains else []
+    differences += [rests_on_words(one.rests_on)] if one.rests_on else []
+    return f"{one.rewrite}: {', and '.join(differences)}" if differences else one.rewrite
+
+
+NO_LINE_END = "\\ No newline at end of file\n"
+DIFF_STYLES = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red"}
+
+
+def diff_lines(repair: FileRepair) -> Iterator[str]:
+    """The lines of the unified diff of one file, with their line ends."""
+    if not repair.changed:
+        return
+    name = repair.display.removeprefix("/")
+    # ``git apply`` compares the first line with its byte order mark.
+    mark = BOM_UTF8.decode() if repair.data.startswith(BOM_UTF8) else ""
+    new = encoded(repair.path, repair.data, repair.after)
+    before, after = (_by_newlines(mark + text_of(data)) for data in (repair.data, new))
+    for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
+        yield line
+        if not line.endswith("\n"):
+            yield f"\n{NO_LINE_END}"
+
+
+def _by_newlines(text: str) -> list[str]:
+    """The lines with their line ends; ``str.splitlines`` would also split at form feeds and similar characters."""
+    lines = text.split("\n")
+    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+
+
+def write_diff(report: FixReport, stream: TextIO) -> None:
+    """Writes the diff of all files that would change, in color on a terminal; nothing if they were written."""
+    if report.written:
+        return
+    repairs = report.repair.files
+    if not stream.isatty():
+        for repair in repairs:
+            stream.writelines(diff_lines(repair))
+        return
+    console = report_console(stream)
+    for repair in repairs:
+        for line in diff_lines(repair):
+            style = next((style for start, style in DIFF_STYLES.items() if line.startswith(start)), "")
+            console.print(Text(line, style), end="")
+
+
+SCHEMA = 2
+
+Show = Callable[[Finding], dict[str, Any]]
+
+
+def write_fix_json(report: FixReport, stream: TextIO) -> None:
+    """Writes the repair as one JSON object in ASCII, with a line end."""
+    repair, cells = report.repair, report.cells
+
+    def show(finding: Finding) -> dict[str, Any]:
+        return finding_object(cells.finding(finding), cells, report.library)
+
+    failed = {error.path for error in report.unwritten}
+    made = {
+        "schema": SCHEMA,
+        "tool": {"name": "breakscan", "version": __version__},
+        **targets_object(repair.targets),
+        "files": [_file(file, report.written and file.display not in failed, show) for file in repair.files],
+        "errors": [cells.object(error) for error in (*map(cells.error, repair.errors), *report.unwritten)],
+        "summary": {
+            "files": repair.checked,
+            "changed": sum(file.changed for file in repair.files),
+            "applied": sum(len(file.applied) for file in repair.files),
+            "observed": sum(not one.differences for file in repair.files for one in file.held),
+            "unsafe": sum(bool(one.differences) for file in repair.files for one in file.held),
+            "softening": sum(len(file.softened) for file in repair.files),
+            "regenerated": sum(one.at_origin is not None for file in repair.files for one in file.refused),
+            "declined": sum(one.at_origin is None for file in repair.files for one in file.refused),
+            "without": sum(len(file.without) for file in repair.files),
+        },
+    }
+    json.dump(made, stream, indent=2)
+    stream.write("\n")
+
+
+def _file(file: FileRepair, written: bool, show: Show) -> dict[str, Any]:
+    return {
+        "path": file.display,
+        "changed": file.changed,
+        "written": written and file.changed,
+        "diff": "".join(diff_lines(file)),
+        "applied": [_applied(one, show) for one in file.applied],
+        "observed": [_applied(one, show) for one in file.held if not one.differences],
+        "unsafe": [_applied(one, show) for one in file.held if one.differences],
+        "softening": [_applied(one, show) for one in file.softened],
+        "regenerated": [
+            {"finding": show(one.finding), "by": _applied(one.at_origin, show)}
+            for one in file.refused
+            if one.at_origin is not None
+        ],
+        "declined": [
+            {
+                "finding": show(refused.finding),
+                "reasons": [{"rewrite": one.rewrite, "reason": one.text, "near": one.near} for one in refused.reasons],
+            }
+            for refused in file.refused
+            if refused.at_origin is None
+        ],
+        "without": [show(finding) for finding in file.without],
+    }
+
+
+def _applied(one: Applied, show: Show) -> dict[str, Any]:
+    finding = show(one.finding)
+    return {
+        "finding": finding,
+        "rewrite": one.rewrite,
+        "difference": one.difference,
+        "effects": sorted({effect.value for difference in one.differences for effect in difference.effects}),
+        "remains": one.remains,
+        "takes_out": None if one.takes_out is None else asdict(one.takes_out),
+        "rests_on": None if one.rests_on is None else asdict(one.rests_on),
+    }
+
+
+def fix_diagnostics(report: FixReport) -> DiagnosticReport:
+    """One diagnostic for each finding: a note if the rewrite was written, else with the severity of the finding."""
+    originals: dict[str, str] = {}
+    files = [printable(file, originals) for file in report.repair.files]
+    errors = tuple(map(report.cells.error, report.repair.errors))
+    remarks = [unread_remark(error) for error in printable(errors, originals)]
+    remarks += [_unwritten(error) for error in printable(report.unwritten, originals)]
+    return DiagnosticReport(
+        "fix",
+        [_diagnostic(one, report) for file in files for one in _findings(file, report)],
+        remarks=remarks,
+        end=[summary_line(report)],
+        texts={**{file.display: file.before for file in report.repair.files}, **report.cells.texts},
+        cells=report.cells,
+        originals=originals,
+    )
+
+
+def _findings(file: FileRepair, report: FixReport) -> list[FixedFinding]:
+    return fixed_findings(file, file.display in report.unwritten_paths, report.cells)
+
+
+def _diagnostic(one: FixedFinding, report: FixReport) -> Diagnostic:
+    diagnostic = finding_diagnostic(one.finding, report.library.get(one.finding.rule))
+    is_gone = report.written and one.outcome is FindingOutcome.REWRITTEN
+    severity = Severity.INFO if is_gone else diagnostic.severity
+    return replace(diagnostic, severity=severity, details=(*diagnostic.details, _outcome(one, report.written)))
+
+
+def _outcome(one: FixedFinding, written: bool) -> str:
+    if one.outcome is FindingOutcome.REWRITTEN:
+        return f"{'Rewritten' if written else 'breakscan fix --write rewrites this'} by {one.words}"
+    if one.outcome is FindingOutcome.NOT_WRITTEN:
+        return f"The file could not be written: this would be rewritten by {one.words}"
+    if one.outcome is FindingOutcome.OBSERVED:
+        return f"breakscan fix --observed rewrites this by {one.words}"
+    if one.outcome is FindingOutcome.UNSAFE:
+        return f"breakscan fix --unsafe rewrites this by {one.words}"
+    if one.outcome is FindingOutcome.SOFTENS:
+        return f"breakscan fix --soften softens this by {one.words}"
+    if one.outcome is FindingOutcome.REGENERATE:
+        return f"Generate the file again: this is {one.words}"
+    return f"Not rewritten: {one.words}"
+
+
+def _unwritten(error: SourceError) -> Remark:
+    return Remark(Severity.ERROR, f"not written: {error.message}", "not written", error_site(error))
+
+
+OUTCOME_STYLES = {
+    FindingOutcome.REWRITTEN: "green",
+    FindingOutcome.NOT_WRITTEN: "red",
+    FindingOutcome.OBSERVED: "yellow",
+    FindingOutcome.UNSAFE: "yellow",
+    FindingOutcome.SOFTENS: "yellow",
+    FindingOutcome.REGENERATE: "yellow",
+    FindingOutcome.STAYS: "red",
+}
+
+
+def write_notes(report: FixReport, stream: TextIO, *, quiet: bool = False) -> None:
+    """Writes a note for each finding, then what could not be read or written, and the counts; with ``quiet``, only what
+    could not be read or written."""
+    console = report_console(stream)
+    for file in () if quiet else map(printable, report.repair.files):
+        for one in fixed_findings(file, file.display in report.unwritten_paths, report.cells):
+            console.print(_note(one, console))
+    for error in (*map(report.cells.error, report.repair.errors), *report.unwritten):
+        console.print(Text(f"{error.path}:{error.line}:{error.column}", "bold").append(f"  {error.message}", "red"))
+    if not quiet:
+        console.print(summary_line(report))
+
+
+def _note(one: FixedFinding, console: Console) -> Text:
+    finding, words = one.finding, one.words
+    text = Text(f"{finding.site.path}:{finding.site.line}:{finding.site.column}", "bold")
+    text.append(f"  {finding.rule} {finding.name}  ").append(one.outcome.value, OUTCOME_STYLES[one.outcome])
+    if text.cell_len + 2 + len(words) <= console.width:
+        return text.append(f"  {words}")
+    return text.append("\n").append_text(paragraph("", words, console.width))

@@ -1,0 +1,311 @@
+"""Reports of surveys: for terminals, JSON and Markdown.
+
+``schemas/survey.schema.json`` and ``survey-diff.schema.json`` describe the JSON; ``survey_html.py`` has the pages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from rich.table import Table
+from rich.text import Text
+
+from breakscan import __version__
+from breakscan.model.words import bytes_in_words, counted, duration, listed, sentence
+from breakscan.report import markdown
+from breakscan.report.console import print_page, report_console
+from breakscan.report.printable import visible
+from breakscan.survey.comparison import CauseChange, ChangeGroup, EndingGroup, SurveyComparison, change_groups
+from breakscan.survey.overview import CauseCount, ConditionCount, EndingCount, FileCount, PlaceCount, SurveyOverview
+from breakscan.survey.unit_row import WAITING, CauseKey, CauseKind, UnitRow
+
+
+def conditions_words(conditions: tuple[str, ...], torch: str | None) -> str:
+    """``eval, inductor, cpu, torch 2.13.0``."""
+    return ", ".join((*conditions, f"torch {torch}" if torch else "no torch"))
+
+
+def counted_share(count: ConditionCount) -> str:
+    """``12 of 40 units that ran break the graph or run eager (30%); 3 did not run``."""
+    waiting = f"; {count.waiting} still to run" if count.waiting else ""
+    if not count.ran:
+        return f"none of {counted(count.units, 'unit')} ran{waiting}"
+    lost = count.units - count.ran - count.waiting
+    others = f"; {lost} did not run{waiting}" if lost else waiting
+    ran = f"{count.broken} of {counted(count.ran, 'unit')} that ran"
+    return f"{ran} break the graph or run eager ({_share(count)}){others}"
+
+
+def survey_headline(report: SurveyOverview) -> str:
+    """What came of all units together."""
+    rows = report.rows
+    ran, waiting = sum(row.breaks is not None for row in rows), sum(row.status == WAITING for row in rows)
+    broken = sum(row.breaks is not None and not row.is_whole for row in rows)
+    return sentence(counted_share(ConditionCount((), None, len(rows), waiting, ran, broken)))
+
+
+def _share(count: ConditionCount) -> str:
+    return f"{count.broken / count.ran:.0%}" if count.ran else ""
+
+
+LONGEST = 160
+"""Characters of a reason."""
+CAUSE_COLUMNS = ("cause", "of", "units", "places", "costs most in", "costs in all")
+PLACE_COLUMNS = ("place", "rule", "units")
+FILE_COLUMNS = ("file", "units", "places", "rules")
+CONDITION_COLUMNS = ("torch", "conditions", "units", "ran", "broken", "share")
+ENDING_COLUMNS = ("the last that it said", "status", "units")
+UNIT_COLUMNS = (
+    *("unit", "conditions", "torch", "status", "breaks", "eager", "recompiles", "graphs"),
+    *("costs", "compile", "memory", "check", "fix", "speed"),
+)
+KIND_WORDS = {CauseKind.BREAK: "breaks", CauseKind.EAGER: "eager functions", CauseKind.RECOMPILE: "recompiles"}
+
+
+def cause_name(cause: CauseKey) -> str:
+    """The rule or the reason."""
+    return markdown.clipped(cause.name, LONGEST) or "no rule knows why"
+
+
+def cause_cells(count: CauseCount) -> tuple[str, ...]:
+    """The cells of a cause."""
+    what = " compiling" if count.cause.kind is CauseKind.RECOMPILE else ""
+    return (
+        cause_name(count.cause),
+        KIND_WORDS[count.cause.kind],
+        str(count.units),
+        str(count.places),
+        str(count.costs_most) if count.costs_most else "",
+        f"{duration(count.seconds)}{what}" if count.seconds else "",
+    )
+
+
+def place_cells(place: PlaceCount) -> tuple[str, ...]:
+    """The cells of a place."""
+    return f"{place.path}:{place.line}", place.rule or "", str(place.units)
+
+
+def file_cells(file: FileCount) -> tuple[str, ...]:
+    """The cells of a file."""
+    return file.path, str(file.units), str(file.places), ", ".join(file.rules)
+
+
+def condition_cells(count: ConditionCount) -> tuple[str, ...]:
+    """The cells of units under the same conditions, or of all that have one torch."""
+    numbers = (str(count.units), str(count.ran), str(count.broken))
+    return count.torch or "none", " ".join(count.conditions) or "all", *numbers, _share(count)
+
+
+def ending_cells(ending: EndingCount) -> tuple[str, ...]:
+    """The cells of units that ended alike."""
+    return markdown.clipped(ending.said, LONGEST) or "nothing", ending.status, str(ending.units)
+
+
+def unit_cells(row: UnitRow) -> tuple[str, ...]:
+    """The cells of a unit."""
+    compile_seconds = "" if row.compile_seconds is None else f"{row.compile_seconds:.1f} s"
+    proved = "" if row.proved is None else f", {row.proved} proved"
+    seen = f", {row.seen} seen" if row.seen else ""
+    return (
+        row.name,
+        " ".join(row.conditions),
+        row.torch or "",
+        row.status,
+        *("" if count is None else str(count) for count in (row.breaks, row.eager, row.recompiles, row.graphs)),
+        f"{duration(row.cost)}, most {markdown.clipped(row.costliest, 40)}" if row.cost and row.costliest else "",
+        compile_seconds,
+        "" if row.peak is None else bytes_in_words(row.peak),
+        "" if row.findings is None else f"{row.findings}{seen}",
+        "" if row.offered is None else f"{row.offered}{proved}",
+        "" if row.speed is None else f"{row.speed:.2f}×",
+    )
+
+
+GROUP_COLUMNS = ("", "what", "units", "which", "where")
+
+
+def what_changed(group: ChangeGroup) -> str:
+    """``BRK401: breaks 0 → 1``, ``ok → failed``: the numbers are of all its units."""
+    if isinstance(group, EndingGroup):
+        return f"{group.before} → {group.after}"
+    before, after = (sum(counts) for counts in zip(*((one.before, one.after) for one in group.changes), strict=True))
+    return f"{cause_name(group.cause)}: {KIND_WORDS[group.cause.kind]} {before} → {after}"
+
+
+def which_units(units: Sequence[UnitRow]) -> str:
+    """``zoo:small (eval eager cpu)``; ``80 units: albert, bert and 38 more names``."""
+    if len(units) == 1:
+        conditions = f" ({' '.join(units[0].conditions)})" if units[0].conditions else ""
+        return f"{units[0].name}{conditions}"
+    return f"{counted(len(units), 'unit')}: {listed([unit.name for unit in units], 'name', most=4)}"
+
+
+def where_changed(group: ChangeGroup) -> str:
+    """The functions, or the last that the units said."""
+    if isinstance(group, EndingGroup):
+        return group.said
+    places = ((one.function, one.path) for one in group.changes)
+    return listed([" ".join(filter(None, (name, path and f"({path})"))) for name, path in places], "function")
+
+
+def group_lines(group: ChangeGroup) -> Iterator[str]:
+    """A line, and another one that says where."""
+    yield f"{group.direction.value}: {what_changed(group)} in {which_units(group.units)}"
+    if where := where_changed(group):
+        yield f"    {where}"
+
+
+def group_cells(group: ChangeGroup) -> tuple[str, ...]:
+    """The cells of a group."""
+    names = listed([unit.name for unit in group.units], "name", most=4)
+    return group.direction.value, what_changed(group), str(len(group.units)), names, where_changed(group)
+
+
+def versions_words(found: SurveyComparison) -> list[str]:
+    """``torch 2.12.0 → 2.13.0``, for all that is not the same."""
+    pairs = {(one.before.torch, one.after.torch) for one in found.changes}
+    return [f"torch {was or 'none'} → {now or 'none'}" for was, now in sorted(pairs, key=str) if was != now]
+
+
+def comparison_summary(found: SurveyComparison) -> str:
+    """``3 units worse, 5 changed otherwise, 40 as before``."""
+    worse = sum(change.is_regression for change in found.changes)
+    parts = [f"{counted(worse, 'unit')} worse", f"{len(found.changes) - worse} changed otherwise"]
+    parts.append(f"{found.unchanged} as before")
+    if found.only_before:
+        parts.append(f"{len(found.only_before)} only before")
+    if found.only_after:
+        parts.append(f"{len(found.only_after)} only after")
+    return ", ".join(parts)
+
+
+MOST_SHOWN = 15
+"""Causes, places, files and reasons that are shown."""
+WIDEST = 400
+"""Cells of a line in a file."""
+
+
+def write_survey_terminal(report: SurveyOverview, stream: TextIO) -> None:
+    """Writes the tables; all units come first, what they have in common last."""
+    console = report_console(stream)
+    if not console.is_terminal:
+        console.width = WIDEST  # many columns: in a file, no line has to be short
+    print_page(_rich_table(UNIT_COLUMNS, map(unit_cells, report.rows)), console)
+    for columns, rows in (
+        (ENDING_COLUMNS, [ending_cells(one) for one in report.endings[:MOST_SHOWN]]),
+        (PLACE_COLUMNS, [place_cells(one) for one in report.places[:MOST_SHOWN]]),
+        (FILE_COLUMNS, [file_cells(one) for one in report.files[:MOST_SHOWN]]),
+        (CAUSE_COLUMNS, [cause_cells(one) for one in report.causes[:MOST_SHOWN]]),
+    ):
+        if rows:
+            console.print()
+            print_page(_rich_table(columns, rows), console)
+    console.print()
+    for count in report.counts:
+        console.print(Text(visible(f"{conditions_words(count.conditions, count.torch)}: {counted_share(count)}")))
+
+
+def write_survey_diff_terminal(found: SurveyComparison, stream: TextIO) -> None:
+    """Writes what has changed, by cause, what is worse first."""
+    console = report_console(stream)
+    for group in change_groups(found.changes):
+        for line in group_lines(group):
+            console.print(Text(visible(line)))
+    console.print(Text(visible(", ".join([comparison_summary(found), *versions_words(found)]))))
+
+
+def _rich_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(visible(cell)) for cell in row))
+    return table
+
+
+SCHEMA = 1
+
+
+def write_survey_json(report: SurveyOverview, stream: TextIO) -> None:
+    """Writes the overview as one JSON object, and a line end."""
+    _write(
+        {
+            "units": [asdict(row) for row in report.rows],
+            "conditions": [asdict(count) for count in report.counts],
+            "versions": [asdict(count) for count in report.versions],
+            "causes": [_with_cause(count) for count in report.causes],
+            "places": [asdict(place) for place in report.places],
+            "files": [asdict(file) for file in report.files],
+            "endings": [asdict(ending) for ending in report.endings],
+            "statuses": dict(report.statuses),
+        },
+        stream,
+    )
+
+
+def write_survey_diff_json(found: SurveyComparison, stream: TextIO) -> None:
+    """Writes the comparison as one JSON object, and a line end."""
+    changes = [
+        {
+            "regression": change.is_regression,
+            "before": asdict(change.before),
+            "after": asdict(change.after),
+            "causes": list(map(_with_cause, change.causes)),
+        }
+        for change in found.changes
+    ]
+    only = {"only_before": list(map(asdict, found.only_before)), "only_after": list(map(asdict, found.only_after))}
+    _write({"changes": changes, "unchanged": found.unchanged, **only}, stream)
+
+
+def _with_cause(one: CauseCount | CauseChange) -> dict[str, Any]:
+    """With the keys of the cause beside the others."""
+    told = asdict(one)
+    return {**told.pop("cause"), **told}
+
+
+def _write(value: dict[str, Any], stream: TextIO) -> None:
+    json.dump({"schema": SCHEMA, "tool": {"name": "breakscan", "version": __version__}, **value}, stream, indent=2)
+    stream.write("\n")
+
+
+MOST_ROWS = 25
+"""Rows of each table but that of units: a job summary holds 1 MB."""
+
+
+def write_survey_markdown(report: SurveyOverview, stream: TextIO) -> None:
+    """Writes what the units have in common, then a table of them."""
+    stream.write("# breakscan survey\n\n")
+    _markdown_table(CONDITION_COLUMNS, map(condition_cells, report.shares), stream)
+    for title, columns, rows in (
+        ("Causes", CAUSE_COLUMNS, [cause_cells(one) for one in report.causes]),
+        ("Files", FILE_COLUMNS, [file_cells(one) for one in report.files]),
+        ("Places", PLACE_COLUMNS, [place_cells(one) for one in report.places]),
+        ("Why units did not run", ENDING_COLUMNS, [ending_cells(one) for one in report.endings]),
+    ):
+        if rows:
+            stream.write(f"\n## {title}\n\n")
+            _markdown_table(columns, rows[:MOST_ROWS], stream)
+            if len(rows) > MOST_ROWS:
+                stream.write(f"\n{counted(len(rows) - MOST_ROWS, 'more row')}.\n")
+    stream.write("\n## Units\n\n")
+    _markdown_table(UNIT_COLUMNS, map(unit_cells, report.rows), stream)
+
+
+def write_survey_diff_markdown(found: SurveyComparison, stream: TextIO) -> None:
+    """Writes what has changed, by cause, what is worse first."""
+    words = ", ".join([comparison_summary(found), *versions_words(found)])
+    stream.write(f"# breakscan survey diff\n\n{markdown.prose(words)}\n")
+    groups = change_groups(found.changes)
+    if groups:
+        stream.write("\n")
+        _markdown_table(GROUP_COLUMNS, map(group_cells, groups), stream)
+
+
+def _markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]], stream: TextIO) -> None:
+    stream.write(markdown.table_head(*columns))
+    for first, *others in rows:
+        stream.write(markdown.row(markdown.code(first), *map(markdown.prose, others)))

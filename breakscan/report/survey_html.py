@@ -1,0 +1,305 @@
+"""A survey as HTML that needs nothing else: a page of all units with filters, and a page of each unit.
+
+What programs say may be hostile: it reaches the pages escaped or as JSON, the scripts build the page from text nodes,
+and the page's own policy allows no script but the one whose digest it names.
+"""
+
+from __future__ import annotations
+
+import html
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TextIO
+
+from breakscan.model.findings import Verdict
+from breakscan.model.words import bytes_in_words, counted, duration, sentence, sentences, short_path
+from breakscan.report.html_page import base_style, escaped, page_part, page_style, plain_page, scripted_page
+from breakscan.report.markdown import clipped
+from breakscan.report.printable import CHARACTERS
+from breakscan.report.survey import (
+    CAUSE_COLUMNS,
+    CONDITION_COLUMNS,
+    ENDING_COLUMNS,
+    FILE_COLUMNS,
+    KIND_WORDS,
+    UNIT_COLUMNS,
+    cause_cells,
+    cause_name,
+    condition_cells,
+    conditions_words,
+    ending_cells,
+    file_cells,
+    survey_headline,
+    unit_cells,
+)
+from breakscan.survey.facts import FIX_OUTCOMES, cost_in_all
+from breakscan.survey.overview import SurveyOverview
+from breakscan.survey.unit_row import UnitReport
+from breakscan.survey.units import SurveyStage
+
+MOST_ROWS = 300
+"""Of each table, for readers without scripts."""
+MOST_SAID = 2000
+"""Characters of what a unit said last."""
+_SCRIPTS = ("survey", "units", "causes")
+
+
+def write_survey_html(report: SurveyOverview, stream: TextIO) -> None:
+    """Writes the page, ASCII only."""
+    stream.write(
+        scripted_page(
+            title="breakscan survey",
+            outcome=f"breakscan survey of {len(report.rows)} units",
+            headline=survey_headline(report),
+            below=f'<div id="conditions">{_table(CONDITION_COLUMNS, map(condition_cells, report.shares))}</div>',
+            static="\n".join(_static(report)),
+            data=_data(report),
+            style=page_style() + page_part("survey/survey.css"),
+            scripts=(page_part(f"survey/{name}.js") for name in _SCRIPTS),
+        )
+    )
+
+
+def _static(report: SurveyOverview) -> Iterator[str]:
+    """The tables, without scripts."""
+    for title, columns, rows in (
+        ("Causes", CAUSE_COLUMNS, [cause_cells(one) for one in report.causes]),
+        ("Files", FILE_COLUMNS, [file_cells(one) for one in report.files]),
+        ("Why units did not run", ENDING_COLUMNS, [ending_cells(one) for one in report.endings]),
+        ("Units", UNIT_COLUMNS, [unit_cells(one) for one in report.rows]),
+    ):
+        rest = f"<p>{len(rows) - MOST_ROWS} more are shown with scripts only.</p>" if len(rows) > MOST_ROWS else ""
+        yield f"<h2>{title}</h2>{_table(columns, rows[:MOST_ROWS])}{rest}"
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{name}" for name in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{escaped(cell)}' for cell in row)}" for row in rows)
+    return f'<table class="list"><tr>{head}{body}</table>'
+
+
+class _Numbers:
+    """Gives each text a number, in order."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def __call__(self, text: str) -> int:
+        return self._numbers.setdefault(text, len(self._numbers))
+
+    @property
+    def texts(self) -> list[str]:
+        return list(self._numbers)
+
+
+def _data(report: SurveyOverview) -> dict[str, Any]:
+    """What the scripts show; texts that many units have are kept once, and told by their number."""
+    conditions, versions, causes, files, said = (_Numbers() for _ in range(5))
+    units = [
+        [
+            row.name,
+            conditions(" ".join(row.conditions)),
+            versions(row.torch or "none"),
+            row.status,
+            *(row.breaks, row.eager, row.recompiles, row.graphs, row.cost),
+            None if row.costliest is None else causes(row.costliest),
+            list(map(causes, row.causes)),
+            list(map(files, row.files)),
+            *(row.compile_seconds, row.peak, row.findings, row.seen, row.offered, row.proved, row.speed),
+            said(row.said[-MOST_SAID:]),
+            said(clipped(row.last_said)),
+            report.pages.get(row.key),
+        ]
+        for row in report.rows
+    ]
+    told = [
+        {
+            "name": cause_name(one.cause),
+            "number": causes(one.cause.name),
+            "of": KIND_WORDS[one.cause.kind],
+            "units": one.units,
+            "places": one.places,
+            "costs_most": one.costs_most,
+            "seconds": one.seconds,
+        }
+        for one in report.causes
+    ]
+    where = [
+        {"number": files(one.path), "units": one.units, "places": one.places, "rules": one.rules}
+        for one in report.files
+    ]
+    endings = [{"said": said(clipped(one.said)), "status": one.status, "units": one.units} for one in report.endings]
+    return {
+        "units": units,
+        "conditions": conditions.texts,
+        "versions": versions.texts,
+        "causeNames": causes.texts,
+        "fileNames": files.texts,
+        "said": said.texts,
+        "causes": told,
+        "files": where,
+        "places": [[files(one.path), one.line, one.rule, one.units] for one in report.places],
+        "endings": endings,
+    }
+
+
+MOST = 500
+"""Rows of a table."""
+_STYLE = """
+header { padding-top: 18px; }
+header p { color: var(--muted); }
+h1 { font-size: 19px; }
+h2 { font-size: 14px; margin: 26px 0 8px; }
+main { padding-bottom: 80px; }
+table { width: 100%; border-collapse: collapse; }
+th { text-align: left; font-weight: 500; font-size: 12px; color: var(--muted); }
+th, td { padding: 5px 12px 5px 0; vertical-align: top; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+pre { margin: 8px 0; padding: 8px; overflow-x: auto; font: 12px/1.5 var(--mono); background: var(--panel); }
+summary { cursor: pointer; }
+"""
+_KEPT = {code: mark for code, mark in CHARACTERS.items() if code not in (ord("\n"), ord("\t"))}
+Entry = Mapping[str, Any]
+
+
+def write_unit_page(report: UnitReport, stream: TextIO) -> None:
+    """Writes the page, ASCII only."""
+    row = report.row
+    words = conditions_words(row.conditions, row.torch)
+    header = f"""<header><p><a href="../index.html">All units</a></p>
+<h1>{escaped(row.name)}</h1><p>{escaped(f"{words}: {row.status}")}</p></header>
+<main>
+"""
+    parts = (part + "\n" for part in _parts(report))
+    stream.write(plain_page(f"{row.name}: breakscan survey", base_style() + _STYLE, [header, *parts, "</main>\n"]))
+
+
+def _parts(report: UnitReport) -> Iterator[str]:
+    told = report.reports
+    if explained := told.get(SurveyStage.EXPLAIN.value):
+        yield from _explained(explained)
+    if checked := told.get(SurveyStage.CHECK.value):
+        rows = [(_place(one["site"], one["function"]), one["rule"], one["message"]) for one in checked["findings"]]
+        yield from _section("What check finds", ("Where", "Rule", "What"), rows)
+    if fixed := told.get(SurveyStage.FIX.value):
+        yield from _fixed(fixed)
+    if verified := told.get(SurveyStage.VERIFY.value):
+        proofs = [(one["label"], one["verdict"], _ratio(one), one.get("reason") or "") for one in verified["proofs"]]
+        yield from _section("What verify proved", ("Change", "Verdict", "Speed", "Why"), proofs)
+    if benched := told.get(SurveyStage.BENCH.value):
+        ways = [(one["way"], _ratio(one), one["problem"] or "") for one in benched["ways"]]
+        yield from _section("Ways to compile", ("Way", "Beside eager", "Problem"), ways)
+    yield from _stages(report)
+    command = ["breakscan", "explain", "--format", "html", "--output", "report.html", *report.surveyed.unit.program()]
+    yield "<h2>With time line, graphs, guards and source</h2>"
+    yield f"<p>This command runs the program again and writes all of it:</p>{_text(shlex.join(command))}"
+
+
+def _explained(report: Entry) -> Iterator[str]:
+    summary = report["summary"]
+    parts = [
+        counted(summary["graphs"], "graph"),
+        counted(summary["break_sites"], "break"),
+        counted(summary["recompiles"], "recompile"),
+        f"{duration(summary['compile_seconds'])} of compiling",
+    ]
+    yield f"<p>{escaped(sentence(', '.join(parts)))}</p>"
+    breaks = sorted(report["breaks"], key=lambda one: -(cost_in_all(one["price"]) or 0))
+    yield from _section(
+        "Breaks",
+        ("Where", "What", "Why", "Instead", "Costs"),
+        [
+            (
+                _place(one["site"], one["function"], one["code"]),
+                ", ".join(filter(None, (Verdict(one["verdict"]).words, one["rule"], one["gb_id"]))),
+                one["reason"],
+                one["advice"] or next(iter(one["hints"]), ""),
+                _cost(one),
+            )
+            for one in breaks
+        ],
+    )
+    yield from _section(
+        "Functions that are not compiled",
+        ("Where", "What", "Why", "Instead", "Costs"),
+        [
+            (
+                _place(one["failed_at"] or one["site"], one["function"], one["failed_code"] or one["code"]),
+                ", ".join(filter(None, (one["status"], one["rule"], one["gb_id"]))),
+                one["reason"],
+                one["advice"] or "",
+                _cost(one),
+            )
+            for one in report["frames"]
+        ],
+    )
+    yield from _section(
+        "Recompiles",
+        ("Where", "Rule", "Why", "Instead", "Compiling again"),
+        [
+            (
+                _place(one["site"], one["function"]),
+                one["rule"] or "",
+                sentences(one["guard"], f"was {one['old']}, is {one['new']}" if one["old"] and one["new"] else None),
+                one["advice"] or "",
+                duration(one["seconds"]),
+            )
+            for one in report["recompiles"]
+        ],
+    )
+    if report["notices"]:
+        yield f"<h2>Notes</h2><ul>{''.join(f'<li>{escaped(one)}' for one in report['notices'])}</ul>"
+
+
+def _fixed(report: Entry) -> Iterator[str]:
+    rows = [
+        (_place(one["finding"]["site"], one["finding"]["function"]), name, one["finding"]["rule"], one["rewrite"])
+        for file in report["files"]
+        for name in FIX_OUTCOMES[:4]
+        for one in file[name]
+    ]
+    yield from _section("What fix offers", ("Where", "As", "Rule", "Rewrite"), rows)
+    for file in report["files"]:
+        if file["diff"]:
+            yield f"<details><summary>{escaped(file['path'])}</summary>{_text(file['diff'])}</details>"
+
+
+def _stages(report: UnitReport) -> Iterator[str]:
+    results = report.surveyed.results
+    stages = [stage.value for stage in SurveyStage if stage.value in results]
+    rows = []
+    for name in stages:
+        one = results[name]
+        peak = "" if one.peak is None else bytes_in_words(one.peak)
+        rows.append((one.stage, one.status, duration(one.seconds), peak, one.host))
+    yield from _section("How it ran", ("Stage", "Status", "Took", "Memory", "On"), rows)
+    for name in stages:
+        if results[name].said:
+            yield f"<h2>The last that {escaped(name)} said</h2>{_text(results[name].said)}"
+
+
+def _section(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:
+    if not rows:
+        return
+    head = "".join(f"<th>{name}" for name in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{escaped(cell)}' for cell in row)}" for row in rows[:MOST])
+    rest = f"<p>{counted(len(rows) - MOST, 'more row')}.</p>" if len(rows) > MOST else ""
+    yield f"<h2>{title}</h2><table><tr>{head}{body}</table>{rest}"
+
+
+def _place(site: Entry | None, function: str | None, code: str | None = None) -> str:
+    at = f"{short_path(site['path'])}:{site['line']}" if site else ""
+    return ": ".join(filter(None, (" in ".join(filter(None, (at, function))), code)))
+
+
+def _cost(one: Entry) -> str:
+    seconds = cost_in_all(one["price"])
+    return duration(seconds) if seconds else ""
+
+
+def _ratio(one: Entry) -> str:
+    return f"{one['ratio']['median']:.2f}\u00d7" if one["ratio"] else ""
+
+
+def _text(text: str) -> str:
+    """Text with its lines."""
+    return f"<pre>{html.escape(text.translate(_KEPT)).encode('ascii', 'xmlcharrefreplace').decode()}</pre>"

@@ -1,0 +1,636 @@
+"""Reports of ``verify``: for terminals, JSON, Markdown and diagnostics.
+
+``schemas/verify.schema.json`` describes the JSON; ``verify_html.py`` has the page.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from breakscan import __version__
+from breakscan.model.findings import Severity
+from breakscan.model.words import UNITS, counted, grouped_reasons, listed, megabytes, sentence
+from breakscan.prove.verify.label import Label, RewriteLabel, SetLabel
+from breakscan.prove.verify.proof import (
+    DeclinedFinding,
+    Metrics,
+    NotApplied,
+    Proof,
+    ProofVerdict,
+    StressDifference,
+    StressedOutcome,
+    UnseenOutcome,
+    Verification,
+)
+from breakscan.prove.worker.progress import MeasuringStep
+from breakscan.prove.worker.protocol import Stress
+from breakscan.report import markdown
+from breakscan.report.console import paragraph, report_console
+from breakscan.report.diagnostics import Diagnostic, DiagnosticReport, Remark
+from breakscan.report.findings import rests_on_words
+from breakscan.report.measurements import (
+    captured_words,
+    difference_words,
+    interval,
+    number,
+    observation_words,
+    ratio_words,
+)
+from breakscan.report.printable import printable
+
+_LONGEST_TEST = 60
+_INPUTS = {
+    Stress.NEGATED: "negated",
+    Stress.ZERO: "zero",
+    Stress.NAN: "NaN",
+    Stress.INFINITE: "infinite",
+    Stress.EXTREME: "extreme",
+    Stress.PERMUTED: "permuted",
+    Stress.BELOW: "low integer",
+    Stress.ABOVE: "high integer",
+}
+
+
+def outcome_words(proof: Proof) -> list[str]:
+    """What the captured calls do not show of the tests that the change replaces; the gravest first."""
+    return [
+        *(unseen_words(unseen, proof) for unseen in proof.unseen),
+        *(stressed_outcome_words(found, proof) for found in proof.stressed_outcomes),
+    ]
+
+
+def unseen_words(unseen: UnseenOutcome, proof: Proof) -> str:
+    """``no captured call took the `False` side of `x.sum() > 0`, line 12``. The file is named unless it is that of
+    the proof.
+    """
+    place = _place(unseen.test, unseen.path, unseen.line, proof)
+    if unseen.outcomes[1:]:
+        return f"no captured call evaluated {place}"
+    return f"no captured call took the `{unseen.outcomes[0]}` side of {place}"
+
+
+def stressed_outcome_words(found: StressedOutcome, proof: Proof) -> str:
+    """``only NaN inputs took the `True` side of `x.isnan().any()`, line 12``."""
+    place = _place(found.test, found.path, found.line, proof)
+    return f"only {_INPUTS[found.stress]} inputs took the `{found.outcome}` side of {place}"
+
+
+def stress_words(*found: StressDifference) -> str:
+    """``with infinite and NaN inputs of f, output 0 differs by …``. The difference of the first is told."""
+    first = found[0]
+    how = difference_words(first.difference) if first.difference else f"the process fails: {first.error}"
+    kinds = listed([_INPUTS[one.stress] for one in found], "kind", len(_INPUTS))
+    return f"with {kinds} inputs of {first.callable}, {how}"
+
+
+def grouped(stress: Sequence[StressDifference]) -> list[list[StressDifference]]:
+    """The differences with other inputs, with those of the same value and the same kind together."""
+    groups: dict[object, list[StressDifference]] = {}
+    for found in stress:
+        how = found.difference
+        kind = (how.part, how.change, how.path) if how else found.error
+        groups.setdefault((found.callable, kind), []).append(found)
+    return list(groups.values())
+
+
+def _place(test: str, path: str, line: int, proof: Proof) -> str:
+    is_here = proof.site is not None and proof.site.path == path
+    shown = test if len(test) <= _LONGEST_TEST else test[: _LONGEST_TEST - 1] + "…"
+    return f"`{shown}`, {f'line {line}' if is_here else f'{path}:{line}'}"
+
+
+NOISY = 1.1
+"""How many times as fast two equal processes may look before the report says so."""
+KINDS = ("triton", "cpp", "extern", "fallback", "other")
+
+
+def verdict_words(proof: Proof) -> str:
+    """``equal, 4.9× faster [4.7, 5.1]``, ``equal, no faster (1.00 [0.99, 1.02])``, ``accepted with all``, ``rejected:
+    …``.
+
+    The first outcome that no captured call had follows, unless the change is rejected.
+    """
+    if proof.verdict is ProofVerdict.REJECTED:
+        return f"rejected: {observation_words(proof.reasons[0])}" if proof.reasons else "rejected"
+    ratio = proof.ratio
+    if proof.accepted_in is not None:
+        words = f"{'equal, ' if proof.after else ''}accepted with {label_words(proof.accepted_in)}"
+    else:
+        assert ratio is not None
+        if proof.verdict is ProofVerdict.ACCEPTED:
+            words = f"equal, {number(ratio.median)}× faster {interval(ratio)}"
+        else:
+            words = f"equal, {'slower' if proof.slower else 'no faster'} ({ratio_words(ratio)})"
+    first, *others = outcome_words(proof) or [""]
+    if first:
+        words += f"; {first}{f' (and {len(others)} more)' if others else ''}"
+    return words
+
+
+def from_to(before: object, after: object) -> str:
+    """``3 → 0``; one number where nothing has changed."""
+    return f"{before}" if before == after else f"{before} → {after}"
+
+
+TITLES = ("change", "breaks", "graphs", "kernels", "memory", "step", "verdict")
+_MEMORY = TITLES.index("memory")
+
+
+def table_rows(verification: Verification) -> list[tuple[str, ...]]:
+    """The titles of the columns, and a row for each change. Peak memory is that of a GPU: that of a process is mostly
+    torch's own.
+    """
+    rows = [TITLES, *map(_cells, verification.proofs)]
+    if verification.environment["device"] == "cpu":
+        return [(*row[:_MEMORY], *row[_MEMORY + 1 :]) for row in rows]
+    return rows
+
+
+def _cells(proof: Proof) -> tuple[str, ...]:
+    """What is measured is empty where it was not compiled."""
+    before, after = proof.before, proof.after
+    if after is None:
+        return label_words(proof.label), "", "", "", "", "", verdict_words(proof)
+    return (
+        label_words(proof.label),
+        from_to(before.breaks, after.breaks),
+        from_to(before.graphs, after.graphs),
+        from_to(before.all_kernels, after.all_kernels),
+        pair_of_bytes(before.memory_bytes, after.memory_bytes),
+        steps(before.step_seconds, after.step_seconds),
+        verdict_words(proof),
+    )
+
+
+def steps(before: float | None, after: float | None) -> str:
+    """The times of a step, ``11.8 → 7.9 ms``."""
+    if before is None or after is None:
+        return ""
+    size, unit = next(((size, unit) for size, unit in UNITS if max(before, after) >= size), UNITS[-1])
+    return f"{_digits(before / size)} → {_digits(after / size)} {unit}"
+
+
+def pair_of_bytes(before: int | None, after: int | None) -> str:
+    """The same of memory, ``375 → 374 MB``."""
+    if before is None or after is None:
+        return ""
+    return f"{before / 1e6:,.0f} → {megabytes(after)}"
+
+
+def kernel_words(kernels: Mapping[str, int]) -> str:
+    """``12 triton, 3 extern``."""
+    return ", ".join(f"{kernels[kind]} {kind}" for kind in KINDS if kernels.get(kind)) or "none"
+
+
+def facts(proof: Proof) -> list[tuple[str, str]]:
+    """What was measured, as names and ``before → after``; of a change that was not compiled, nothing."""
+    before, after = proof.before, proof.after
+    if after is None:
+        return []
+    told = [
+        ("breaks", from_to(before.breaks, after.breaks)),
+        ("recompiles", from_to(before.recompiles, after.recompiles)),
+        ("graphs", from_to(before.graphs, after.graphs)),
+        ("functions run eager", from_to(before.eager_frames, after.eager_frames)),
+        ("kernels", from_to(kernel_words(before.kernels), kernel_words(after.kernels))),
+        ("launches a step", from_to(_launches(before), _launches(after))),
+        ("step", steps(before.step_seconds, after.step_seconds)),
+        ("first call", steps(before.first_call_seconds, after.first_call_seconds)),
+        ("compiling", steps(before.compile_seconds, after.compile_seconds)),
+        ("most memory", pair_of_bytes(before.memory_bytes, after.memory_bytes)),
+    ]
+    return [(name, text) for name, text in told if text not in ("", "0")]
+
+
+def remarks(proof: Proof) -> list[str]:
+    """What the reader must know of a change that is not rejected, in sentences."""
+    if proof.verdict is ProofVerdict.REJECTED:
+        return []
+    said = []
+    if not proof.breaks_there:
+        said.append("No break was recorded there in this run: one before it may hide it, or the compiler takes it.")
+    if proof.revealed:
+        said.append(f"The compiler gets further with it, and breaks the graph there: {', '.join(proof.revealed)}.")
+    # Of several changes together, each has told.
+    if proof.unrun and not proof.members:
+        rest = f" (and {len(proof.unrun) - 1} more)" if proof.unrun[1:] else ""
+        said.append(f"Not proved, as the calls do not run it: {proof.unrun[0]}{rest}")
+    if not proof.members:
+        said += map(_capitalized, outcome_words(proof)[1:])
+    said += [_capitalized(stress_words(*group)) for group in grouped(proof.stress)]
+    if proof.difference and not proof.members:
+        said.append(sentence(f"Not safe: {proof.difference}"))
+    if proof.rests_on and not proof.members:
+        said.append(sentence(_capitalized(rests_on_words(proof.rests_on))))
+    return said
+
+
+def headline(verification: Verification) -> str:
+    """The first line: how many changes hold."""
+    proofs = [proof for proof in verification.proofs if not proof.members] or list(verification.proofs)
+    if not proofs:
+        return nothing_words(verification)
+    kinds = [
+        (ProofVerdict.ACCEPTED, "accepted"),
+        (ProofVerdict.NO_FASTER, "no faster"),
+        (ProofVerdict.REJECTED, "rejected"),
+    ]
+    counts = [(sum(proof.verdict is kind for proof in proofs), word) for kind, word in kinds]
+    shown = ", ".join(f"{count} {word}" for count, word in counts if count)
+    stopped = " (interrupted: the rest was not proved)" if verification.interrupted else ""
+    return f"{counted(len(proofs), 'change')}: {shown}{stopped}"
+
+
+def nothing_words(verification: Verification) -> str:
+    """Why there is nothing to prove."""
+    if verification.interrupted:
+        return "Interrupted before anything was proved"
+    if not verification.breaks:
+        return "Nothing to prove: the captured calls break no graph, and no rewrite is offered for their code"
+    return "Nothing to prove: no rewrite is offered for the code that the captured calls run"
+
+
+def notes(verification: Verification) -> list[str]:
+    """What else was observed, in sentences."""
+    return [sentence(observation_words(note)) for note in verification.notes]
+
+
+def unproved(verification: Verification) -> list[tuple[str, list[str]]]:
+    """The changes of which nothing is proved alone, below what they have in common."""
+    groups = (
+        ("Proved together alone, as they need others first", verification.dependent),
+        ("Not proved, as the captured calls do not run there", verification.unreached),
+    )
+    return [(words, list(map(label_words, labels))) for words, labels in groups if labels]
+
+
+_STEPS = {
+    MeasuringStep.RUN: "running the program",
+    MeasuringStep.COMPILE: "compiling",
+    MeasuringStep.TIME: "timing",
+    MeasuringStep.REPEAT: "timing it in further processes",
+    MeasuringStep.RECORD_TESTS: "recording the outcomes of tests",
+}
+
+
+def progress_words(step: MeasuringStep, label: Label | None) -> str:
+    """``net.py:12 where: compiling``."""
+    if label is None:
+        return "compiling the program as it is" if step is MeasuringStep.COMPILE else _STEPS[step]
+    return f"{label_words(label)}: {_STEPS[step]}"
+
+
+def label_words(label: Label) -> str:
+    """``net.py:12+20 where``; ``net.py:12 where to net.py:40 cond``; ``without what is slower``."""
+    match label:
+        case RewriteLabel(file, lines, rewrite):
+            return f"{file}:{'+'.join(map(str, lines))} {rewrite}"
+        case SetLabel():
+            kinds = [
+                word
+                for word, is_left_out in (
+                    ("slower", label.without_slower),
+                    ("held back", label.without_held_back),
+                )
+                if is_left_out
+            ]
+            if kinds:
+                return f"without what is {' or '.join(kinds)}"
+            if label.part is not None:
+                return " to ".join(map(label_words, label.part))
+            return "all" if label.most is None else f"the {label.most} that gain most"
+        case _:
+            return label
+
+
+def declined_words(declined: DeclinedFinding) -> str:
+    """``net.py:30 BRK201: keep-tensor: it is printed``."""
+    return f"{declined.site.path}:{declined.site.line} {declined.rule}: {grouped_reasons(declined.reasons)}"
+
+
+_NOT_APPLIED = {
+    NotApplied.INTERRUPTED: "it was interrupted before all was proved",
+    NotApplied.NONE_ACCEPTED: "no change was accepted",
+}
+
+
+def not_applied_words(reason: NotApplied | tuple[str, ...] | None) -> str | None:
+    """Why files were not written; None where all were."""
+    return _NOT_APPLIED[reason] if isinstance(reason, NotApplied) else "; ".join(reason or ()) or None
+
+
+def basis_words(verification: Verification) -> list[str]:
+    """On what the verdicts rest."""
+    if not verification.proofs:
+        return []
+    calls = captured_words(verification.callables, verification.backward)
+    said = [f"Compared: {calls}; every run has the same weights, inputs and random numbers."]
+    if verification.same is not None:
+        same = verification.same
+        said.append(
+            f"Two processes of the program as it is differ by {ratio_words(same)}: what lies within "
+            "that, or below 1.02, counts as no faster."
+        )
+        if max(same.high, 1 / same.low) > NOISY:
+            said.append("The machine was busy: on a quieter one, smaller gains can be measured.")
+    if len(verification.devices) > 1:
+        said.append(
+            f"Changes were proved on {' and '.join(verification.devices)} at the same time, each compared with two "
+            "processes on its own device."
+        )
+    if verification.eager_memory_bytes is not None:
+        said.append(f"Run eager, a step takes {megabytes(verification.eager_memory_bytes)} at most.")
+    if any(proof.accepted_in is not None for proof in verification.proofs):
+        said.append("What is accepted with others was not timed by itself: --each does that.")
+    return said
+
+
+def ending_words(verification: Verification) -> str:
+    """What became of the files."""
+    said = []
+    not_applied = not_applied_words(verification.not_applied)
+    if verification.applied:
+        said.append(f"Written: {', '.join(verification.applied)}.")
+        if not_applied:
+            said.append(f"Not written: {not_applied}.")
+    elif not_applied:
+        said.append(f"Your files are unchanged: {not_applied}.")
+    else:
+        said.append("Your files are unchanged.")
+    if verification.held_back:
+        labels = ", ".join(map(label_words, verification.held_back))
+        said.append(f"Held back: {labels}. --apply-unseen writes what is held back, too.")
+    elif not (verification.applied or not_applied):
+        said += _options(verification)
+    return " ".join(said)
+
+
+def _options(verification: Verification) -> list[str]:
+    """The options that would write the accepted changes."""
+    accepted = [one for one in verification.proofs if one.verdict is ProofVerdict.ACCEPTED and one.diff]
+    if not accepted:
+        return []
+    what = "the accepted change" if len(accepted) == 1 else "what is accepted"
+    if all(one.is_held_back for one in accepted):
+        return [f"{what[:1].upper()}{what[1:]} is held back: --apply-unseen writes it."]
+    return [f"--apply writes {what}."]
+
+
+def _capitalized(text: str) -> str:
+    return sentence(text[:1].upper() + text[1:])
+
+
+def _launches(metrics: Metrics) -> str:
+    if metrics.launches is None:
+        return ""
+    words = [f"{metrics.launches.get('kernels', 0)} kernels"]
+    if metrics.launches.get("cuda_graphs"):
+        words.append(counted(metrics.launches["cuda_graphs"], "CUDA graph"))
+    return ", ".join(words)
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+STYLES = {ProofVerdict.ACCEPTED: "bold green", ProofVerdict.NO_FASTER: "yellow", ProofVerdict.REJECTED: "bold red"}
+MOST_REASONS = 4
+MOST_NAMED = 5
+
+
+def write_verify_terminal(verification: Verification, stream: TextIO) -> None:
+    """Writes the report."""
+    verification = printable(verification)
+    console = report_console(stream)
+    console.print(Text(sentence(headline(verification)), "bold"))
+    if verification.proofs:
+        _table(verification, console)
+    said: dict[str, list[str]] = {}
+    for proof in verification.proofs:
+        for line in _more(proof):
+            said.setdefault(line, []).append(label_words(proof.label))
+    for line, labels in said.items():
+        console.print(paragraph(f"{', '.join(labels)}: ", line, console.width))
+    for note in notes(verification):
+        console.print(paragraph("Note: ", note, console.width))
+    for words in (*_unproved(verification), *basis_words(verification)):
+        console.print(paragraph("", words, console.width))
+    console.print(ending_words(verification))
+
+
+def _table(verification: Verification, console: Console) -> None:
+    rows = table_rows(verification)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    for at, row in enumerate(rows):
+        line = Text(" ", "dim" if at == 0 else "")
+        for cell, width in zip(row, widths, strict=False):
+            line.append(cell.ljust(width + 2))
+        style = STYLES[verification.proofs[at - 1].verdict] if at else ""
+        if line.cell_len + len(row[-1]) <= console.width or not at:
+            console.print(line.append(row[-1], style))
+        else:
+            console.print(line)
+            console.print(paragraph("    ", row[-1], console.width))
+
+
+def _more(proof: Proof) -> list[str]:
+    """What the table has no room for."""
+    said = [sentence(f"Also {observation_words(reason)}") for reason in proof.reasons[1:MOST_REASONS]]
+    if len(proof.reasons) > MOST_REASONS:
+        said.append(f"{len(proof.reasons) - MOST_REASONS} more reasons are in --format json.")
+    return [*said, *remarks(proof)]
+
+
+def _unproved(verification: Verification) -> Iterator[str]:
+    for words, names in unproved(verification):
+        rest = len(names) - MOST_NAMED
+        yield f"{words}: {', '.join(names[:MOST_NAMED])}{f' and {rest} more' if rest > 0 else ''}."
+    yield from (f"No rewrite for {sentence(declined_words(one))}" for one in verification.declined[:MOST_NAMED])
+    if (rest := len(verification.declined) - MOST_NAMED) > 0:
+        yield f"Nor for {counted(rest, 'finding')} more: breakscan fix names them."
+
+
+SCHEMA = 1
+
+
+def write_verify_json(verification: Verification, stream: TextIO) -> None:
+    """Writes all proofs as one JSON object, ASCII only, and a line end."""
+    told = {
+        "schema": SCHEMA,
+        "tool": {"name": "breakscan", "version": __version__},
+        "program": list(verification.argv),
+        "environment": dict(verification.environment),
+        "calls": [
+            {"callable": name, "captured": count, "backward": name in verification.backward}
+            for name, count in verification.callables.items()
+        ],
+        "tolerances": dict(verification.tolerances),
+        "same": asdict(verification.same) if verification.same else None,
+        "eager_memory_bytes": verification.eager_memory_bytes,
+        "interrupted": verification.interrupted,
+        "devices": list(verification.devices),
+        "proofs": [_proof(proof) for proof in verification.proofs],
+        "dependent": list(map(label_words, verification.dependent)),
+        "unreached": list(map(label_words, verification.unreached)),
+        "declined": list(map(declined_words, verification.declined)),
+        "notes": [observation_words(note) for note in verification.notes],
+        "applied": list(verification.applied),
+        "not_applied": not_applied_words(verification.not_applied),
+        "held_back": list(map(label_words, verification.held_back)),
+    }
+    json.dump(told, stream, indent=2)
+    stream.write("\n")
+
+
+def _proof(proof: Proof) -> dict[str, Any]:
+    def both(of: Callable[[Metrics], Any]) -> dict[str, Any]:
+        return {"before": of(proof.before), "after": None if proof.after is None else of(proof.after)}
+
+    reasons = [observation_words(reason) for reason in proof.reasons]
+    return {
+        "label": label_words(proof.label),
+        "rewrite": proof.rewrite,
+        "rule": proof.rule,
+        "site": asdict(proof.site) if proof.site else None,
+        "members": list(map(label_words, proof.members)),
+        "verdict": proof.verdict.value,
+        "accepted_in": label_words(proof.accepted_in) if proof.accepted_in else None,
+        "says": verdict_words(printable(proof)),
+        "reason": next(iter(reasons), None),
+        "reasons": reasons,
+        "difference": proof.difference,
+        "rests_on": asdict(proof.rests_on) if proof.rests_on else None,
+        "breaks_there": proof.breaks_there,
+        "revealed": list(proof.revealed),
+        "unrun": list(proof.unrun),
+        "unseen": [_unseen(unseen, proof) for unseen in proof.unseen],
+        "stressed_outcomes": [_stressed_outcome(found, proof) for found in proof.stressed_outcomes],
+        "stress": [_stress(found) for found in proof.stress],
+        "held_back": proof.is_held_back,
+        "outputs_equal": proof.outputs_equal,
+        "breaks": both(lambda metrics: metrics.breaks),
+        "recompiles": both(lambda metrics: metrics.recompiles),
+        "graphs": both(lambda metrics: metrics.graphs),
+        "eager_frames": both(lambda metrics: metrics.eager_frames),
+        "kernels": both(lambda metrics: dict(metrics.kernels)),
+        "launches": both(lambda metrics: dict(metrics.launches) if metrics.launches is not None else None),
+        "compile_seconds": both(lambda metrics: metrics.compile_seconds),
+        "first_call_seconds": both(lambda metrics: metrics.first_call_seconds),
+        "step_seconds": both(lambda metrics: metrics.step_seconds),
+        "memory_bytes": both(lambda metrics: metrics.memory_bytes),
+        "ratio": asdict(proof.ratio) if proof.ratio else None,
+        "diff": proof.diff,
+    }
+
+
+def _unseen(unseen: UnseenOutcome, proof: Proof) -> dict[str, Any]:
+    return {
+        "path": unseen.path,
+        "line": unseen.line,
+        "test": unseen.test,
+        "outcomes": list(unseen.outcomes),
+        "says": unseen_words(unseen, proof),
+    }
+
+
+def _stressed_outcome(found: StressedOutcome, proof: Proof) -> dict[str, Any]:
+    return {
+        "path": found.path,
+        "line": found.line,
+        "test": found.test,
+        "outcome": found.outcome,
+        "inputs": found.stress.value,
+        "says": stressed_outcome_words(found, proof),
+    }
+
+
+def _stress(found: StressDifference) -> dict[str, Any]:
+    difference = found.difference
+    return {
+        "inputs": found.stress.value,
+        "callable": found.callable,
+        "part": difference.part.value if difference else None,
+        "stated": found.is_stated,
+        "says": stress_words(found),
+    }
+
+
+MARK = "<!-- breakscan verify -->"
+"""The first line: by it, a job finds the comment that it wrote before."""
+LIMIT = 65_000
+"""Characters: GitHub takes 65,536 in a comment."""
+_FENCE = "````"
+
+
+def write_verify_markdown(verification: Verification, stream: TextIO) -> None:
+    """Writes GitHub-flavoured Markdown of at most :data:`LIMIT` characters: the verdicts first, then what each change
+    is and what was measured, as far as there is room."""
+    told = printable(verification)
+    parts = [f"{MARK}\n### breakscan verify: {markdown.prose(headline(told))}\n"]
+    if told.proofs:
+        titles, *changes = table_rows(told)
+        parts.append("".join([markdown.table_head(*titles), *map(_row, told.proofs, changes)]))
+    parts += [markdown.paragraph(line) + "\n" for line in (*notes(told), *basis_words(told), ending_words(told))]
+    room = LIMIT - sum(len(part) + 1 for part in parts)
+    for proof, original in zip(told.proofs, verification.proofs, strict=True):
+        details = _details(proof, original.diff)
+        room -= len(details) + 1
+        if room < 0:
+            parts.append("The rest does not fit into a comment: `breakscan verify --format html` shows everything.\n")
+            break
+        parts.append(details)
+    stream.write("\n".join(parts))
+
+
+def _row(proof: Proof, change: tuple[str, ...]) -> str:
+    label, *measured, verdict = change
+    bold = "**" if proof.verdict is ProofVerdict.ACCEPTED else ""
+    return markdown.row(markdown.code(label), *measured, f"{bold}{markdown.prose(verdict)}{bold}")
+
+
+def _details(proof: Proof, diff: str) -> str:
+    said = [f"<details><summary>{markdown.prose(label_words(proof.label))}</summary>\n"]
+    said += [f"- {markdown.prose(line)}" for line in (*map(observation_words, proof.reasons), *remarks(proof))]
+    said += [f"- {markdown.prose(name)}: {markdown.prose(text)}" for name, text in facts(proof)]
+    if diff and _FENCE not in diff:
+        said.append(f"\n{_FENCE}diff\n{diff.rstrip()}\n{_FENCE}")
+    return "\n".join([*said, "\n</details>\n"])
+
+
+_KIND_SUMMARIES = {
+    ProofVerdict.ACCEPTED: "a change is equal and faster",
+    ProofVerdict.NO_FASTER: "a change is equal and no faster",
+    ProofVerdict.REJECTED: "a change is rejected",
+}
+
+
+def verify_diagnostics(verification: Verification) -> DiagnosticReport:
+    """One diagnostic for each proof: a warning if the change is rejected, else a note."""
+    originals: dict[str, str] = {}
+    verification = printable(verification, originals)
+    return DiagnosticReport(
+        "verify",
+        [_diagnostic(proof) for proof in verification.proofs],
+        remarks=[Remark(Severity.INFO, observation_words(note)) for note in verification.notes],
+        head=[sentence(headline(verification))],
+        end=[ending_words(verification)],
+        originals=originals,
+    )
+
+
+def _diagnostic(proof: Proof) -> Diagnostic:
+    return Diagnostic(
+        id=f"verify-{proof.verdict.value}",
+        name=f"verify {label_words(proof.label)}",
+        kind_summary=_KIND_SUMMARIES[proof.verdict],
+        severity=Severity.WARNING if proof.verdict is ProofVerdict.REJECTED else Severity.INFO,
+        site=proof.site,
+        message=verdict_words(proof),
+        details=(*map(observation_words, proof.reasons[1:]), *remarks(proof)),
+    )
