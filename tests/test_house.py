@@ -30,10 +30,10 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 960, 7),
-    "source": Room("model", 2240, 31),
-    "rulebook": Room("model source", 3060, 28),
-    "check": Room(STATIC, 13840, 105),
+    "model": Room("", 958, 7),
+    "source": Room("model", 2138, 17),
+    "rulebook": Room("model source", 3021, 18),
+    "check": Room(STATIC, 13760, 99),
     "fix": Room(f"{STATIC} check", 16660, 124),
     "record": Room(STATIC, 9170, 60),
     "explain": Room(f"{STATIC} check record", 7805, 78),

@@ -25,7 +25,7 @@ LEFT = {
     "explain/cudagraph_skips.py": "reasons of torch, without their beginning and their stack",
     "explain/kernel_calls.py": "comments in code that Inductor generated",
     "explain/recompile_causes.py": "guards, as torch writes them",
-    "source/magics.py": "errors of tokenize",
+    "source/python_text.py": "errors of tokenize",
     "prove/verify/patch.py": "the headers of a patch",
     "fix/support/generated.py": "the comment at the top of a file that a program writes",
 }

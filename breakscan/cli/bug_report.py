@@ -17,7 +17,7 @@ from breakscan.cli.output import report_stream
 from breakscan.cli.show_settings import settings_lines
 from breakscan.report.bug_report import BugReport, TorchBuild, write_bug_report
 from breakscan.rulebook.config import ConfigError, installed_torch, load_settings
-from breakscan.rulebook.errors import RuleError
+from breakscan.rulebook.document import RuleError
 
 PACKAGES = ("click", "libcst", "pathspec", "platformdirs", "rich", "tomli", "numpy", "triton", "pygls", "mcp", "pytest")
 LONGEST = 500

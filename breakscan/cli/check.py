@@ -38,7 +38,7 @@ from breakscan.source.files import Discovery, discover, is_excluded
 from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
 from breakscan.source.python_text import python_text
-from breakscan.source.unused_suppressions import UnusedSuppression, unused_suppressions
+from breakscan.source.suppressions import UnusedSuppression, unused_suppressions
 
 
 @click.command()

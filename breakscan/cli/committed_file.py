@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from breakscan.source.committed_file import CommittedFileError, write_committed
+from breakscan.source.writing import CommittedFileError, write_committed
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ def config(path: str, config: Path | None, schema: bool, output: Path | None) ->
     """
     with report_stream(output) as stream:
         if schema:
-            from breakscan.rulebook.config.schema import config_schema
+            from breakscan.rulebook.config.config_file import config_schema
 
             stream.write(json.dumps(config_schema(), indent=2) + "\n")
             return

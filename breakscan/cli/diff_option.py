@@ -35,12 +35,12 @@ def compare_with_commit(
     Both are checked under the present settings.  What is kept of the present check counts for both where all that it
     rests on is unchanged.  Raises ClickException where git cannot tell.
     """
-    from breakscan.check.pipeline.cache_fingerprint import Caches
     from breakscan.check.pipeline.check import check_paths
+    from breakscan.check.pipeline.checker import Checker
     from breakscan.check.pipeline.results import FileResult
 
     here = Path.cwd()
-    caches = Caches(settings, here)
+    present = Checker(settings)
     start = Path(os.path.abspath(paths[0]))
     try:
         with tree_before(ref, start if start.is_dir() else start.parent) as tree:
@@ -49,7 +49,7 @@ def compare_with_commit(
             at = {tree.copy / name: file for name, file in zip(now, files, strict=True) if name in tree.files}
 
             def earlier(path: Path) -> FileResult | None:
-                known = caches.result(at[path]) if path in at and at[path].is_relative_to(here) else None
+                known = present.known(at[path]) if path in at and at[path].is_relative_to(here) else None
                 if known is None or not all(map(tree.is_unchanged, known.depends)):
                     return None
                 sites = (one.site.path for one in (*known.findings, *known.suppressed))

@@ -7,7 +7,7 @@ import sys
 import traceback
 
 from breakscan.rulebook.config import ConfigError
-from breakscan.rulebook.errors import RuleError
+from breakscan.rulebook.document import RuleError
 
 FAILED = 2
 INTERRUPTED = 130

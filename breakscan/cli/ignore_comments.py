@@ -12,9 +12,7 @@ from pathlib import Path
 from breakscan.model.findings import Finding, SourceError
 from breakscan.source.module import SourceProblem, read_source
 from breakscan.source.python_text import python_text
-from breakscan.source.suppressing import with_suppressions
-from breakscan.source.unsuppressing import without_suppressions
-from breakscan.source.unused_suppressions import UnusedSuppression
+from breakscan.source.suppressions import UnusedSuppression, with_suppressions, without_suppressions
 from breakscan.source.writing import rewrite_file
 
 

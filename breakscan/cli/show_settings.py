@@ -10,7 +10,7 @@ from typing import Any
 from breakscan.check.pipeline.cache import ResultCache
 from breakscan.model.findings import Confidence
 from breakscan.rulebook.config import Settings, enabled_rules, resolve_target
-from breakscan.rulebook.config.joining import KEYS
+from breakscan.rulebook.config.config_file import KEYS
 from breakscan.rulebook.library import load_library
 from breakscan.source.paths import PathPattern, display_path
 

@@ -13,7 +13,7 @@ from breakscan.record.records import FileSeen
 from breakscan.record.session import RecordedRun, read_run
 from breakscan.rulebook.library import load_library
 from breakscan.source.module import SourceProblem, parse_module
-from breakscan.source.named_functions import code_of, functions_by_name
+from breakscan.source.outline import code_of, functions_by_name
 from breakscan.source.source_files import SourceFiles
 
 

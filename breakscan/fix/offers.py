@@ -6,10 +6,9 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from breakscan.check.pipeline.check import check_paths
-from breakscan.check.pipeline.file_checkers import FileCheckers
+from breakscan.check.pipeline.check import check_paths, no_collector
+from breakscan.check.pipeline.checker import Checker
 from breakscan.check.pipeline.rewrite_facts import Studies
-from breakscan.check.pipeline.workers import no_collector
 from breakscan.fix.offer import Offer
 from breakscan.fix.planner import WantedRewrites, place_of, repair_file
 from breakscan.model.findings import Finding
@@ -27,7 +26,7 @@ def best_offer(files: Sequence[Path], settings: FileSettings, places: Iterable[R
     """The best of the edits that ``fix`` has for some places in some files, which are given by their absolute paths;
     None if it has none.  A safe edit ends the search; the first places are tried first."""
     with no_collector():
-        checkers = FileCheckers(settings)
+        checkers = Checker(settings)
         found = check_paths(files, settings, jobs=1, checkers=checkers)
         studies = Studies(settings, files, checkers)
         offers = set()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from breakscan.check.pipeline.file_checkers import FileCheckers
+from breakscan.check.pipeline.checker import Checker
 from breakscan.check.pipeline.rewrite_facts import Studies, Study
 from breakscan.fix.apply import applied, overlap
 from breakscan.fix.left import Left, joined_left
@@ -27,9 +27,8 @@ from breakscan.model.findings import Finding, RewriteOffer, Site, SourceError, V
 from breakscan.rulebook.config import FileSettings, Settings
 from breakscan.rulebook.library import load_library
 from breakscan.source.module import SourceModule, SourceProblem, read_source
-from breakscan.source.notebook_text import marks
 from breakscan.source.paths import display_path
-from breakscan.source.python_text import python_text
+from breakscan.source.python_text import marks, python_text
 
 MOST_ROUNDS = 60
 """The limit of rounds for a file. Edits that are nested more deeply are offered by the next run."""
@@ -120,7 +119,7 @@ def repair_file(
         return planner.declined(data, findings, reason)
     studies = studies or Studies(settings, [path])
     if observed is None and own.observations is not None:
-        observed = Studies(settings, [path], FileCheckers(settings, observing=True))
+        observed = Studies(settings, [path], Checker(settings, observing=True))
     return planner.run(data, _phases(wanted, studies, observed), findings or ())
 
 

@@ -9,10 +9,10 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from breakscan.check.pipeline.check import check_paths
-from breakscan.check.pipeline.file_checkers import FileCheckers
+from breakscan.check.pipeline.check import check_paths, no_collector
+from breakscan.check.pipeline.checker import Checker
 from breakscan.check.pipeline.rewrite_facts import Studies
-from breakscan.check.pipeline.workers import in_processes, no_collector, start_worker
+from breakscan.check.pipeline.workers import in_processes, start_worker
 from breakscan.fix.generated.regenerate import with_origins
 from breakscan.fix.planner import WantedRewrites, repair_file
 from breakscan.fix.result import FileRepair, Repair
@@ -50,7 +50,7 @@ def repair_paths(
 
     ``jobs`` is the number of processes, by default one per core; ``errors`` are those that are already known.
     """
-    checkers = FileCheckers(settings)
+    checkers = Checker(settings)
     on_progress = progress.checked if progress else None
     with no_collector():
         found = check_paths(files, settings, on_progress=on_progress, jobs=jobs, checkers=checkers)
@@ -72,7 +72,7 @@ def repair_found(
     *,
     jobs: int | None = None,
     errors: Sequence[SourceError] = (),
-    checkers: FileCheckers | None = None,
+    checkers: Checker | None = None,
 ) -> Repair:
     """Like :func:`repair_paths`, for files that have been checked, perhaps by ``checkers``. If only some places are
     wanted, only their files are repaired.
@@ -104,7 +104,7 @@ def _repairs(
     settings: FileSettings,
     wanted: WantedRewrites,
     jobs: int | None,
-    checkers: FileCheckers | None,
+    checkers: Checker | None,
 ) -> Iterator[FileRepair]:
     workers = min(jobs or usable_cores(), len(tasks))
     if workers <= 1 or len(tasks) < FEWEST_FILES:
@@ -133,14 +133,14 @@ class _Planned:
         settings: FileSettings,
         wanted: WantedRewrites,
         tasks: Sequence[Task],
-        checkers: FileCheckers | None = None,
+        checkers: Checker | None = None,
     ) -> None:
         self.settings = settings
         self.wanted = wanted
         paths = [path for path, _, _ in tasks]
         self.studies = Studies(settings, paths, checkers)
         observed = any(settings.of(path).observations is not None for path in paths)
-        self.observed = Studies(settings, paths, FileCheckers(settings, observing=True)) if observed else None
+        self.observed = Studies(settings, paths, Checker(settings, observing=True)) if observed else None
 
     def repair(self, task: Task) -> FileRepair:
         path, roots, found = task

@@ -6,8 +6,8 @@ import linecache
 import sys
 from typing import Any
 
+from breakscan.source.module import remember_source
 from breakscan.source.paths import display_path
-from breakscan.source.remembered import remember_source
 
 
 class ShownPaths:

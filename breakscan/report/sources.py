@@ -12,12 +12,10 @@ from typing import Any
 
 from breakscan.model.findings import CheckResult, Finding, Region, Site, SourceError
 from breakscan.report.printable import visible
-from breakscan.source.module import SourceProblem
+from breakscan.source.module import SourceProblem, source_text
 from breakscan.source.notebook_file import NotebookFile
-from breakscan.source.notebook_text import CellText, cell_at, cells_of_text, text_of_cells
-from breakscan.source.python_text import is_notebook
+from breakscan.source.python_text import CellText, cell_at, cells_of_text, is_notebook, text_of_cells
 from breakscan.source.regular_files import read_regular_file
-from breakscan.source.remembered import source_text
 
 
 def source_lines(path: str) -> list[str]:

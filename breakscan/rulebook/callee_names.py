@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import builtins
+import json
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
 
 from breakscan.rulebook.document import OWN, Rule
 from breakscan.rulebook.events import EventKind
-from breakscan.rulebook.torch_facts.known_names import callables
+
+_FILE = Path(__file__).parent / "torch_facts/data/names/callables.json"
+
+
+@cache
+def callables() -> dict[str, frozenset[str]]:
+    """By namespace, what any supported version has there; the builtins under the empty name."""
+    listed = json.loads(_FILE.read_text(encoding="utf-8"))
+    own = {"": frozenset(name for name, value in vars(builtins).items() if callable(value))}
+    return {name: frozenset(text.split()) for name, text in listed.items()} | own
+
 
 _NEAR = 0.75
 _NEAR_NAMESPACE = 0.9

@@ -10,13 +10,26 @@ import re
 import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from breakscan.model.findings import Kind, Mode, Place, Severity
-from breakscan.rulebook.errors import RuleError
 from breakscan.rulebook.events import FORMS, OPERANDS, EventKind
 from breakscan.source.toml_text import TomlProblem, parse_toml
+
+
+class RuleError(Exception):
+    """A rule document is malformed.  Names the file, the line (from 1) and, if there is one, the key."""
+
+    def __init__(self, path: Path | str, line: int, message: str, key: str | None = None) -> None:
+        self.path = str(path)
+        self.line = line
+        self.key = key
+        self.reason = message
+        where = f" [{key}]" if key else ""
+        super().__init__(f"{path}:{line}:{where} {message}")
+
 
 ID = re.compile(r"BRK\d\d\d")
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -75,12 +88,13 @@ class EventPattern:
 
 @dataclass(frozen=True, slots=True)
 class RecordedPattern:
-    """Which recorded breaks or recompiles a rule explains.  An empty tuple is no condition."""
+    """The recorded breaks or recompiles that a rule explains.  An empty tuple is no condition; ``text`` and ``guard``
+    are regular expressions."""
 
     gb: tuple[str, ...] = ()
-    text: tuple[re.Pattern[str], ...] = ()
+    text: tuple[str, ...] = ()
     form: tuple[str, ...] = ()
-    guard: tuple[re.Pattern[str], ...] = ()
+    guard: tuple[str, ...] = ()
     times: int = 1
     """How often, at least, the guard made the function recompile."""
 
@@ -106,7 +120,7 @@ class Example:
         return self.label.startswith("breaks/")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rule:
     """A rule document.  ``summary``, ``why`` and ``instead`` are single lines without a full stop, and so is
     ``instead_exported``: it is for code that is exported without Dynamo, if ``instead`` is not.  ``flags`` are the
@@ -129,9 +143,15 @@ class Rule:
     flags: tuple[str, ...]
     reporting: bool
     deferred: bool
-    examples: tuple[Example, ...]
     body: str
+    body_line: int
+    """The line of the document at which the body starts."""
     path: Path
+
+    @cached_property
+    def examples(self) -> tuple[Example, ...]:
+        """The examples under *Breaks* and *Compiles*, read when somebody asks for them.  Raises RuleError."""
+        return tuple(_examples(self.body, self.body_line, self.path))
 
     def instead_in(self, mode: Mode) -> str:
         """What to write instead in code that is compiled so."""
@@ -163,21 +183,26 @@ def rule_words(rule: Rule | None) -> str:
     return f"{rule.id} {rule.name}" if rule else ""
 
 
-def read_rule(path: Path, *, own: bool = False) -> Rule:
+def read_rule(path: Path, *, own: bool = False, checked: bool = True) -> Rule:
     """The rule in a document; ``own`` if it is one of a project, and not of breakscan.
 
-    Raises RuleError, with file, line and key, if the document is not a valid rule.
+    Raises RuleError, with file, line and key, if the document is not a valid rule.  What costs most is left out unless
+    it is to be ``checked``: that examples are Python, and that the patterns are regular expressions.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RuleError(path, 1, f"cannot be read: {error}") from error
-    return parse_rule(text, path, own=own)
+    return parse_rule(text, path, own=own, checked=checked)
 
 
-def parse_rule(text: str, path: Path, *, own: bool = False) -> Rule:
+def parse_rule(text: str, path: Path, *, own: bool = False, checked: bool = True) -> Rule:
     """As :func:`read_rule`, for a text that is already in memory."""
-    return _Parser(text, path, own).rule()
+    parser = _Parser(text, path, own)
+    rule = parser.rule()
+    if checked:
+        parser.check(rule)
+    return rule
 
 
 class _Parser:
@@ -249,15 +274,8 @@ class _Parser:
         recorded = tuple(self.recorded_pattern(t) for t in self.tables("recorded"))
         if not match and not recorded:
             raise self.fail("a rule needs a [match] or a [recorded] table")
-        examples = tuple(self.examples())
-        if kind is not Kind.PERFORMANCE:
-            for section in ("breaks", "compiles"):
-                if not any(e.label.startswith(section) for e in examples):
-                    raise RuleError(
-                        self.path,
-                        len(self.lines),
-                        f"no Python example under a heading '## {section.capitalize()}'",
-                    )
+        # The body as it is printed has no blank lines around it.
+        start = next((i for i in range(self.end + 1, len(self.lines)) if self.lines[i].strip()), self.end + 1)
         return Rule(
             id=rule_id,
             name=name,
@@ -274,10 +292,31 @@ class _Parser:
             flags=self.strings(self.front, "flags", ""),
             reporting=self.truth(self.front, "reporting"),
             deferred=self.truth(self.front, "deferred"),
-            examples=examples,
-            body="\n".join(self.lines[self.end + 1 :]).strip() + "\n",
+            body="\n".join(self.lines[start:]).strip() + "\n",
+            body_line=start + 1,
             path=self.path,
         )
+
+    def check(self, rule: Rule) -> None:
+        """Raises RuleError for what is wrong with the examples and the regular expressions of a rule."""
+        for pattern in rule.recorded:
+            for key, words in (("text", pattern.text), ("guard", pattern.guard)):
+                for word in words:
+                    self.check_pattern(word, f"recorded.{key}")
+        for example in rule.examples:
+            _check_python(example.source, "exec", example.line, self.path)
+            if example.inputs is not None:
+                _check_python(f"({example.inputs},)", "eval", example.line - 1, self.path)
+        for section in ("breaks", "compiles") if rule.kind is not Kind.PERFORMANCE else ():
+            if not any(example.label.startswith(section) for example in rule.examples):
+                missing = f"no Python example under a heading '## {section.capitalize()}'"
+                raise RuleError(self.path, len(self.lines), missing)
+
+    def check_pattern(self, word: str, key: str) -> None:
+        try:
+            re.compile(word)
+        except re.error as error:
+            raise self.fail(f"not a regular expression: {error}", key) from error
 
     def only(self, table: Mapping[str, object], allowed: Iterable[str], prefix: str) -> None:
         allowed = list(allowed)
@@ -383,9 +422,9 @@ class _Parser:
                 raise self.fail(f"{word!r} is not a graph-break id: it must be GB and four digits", "recorded.gb")
         return RecordedPattern(
             gb=gb,
-            text=self.patterns(table, "text"),
+            text=self.strings(table, "text", "recorded."),
             form=self.words(table, "form", "recorded.", FORMS[EventKind.BRANCH]),
-            guard=self.patterns(table, "guard"),
+            guard=self.strings(table, "guard", "recorded."),
             times=self.count(table, "times"),
         )
 
@@ -395,12 +434,6 @@ class _Parser:
             raise self.fail(f"{value!r} is not a number of at least 1", f"recorded.{key}")
         return value
 
-    def patterns(self, table: Mapping[str, object], key: str) -> tuple[re.Pattern[str], ...]:
-        try:
-            return tuple(re.compile(word) for word in self.strings(table, key, "recorded."))
-        except re.error as error:
-            raise self.fail(f"not a regular expression: {error}", f"recorded.{key}") from error
-
     def rewrites(self) -> tuple[str, ...]:
         table = self.front.get("rewrite", {})
         if not isinstance(table, dict):
@@ -408,50 +441,52 @@ class _Parser:
         self.only(table, ("ids",), "rewrite.")
         return self.strings(table, "ids", "rewrite.")
 
-    def examples(self) -> Iterable[Example]:
-        section, counts = "", {"breaks": 0, "compiles": 0}
-        fence, start, info = "", 0, ""
-        for number, line in enumerate(self.lines[self.end + 1 :], self.end + 2):
-            if fence:
-                if line.strip() == fence:
-                    if section in counts and info.split()[:1] == ["python"]:
-                        counts[section] += 1
-                        source = "\n".join(self.lines[start : number - 1]) + "\n"
-                        yield self.example(f"{section}/{counts[section]}", source, start + 1, info)
-                    fence = ""
-            elif opening := re.fullmatch(r"(`{3,})\s*(.*)", line.strip()):
-                fence, info, start = opening[1], opening[2], number
-            elif heading := re.fullmatch(r"##\s+(.*)", line):
-                section = heading[1].strip().lower()
+
+def _examples(body: str, first_line: int, path: Path) -> Iterable[Example]:
+    """The fenced Python blocks of a document's body, which starts at ``first_line``."""
+    section, counts = "", {"breaks": 0, "compiles": 0}
+    fence, start, info = "", 0, ""
+    lines = body.splitlines()
+    for number, line in enumerate(lines, first_line):
         if fence:
-            raise RuleError(self.path, start, "the code block that starts here is not closed")
+            if line.strip() == fence:
+                if section in counts and info.split()[:1] == ["python"]:
+                    counts[section] += 1
+                    source = "\n".join(lines[start + 1 - first_line : number - first_line]) + "\n"
+                    yield _example(f"{section}/{counts[section]}", source, start + 1, info, path)
+                fence = ""
+        elif opening := re.fullmatch(r"(`{3,})\s*(.*)", line.strip()):
+            fence, info, start = opening[1], opening[2], number
+        elif heading := re.fullmatch(r"##\s+(.*)", line):
+            section = heading[1].strip().lower()
+    if fence:
+        raise RuleError(path, start, "the code block that starts here is not closed")
 
-    def example(self, label: str, source: str, line: int, info: str) -> Example:
-        """``info`` is ``python [runtime] [form=FORM] [inputs=EXPRESSION, …]``; ``inputs`` ends the line."""
-        head, has_inputs, inputs = info.partition("inputs=")
-        form, static = None, True
-        for word in head.split()[1:]:
-            key, _, value = word.partition("=")
-            if word == "runtime":
-                static = False
-                continue
-            if key != "form":
-                raise RuleError(self.path, line - 1, f"unknown word {word!r} after ```python: runtime, form=, inputs=")
+
+def _example(label: str, source: str, line: int, info: str, path: Path) -> Example:
+    """``info`` is ``python [runtime] [form=FORM] [inputs=EXPRESSION, …]``; ``inputs`` ends the line."""
+    head, has_inputs, inputs = info.partition("inputs=")
+    form, static = None, True
+    for word in head.split()[1:]:
+        key, _, value = word.partition("=")
+        if word == "runtime":
+            static = False
+        elif key == "form":
             form = value
-        self.check_python(source, "exec", line)
-        if has_inputs:
-            self.check_python(f"({inputs},)", "eval", line - 1)
-        own = "def make_inputs" in source or "def make_calls" in source
-        if own and has_inputs:
-            raise RuleError(self.path, line - 1, "inputs= and make_inputs() or make_calls() exclude each other")
-        return Example(label, source, line, form, None if own else (inputs.strip() or "torch.randn(4)"), static)
+        else:
+            raise RuleError(path, line - 1, f"unknown word {word!r} after ```python: runtime, form=, inputs=")
+    own = "def make_inputs" in source or "def make_calls" in source
+    if own and has_inputs:
+        raise RuleError(path, line - 1, "inputs= and make_inputs() or make_calls() exclude each other")
+    return Example(label, source, line, form, None if own else (inputs.strip() or "torch.randn(4)"), static)
 
-    def check_python(self, source: str, mode: Literal["exec", "eval"], line: int) -> None:
-        try:
-            compile(source, str(self.path), mode)
-        except SyntaxError as error:
-            at = line - 1 + (error.lineno or 1)
-            raise RuleError(self.path, at, f"the example is not valid Python: {error.msg}") from error
+
+def _check_python(source: str, mode: Literal["exec", "eval"], line: int, path: Path) -> None:
+    try:
+        compile(source, str(path), mode)
+    except SyntaxError as error:
+        at = line - 1 + (error.lineno or 1)
+        raise RuleError(path, at, f"the example is not valid Python: {error.msg}") from error
 
 
 def nearest(word: object, allowed: Iterable[str]) -> str:

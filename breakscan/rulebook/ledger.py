@@ -15,8 +15,7 @@ from pathlib import Path
 
 from breakscan.model.findings import Mode, Place, Verdict
 from breakscan.model.torch_versions import minor_version, version_key
-from breakscan.rulebook.document import Example, Rule
-from breakscan.rulebook.errors import RuleError
+from breakscan.rulebook.document import Example, Rule, RuleError
 from breakscan.rulebook.library import shipped_rules
 
 SCHEMA = 1

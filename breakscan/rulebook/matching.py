@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from functools import cache
 
 from breakscan.model.findings import Condition
 from breakscan.rulebook.document import OWN, ArgumentPattern, EventPattern, RecordedPattern, Rule
@@ -176,5 +177,8 @@ def _recorded_weight(
     return bool(pattern.gb) + bool(pattern.form) + bool(pattern.guard) + 2 * bool(pattern.text) + (pattern.times > 1)
 
 
-def _any_found(patterns: tuple[re.Pattern[str], ...], text: str) -> bool:
-    return any(p.search(text) for p in patterns)
+def _any_found(patterns: tuple[str, ...], text: str) -> bool:
+    return any(_compiled(pattern).search(text) for pattern in patterns)
+
+
+_compiled = cache(re.compile)

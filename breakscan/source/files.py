@@ -11,8 +11,8 @@ from pathlib import Path
 
 from breakscan.model.findings import SourceError
 from breakscan.source.paths import PatternLayers, Patterns, display_path, relative_to
-from breakscan.source.pattern_settings import PatternSettings, PatternSettingsOfFiles
 from breakscan.source.python_text import NOTEBOOK
+from breakscan.source.selectors import PatternSettings, PatternSettingsOfFiles
 
 SKIPPED_FOLDERS = frozenset(
     {

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import io
+import linecache
+import re
+import sys
 import tokenize
 import warnings
 from dataclasses import dataclass
@@ -11,7 +14,33 @@ from functools import cached_property
 from pathlib import Path
 
 from breakscan.model.findings import Site, SourceError
-from breakscan.source.newer_syntax import newer_syntax_hint
+
+FEATURES = (
+    ((3, 11), "except*", re.compile(r"\s*except\s*\*")),
+    ((3, 12), "the type statement", re.compile(r"\s*type\s+\w+\s*(\[.*\]\s*)?=")),
+    ((3, 12), "type parameters", re.compile(r"\s*(async\s+)?(def|class)\s+\w+\s*\[")),
+    ((3, 14), "a t-string", re.compile(r".*(?<!\w)([tT][rR]?|[rR][tT])['\"]")),
+)
+"""The first Python version with the feature, the feature, and the line at which an older parser fails."""
+NESTED_FSTRINGS = (3, 12)
+
+
+def newer_syntax_hint(line: str, message: str, running: tuple[int, int] = sys.version_info[:2]) -> str | None:
+    """The newer Python that a line with a syntax error needs, by the parser's message; None if it needs none."""
+    for version, feature, pattern in FEATURES:
+        if running < version and pattern.match(line):
+            return f"{feature} needs Python {_dotted(version)}, {_remedy(running)}"
+    if running < NESTED_FSTRINGS and message.startswith("f-string"):
+        return f"such an f-string may need Python {_dotted(NESTED_FSTRINGS)}, {_remedy(running)}"
+    return None
+
+
+def _remedy(running: tuple[int, int]) -> str:
+    return f"and breakscan runs on {_dotted(running)}: run it with a newer one"
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))
 
 
 class SourceProblem(Exception):
@@ -129,3 +158,24 @@ def _position(before: bytes) -> tuple[int, int]:
 def with_plain_line_ends(text: str) -> str:
     """The text with ``\\n`` for every line end."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def remember_source(path: str, text: str) -> None:
+    """Stores the text of a path that names no file, such as ``<string>``, where tracebacks also find it."""
+    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+
+
+def source_text(path: str) -> str:
+    """The text of a file, or else the text that was stored for it.
+
+    Raises OSError if there is neither, ValueError for a path that no file can have, SourceProblem if the file
+    is not text.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except (OSError, ValueError):
+        # For a path that it does not know yet, linecache would look for a file of that name in all of sys.path.
+        if path in linecache.cache and (lines := linecache.getlines(path)):
+            return "".join(lines)
+        raise
+    return decode_source(data, path)

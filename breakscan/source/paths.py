@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path, PureWindowsPath
 
-from pathspec import GitIgnoreSpec
-
 
 def display_path(path: Path | str, cwd: Path | str) -> str:
     """The path relative to ``cwd`` if it is below it, else absolute; always with forward slashes."""
@@ -44,6 +42,8 @@ class Patterns:
 
     def __init__(self, folder: str, lines: Sequence[str]) -> None:
         self.folder = folder
+        from pathspec import GitIgnoreSpec  # slow to import, and one file that is named needs no pattern
+
         self._lines = tuple(lines)
         self._spec = GitIgnoreSpec.from_lines(self._lines)
 

@@ -1,8 +1,11 @@
-"""The positions of ast nodes in the text of their file, in lines and columns from 1."""
+"""The spans of nodes in source text, and the nodes around a site."""
 
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from breakscan.model.findings import Site
 from breakscan.source.module import SourceModule
@@ -40,3 +43,66 @@ def text_of(module: SourceModule, node: ast.AST) -> str:
     """The source of a node on one line, shortened to sixty characters."""
     text = " ".join(module.segment(Site(module.display, *span(module, node))).split())
     return text if len(text) <= 60 else text[:59] + "…"
+
+
+def begins_in(site: Site, other: Site) -> bool:
+    """Whether a site begins inside another one."""
+    return (other.line, other.column) <= (site.line, site.column) < (other.end_line, other.end_column)
+
+
+def nodes_around(site: Site, module: SourceModule) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """The nodes in which a site begins, outermost first, each after its parent."""
+    parent: ast.AST = module.tree
+    while True:
+        near = (c for c in _children_near(parent, site.line) if _may_hold(c, site.line))
+        child = next((c for c in near if begins_in(site, extent([c], module))), None)
+        if child is None:
+            return
+        yield parent, child
+        parent = child
+
+
+def extent(nodes: Sequence[ast.AST], module: SourceModule) -> Site:
+    """From the start of the first node to the end of the last.  A node without a position, such as a ``case``, has
+    that of its children."""
+    first, last = nodes[0], nodes[-1]
+    if not hasattr(first, "lineno"):
+        children = list(ast.iter_child_nodes(first))
+        return extent(children, module) if children else Site(module.display, 1, 1, 1, 1)
+    line, end_line = first.lineno, last.end_lineno  # type: ignore[attr-defined]
+    start, end = first.col_offset, last.end_col_offset  # type: ignore[attr-defined]
+    return Site(module.display, line, module.column(line, start), end_line, module.column(end_line, end))
+
+
+def may_be_skipped(site: Site, module: SourceModule) -> bool:
+    """Whether the code of a site may be left out when its line runs: a branch of an ``if`` expression, what follows
+    an ``and``, the body of a comprehension or a lambda."""
+    for parent, child in nodes_around(site, module):
+        is_optional = (
+            (isinstance(parent, ast.IfExp) and child is not parent.test)
+            or (isinstance(parent, ast.BoolOp) and child is not parent.values[0])
+            or isinstance(child, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.Lambda)
+        )
+        if is_optional:
+            around = extent([child], module)
+            if (site.end_line, site.end_column) <= (around.end_line, around.end_column):
+                return True
+    return False
+
+
+def _children_near(parent: ast.AST, line: int) -> Iterable[ast.AST]:
+    if not isinstance(parent, ast.Module):
+        return ast.iter_child_nodes(parent)
+    last = bisect_right(_first_lines(parent), line)
+    return parent.body[max(last - 2, 0) : last]  # decorators come before the line of a definition
+
+
+@lru_cache(maxsize=1)
+def _first_lines(module: ast.Module) -> list[int]:
+    """The lines on which the statements of a file begin: generated files have a hundred thousand statements."""
+    return [node.lineno for node in module.body]
+
+
+def _may_hold(node: ast.AST, line: int) -> bool:
+    first, last = getattr(node, "lineno", line), getattr(node, "end_lineno", line)
+    return first <= line <= (last or line)

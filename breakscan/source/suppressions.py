@@ -1,15 +1,22 @@
-"""Comments that suppress findings: ``# breakscan: ignore[BRK101] reason`` and ``# breakscan: ignore-file[...]``."""
+"""Comments that suppress findings: ``# breakscan: ignore[BRK101] reason`` and ``# breakscan: ignore-file[...]``.
+
+They are read, added and taken out here, and those that suppress nothing are found.
+"""
 
 from __future__ import annotations
 
 import io
 import re
 import tokenize
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from breakscan.model.findings import Finding, SourceError
-from breakscan.source.module import SourceModule
+from breakscan.source.module import SourceModule, SourceProblem, read_source
+from breakscan.source.paths import display_path
+from breakscan.source.python_text import parse_text, python_text
 from breakscan.source.selectors import selects
 
 DIRECTIVE = re.compile(r"#\s*breakscan:\s*")
@@ -135,3 +142,153 @@ class _Reader:
 
     def fail(self, line: int, column: int, message: str) -> None:
         self.malformed.append(SourceError(self.path, line, column, f"this comment silences nothing: {message}"))
+
+
+_RULES_OF_IGNORE = re.compile(r"(#\s*breakscan:\s*ignore\s*\[[^\]]*?)\s*,?\s*(?=\])")
+
+
+@dataclass(slots=True)
+class _Statement:
+    """A logical line from ``first`` to ``last``.  ``ends`` has the lines that can end with a comment, each with the
+    column of its end, and ``comments`` where those start that do."""
+
+    first: int
+    last: int
+    ends: dict[int, int] = field(default_factory=dict)
+    comments: dict[int, int] = field(default_factory=dict)
+
+    def place(self, line: int) -> int:
+        """The line for a comment about a line: itself, else the next one that can have it; the last one always can."""
+        return next(number for number in range(line, self.last + 1) if number in self.ends)
+
+
+def with_suppressions(text: str, rules: Mapping[int, Iterable[str]], reason: str) -> str:
+    """The text with a comment that suppresses ``rules``, by line, in the statement of each line.
+
+    A comment that suppresses other rules there gets these as well; any other comment stays in front.  Raises
+    TokenError or SyntaxError where the text is no Python.
+    """
+    lines = text.split("\n")
+    statements = list(_statements(text))
+    wanted: dict[int, set[str]] = {}
+    comments: dict[int, int] = {}
+    for line, names in rules.items():
+        statement = next(one for one in statements if one.first <= line <= one.last)
+        at = _existing(statement, lines) or statement.place(line)
+        wanted.setdefault(at, set()).update(names)
+        comments |= statement.comments
+    for at, names in wanted.items():
+        lines[at - 1] = _with_comment(lines[at - 1], comments.get(at), sorted(names), reason)
+    return "\n".join(lines)
+
+
+def _existing(statement: _Statement, lines: list[str]) -> int | None:
+    """The line of a comment in the statement that suppresses some rules."""
+    return next((line for line, at in statement.comments.items() if _RULES_OF_IGNORE.search(lines[line - 1], at)), None)
+
+
+def _with_comment(line: str, comment: int | None, names: list[str], reason: str) -> str:
+    if comment is not None and (match := _RULES_OF_IGNORE.search(line, comment)):
+        known = [word.strip() for word in match[1].partition("[")[2].split(",") if word.strip()]
+        more = [name for name in names if name not in known]
+        return f"{line[: match.start()]}{match[1]}{''.join(f', {name}' for name in more)}{line[match.end() :]}"
+    return f"{line.rstrip()}  # breakscan: ignore[{', '.join(names)}] {reason}".rstrip()
+
+
+def _statements(text: str) -> Iterable[_Statement]:
+    current: _Statement | None = None
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        line, column = token.start
+        if token.type in (tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER):
+            continue
+        if current is None:
+            if token.type in (tokenize.NL, tokenize.COMMENT):
+                continue
+            current = _Statement(line, line)
+        if token.type == tokenize.COMMENT:
+            current.comments[line] = column
+        elif token.type in (tokenize.NL, tokenize.NEWLINE):
+            current.ends[line] = column
+            if token.type == tokenize.NEWLINE:
+                current.last = line
+                yield current
+                current = None
+
+
+_WORDS = re.compile(r"#\s*breakscan:\s*[a-z-]+\s*\[([^\]]*)\]")
+_NEXT_COMMENT = re.compile(r"\s*(?=#\s*[^\s\d])")
+"""What ends the reason of a comment: another one behind it (``# type: ignore``), but not the number of an issue."""
+
+
+def without_suppressions(text: str, unused: Mapping[tuple[int, int], tuple[str, ...] | None]) -> str:
+    """The text without some words of comments, or without the comments (None).  ``unused`` has them by the line and
+    column at which each comment begins, both from 1.
+
+    A comment that is left without words goes with its reason, and its line with it if it stood there alone.
+    """
+    lines = text.split("\n")
+    for (line, column), words in sorted(unused.items(), reverse=True):
+        before = lines[line - 1]
+        lines[line - 1] = after = _without(before, column - 1, words)
+        if not after.strip() and before.strip():
+            del lines[line - 1]
+    return "\n".join(lines)
+
+
+def _without(line: str, start: int, words: tuple[str, ...] | None) -> str:
+    named = _WORDS.match(line, start)
+    if words is not None and named is not None:
+        kept = [word for word in map(str.strip, named[1].split(",")) if word and word not in words]
+        if kept:
+            return f"{line[: named.start(1)]}{', '.join(kept)}{line[named.end(1) :]}"
+    behind = _NEXT_COMMENT.search(line, start + 1)
+    rest = line[behind.end() :] if behind else ""
+    return f"{line[:start]}{rest}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedSuppression:
+    """A comment, in the file of a path as it is reported, or some ``words`` of it, that suppress nothing; None for all
+    of a comment that names no rules."""
+
+    path: str
+    directive: Directive
+    words: tuple[str, ...] | None
+
+    def warnings(self) -> Iterator[SourceError]:
+        """What is said of it, at the place of the comment."""
+        for word in self.words or (None,):
+            what = "nothing is found here" if word is None else f"{word} is not found here"
+            yield SourceError(self.path, self.directive.line, self.directive.column, f"unused suppression: {what}")
+
+
+def unused_suppressions(files: Iterable[Path], covered: Iterable[Finding]) -> list[UnusedSuppression]:
+    """The comments in files, given by their absolute paths, that suppress none of the findings ``covered``, or that
+    name a rule none of them is of."""
+    by_path: dict[str, list[Finding]] = defaultdict(list)
+    for finding in covered:
+        by_path[finding.site.path].append(finding)
+    cwd = Path.cwd()
+    return [one for file in files for one in _in_file(file, display_path(file, cwd), by_path)]
+
+
+def _in_file(file: Path, display: str, by_path: dict[str, list[Finding]]) -> Iterator[UnusedSuppression]:
+    try:
+        text = python_text(read_source(file, display), file, display)
+        if "breakscan:" not in text:
+            return
+        directives = Suppressions.read(parse_text(text, file, display)).directives
+    except SourceProblem:
+        return  # what is said of it is that it was not checked
+    for directive in directives:
+        words = _unused(directive, by_path[display])
+        if words is None or words:
+            yield UnusedSuppression(display, directive, words)
+
+
+def _unused(directive: Directive, findings: Sequence[Finding]) -> tuple[str, ...] | None:
+    """The words that suppress none of some findings; None for a comment without words that does not."""
+    if directive.selectors is None:
+        return () if any(map(directive.covers, findings)) else None
+    words = directive.selectors
+    return tuple(word for word in words if not any(map(replace(directive, selectors=(word,)).covers, findings)))

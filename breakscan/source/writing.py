@@ -7,15 +7,16 @@ import io
 import os
 import re
 import stat
-import tempfile
 import tokenize
 from collections import Counter
 from difflib import SequenceMatcher
 from pathlib import Path
+from typing import Any
 
 from breakscan.model.findings import SourceError
 from breakscan.source.module import SourceProblem, decode_source, read_source
-from breakscan.source.python_text import is_notebook, python_text
+from breakscan.source.python_text import edited_notebook, is_notebook, python_text
+from breakscan.source.toml_text import TomlProblem, parse_toml
 
 _LINE_END = re.compile("\r\n|\r|\n")
 
@@ -33,8 +34,6 @@ def encoded(path: Path, data: bytes, after: str) -> bytes:
     the content cannot be decoded, and UnicodeEncodeError if the encoding lacks a character of the new text.
     """
     if is_notebook(path):
-        from breakscan.source.notebook_text import edited_notebook
-
         return edited_notebook(data, after, str(path))
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     before = decode_source(data, "").split("\n")
@@ -78,6 +77,8 @@ def replace_content(path: Path, data: bytes) -> None:
     known = path.stat() if path.exists() else None
     if known and not known.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError(13, "the file is read-only")
+    import tempfile  # slow to import, and a command that only reads needs none of it
+
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:
         with open(descriptor, "wb") as stream:
@@ -114,3 +115,51 @@ def _sync_folder(folder: Path) -> None:
 
 def _problem(display: str, message: str) -> SourceProblem:
     return SourceProblem(SourceError(display, 1, 1, message))
+
+
+class CommittedFileError(Exception):
+    """Such a file cannot be used.  Names the file, and says why and what to do."""
+
+
+def read_committed(path: Path, version: int, what: str) -> dict[str, Any] | None:
+    """The values of a file of a format ``version``; None where there is no file.  ``what`` it is: ``lock``.
+
+    Raises CommittedFileError.
+    """
+    try:
+        data = parse_toml(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except TomlProblem as problem:
+        raise CommittedFileError(f"{path} is damaged: {problem}. Fix it, or delete it to start again") from problem
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise CommittedFileError(f"{path} cannot be read: {reason}") from error
+    found = data.get("version")
+    if type(found) is int and found > version:
+        raise CommittedFileError(f"{path} was written by a newer breakscan: update breakscan")
+    if found != version:
+        raise not_ours(path, what)
+    return data
+
+
+def not_ours(path: Path, what: str) -> CommittedFileError:
+    """The error for a file of something else."""
+    return CommittedFileError(f"{path} is no {what} of breakscan's: name another file")
+
+
+def damaged(path: Path, where: str, key: str) -> CommittedFileError:
+    """The error for a value that a file of ours cannot have."""
+    return CommittedFileError(f"{path} is damaged at {where}: {key!r} is wrong. Fix it, or delete it to start again")
+
+
+def write_committed(path: Path, text: str) -> None:
+    """Puts a file into place as a whole, where its content differs.  Raises CommittedFileError."""
+    data = text.encode()
+    real = Path(os.path.realpath(path))
+    try:
+        if real.exists() and real.read_bytes() == data:
+            return
+        replace_content(real, data)
+    except OSError as error:
+        raise CommittedFileError(f"cannot write {path}: {error.strerror}") from error

@@ -18,8 +18,14 @@ from hypothesis import strategies as st
 
 import breakscan
 from breakscan.check.pipeline import cache as cache_module
-from breakscan.check.pipeline.cache import DAY, MONTH, ResultCache
-from breakscan.check.pipeline.cache_fingerprint import WITHOUT_EFFECT, cache_fingerprint, installation_digest
+from breakscan.check.pipeline.cache import (
+    DAY,
+    MONTH,
+    WITHOUT_EFFECT,
+    ResultCache,
+    cache_fingerprint,
+    installation_digest,
+)
 from breakscan.check.pipeline.results import FileResult
 from breakscan.check.project.digests import ABSENT, UNKNOWN, Digests
 from breakscan.model.findings import (
@@ -584,7 +590,7 @@ class TestFingerprint:
         shutil.copytree(Path(breakscan.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copytree(shipped_rules(), package / "rules", dirs_exist_ok=True)
         monkeypatch.setattr(breakscan, "__file__", str(package / "__init__.py"))
-        monkeypatch.setattr("breakscan.check.pipeline.cache_fingerprint.shipped_rules", lambda: package / "rules")
+        monkeypatch.setattr("breakscan.check.pipeline.cache.shipped_rules", lambda: package / "rules")
         before = cache_fingerprint(self.BASE, TARGET, "/project")
         with open(package / changed, "a", encoding="utf-8") as stream:
             stream.write(" ")
@@ -595,7 +601,7 @@ class TestFingerprint:
     def test_is_the_same_in_another_process(self) -> None:
         code = (
             "import sys; from pathlib import Path; from breakscan.rulebook.config import Settings, Target;"
-            "from breakscan.check.pipeline.cache_fingerprint import cache_fingerprint;"
+            "from breakscan.check.pipeline.cache import cache_fingerprint;"
             "target = Target('2.13', 'config', '2.13');"
             "print(cache_fingerprint(Settings(root=Path('/project')), target, '/project'), file=sys.stderr)"
         )

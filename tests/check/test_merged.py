@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from breakscan.check.pipeline.merge import Merged
+from breakscan.check.pipeline.results import Merged
 from breakscan.model.findings import Assumption, Confidence, Finding, Kind, Place, Region, Severity, Site, Verdict
 
 SITE = Site("ops.py", 5, 8, 5, 20)

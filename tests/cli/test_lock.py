@@ -12,7 +12,7 @@ import pytest
 from breakscan.explain.gates.lock_file import Lock, lock_text, read_lock
 from breakscan.explain.gates.site_match import KnownBreak, matched
 from breakscan.model.findings import Verdict
-from breakscan.source.committed_file import CommittedFileError, write_committed
+from breakscan.source.writing import CommittedFileError, write_committed
 
 Run = Callable[..., Any]
 

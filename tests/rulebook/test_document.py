@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from breakscan.model.findings import Kind, Severity
-from breakscan.rulebook.document import parse_rule, read_rule
-from breakscan.rulebook.errors import RuleError
+from breakscan.rulebook.document import RuleError, parse_rule, read_rule
 from breakscan.rulebook.library import load_library
 
 GOOD = """+++

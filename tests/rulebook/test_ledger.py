@@ -8,7 +8,7 @@ import pytest
 
 from breakscan.model.findings import Mode, Place, Verdict
 from breakscan.model.torch_versions import PINNED, SUPPORTED, minor_version, version_key
-from breakscan.rulebook.errors import RuleError
+from breakscan.rulebook.document import RuleError
 from breakscan.rulebook.ledger import (
     ExampleRulings,
     Ledger,

@@ -12,16 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from breakscan.source.magics import MAGIC, hidden, shown
 from breakscan.source.module import SourceProblem, with_plain_line_ends
 from breakscan.source.notebook_file import NotebookFile
-from breakscan.source.notebook_text import (
+from breakscan.source.python_text import (
     CELL,
+    MAGIC,
     cell_at,
     cells_of_text,
     edited_notebook,
+    hidden,
     marks,
     notebook_text,
+    shown,
     text_of_cells,
 )
 

@@ -11,9 +11,9 @@ from types import CodeType
 import pytest
 
 from breakscan.model.findings import Site
-from breakscan.source.enclosing import may_be_skipped
 from breakscan.source.module import parse_module
 from breakscan.source.outline import Outline, without_locals
+from breakscan.source.spans import may_be_skipped
 
 TEXT = """
 first = lambda: 0

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from breakscan.model.findings import Confidence, Finding, Kind, Severity, Site
 from breakscan.source.module import parse_module
-from breakscan.source.suppressing import with_suppressions
-from breakscan.source.suppressions import Suppressions
+from breakscan.source.suppressions import Suppressions, with_suppressions
 
 
 def finding(rule: str, line: int) -> Finding:

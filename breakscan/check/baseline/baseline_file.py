@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from breakscan.check.baseline.known_findings import KnownFinding
 from breakscan.model.findings import Mode
 from breakscan.rulebook.config import REGIONS, Regions
-from breakscan.source.committed_file import damaged, not_ours, read_committed
 from breakscan.source.toml_text import quoted
+from breakscan.source.writing import damaged, not_ours, read_committed
 
 VERSION = 1
 _HEADER = """\

@@ -10,7 +10,7 @@ from breakscan.check.interpreter.call_event import emit_call
 from breakscan.check.interpreter.frame import Frame
 from breakscan.check.interpreter.values import Instance, Sure
 from breakscan.rulebook.events import EventKind
-from breakscan.rulebook.torch_facts.skipped import skipped
+from breakscan.rulebook.torch_facts.numpy_functions import skipped
 
 SKIPPED = "skipped"
 

@@ -77,22 +77,25 @@ class Tensor(Value):
         return frozenset(found)
 
 
-@dataclass(slots=True, unsafe_hash=True)
 class PythonValue(Value):
     """A number, a string or another value of Python that is no object of the program."""
 
+    __slots__ = ()
 
-@dataclass(slots=True, unsafe_hash=True)
+
 class TensorNumber(PythonValue):
     """A Python number that was read out of a tensor."""
+
+    __slots__ = ()
 
     kind = "number"
 
 
-@dataclass(slots=True, unsafe_hash=True)
 class ArrayNumber(PythonValue):
     """What NumPy computes from Python numbers, where Dynamo knows the number while it traces: it can be converted, but
     a test of it is one of a tensor."""
+
+    __slots__ = ()
 
     kind = "array"
 
@@ -100,9 +103,10 @@ class ArrayNumber(PythonValue):
         return frozenset({"unknown"})
 
 
-@dataclass(slots=True, unsafe_hash=True)
 class DrawnNumber(PythonValue):
     """A Python number that Python's random module drew: Dynamo does not know it while it traces."""
+
+    __slots__ = ()
 
     kind = "drawn"
 
@@ -110,9 +114,10 @@ class DrawnNumber(PythonValue):
         return frozenset({"constant", "number:drawn"})
 
 
-@dataclass(slots=True, unsafe_hash=True)
 class Pointer(PythonValue):
     """What ``data_ptr()`` gives: Dynamo hands it on, but cannot compute with it or compare it while it traces."""
+
+    __slots__ = ()
 
     kind = "pointer"
 
@@ -120,16 +125,18 @@ class Pointer(PythonValue):
         return frozenset({"constant", "number:pointer"})
 
 
-@dataclass(slots=True, unsafe_hash=True)
 class Size(PythonValue):
     """A ``torch.Size``, or a number taken from one."""
+
+    __slots__ = ()
 
     kind = "shape"
 
 
-@dataclass(slots=True, unsafe_hash=True)
 class DataSize(Size):
     """A size that depends on what is in a tensor, or what is computed from one."""
+
+    __slots__ = ()
 
     def words(self) -> frozenset[str]:
         return frozenset({"shape", "shape:by-data"})
@@ -155,8 +162,9 @@ class Constant(PythonValue):
         return frozenset({"constant"})
 
 
-@dataclass(slots=True, unsafe_hash=True)
 class NoneValue(Value):
+    __slots__ = ()
+
     kind = "none"
 
 
@@ -240,14 +248,16 @@ class ClassOrObject(Defined):
     name: str | None = None
 
 
-@dataclass(slots=True, unsafe_hash=True)
 class Class(ClassOrObject):
+    __slots__ = ()
+
     kind = "class"
 
 
-@dataclass(slots=True, unsafe_hash=True)
 class Instance(ClassOrObject):
     """An object that is no module."""
+
+    __slots__ = ()
 
     kind = "instance"
 

@@ -11,13 +11,20 @@ import contextlib
 import json
 import os
 import re
+import sys
 import time
+from collections.abc import Iterable
+from dataclasses import fields
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
+import breakscan
 from breakscan.check.pipeline.results import FileResult
 from breakscan.check.project.digests import Digests
 from breakscan.model.dataclass_json import decoder, encode
+from breakscan.rulebook.config import Settings, Target
+from breakscan.rulebook.library import shipped_rules
 from breakscan.source.regular_files import read_regular_file
 
 DAY = 24 * 60 * 60.0
@@ -38,7 +45,7 @@ _CHECKSUM = 32
 
 
 class ResultCache:
-    """The results that a folder holds for one fingerprint (see :mod:`.cache_fingerprint`)."""
+    """The results that a folder holds for one fingerprint (see :func:`cache_fingerprint`)."""
 
     def __init__(self, folder: Path, fingerprint: str) -> None:
         self.folder = folder
@@ -139,3 +146,57 @@ def _write(path: str, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+WITHOUT_EFFECT = frozenset(
+    {
+        *("config_file", "options", "origins", "target_torch", "exclude", "no_cache", "cache_dir"),
+        *("select", "ignore", "per_file_ignores", "confidence", "baseline"),
+    }
+)
+"""The settings that change no entry.  ``target_torch`` is in the target, with what is installed where it is unset;
+``exclude`` only says which files are checked.  An entry holds all findings, those that settings hide too: a file can
+hold findings of an entry that is another file's, under other settings.
+"""
+PARTS = (
+    "*.py",
+    "model/*.py",
+    "check/**/*.py",
+    "rulebook/**/*.py",
+    "rulebook/torch_facts/data/**/*.json",
+    "source/**/*.py",
+)
+"""The files of the package that a result comes from: not those of the other commands, nor how it is shown."""
+
+
+def cache_fingerprint(settings: Settings, target: Target, cwd: str) -> str:
+    """A digest that changes with whatever could change the result for an unchanged file.
+
+    Contents count and not times: where breakscan is installed again, as in continuous integration, what was kept
+    still holds.
+    """
+    digest = blake2b(digest_size=16)
+    kept = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name not in WITHOUT_EFFECT}
+    python = sys.implementation.name, sys.version_info[:3]
+    digest.update(repr((breakscan.__version__, python, cwd, target.torch, target.ledger, kept)).encode())
+    digest.update(installation_digest(Path(breakscan.__file__).parent, shipped_rules(), target.ledger))
+    digest.update(_digest(path for folder in settings.rule_folders for path in sorted(folder.glob("BRK*.md"))))
+    return digest.hexdigest()
+
+
+@cache
+def installation_digest(package: Path, rules: Path, ledger: str) -> bytes:
+    """A digest of breakscan itself, which does not change while a process runs."""
+    parts = [path for pattern in PARTS for path in sorted(package.glob(pattern))]
+    return _digest([*parts, rules / "ledger" / f"{ledger}.json", *sorted(rules.glob("BRK*.md"))])
+
+
+def _digest(paths: Iterable[Path]) -> bytes:
+    digest = blake2b(digest_size=16)
+    for path in paths:
+        try:
+            content = path.read_bytes()
+        except OSError:
+            content = b""
+        digest.update(repr((path.name, len(content))).encode() + content)
+    return digest.digest()

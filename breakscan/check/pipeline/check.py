@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from breakscan.check.pipeline.cache_fingerprint import Caches
-from breakscan.check.pipeline.deep_stack import with_deep_stack
-from breakscan.check.pipeline.file_checkers import FileCheckers
-from breakscan.check.pipeline.merge import Merged, Roots
-from breakscan.check.pipeline.results import FileResult
+from breakscan.check.pipeline.checker import Checker, Shown
+from breakscan.check.pipeline.results import FileResult, Merged, Roots
 from breakscan.check.pipeline.shadowed import Reach, mark_behind
-from breakscan.check.pipeline.shown import Shown
-from breakscan.check.pipeline.workers import check_files
 from breakscan.model.findings import CheckResult, CompiledFunction, SourceError
 from breakscan.rulebook.config import FileSettings, check_targets, library_of
+from breakscan.source.cores import usable_cores
 from breakscan.source.paths import display_path
 
 
@@ -27,7 +25,7 @@ def check_paths(
     on_progress: Callable[[int, int], None] | None = None,
     jobs: int | None = None,
     functions: Mapping[Path, Mapping[str, bool]] | None = None,
-    checkers: FileCheckers | None = None,
+    checkers: Checker | None = None,
     earlier: Callable[[Path], FileResult | None] | None = None,
 ) -> CheckResult:
     """Checks files, given by their absolute paths, and a text from standard input under the path it goes by.
@@ -65,33 +63,34 @@ def check_paths(
     cwd = Path.cwd()
     paths = [*files, *([stdin[1]] if stdin is not None else [])]
     wanted = {display_path(path, cwd) for path in paths}
+    checker = checkers or Checker(settings, functions)
     if stdin is not None:
         text, name = stdin
-        own = checkers or FileCheckers(settings)
-        with own.changed(name, text, [name, *reached_from]):
-            ways = [(name, text), *((root, None) for root in reached_from)]
-            for result in (with_deep_stack(lambda way: own.check_file(*way), way) for way in ways):
+        with checker.changed(name, text, [name, *reached_from]):
+            for way in ((name, text), *((root, None) for root in reached_from)):
+                result = checker.check_file(*way)
                 take(result)
                 depends.update(result.depends)
                 if result.path == str(name):
                     compiled = tuple(result.compiled)
-        if checkers is None:
-            own.release()
-    known_of = earlier or (Caches(settings, cwd).result if functions is None else lambda path: None)
+    earlier = earlier or checker.known
     anew: list[Path] = []
     for path in files:
-        known = known_of(path)
+        known = earlier(path)
         if known is not None:
             take(known)
         else:
             anew.append(path)
-    checked = (
-        check_files(anew, settings, jobs, checkers) if functions is None else _in_functions(files, settings, functions)
-    )
-    for done, result in enumerate(checked, len(files) - len(anew) + 1):
-        take(result)
-        if on_progress:
-            on_progress(done, len(files))
+    with no_collector():
+        found = _results(anew, checker, jobs if functions is None else 1)
+        for done, result in enumerate(found, len(files) - len(anew) + 1):
+            take(result)
+            if on_progress:
+                on_progress(done, len(files))
+    if checkers is None:
+        checker.release()
+    else:
+        checker.release_observed()
     by_place = sorted(merged.findings(), key=lambda f: (f.site.path, f.site.line, f.site.column, f.rule))
     distinct = list({id(one): one for one in map(settings.of, paths)}.values())
     deferred = {rule.id for rule in library_of(distinct) if rule.deferred}
@@ -110,10 +109,44 @@ def check_paths(
     )
 
 
-def _in_functions(
-    files: Sequence[Path], settings: FileSettings, functions: Mapping[Path, Mapping[str, bool]]
-) -> Iterator[FileResult]:
-    checkers = FileCheckers(settings, functions)
-    for path in files:
-        yield with_deep_stack(checkers.check_file, path)
-    checkers.release()
+FILES_PER_TASK = 16
+"""Enough to make handing a task over cheap, few enough to keep all cores busy to the end."""
+FEWEST_FILES = 24
+"""Below this, starting processes costs more than it saves."""
+
+
+def _results(files: Sequence[Path], checker: Checker, jobs: int | None) -> Iterator[FileResult]:
+    """The result of each file, in some order."""
+    workers = min(jobs or usable_cores(), len(files) // FILES_PER_TASK + 1)
+    if workers == 1 or len(files) < FEWEST_FILES:
+        return map(checker.check, files)
+    from breakscan.check.pipeline.workers import check_in_processes  # slow to import
+
+    return check_in_processes(_batches(files, workers), checker, workers)
+
+
+def _batches(files: Sequence[Path], workers: int) -> list[list[Path]]:
+    """Files that lie together draw in the same others; the largest batches first, so that none is left for the end."""
+    ordered = sorted(files)
+    size = max(1, min(FILES_PER_TASK, len(ordered) // workers))
+    batches = [ordered[i : i + size] for i in range(0, len(ordered), size)]
+    return sorted(batches, key=lambda batch: -sum(map(_size, batch)))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+@contextmanager
+def no_collector() -> Iterator[None]:
+    """The collector walks all trees that are kept, over and over, and finds nothing: they are let go by hand."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

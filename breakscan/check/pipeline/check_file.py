@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from breakscan.check.compile_uses.events import compile_events
 from breakscan.check.interpreter.function_state import State
 from breakscan.check.interpreter.program import Program
 from breakscan.check.interpreter.value_log import Notes
 from breakscan.check.pipeline.judge import Judge, kinds_for
-from breakscan.check.pipeline.merge import Merged
-from breakscan.check.pipeline.results import FileResult
+from breakscan.check.pipeline.results import FileResult, Merged
 from breakscan.check.pipeline.shadowed import gives_up, reach_of
 from breakscan.check.project.entry_points import Entry, find_entries, named_entries, observed_entries
 from breakscan.check.project.imports import Project
@@ -39,7 +38,7 @@ def _rule_index(library: Library, kinds: frozenset[Kind]) -> RuleIndex:
 
 class FileChecker:
     """Checks one file after the other under one set of settings, by all rules: what is shown depends on the settings
-    of the files that hold the findings (see :mod:`.shown`).  ``functions`` names, by absolute path, those that
+    of the files that hold the findings (see :class:`.Shown`).  ``functions`` names, by absolute path, those that
     the compiler is known to have been in: then nothing else counts as compiled.  ``observations`` are taken for true.
     ``rules`` stand in for those of the library.
     """
@@ -67,7 +66,7 @@ class FileChecker:
         self.project.start(path)
         result = FileResult(str(path))
         try:
-            self._check(self.project.load(path, text), result, notes)
+            _with_deep_stack(self._check, self.project.load(path, text), result, notes)
         except SourceProblem as problem:
             result.errors.append(problem.error)
         except RecursionError:
@@ -75,6 +74,8 @@ class FileChecker:
             result.errors.append(SourceError(display_path(path, Path.cwd()), 1, 1, reason))
         except Exception as error:
             # A fault of ours in one file must not cost the user the findings in all the others.
+            import traceback
+
             at = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{error!r} in {Path(at.filename).name}:{at.lineno}"
             reason = f"cannot be analyzed: {where}, a bug in breakscan: please report it"
@@ -167,3 +168,20 @@ def compiled_functions(program: Program, *, everything: bool) -> dict[FunctionIn
                 reached.add(callee)
                 queue.append(callee)
     return {info: state for info, state in program.states.items() if info in reached}
+
+
+SLOTS = 20_000
+"""The space that a frame asks for, in pointers; the chunk is the next power of two: the rest is for the others."""
+
+
+def _with_deep_stack(function: Callable[..., None], *arguments: Any) -> None:
+    """Calls a function where calls go deep.
+
+    From 3.11 on, CPython keeps the frames of Python functions in chunks of 16 KiB, and maps and unmaps one whenever
+    calls cross the end of the last (``push_chunk`` in ``Python/pystate.c``).  An interpreter of expressions crosses it
+    all the time, which took a tenth of its time.  A frame that asks for much space gets a chunk with space for all.
+    """
+    function(*arguments)
+
+
+_with_deep_stack.__code__ = _with_deep_stack.__code__.replace(co_stacksize=SLOTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from breakscan.check.pipeline.merge import CONFIDENCE_ORDER
+from breakscan.check.pipeline.results import CONFIDENCE_ORDER
 from breakscan.model.findings import Confidence, Finding, Kind, Mode, Place, Region, Severity, Site, Verdict
 from breakscan.rulebook.document import EventPattern, Rule
 from breakscan.rulebook.events import Event

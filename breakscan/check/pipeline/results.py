@@ -1,11 +1,29 @@
-"""What the analysis of a file gives."""
+"""The result of one file, and findings merged into one per rule and site, over all the ways in which the compiler
+reaches it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from pathlib import Path
 
 from breakscan.check.pipeline.shadowed import Reach
-from breakscan.model.findings import CompiledFunction, Finding, SourceError
+from breakscan.check.project.index import ModuleIndex
+from breakscan.model.findings import (
+    CompiledFunction,
+    Condition,
+    ConditionKind,
+    Confidence,
+    Finding,
+    Region,
+    Severity,
+    Site,
+    SourceError,
+)
+
+CONFIDENCE_ORDER = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.CONDITIONAL, Confidence.POSSIBLE)
 
 
 @dataclass(slots=True)
@@ -26,3 +44,84 @@ class FileResult:
     depends: dict[str, str] = field(default_factory=dict)
     reaches: list[Reach] = field(default_factory=list)
     compiled: list[CompiledFunction] = field(default_factory=list)
+
+
+class Merged:
+    """Findings by rule and site.  Of several the surest stays, with the root that speaks best for it."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, Site], Finding] = {}
+        self._where: dict[tuple[str, Site], ModuleIndex | None] = {}
+
+    def add(self, finding: Finding, where: ModuleIndex | None = None) -> None:
+        """Adds a finding; ``where`` is the file that holds it."""
+        key = finding.rule, finding.site
+        known = self._found.get(key)
+        self._where[key] = where
+        if known is None:
+            self._found[key] = finding
+            return
+        surer = min(known, finding, key=_precedence)
+        region = min(known.region, finding.region, key=lambda r: _weight(r, finding.site.path))
+        self._found[key] = replace(surer, region=region)
+
+    def findings(self) -> list[Finding]:
+        return list(self._found.values())
+
+    def located(self) -> Iterator[tuple[ModuleIndex, Finding]]:
+        """The findings with the files that hold them."""
+        for key, finding in self._found.items():
+            where = self._where[key]
+            assert where is not None
+            yield where, finding
+
+
+class Roots:
+    """For each finding, one of the files whose check reports it: its own, else the first by path."""
+
+    def __init__(self) -> None:
+        self._by_finding: dict[tuple[str, Site], str] = {}
+        self._cwd = Path.cwd()
+
+    def add(self, finding: Finding, root: str) -> None:
+        """Adds that the check of the file at an absolute path reports a finding."""
+        key = finding.rule, finding.site
+        known = self._by_finding.get(key)
+        own = os.path.join(self._cwd, finding.site.path)
+        if known is None or root == own or (known != own and root < known):
+            self._by_finding[key] = root
+
+    def by_path(self) -> dict[str, tuple[str, ...]]:
+        """For each file with findings, by its path as it is reported: files whose checks report all of them."""
+        found: dict[str, set[str]] = {}
+        for (_, site), root in self._by_finding.items():
+            found.setdefault(site.path, set()).add(root)
+        return {path: tuple(sorted(roots)) for path, roots in found.items()}
+
+
+_SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+_CONDITIONS = tuple(ConditionKind)
+
+
+def _precedence(finding: Finding) -> tuple[int, int, int, list[_ConditionOrder], str, str]:
+    """The surest comes first, then the worst; the rest only makes the choice the same in any order."""
+    confidence, severity = CONFIDENCE_ORDER.index(finding.confidence), _SEVERITIES.index(finding.severity)
+    conditions = list(map(_condition_order, finding.conditions))
+    return confidence, severity, finding.observed, conditions, finding.via or "", finding.message
+
+
+_ConditionOrder = tuple[bool, bool, str, int, tuple[str, ...]]
+
+
+def _condition_order(condition: Condition) -> _ConditionOrder:
+    kind = _CONDITIONS.index(condition.kind)
+    return not condition.subject, not condition.outcome, condition.subject, kind, condition.classes
+
+
+def _weight(region: Region | None, path: str) -> tuple[bool, bool, bool, int, str, int]:
+    """What the program compiles comes before what it is assumed to, and the nearer before the farther."""
+    if region is None:
+        return True, True, True, 0, "", 0
+    pairs = zip(region.path.split("/"), path.split("/"), strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return False, region.assumed is not None, region.path != path, -shared, region.path, region.line

@@ -8,11 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from breakscan.check.interpreter.value_log import Notes, facts_of
-from breakscan.check.pipeline.deep_stack import with_deep_stack
-from breakscan.check.pipeline.file_checkers import FileCheckers
-from breakscan.check.pipeline.merge import Merged
-from breakscan.check.pipeline.results import FileResult
-from breakscan.check.pipeline.shown import Shown
+from breakscan.check.pipeline.checker import Checker, Shown
+from breakscan.check.pipeline.results import FileResult, Merged
 from breakscan.check.project.imports import Project
 from breakscan.model.facts import FileFacts
 from breakscan.model.findings import Finding, SourceError
@@ -52,8 +49,8 @@ class Studies:
     for true, by default they are not.
     """
 
-    def __init__(self, settings: FileSettings, paths: Iterable[Path], checkers: FileCheckers | None = None) -> None:
-        self._checkers = checkers or FileCheckers(settings)
+    def __init__(self, settings: FileSettings, paths: Iterable[Path], checkers: Checker | None = None) -> None:
+        self._checkers = checkers or Checker(settings)
         self._checkers.forget()
         self._shown = Shown(settings)
         self._paths = frozenset(paths)
@@ -102,5 +99,4 @@ class Studies:
     def _check(self, root: Path) -> tuple[FileResult, Notes]:
         checker = self._checkers.of(root)
         notes = Notes(self._paths, resolve_target(checker.settings).ledger)
-        result = with_deep_stack(lambda path: checker.check_file(path, notes=notes), root)
-        return result, notes
+        return checker.check_file(root, notes=notes), notes

@@ -9,9 +9,8 @@ from typing import Literal
 
 from breakscan.check.pipeline.check import check_paths
 from breakscan.check.pipeline.check_file import FileChecker
-from breakscan.check.pipeline.deep_stack import with_deep_stack
+from breakscan.check.pipeline.checker import Shown
 from breakscan.check.pipeline.results import FileResult
-from breakscan.check.pipeline.shown import Shown
 from breakscan.model.findings import CheckResult, Kind, Site
 from breakscan.rulebook.config import Settings
 from breakscan.rulebook.document import EventPattern, Example, Rule
@@ -87,7 +86,7 @@ def _called(rule: Rule, files: Sequence[Path], settings: Settings) -> dict[str, 
     checker = FileChecker(settings, rules=[probe])
     found: dict[str, tuple[Site, int]] = {}
     for path in files:
-        for finding in with_deep_stack(checker.check_file, path).findings:
+        for finding in checker.check_file(path).findings:
             first, count = found.get(finding.message, (finding.site, 0))
             found[finding.message] = first, count + 1
     checker.project.release()

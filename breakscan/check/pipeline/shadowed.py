@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from breakscan.model.findings import Condition, Confidence, Finding, Kind, Site, Verdict
-from breakscan.source.enclosing import begins_in, extent, nodes_around
 from breakscan.source.module import SourceModule
+from breakscan.source.spans import begins_in, extent, nodes_around
 from breakscan.source.walking import Loop, blocks
 
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp

@@ -1,4 +1,4 @@
-"""Checks many files at once, on all cores."""
+"""Checks many files in several processes."""
 
 from __future__ import annotations
 
@@ -9,80 +9,38 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import TypeVar
 
-from breakscan.check.pipeline.file_checkers import FileCheckers
-from breakscan.check.pipeline.result_keeper import ResultKeeper
+from breakscan.check.pipeline.checker import Checker
 from breakscan.check.pipeline.results import FileResult
 from breakscan.model.findings import SourceError
 from breakscan.rulebook.config import FileSettings
-from breakscan.source.cores import usable_cores
 from breakscan.source.paths import display_path
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-FILES_PER_TASK = 16
-"""Enough to make handing a task over cheap, few enough to keep all cores busy to the end."""
-FEWEST_FILES = 24
-"""Below this, starting processes costs more than it saves."""
 LAST_SECONDS = 2.0
 """For a pool of processes to end, once they are asked to."""
 
 
-def check_files(
-    files: Sequence[Path], settings: FileSettings, jobs: int | None, checkers: FileCheckers | None = None
-) -> Iterator[FileResult]:
-    """The result of each file, in some order.  What it depends on is kept with it, and not handed on.
-
-    ``checkers`` check the files where that takes no other process, and keep their trees.
-    """
-    if not files:
-        return
-    workers = min(jobs or usable_cores(), len(files) // FILES_PER_TASK + 1)
-    if workers == 1 or len(files) < FEWEST_FILES:
-        with no_collector():
-            keeper = ResultKeeper(settings, checkers)
-            for path in files:
-                yield _without_depends(keeper.check(path))
-            keeper.release(keep=checkers)
-        return
-    batches = _batches(files, workers)
+def check_in_processes(batches: Sequence[Sequence[Path]], checker: Checker, workers: int) -> Iterator[FileResult]:
+    """The result of each file, in some order; what processes could not do, ``checker`` does."""
     done = 0
     try:
-        for results in in_processes(_pool(settings, workers), _check_batch, batches):
+        for results in in_processes(_pool(checker.settings, workers), _check_batch, batches):
             yield from results
             done += 1
     except (BrokenProcessPool, OSError) as error:
         left = [path for batch in batches[done:] for path in batch]
         if isinstance(error, BrokenProcessPool):
             for path in left:
-                yield _check_apart(path, settings)
+                yield _check_apart(path, checker.settings)
         else:  # the system has no room for more processes or their pipes
-            yield from check_files(left, settings, 1, checkers)
-
-
-@contextmanager
-def no_collector() -> Iterator[None]:
-    """The collector walks all trees that are kept, over and over, and finds nothing: they are let go by hand."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-def _batches(files: Sequence[Path], workers: int) -> list[list[Path]]:
-    """Files that lie together draw in the same others; the largest batches first, so that none is left for the end."""
-    ordered = sorted(files)
-    size = max(1, min(FILES_PER_TASK, len(ordered) // workers))
-    batches = [ordered[i : i + size] for i in range(0, len(ordered), size)]
-    return sorted(batches, key=lambda batch: -sum(map(_size, batch)))
+            yield from map(checker.check, left)
 
 
 def in_processes(pool: ProcessPoolExecutor, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
@@ -117,19 +75,7 @@ def _pool(settings: FileSettings, workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(workers, initializer=_start, initargs=(settings, str(Path.cwd())))
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
-def _without_depends(result: FileResult) -> FileResult:
-    result.depends = {}  # hundreds of paths, which nobody asks for again
-    return result
-
-
-_keeper: ResultKeeper | None = None
+_checker: Checker | None = None
 
 
 def start_worker(folder: str) -> None:
@@ -139,12 +85,13 @@ def start_worker(folder: str) -> None:
 
 
 def _start(settings: FileSettings, folder: str) -> None:
-    global _keeper
+    global _checker
     start_worker(folder)
     gc.disable()
-    _keeper = ResultKeeper(settings)
+    _checker = Checker(settings)
 
 
 def _check_batch(files: Iterable[Path]) -> list[FileResult]:
-    assert _keeper is not None
-    return [_without_depends(_keeper.check(path)) for path in files]
+    assert _checker is not None
+    # What a result depends on is hundreds of paths, which nobody asks for again.
+    return [replace(_checker.check(path), depends={}) for path in files]

@@ -13,7 +13,7 @@ from breakscan.model.findings import Confidence, Finding, Kind, Severity
 from breakscan.rulebook.config import FileSettings, Settings, enabled_rules
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import load_library
-from breakscan.source.per_file_ignores import PerFileIgnores
+from breakscan.source.selectors import PerFileIgnores
 from breakscan.source.suppressions import Suppressions
 
 

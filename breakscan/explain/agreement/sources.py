@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 
 from breakscan.model.findings import Site
-from breakscan.source.enclosing import may_be_skipped
 from breakscan.source.module import SourceModule, SourceProblem, parse_module
 from breakscan.source.outline import Outline
 from breakscan.source.source_files import SourceFiles
+from breakscan.source.spans import may_be_skipped
 
 
 class Sources:

@@ -12,8 +12,8 @@ from breakscan.explain.explanation import Explanation
 from breakscan.explain.gates.site_match import SEVERITIES, KnownBreak, known_breaks, matched
 from breakscan.model.findings import Verdict
 from breakscan.model.torch_versions import minor_version
-from breakscan.source.committed_file import damaged, not_ours, read_committed
 from breakscan.source.toml_text import quoted
+from breakscan.source.writing import damaged, not_ours, read_committed
 
 VERSION = 1
 _HEADER = """\

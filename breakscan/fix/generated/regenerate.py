@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from breakscan.check.pipeline.file_checkers import FileCheckers
+from breakscan.check.pipeline.checker import Checker
 from breakscan.check.pipeline.rewrite_facts import Studies
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import ModuleIndex
@@ -50,7 +50,7 @@ class _Linker:
     ) -> None:
         self.repairs = repairs
         self.roots = roots
-        self.checkers = FileCheckers(settings)
+        self.checkers = Checker(settings)
         self.studies = Studies(settings, (), self.checkers)
 
     def linked(self, repair: FileRepair) -> FileRepair:

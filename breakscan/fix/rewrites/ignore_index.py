@@ -36,7 +36,7 @@ from breakscan.fix.support.shapes import rank_of
 from breakscan.fix.support.walking import findall
 from breakscan.fix.support.wording import plain
 from breakscan.model.facts import Exactly
-from breakscan.rulebook.torch_facts.losses import IGNORED_BY_DEFAULT, OF_CLASSES
+from breakscan.rulebook.torch_facts.not_measured import IGNORED_BY_DEFAULT, OF_CLASSES
 
 
 @dataclass(slots=True)

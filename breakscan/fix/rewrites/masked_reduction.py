@@ -41,7 +41,7 @@ from breakscan.fix.support.masked import (
 from breakscan.fix.support.operators import flattens, is_conversion, is_elementwise
 from breakscan.fix.support.shapes import Fit, fit
 from breakscan.fix.support.wording import plain
-from breakscan.rulebook.torch_facts.losses import ELEMENTWISE_SETTINGS, OF_CLASSES, WEIGHTED
+from breakscan.rulebook.torch_facts.not_measured import ELEMENTWISE_SETTINGS, OF_CLASSES, WEIGHTED
 
 _DIMENSION = m.Arg(keyword=None) | m.Arg(keyword=m.Name("dim") | m.Name("axis"))
 _REDUCTIONS = frozenset({"all", "amax", "amin", "any", "count_nonzero", "max", "mean", "min", "sum"})

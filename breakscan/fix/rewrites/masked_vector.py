@@ -34,7 +34,7 @@ from breakscan.fix.support.masked import (
     zero,
 )
 from breakscan.fix.support.names import read, written
-from breakscan.rulebook.torch_facts.losses import ELEMENTWISE_SETTINGS, OF_CLASSES, WEIGHTED
+from breakscan.rulebook.torch_facts.not_measured import ELEMENTWISE_SETTINGS, OF_CLASSES, WEIGHTED
 
 _ZERO_AT_ZERO = frozenset({"abs", "square", "relu", "float", "double", "to", "neg", "clone", "contiguous"})
 _LENGTH = m.Call(m.Name("len"), [m.Arg()]) | m.Call(m.Attribute(attr=m.Name("numel")), [])

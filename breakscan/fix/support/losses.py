@@ -15,7 +15,7 @@ from breakscan.fix.support.difference import Difference, Effect, differs
 from breakscan.fix.support.edit import Declined
 from breakscan.fix.support.walking import findall
 from breakscan.fix.support.wording import plain
-from breakscan.rulebook.torch_facts.losses import OF_MODULES
+from breakscan.rulebook.torch_facts.not_measured import OF_MODULES
 
 _SIDES = "input", "target"
 

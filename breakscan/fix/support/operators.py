@@ -7,7 +7,6 @@ import libcst as cst
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.called import called
 from breakscan.fix.support.context import RewriteContext
-from breakscan.rulebook.torch_facts.call_forms import KINDS, forms
 from breakscan.rulebook.torch_facts.not_measured import (
     CONVERTS_WHERE_GIVEN,
     INPLACE_AT,
@@ -16,7 +15,7 @@ from breakscan.rulebook.torch_facts.not_measured import (
     SETS_THE_GENERATOR,
     WRITING_ARGUMENTS,
 )
-from breakscan.rulebook.torch_facts.operators import Gradient, Often, Operator, operator
+from breakscan.rulebook.torch_facts.operators import KINDS, Gradient, Often, Operator, forms, operator
 
 _MAY_REQUIRE_GRADIENT = m.Arg(star="**") | m.Arg(keyword=m.Name("requires_grad"), value=~m.Name("False"))
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from breakscan.fix.source_map import SourceMap
-from breakscan.source.tested import asks_for_compiling
+from breakscan.source.walking import asks_for_compiling
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from breakscan.fix.source_map import SourceMap
 from breakscan.source.outline import Outline
-from breakscan.source.tested import asks_for_compiling, tested_expressions
+from breakscan.source.walking import asks_for_compiling, tested_expressions
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from types import CodeType
 
 from breakscan.prove.worker.protocol import ExpressionSpan, SeenOutcomes
-from breakscan.source.tested import Tested, tested_expressions
+from breakscan.source.walking import Tested, tested_expressions
 
 RECORDER = "__breakscan_outcome__"
 """A name in ``builtins``. Names that end in underscores are not changed in classes."""

@@ -4,16 +4,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from breakscan.rulebook.config.errors import ConfigError
-from breakscan.rulebook.config.joining import KEYS, joined
-from breakscan.rulebook.config.keys import absolute
+from breakscan.model.findings import Confidence
+from breakscan.rulebook.config.keys import ConfigError, Key, absolute
+from breakscan.rulebook.config.settings import KEY, Settings
 from breakscan.rulebook.document import nearest
 from breakscan.rulebook.library import Library, load_library
 from breakscan.source.toml_text import TomlProblem, parse_toml
+
+KEYS: Mapping[str, Key] = {one.name: one.metadata[KEY] for one in fields(Settings) if KEY in one.metadata}
+"""The keys of configuration files, by the field that each sets."""
+
+
+def joined(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of both, by field: those of ``above`` replace those of ``below`` or add to them, as their keys say.
+    A ``select`` also drops what ``below`` ignores; ``target`` and ``fullgraph`` say both how code is compiled, so each
+    replaces both."""
+    values = dict(below)
+    if above.get("fullgraph"):
+        values["target"] = "compile"
+    elif above.get("target", "compile") != "compile":
+        values["fullgraph"] = False
+    if "select" in above:
+        values.pop("ignore", None)
+    for name, value in above.items():
+        adds = name in KEYS and KEYS[name].adds
+        values[name] = (*values.get(name, ()), *value) if adds else value
+    return values
+
 
 OWN_FILE = "breakscan.toml"
 SHARED_FILE = "pyproject.toml"
@@ -172,3 +193,38 @@ class _Place:
 
     def fail(self, message: str, word: str | None = None) -> ConfigError:
         return self.file.fail(message, self.key, word)
+
+
+_SOURCE = "https://json.schemastore.org/breakscan.json"
+
+
+def config_schema() -> dict[str, Any]:
+    """The schema of a ``breakscan.toml``, and of the table ``[tool.breakscan]``."""
+    defaults = {one.name: one.default for one in fields(Settings)}
+    properties: dict[str, Any] = {
+        EXTEND: {
+            "description": "A configuration file that this one goes over, relative to the folder of this one.",
+            "type": "string",
+            "minLength": 1,
+        }
+    }
+    for name, key in KEYS.items():
+        default = _plain(defaults[name])
+        properties[key.name] = {"description": key.meaning, **key.kind.schema()}
+        if default is not None:
+            properties[key.name]["default"] = {} if properties[key.name]["type"] == "object" else default
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": _SOURCE,
+        "title": "breakscan",
+        "description": "Settings of breakscan: breakscan.toml, or [tool.breakscan] of pyproject.toml.",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+    }
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    return value.value if isinstance(value, Confidence) else value

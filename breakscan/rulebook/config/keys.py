@@ -1,4 +1,4 @@
-"""The kinds of values that keys of a configuration file have: how one is read, and how a JSON schema describes it."""
+"""Errors of configurations, and the kinds of values that their keys have: how one is read, and its JSON schema."""
 
 from __future__ import annotations
 
@@ -10,10 +10,23 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from breakscan.model.torch_versions import SUPPORTED, has_compiler, supported_range
-from breakscan.rulebook.config.errors import ConfigError
 from breakscan.rulebook.document import nearest
 from breakscan.rulebook.library import Library
 from breakscan.source.paths import PathPattern, Patterns
+
+
+class ConfigError(Exception):
+    """A configuration file or option is wrong.  Names the file and line (from 1), or the option, and the key."""
+
+    def __init__(self, message: str, *, path: Path | None = None, line: int = 1, key: str | None = None) -> None:
+        self.path = path
+        self.line = line
+        self.key = key
+        self.reason = message
+        where = f"{path}:{line}: " if path else ""
+        what = (key if path else f"--{key}") if key else ""
+        super().__init__(f"{where}{what}{': ' if what else ''}{message}")
+
 
 Schema = dict[str, Any]
 

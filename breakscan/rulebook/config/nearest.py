@@ -7,10 +7,15 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from breakscan.rulebook.config.config_file import OWN_FILE, SHARED_FILE, holds_configuration, read_config_file
-from breakscan.rulebook.config.errors import ConfigError
-from breakscan.rulebook.config.joining import KEYS, joined
-from breakscan.rulebook.config.keys import absolute, pattern_problem, selector_problem, version_problem
+from breakscan.rulebook.config.config_file import (
+    KEYS,
+    OWN_FILE,
+    SHARED_FILE,
+    holds_configuration,
+    joined,
+    read_config_file,
+)
+from breakscan.rulebook.config.keys import ConfigError, absolute, pattern_problem, selector_problem, version_problem
 from breakscan.rulebook.config.settings import Settings
 from breakscan.rulebook.library import load_library
 from breakscan.source.paths import PathPattern

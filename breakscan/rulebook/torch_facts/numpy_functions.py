@@ -1,6 +1,6 @@
-"""What the functions of NumPy return in traced code, where Dynamo runs them as operations of torch.
+"""What Dynamo does with NumPy's functions, and what it does not trace by its own rules.
 
-The table is measured: ``tools/measure_numpy.py``.
+The tables are measured: ``tools/measure_numpy.py`` and ``tools/measure_skipped.py``.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 
-from breakscan.rulebook.torch_facts.versions import nearest
+from breakscan.rulebook.torch_facts.operators import nearest
 
-_DATA = Path(__file__).parent / "data/numpy"
+_DATA = Path(__file__).parent / "data"
 
 
 class Returned(Enum):
@@ -65,8 +65,8 @@ def numpy_function(version: str, name: str) -> NumpyFunction | None:
 
 @cache
 def _table(version: str) -> dict[str, NumpyFunction]:
-    measured = nearest(version, {path.stem for path in _DATA.glob("*.json")})
-    groups = json.loads((_DATA / f"{measured}.json").read_text(encoding="utf-8"))
+    measured = nearest(version, {path.stem for path in (_DATA / "numpy").glob("*.json")})
+    groups = json.loads((_DATA / "numpy" / f"{measured}.json").read_text(encoding="utf-8"))
     return {name: function for text, names in groups.items() for function in [_parsed(text)] for name in names.split()}
 
 
@@ -76,3 +76,32 @@ def _parsed(text: str) -> NumpyFunction:
         return NumpyFunction(Returned(kind))
     dtypes, whole, numbers = more
     return NumpyFunction(Returned(kind), dtypes, whole == "0", OfNumbers(numbers[0]), OfNumbers(numbers[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """``packages`` are skipped as a whole.  ``called`` says of calls of other packages whether each broke the graph."""
+
+    packages: frozenset[str]
+    names: frozenset[str]
+    called: dict[str, bool]
+    called_packages: frozenset[str]
+
+    def by_rule(self, dotted: str) -> bool:
+        """Whether the rules of Dynamo say that a name is not traced."""
+        package, owner = dotted.partition(".")[0], dotted.rpartition(".")[0]
+        return package in self.packages or dotted in self.names or owner in self.names
+
+    def in_practice(self, dotted: str) -> bool:
+        """Whether calls of a name, or of others of its package, were seen to break the graph."""
+        return self.called.get(dotted, dotted.partition(".")[0] in self.called_packages)
+
+
+@cache
+def skipped(version: str) -> Skipped:
+    """What a version such as ``2.13`` does not trace."""
+    name = nearest(version, {path.stem for path in (_DATA / "skipped").glob("*.json")})
+    data = json.loads((_DATA / "skipped" / f"{name}.json").read_text(encoding="utf-8"))
+    called = data["called"]
+    packages = frozenset(name.partition(".")[0] for name in called)
+    return Skipped(frozenset(data["packages"]), frozenset(data["names"]), called, packages)

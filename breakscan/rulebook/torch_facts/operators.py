@@ -1,9 +1,4 @@
-"""What torch's functions and tensor methods do, one :class:`Operator` each, as measured by running them.
-
-``operator("2.13", "torch.square")`` gives the facts of a function, ``operator("2.13", "square")`` those of the tensor
-method.  Every fact may be None, which means that it is not known: it is never a default.  Facts that cannot be measured
-are in ``not_measured.py``.
-"""
+"""Facts about torch's operators that were measured by running them, and the kinds of arguments that they depend on."""
 
 from __future__ import annotations
 
@@ -12,13 +7,41 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
-from breakscan.rulebook.torch_facts.call_forms import is_covered
 from breakscan.rulebook.torch_facts.promotion import DTYPES, Operand, Priority, promoted
-from breakscan.rulebook.torch_facts.versions import nearest
+
+
+def nearest(version: str, measured: Collection[str]) -> str:
+    """The version itself where it was measured, else the last one before it, else the first one after it."""
+    ordered = sorted(measured, key=_order)
+    before = [one for one in ordered if _order(one) <= _order(version)]
+    return before[-1] if before else ordered[0]
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+KINDS = "nst"
+"""All letters: what an argument may be of which nothing is known."""
+
+
+def forms(kinds: Iterable[str]) -> frozenset[str]:
+    """The forms that a call may have; ``kinds`` are the letters that each argument may have."""
+    return frozenset("".join(sorted(letters)) for letters in product(*kinds))
+
+
+def is_covered(form: str, tried: Collection[str]) -> bool:
+    """Whether what holds for calls of the forms that were tried holds for a form: it is one of them, or one of them
+    with a number for a tensor."""
+    return any(
+        len(one) == len(form) and one.count("s") == form.count("s") and one.count("t") >= form.count("t")
+        for one in tried
+    )
+
 
 _DATA = Path(__file__).parent / "data"
 

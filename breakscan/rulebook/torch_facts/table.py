@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from breakscan.rulebook.torch_facts.versions import nearest
+from breakscan.rulebook.torch_facts.operators import nearest
 
 T = TypeVar("T")
 

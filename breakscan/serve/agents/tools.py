@@ -25,7 +25,7 @@ from breakscan.report.answers.tool_words import WAITING, ended_words, last_lines
 from breakscan.report.explain.live_words import tally_words
 from breakscan.report.rules import rule_object
 from breakscan.rulebook.config import ConfigError, load_settings
-from breakscan.rulebook.errors import RuleError
+from breakscan.rulebook.document import RuleError
 from breakscan.rulebook.ledger import load_ledger, measured_versions
 from breakscan.rulebook.library import Library, load_library
 from breakscan.serve.agents.arguments import (

@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from breakscan.check.pipeline.check import check_paths
-from breakscan.check.pipeline.file_checkers import FileCheckers
+from breakscan.check.pipeline.check import check_paths, no_collector
+from breakscan.check.pipeline.checker import Checker
 from breakscan.check.pipeline.rewrite_facts import Studies
-from breakscan.check.pipeline.workers import no_collector
 from breakscan.fix.planner import WantedRewrites, place_of, repair_file
 from breakscan.model.findings import CompiledFunction, Finding, SourceError
 from breakscan.rulebook.config import NearestSettings
@@ -51,7 +50,7 @@ class TextChecker:
 
     def __init__(self) -> None:
         self._settings = NearestSettings()
-        self._checkers = FileCheckers(self._settings)
+        self._checkers = Checker(self._settings)
         self._studies: dict[Path, Studies] = {}
         """Apart from what is checked: rewrites ask for more, and forget what was found out without it."""
         self._rewritten: dict[tuple[Path, str, Finding], list[RewrittenText]] = {}
@@ -67,7 +66,7 @@ class TextChecker:
             return frozenset(map(str, paths))
         self._checkers.release()
         self._settings = NearestSettings()
-        self._checkers = FileCheckers(self._settings)
+        self._checkers = Checker(self._settings)
         return None
 
     def check(self, path: Path, text: str, reached_from: Sequence[Path] = ()) -> CheckedText:

@@ -13,7 +13,7 @@ from breakscan.serve.editor.checked import CheckedText, TextChecker
 from breakscan.serve.editor.diagnostics import SOURCE
 from breakscan.serve.editor.edits import LineEdit, line_edits
 from breakscan.serve.editor.open_text import OpenText, TextPart
-from breakscan.source.suppressing import with_suppressions
+from breakscan.source.suppressions import with_suppressions
 
 
 def actions_at(

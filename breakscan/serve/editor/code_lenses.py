@@ -11,8 +11,7 @@ from breakscan.model.findings import CompiledFunction, Site
 from breakscan.report.editor import compiled_words, cost_words
 from breakscan.serve.editor.open_text import OpenText
 from breakscan.source.module import SourceProblem
-from breakscan.source.named_functions import code_of, functions_by_name
-from breakscan.source.outline import without_locals
+from breakscan.source.outline import code_of, functions_by_name, without_locals
 from breakscan.source.python_text import parse_text
 
 

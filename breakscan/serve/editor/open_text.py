@@ -11,11 +11,9 @@ from lsprotocol import types
 from pygls.workspace import PositionCodec, TextDocument
 
 from breakscan.model.findings import Site
-from breakscan.source.magics import shown
 from breakscan.source.module import with_plain_line_ends
 from breakscan.source.notebook_file import CodeCell
-from breakscan.source.notebook_text import cells_of_text, text_of_cells, with_start_inside
-from breakscan.source.python_text import is_notebook
+from breakscan.source.python_text import cells_of_text, is_notebook, shown, text_of_cells, with_start_inside
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from breakscan.record.recent_runs import last_run
 from breakscan.record.session import SessionError
 from breakscan.report.editor import SCAN_DIED
 from breakscan.rulebook.config import ConfigError
-from breakscan.rulebook.errors import RuleError
+from breakscan.rulebook.document import RuleError
 from breakscan.serve.editor.checked import CheckedText, TextChecker
 from breakscan.serve.editor.code_lenses import lenses_of
 from breakscan.serve.editor.diagnostics import diagnostics_of

@@ -9,10 +9,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from breakscan.check.pipeline.result_keeper import ResultKeeper
+from breakscan.check.pipeline.check import no_collector
+from breakscan.check.pipeline.checker import Checker, Shown
 from breakscan.check.pipeline.results import FileResult
-from breakscan.check.pipeline.shown import Shown
-from breakscan.check.pipeline.workers import no_collector
 from breakscan.check.project.digests import Digests
 from breakscan.model.findings import CompiledFunction
 from breakscan.rulebook.config import NearestSettings
@@ -56,7 +55,7 @@ class WorkspaceScan:
         self.folders = folders
         self._settings = NearestSettings()
         self._shown = Shown(self._settings)
-        self._keeper: ResultKeeper | None = None
+        self._checker: Checker | None = None
         self._scanned: dict[Path, _Scanned] = {}
         self._numbers: dict[str, int] = {}
         """Of files that results rest on: thousands of results name the same hundreds of files."""
@@ -131,9 +130,9 @@ class WorkspaceScan:
         return path in first or (known is not None and not known.reaches.isdisjoint(first))
 
     def _take(self, path: Path) -> None:
-        if self._keeper is None:
-            self._keeper = ResultKeeper(self._settings)
-        result = self._keeper.known(path) or self._keeper.check(path)
+        if self._checker is None:
+            self._checker = Checker(self._settings)
+        result = self._checker.known(path) or self._checker.check(path)
         self._stale.pop(path, None)
         self._forget(path)
         keys: dict[Path, set[_Key]] = {}
@@ -178,6 +177,6 @@ class WorkspaceScan:
             yield best
 
     def _release(self) -> None:
-        if self._keeper is not None:
-            self._keeper.release()
-            self._keeper = None
+        if self._checker is not None:
+            self._checker.release()
+            self._checker = None

@@ -16,7 +16,7 @@ from breakscan.check.baseline.baseline_file import (
 )
 from breakscan.check.baseline.known_findings import KnownFinding
 from breakscan.model.findings import Mode
-from breakscan.source.committed_file import CommittedFileError, write_committed
+from breakscan.source.writing import CommittedFileError, write_committed
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 KNOWN = st.builds(

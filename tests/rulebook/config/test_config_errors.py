@@ -87,7 +87,7 @@ def test_a_named_file_must_exist_and_hold_the_table(tmp_path: Path) -> None:
 
 
 def test_a_malformed_rule_of_the_users_own_is_named(tmp_path: Path) -> None:
-    from breakscan.rulebook.errors import RuleError
+    from breakscan.rulebook.document import RuleError
 
     (tmp_path / "lint").mkdir()
     (tmp_path / "lint" / "BRK001-mine.md").write_text("no front matter\n", encoding="utf-8")

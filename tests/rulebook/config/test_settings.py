@@ -15,7 +15,7 @@ from breakscan.rulebook.config import ConfigError, Settings, enabled_rules, load
 from breakscan.rulebook.library import load_library
 from breakscan.source.files import is_excluded
 from breakscan.source.paths import PathPattern
-from breakscan.source.per_file_ignores import PerFileIgnores
+from breakscan.source.selectors import PerFileIgnores
 
 
 def write(folder: Path, text: str) -> Path:

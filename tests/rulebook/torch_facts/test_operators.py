@@ -8,10 +8,17 @@ import pytest
 
 from breakscan.model.torch_versions import SUPPORTED
 from breakscan.rulebook.torch_facts import operators
-from breakscan.rulebook.torch_facts.call_forms import forms, is_covered
-from breakscan.rulebook.torch_facts.operators import Gradient, Often, Operator, Shape, operator
+from breakscan.rulebook.torch_facts.operators import (
+    Gradient,
+    Often,
+    Operator,
+    Shape,
+    forms,
+    is_covered,
+    nearest,
+    operator,
+)
 from breakscan.rulebook.torch_facts.promotion import FLOATS, Operand, Priority, python_number
-from breakscan.rulebook.torch_facts.versions import nearest
 
 
 def test_square_of_bools_is_int64() -> None:

@@ -1,0 +1,206 @@
+"""Checks files one after the other, each under its own settings, and keeps the results for later runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from breakscan.check.interpreter.value_log import Notes
+from breakscan.check.pipeline.cache import ResultCache, cache_fingerprint
+from breakscan.check.pipeline.check_file import FileChecker
+from breakscan.check.pipeline.results import CONFIDENCE_ORDER, FileResult
+from breakscan.model.findings import Condition, ConditionKind, Confidence, Finding
+from breakscan.model.observations import FunctionSeen, Observations
+from breakscan.rulebook.config import FileSettings, Settings, enabled_rules, resolve_target
+from breakscan.rulebook.library import load_library
+from breakscan.source.selectors import PerFileIgnores
+
+
+class Checker:
+    """Checks files with one :class:`.FileChecker` for each configuration, and keeps the results where its settings say.
+
+    It takes files to be as they were when it first read them, until :meth:`refresh` names them.  ``functions`` are
+    those of :class:`.FileChecker`: with them nothing is kept.  ``observing`` says that :meth:`check_file` takes the
+    observations of the settings for true.
+    """
+
+    def __init__(
+        self,
+        settings: FileSettings,
+        functions: Mapping[Path, Mapping[str, bool]] | None = None,
+        *,
+        observing: bool = False,
+    ) -> None:
+        self.settings = settings
+        self._functions = functions
+        self._observing = observing
+        self._observer: Checker | None = None
+        self._cwd = str(Path.cwd())
+        self._checkers: dict[int, FileChecker] = {}
+        """By settings, which each of them keeps alive."""
+        self._caches: dict[int, tuple[Settings, ResultCache | None]] = {}
+
+    def of(self, path: Path) -> FileChecker:
+        """The checker of a file at an absolute path."""
+        settings = self.settings.of(path)
+        known = self._checkers.get(id(settings))
+        if known is None:
+            observations = settings.observations if self._observing else None
+            known = self._checkers[id(settings)] = FileChecker(settings, self._functions, observations)
+        return known
+
+    def known(self, path: Path) -> FileResult | None:
+        """The result of an earlier run for a file at an absolute path, where it still holds."""
+        cache = self._cache_of(path)
+        return None if cache is None else cache.get(path)
+
+    def check(self, path: Path) -> FileResult:
+        """The result for a file at an absolute path, found anew and kept.  What only a recorded run shows is in it."""
+        result = self.check_file(path)
+        observations = self.settings.of(path).observations if self._functions is None else None
+        if observations is not None and observations.concern(result.depends.values()):
+            self._observer = self._observer or Checker(self.settings, observing=True)
+            result = with_observed(result, self._observer.check_file(path), observations)
+        cache = self._cache_of(path)
+        if cache is not None and not result.errors:
+            cache.put(path, result)
+        return result
+
+    def check_file(self, path: Path, text: str | None = None, notes: Notes | None = None) -> FileResult:
+        """As :meth:`.FileChecker.check_file`."""
+        return self.of(path).check_file(path, text, notes)
+
+    @contextmanager
+    def changed(self, path: Path, text: str, roots: Iterable[Path]) -> Iterator[None]:
+        """Reads another text in place of a file when files ``roots`` are checked, see :meth:`.Project.changed`."""
+        with ExitStack() as stack:
+            for checker in {id(one): one for one in map(self.of, roots)}.values():
+                stack.enter_context(checker.project.changed(path, text))
+            yield
+
+    def forget(self) -> None:
+        """Forgets what was found out by interpreting: from now on, more is asked for."""
+        for checker in self._checkers.values():
+            checker.project.forget()
+
+    def refresh(self, paths: Collection[Path]) -> None:
+        """Reads files again, which may have changed, come or gone, see :meth:`.Project.refresh`."""
+        self._caches.clear()
+        for checker in self._checkers.values():
+            checker.project.refresh(map(str, paths))
+
+    def release(self) -> None:
+        """Frees all trees."""
+        self.release_observed()
+        for checker in self._checkers.values():
+            checker.project.release()
+
+    def release_observed(self) -> None:
+        """Frees the trees that only the observations of recorded runs asked for."""
+        if self._observer is not None:
+            self._observer.release()
+
+    def _cache_of(self, path: Path) -> ResultCache | None:
+        settings = self.settings.of(path)
+        if id(settings) not in self._caches:
+            folder = settings.cache_folder if self._functions is None else None
+            cache = None
+            if folder is not None:
+                cache = ResultCache(folder, cache_fingerprint(settings, resolve_target(settings), self._cwd))
+            self._caches[id(settings)] = settings, cache
+        return self._caches[id(settings)][1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    rules: frozenset[str]
+    confidences: frozenset[Confidence]
+    per_file: PerFileIgnores
+
+
+class Shown:
+    """The findings that are shown, by the settings of files."""
+
+    def __init__(self, settings: FileSettings) -> None:
+        self._settings = settings
+        self._cwd = Path.cwd()
+        self._wanted: dict[int, _Wanted] = {}
+        self._files: dict[str, tuple[frozenset[str], frozenset[Confidence]]] = {}
+        """The rules and confidences that are shown in a file, by the path that findings have."""
+
+    def shows(self, finding: Finding) -> bool:
+        """Whether settings select the rule and the confidence of a finding; comments are another matter."""
+        path = finding.site.path
+        known = self._files.get(path)
+        if known is None:
+            known = self._files[path] = self._in_file(self._cwd / path)
+        return finding.rule in known[0] and finding.confidence in known[1]
+
+    def _in_file(self, path: Path) -> tuple[frozenset[str], frozenset[Confidence]]:
+        settings = self._settings.of(path)
+        wanted = self._wanted.get(id(settings))
+        if wanted is None:
+            wanted = self._wanted[id(settings)] = _wanted(settings)
+        library = load_library(settings.rule_folders)
+        rules = (library.get(rule) for rule in wanted.rules)
+        off = {rule.id for rule in rules if rule and wanted.per_file.covers(path, rule.id, rule.name)}
+        return wanted.rules - off, wanted.confidences
+
+
+def _wanted(settings: Settings) -> _Wanted:
+    rules = enabled_rules(settings, load_library(settings.rule_folders))
+    confidences = frozenset(CONFIDENCE_ORDER[: CONFIDENCE_ORDER.index(settings.confidence) + 1])
+    return _Wanted(rules, confidences, PerFileIgnores(settings))
+
+
+_UNSEEN = Condition(ConditionKind.UNSEEN, "")
+
+
+def with_observed(plain: FileResult, observed: FileResult, observations: Observations) -> FileResult:
+    """The result for a file: what the code shows, what only the run shows, which says so, and what the run contradicts,
+    which is less sure than the code makes it."""
+    seen = _Seen({**plain.depends, **observed.depends}, observations)
+    return replace(
+        plain,
+        findings=list(_joined(plain.findings, observed.findings, seen)),
+        suppressed=list(_joined(plain.suppressed, observed.suppressed, seen)),
+        depends={**plain.depends, **observed.depends},
+        reaches=list(dict.fromkeys([*plain.reaches, *observed.reaches])),
+    )
+
+
+class _Seen:
+    def __init__(self, digests: dict[str, str], observations: Observations) -> None:
+        self._digests = digests
+        self._files = observations.files
+        self._cwd = os.getcwd()
+
+    def function(self, path: str, name: str | None) -> FunctionSeen | None:
+        digest = self._digests.get(os.path.normpath(os.path.join(self._cwd, path)), "")
+        return self._files.get(digest, {}).get(name or "")
+
+    def calls(self, finding: Finding) -> int:
+        """In how many calls the values of a finding's function were seen, or those of the one that calls it."""
+        places = [(finding.site.path, finding.function)]
+        if finding.region is not None:
+            places.append((finding.region.path, finding.region.entry))
+        return next((seen.calls for place in places if (seen := self.function(*place))), 1)
+
+
+def _joined(plain: list[Finding], observed: list[Finding], seen: _Seen) -> Iterator[Finding]:
+    ran = {(finding.rule, finding.site): finding for finding in observed}
+    for finding in plain:
+        same = ran.pop((finding.rule, finding.site), None)
+        if same is not None:
+            surer = CONFIDENCE_ORDER.index(same.confidence) < CONFIDENCE_ORDER.index(finding.confidence)
+            yield replace(same, region=finding.region, observed=seen.calls(same)) if surer else finding
+        elif seen.function(finding.site.path, finding.function) is None:
+            yield finding
+        else:
+            confidence = max(finding.confidence, Confidence.CONDITIONAL, key=CONFIDENCE_ORDER.index)
+            yield replace(finding, confidence=confidence, conditions=(*finding.conditions, _UNSEEN))
+    for finding in ran.values():
+        yield replace(finding, observed=seen.calls(finding))
