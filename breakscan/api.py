@@ -26,9 +26,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from breakscan.explain.compiled import Graph
-from breakscan.explain.explanation import BreakSite, Explanation, Recompile, UncompiledFrame
+from breakscan.explain.breaks import BreakSite
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.frames import UncompiledFrame
 from breakscan.explain.from_processes import explain_processes
+from breakscan.explain.graphs import Graph
+from breakscan.explain.recompiles import Recompile
 from breakscan.model.torch_versions import SUPPORTED, is_too_old
 from breakscan.record.bootstrap.import_watch import ImportWatch
 from breakscan.record.cells import ShownPaths
@@ -44,7 +47,7 @@ from breakscan.record.recorder import Recorder
 from breakscan.record.recording import read_recording
 from breakscan.record.records import Record
 from breakscan.report.explain.report import ExplainReport
-from breakscan.report.explain.words import headline
+from breakscan.report.explain.summary import headline
 from breakscan.report.formats import EXPLAIN
 from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.library import Library, load_library

@@ -9,7 +9,8 @@ import click
 
 from breakscan.cli.failures import show_failure
 from breakscan.cli.fix_offer import fix_offer
-from breakscan.explain.explanation import Explanation, FrameStatus
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.frames import FrameStatus
 from breakscan.model.findings import Origin
 from breakscan.model.torch_versions import is_version
 from breakscan.report.explain.report import ExplainReport

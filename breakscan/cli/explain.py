@@ -190,7 +190,7 @@ def _again(session: Session) -> str:
 
 
 def _say_whom_it_waits_for(ranks: list[int]) -> None:
-    from breakscan.report.explain.rank_words import ranks_in_words
+    from breakscan.explain.rank_report import ranks_in_words
 
     click.echo(f"breakscan: waiting for {ranks_in_words(ranks)} to end, at most {MOST_SECONDS:.0f} s", err=True)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from breakscan.cli.failures import show_failure
 from breakscan.explain.explanation import Explanation
 from breakscan.model.findings import Origin
-from breakscan.report.explain.price_words import dearest_first
+from breakscan.report.explain.summary import dearest_first
 from breakscan.rulebook.config import NearestSettings
 from breakscan.source.source_files import SourceFiles
 

@@ -10,7 +10,7 @@ import click
 
 from breakscan.cli.committed_file import NOT_MET
 from breakscan.explain.explanation import Explanation
-from breakscan.explain.gates.gates import Gates, nothing_compiled, selectors, unmet
+from breakscan.explain.gates import Gates, nothing_compiled, selectors, unmet, unmet_sentence
 from breakscan.rulebook.library import Library
 
 
@@ -71,9 +71,9 @@ def gate_status(gates: Gates, explanation: Explanation) -> int:
     if nothing_compiled(explanation):
         click.echo("breakscan: nothing was compiled, so the gates are not met", err=True)
         return NOT_MET
-    from breakscan.report.explain.gate_words import unmet_sentence
+    from breakscan.report.printable import visible
 
     found = unmet(gates, explanation)
     for gate in found:
-        click.echo(f"breakscan: {unmet_sentence(gate)}", err=True)
+        click.echo(f"breakscan: {visible(unmet_sentence(gate))}", err=True)
     return NOT_MET if found else 0

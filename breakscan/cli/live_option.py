@@ -75,7 +75,7 @@ class Live:
             if news:
                 os.write(sys.stderr.fileno(), "".join(f"{line}\n" for line in news).encode())
             return
-        from breakscan.report.explain.live_words import live_lines
+        from breakscan.report.explain.news import live_lines
 
         self._news.extend(news)
         self._tally.read()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from breakscan.record.recording import Tally
-from breakscan.report.explain.live_words import tally_words
+from breakscan.report.explain.news import tally_words
 
 
 def live_title(folder: Path) -> Callable[[], None] | None:

@@ -10,18 +10,10 @@ import click
 
 from breakscan.cli.committed_file import CommittedFile, committed_file_options, read_file
 from breakscan.explain.explanation import Explanation
-from breakscan.explain.gates.gates import nothing_compiled
-from breakscan.explain.gates.lock_file import (
-    Judgement,
-    Lock,
-    judge,
-    lock_of,
-    lock_text,
-    program_of,
-    read_lock,
-)
+from breakscan.explain.gates import lock_sentences, nothing_compiled, outdated_words
+from breakscan.explain.lock_file import Judgement, Lock, judge, lock_of, lock_text, program_of, read_lock
 from breakscan.model.words import counted
-from breakscan.report.explain.gate_words import lock_sentences, outdated_words
+from breakscan.report.printable import visible
 
 lock_options = committed_file_options(
     "lock", "breaks", "Exit with 1 on a break that this file does not allow; take out of it what is gone."
@@ -50,7 +42,7 @@ class Locking:
             return 0 if failed else file.write(lock_text(lock), said)
         found = judge(self.found, explanation, file.folder, add=file.add)
         if not found.is_kept and not file.add:
-            return file.refuse(*lock_sentences(found, str(file.path)), self.advice(explanation))
+            return file.refuse(*map(visible, lock_sentences(found, str(file.path))), self.advice(explanation))
         if failed or found.follows.breaks == self.found.breaks:
             return 0
         return file.change(lock_text(found.follows), self.change(found))

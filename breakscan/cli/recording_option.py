@@ -31,7 +31,7 @@ def with_recordings(settings: FileSettings, recordings: Sequence[Path], files: S
     """The settings with what recordings say of the files that are checked; says which of it is left out."""
     if not recordings:
         return settings
-    from breakscan.explain.agreement.recorded_values import changed_since, observations_of
+    from breakscan.explain.function_values import changed_since, observations_of
     from breakscan.record.session import SessionError, read_run
 
     try:

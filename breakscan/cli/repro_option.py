@@ -61,12 +61,15 @@ def write_repro(
 ) -> tuple[Reproduction | None, int]:
     """Writes the program.  Returns what became of it, and the exit status for that; what keeps it from being made is
     said on standard error."""
-    from breakscan.explain.repro.declined import NotReproducible
-    from breakscan.explain.repro.problem import problems, problems_at
+    from breakscan.explain.repro.problem import NotReproducible, problems, problems_at
     from breakscan.explain.repro.reproduction import ReproStatus, reproduce
-    from breakscan.report.explain.issue_text import issue_library, issue_text
-    from breakscan.report.explain.repro_text import repro_text
-    from breakscan.report.explain.repro_words import issue_sentence, obstacle_words
+    from breakscan.report.explain.repro_text import (
+        issue_library,
+        issue_sentence,
+        issue_text,
+        obstacle_words,
+        repro_text,
+    )
 
     found = problems(explanation, files)
     there = problems_at(found, where)
@@ -111,7 +114,7 @@ def _write(path: Path, text: str) -> None:
 
 def say_repro(made: Reproduction) -> None:
     """On standard error, for formats that do not show it."""
-    from breakscan.report.explain.repro_words import repro_sentence
+    from breakscan.report.explain.repro_text import repro_sentence
     from breakscan.report.printable import visible
 
     _say(visible(repro_sentence(made)))

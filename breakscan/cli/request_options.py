@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from breakscan.explain.explanation import Explanation
-from breakscan.explain.unmet_requests import unmet_requests
+from breakscan.explain.notices import unmet_requests
 from breakscan.record.compile_option import RequestError, compile_request
 from breakscan.record.requests_file import BACKEND, Requests
 
@@ -59,8 +59,8 @@ def add_unmet(explanation: Explanation, requests: Requests, folder: Path, say: b
 
     With ``say``, the notices are also printed on standard error.
     """
+    from breakscan.explain.notice import notice_words
     from breakscan.record.recording import read_recording
-    from breakscan.report.explain.notice_words import notice_words
 
     if not requests.compile:
         return explanation, 0

@@ -1,14 +1,13 @@
-"""The targets that the program passed to torch.compile, and their records in the recording."""
+"""What ``torch.compile`` was asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
-from breakscan.explain.context import ExplainContext
-from breakscan.explain.explanation import CompileTarget
-from breakscan.explain.owners import Owners
+from breakscan.explain.context import ExplainContext, Owners
 from breakscan.model.findings import Origin
+from breakscan.model.problem import Caller
 from breakscan.record.parsers.frames import is_compiler_entry
 from breakscan.record.records import (
     BreakSeen,
@@ -20,6 +19,19 @@ from breakscan.record.records import (
     Record,
     StackFrame,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class CompileTarget:
+    """A function or module that ``torch.compile`` was asked for, where, and with which arguments: ``settings`` are
+    those beside the backend and ``fullgraph``, as Python writes them."""
+
+    name: str
+    caller: Caller | None
+    attempted: bool
+    backend: str | None
+    fullgraph: bool
+    settings: Mapping[str, str]
 
 
 def compile_targets(

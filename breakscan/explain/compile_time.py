@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from breakscan.explain.compiled import CompiledFrame
+from breakscan.explain.compilations import CompiledFrame
 from breakscan.explain.explanation import Explanation
-from breakscan.explain.time_tree import CompilePart, TimeNode
+from breakscan.explain.time_trees import CompilePart, TimeNode
 from breakscan.model.findings import Origin, Site
+from breakscan.model.words import place, seconds_in_words
 from breakscan.record.parsers.frames import is_module_wrapper
 
 
@@ -137,3 +138,41 @@ def _kernels(explanation: Explanation) -> list[KernelTime]:
 
 def _most_first(parts: Mapping[CompilePart, float]) -> Mapping[CompilePart, float]:
     return dict(sorted(parts.items(), key=lambda item: -item[1]))
+
+
+PART_WORDS = {
+    CompilePart.TRACING: "tracing",
+    CompilePart.GUARDS: "guards",
+    CompilePart.AOT_AUTOGRAD: "AOTAutograd",
+    CompilePart.INDUCTOR: "Inductor",
+    CompilePart.KERNELS: "compiling kernels",
+    CompilePart.AUTOTUNING: "autotuning",
+    CompilePart.CACHES: "loading from caches",
+    CompilePart.CUDA_GRAPHS: "recording CUDA graphs",
+    CompilePart.OTHER: "the rest of Dynamo",
+}
+
+
+_LEAST_PART = 0.05
+"""Of all, from which on a part is worth a word."""
+
+
+_MOST_LINES = 3
+
+
+_LONG_LINE = 0.05
+"""Seconds of tracing from which on a line is worth a word."""
+
+
+def parts_in_words(parts: Mapping[CompilePart, float], *, all_parts: bool = False) -> str:
+    """``compiling kernels 12 s, Inductor 3.1 s``, the longest first; without those that no one would look at."""
+    least = 0.0 if all_parts else _LEAST_PART * sum(parts.values())
+    told = [(part, seconds) for part, seconds in parts.items() if seconds > least]
+    return ", ".join(f"{PART_WORDS[part]} {seconds_in_words(seconds)}" for part, seconds in told)
+
+
+def compile_time_sentence(time: CompileTime) -> str:
+    """``compiling kernels 12 s, Inductor 3.1 s; traced longest: model.py:41 1.2 s``."""
+    lines = [line for line in time.lines[:_MOST_LINES] if line.seconds >= _LONG_LINE]
+    traced = ", ".join(f"{place(line.site)} {seconds_in_words(line.seconds)}" for line in lines)
+    return "; ".join(filter(None, (parts_in_words(time.parts), traced and f"traced longest: {traced}")))

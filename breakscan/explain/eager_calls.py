@@ -1,16 +1,99 @@
-"""The calls of what was compiled that ran eager, and why."""
+"""Calls of something compiled that ran eager, why, and what to do about it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from breakscan.explain.callers import Caller
 from breakscan.explain.context import ExplainContext
-from breakscan.explain.explanation import EagerCalls, FrameStatus, UncompiledFrame
 from breakscan.explain.forks import Inherited
+from breakscan.explain.frames import FrameStatus, Reason, UncompiledFrame, reason_words
+from breakscan.explain.run_totals import Calls
 from breakscan.model.findings import Origin, Site
-from breakscan.record.records import DEFAULT_STANCE, CallsRan, Code, CompileCalled, EagerCallsRan, Record
+from breakscan.model.problem import Caller
+from breakscan.model.words import counted
+from breakscan.record.records import (
+    DEFAULT_STANCE,
+    EAGER_FIRST_STANCE,
+    CallsRan,
+    Code,
+    CompileCalled,
+    EagerCallsRan,
+    Record,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EagerCalls:
+    """Calls of something compiled in which no graph ran: ``calls`` of all ``of`` in which nothing was compiled.
+
+    ``stance`` is torch's during the calls (``torch.compiler.set_stance``), ``caller`` the line of the first one.
+    ``site`` is the head of the function; where that is torch's own, the line that asked for it to be compiled.
+    ``reason`` is why it runs eager under the default stance; None under another one.
+    """
+
+    function: str
+    site: Site
+    origin: Origin
+    calls: int
+    of: int
+    stance: str
+    caller: Caller | None
+    reason: Reason | None
+
+    @property
+    def intended(self) -> bool:
+        """Whether the stance is there for these calls to run eager, so that the next ones are compiled."""
+        return self.stance == EAGER_FIRST_STANCE
+
+
+_STANCE = 'torch.compiler.set_stance("{}")'
+
+
+_WHY = {
+    "force_eager": "{stance} was in force, under which nothing compiled runs",
+    "eager_on_recompile": "no compiled version fitted, and {stance} was in force, under which no other is made",
+    "eager_then_compile": "{stance} was in force, under which the first call runs eager",
+}
+
+
+_INSTEAD = {
+    "force_eager": "call it outside of this stance, if it is to be fast",
+    "eager_on_recompile": "call it with such inputs before the stance is set, or with sizes marked by "
+    "torch._dynamo.mark_dynamic, so that one version fits",
+}
+
+
+def eager_calls_reason(found: EagerCalls) -> str:
+    """``100 of 101 calls used no compiled code: torch.compiler.set_stance("force_eager") was in force, …``."""
+    return f"{_some_of(found)} used no compiled code: {_why(found)}"
+
+
+def eager_calls_advice(found: EagerCalls) -> str | None:
+    """What helps; None where nothing is wrong, or where the report says it of the function."""
+    return _INSTEAD.get(found.stance)
+
+
+def eager_calls_total(eager_calls: Iterable[EagerCalls], calls: Iterable[Calls]) -> str | None:
+    """``100 of 101 calls ran eager``: those under another stance than the default.  Of the others, it is said which
+    functions run eager."""
+    eager = sum(found.calls for found in eager_calls if found.stance != DEFAULT_STANCE)
+    return f"{eager} of {counted(sum(one.calls for one in calls), 'call')} ran eager" if eager else None
+
+
+def _some_of(found: EagerCalls) -> str:
+    if found.calls == found.of:
+        return "the only call" if found.of == 1 else f"all {found.of} calls"
+    return f"{found.calls} of {found.of} calls"
+
+
+def _why(found: EagerCalls) -> str:
+    if found.reason is not None:
+        return reason_words(found.reason)
+    stance = _STANCE.format(found.stance)
+    return _WHY.get(found.stance, "{stance} was in force").format(stance=stance)
+
 
 _About = Code | str
 """What was called, as in :class:`.run_totals.Ran`: what shares its code is one."""

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields, replace
 from itertools import chain
+from typing import Any
 
-from breakscan.explain.autograd_captures import autograd_captures
-from breakscan.explain.backward_lines import with_backward_lines
-from breakscan.explain.break_sites import BreakSites, break_sites, breaks_of
-from breakscan.explain.compilations import compiled_frames
+from breakscan.explain.autograd import autograd_captures, with_backward_lines
+from breakscan.explain.breaks import BreakSites, break_sites, breaks_of
+from breakscan.explain.compilations import compiled_frames, precompiled, specialisations
 from breakscan.explain.compile_targets import compile_targets, torchs_modules, what_wrappers_stand_for
 from breakscan.explain.compile_time import spent_compiling
-from breakscan.explain.context import ExplainContext
-from breakscan.explain.cudagraph_recordings import cudagraph_recordings, peak_memory
-from breakscan.explain.cudagraph_skips import cudagraph_skips
+from breakscan.explain.context import ExplainContext, Owners, is_ours
+from breakscan.explain.cudagraphs import cudagraph_recordings, cudagraph_skips, peak_memory
 from breakscan.explain.eager_calls import eager_calls
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.exports import export_failures, exports
 from breakscan.explain.forks import began_at
+from breakscan.explain.frames import Ending, endings_of, frame_fates
 from breakscan.explain.function_values import function_values, values_at_breaks
-from breakscan.explain.graphs import reported_graph, traced_lines
-from breakscan.explain.kernels import with_generated
-from breakscan.explain.libraries import library_versions
-from breakscan.explain.notices import notices
-from breakscan.explain.owners import Owners, is_ours
-from breakscan.explain.precompiled import precompiled
+from breakscan.explain.graphs import reported_graph, traced_lines, with_generated
+from breakscan.explain.notices import asked_of, notices, set_aside_notice, unmet_requests
 from breakscan.explain.prices import with_prices
-from breakscan.explain.recompile_causes import recompiles
-from breakscan.explain.set_aside import set_aside_notice
-from breakscan.explain.specialisations import specialisations
-from breakscan.explain.uncompiled import Ending, endings_of, frame_fates
-from breakscan.explain.unique_ids import with_unique_ids
-from breakscan.explain.unmet_requests import asked_of, unmet_requests
+from breakscan.explain.recompiles import recompiles
 from breakscan.explain.user_source import UserSource
 from breakscan.record.launch import ProgramExit
 from breakscan.record.records import (
@@ -40,12 +32,41 @@ from breakscan.record.records import (
     CompileTimed,
     FrameEnded,
     GraphCompiled,
+    LibrarySeen,
     ProcessStarted,
     RecompileSeen,
     Record,
 )
 from breakscan.rulebook.document import Rule
 from breakscan.source.source_files import SourceFiles
+
+
+def with_unique_ids(records: Iterable[Record], process: int) -> Iterator[Record]:
+    """The records of a process, each with its compile id made unique."""
+    seen: set[str] = set()
+    resets = 0
+    for record in records:
+        if isinstance(record, CompileStarted):
+            if record.compile_id in seen:
+                seen, resets = set(), resets + 1
+            seen.add(record.compile_id)
+        prefix = f"{f'p{process}:' if process else ''}{f'r{resets}:' if resets else ''}"
+        yield _prefixed(record, prefix)
+
+
+def _prefixed(record: Record, prefix: str) -> Record:
+    has_id = any(field.name == "compile_id" for field in fields(record))
+    compile_id = getattr(record, "compile_id", None)
+    if not prefix or not has_id or compile_id is None:
+        return record
+    changed: Any = {"compile_id": prefix + compile_id}
+    return replace(record, **changed)
+
+
+def library_versions(records: Iterable[Record]) -> dict[str, str]:
+    """Their versions, by the names that they are imported by."""
+    return {record.name: record.version for record in records if isinstance(record, LibrarySeen)}
+
 
 _UNKNOWN = ProcessStarted(0, 0, (), None, None, 0.0, 0.0, "", "", "", "", None, False)
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from breakscan.explain import ranks
-from breakscan.explain.explanation import EndingKind, Explanation, RankEnding
+from breakscan.explain.explanation import Explanation
 from breakscan.explain.from_processes import explain_processes
 from breakscan.explain.notice import Notice, NoticeKind
 from breakscan.explain.notices import unread_sources
+from breakscan.explain.rank_report import EndingKind, RankEnding
 from breakscan.record.launch import ProgramExit
 from breakscan.record.recording import compiled
 from breakscan.record.records import ProcessForked, ProcessStarted, RankSeen, Record

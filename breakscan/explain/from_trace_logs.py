@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from breakscan.explain import ranks
-from breakscan.explain.explanation import EndingKind, Explanation, RankEnding
+from breakscan.explain.explanation import Explanation
 from breakscan.explain.from_processes import explain_processes
 from breakscan.explain.notice import Notice, NoticeKind
 from breakscan.explain.notices import unread_sources, version_notice
+from breakscan.explain.rank_report import EndingKind, RankEnding
 from breakscan.explain.relocation import Relocation
 from breakscan.record.tracelog.lines import is_log
 from breakscan.record.tracelog.processes import TracedProcess

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from breakscan.explain.explanation import Explanation, FrameStatus
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.frames import FrameStatus
 from breakscan.explain.from_recording import explain_run
 from breakscan.record.records import FileSeen
 from breakscan.record.session import RecordedRun, read_run

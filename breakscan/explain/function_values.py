@@ -5,20 +5,36 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from breakscan.explain.compiled import FunctionValues
+from breakscan.check.project.digests import Digests
 from breakscan.explain.context import ExplainContext
-from breakscan.model.observations import FunctionSeen, ValueSeen, joined_function, joined_names
+from breakscan.model.findings import Site
+from breakscan.model.observations import FunctionSeen, Observations, ValueSeen, joined_function, joined_names
 from breakscan.record.records import (
     BreakValuesSeen,
     Code,
     CompileStarted,
+    FileSeen,
     GraphCompiled,
     GraphRan,
     Record,
     ValuesMet,
     ValuesSeen,
 )
+from breakscan.source.regular_files import content_digest
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionValues:
+    """What the names of a function were when it started, in how many calls.  ``compiled`` says that Dynamo started
+    there, at least once, and did not only follow a call."""
+
+    site: Site
+    function: str
+    calls: int
+    compiled: bool
+    values: Mapping[str, ValueSeen]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +95,40 @@ def values_at_breaks(records: Iterable[Record]) -> dict[tuple[str, int], Mapping
             key = record.path, record.line
             found[key] = joined_names(found.get(key, {}), record.names)
     return found
+
+
+def observations_of(processes: Iterable[Sequence[Record]]) -> Observations:
+    """What processes of one or more runs saw.
+
+    A function that shares its name with another one of its file is left out.
+    """
+    paths: dict[str, str] = {}
+    found: dict[tuple[str, str], tuple[Code, FunctionSeen]] = {}
+    shared: set[tuple[str, str]] = set()
+    for process in processes:
+        for digest, seen, function in _functions(process, paths):
+            key = digest, seen.qualname or ""
+            code, known = found.get(key, (seen.code, None))
+            if code.line != seen.code.line:
+                shared.add(key)
+            found[key] = code, function if known is None else joined_function(known, function)
+    files: dict[str, dict[str, FunctionSeen]] = {}
+    for (digest, name), (_, function) in sorted(found.items(), key=lambda entry: entry[0]):
+        if name and (digest, name) not in shared:
+            files.setdefault(digest, {})[name] = function
+    return Observations(files, paths, content_digest(repr(files).encode()))
+
+
+def changed_since(observations: Observations, files: Iterable[Path]) -> list[Path]:
+    """The files, by their absolute paths, that have another content than the one that was recorded."""
+    known = ((path, observations.paths.get(str(path))) for path in files)
+    return [path for path, digest in known if digest is not None and digest != Digests().of(str(path))]
+
+
+def _functions(process: Sequence[Record], paths: dict[str, str]) -> Iterator[tuple[str, ValuesSeen, FunctionSeen]]:
+    """The functions of one process, each with the digest of its file."""
+    digests = {one.path: one.digest for one in process if isinstance(one, FileSeen)}
+    paths |= digests
+    for function in recorded_functions(process):
+        if digest := digests.get(function.record.code.path):
+            yield digest, function.record, function.seen

@@ -6,8 +6,21 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 
-from breakscan.explain.compiled import KernelKind
+
+class KernelKind(str, Enum):
+    """Where a kernel comes from."""
+
+    TRITON = "triton"
+    CPP = "cpp"
+    EXTERN = "extern"
+    """A library's, such as a matrix product."""
+    FALLBACK = "fallback"
+    """An operator that Inductor has no kernel for: torch's own eager one, or one of the program's own."""
+    OTHER = "other"
+    """Generated in another language, such as CUTLASS or Metal."""
+
 
 _ORIGINS = re.compile(r"# .*?Source Nodes: \[(?P<nodes>.*?)\], Original ATen: \[(?P<operators>.*?)\]")
 _MAPPED = re.compile(r"^#   (?P<node>\S+) => (?P<mapped>.+)$")

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
-from breakscan.explain.explanation import BreakSite, Explanation, Recompile, UncompiledFrame
+from breakscan.explain.breaks import BreakSite, BreakSites
+from breakscan.explain.context import ExplainContext
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.frames import UncompiledFrame
 from breakscan.explain.notice import Notice, NoticeKind, SourcesUnread
-from breakscan.model.findings import Origin
+from breakscan.explain.recompiles import Recompile
+from breakscan.model.findings import Origin, Site
 from breakscan.model.torch_versions import is_too_new, is_too_old, is_version
 from breakscan.record.recording import compiled
-from breakscan.record.records import HookFailed, HookInstalled, ProcessStarted, Record
+from breakscan.record.records import (
+    BreakSeen,
+    CompileAsked,
+    CompileMet,
+    CompileStarted,
+    FrameEnded,
+    HookFailed,
+    HookInstalled,
+    ProcessStarted,
+    Record,
+)
+from breakscan.record.requests_file import MAIN
 from breakscan.source.source_files import NotRead, SourceFiles
 
 
@@ -65,3 +81,39 @@ def unread_sources(explanation: Explanation, files: SourceFiles, show: Callable[
         paths = sorted(path for path in shown if unread.get(path) is reason and not path.startswith("<"))
         if paths:
             yield SourcesUnread(reason, tuple(paths))
+
+
+def set_aside_notice(
+    records: Iterable[Record], keys: BreakSites, started: Mapping[str, CompileStarted], context: ExplainContext
+) -> Iterator[Notice]:
+    """One notice, where something would have raised."""
+    first = next((r for r in records if isinstance(r, BreakSeen | FrameEnded) and r.set_aside), None)
+    if first is None:
+        return
+    site = keys.key(first)[0] if isinstance(first, BreakSeen) else context.site_of(first.frame)
+    begun = started.get(first.compile_id or "") if isinstance(first, BreakSeen) else None
+    callers = context.callers(begun.stack) if begun else ()
+    called = [Site(caller.path, caller.line, 1, caller.line, 1) for caller in callers[-1:]]
+    yield Notice(NoticeKind.SET_ASIDE, sites=(site, *called))
+
+
+def unmet_requests(asked: Iterable[str], records: Iterable[Record]) -> Iterator[Notice]:
+    """Why each ``--compile`` that compiled nothing did not."""
+    met: dict[str, CompileMet] = {}
+    for record in records:
+        if isinstance(record, CompileMet) and (record.target not in met or record.problem is None):
+            met[record.target] = record
+    for text in dict.fromkeys(asked):
+        answer = met.get(text)
+        if answer is None:
+            module = text.partition(":")[0]
+            of_script = module in ("", MAIN)
+            yield Notice(NoticeKind.NEVER_BOUND if of_script else NoticeKind.NEVER_IMPORTED, text, module)
+        elif answer.problem is not None:
+            nearest = get_close_matches(text.partition(":")[2], answer.names, 1)
+            yield Notice(NoticeKind.NOT_COMPILED, text, answer.problem, tuple(nearest))
+
+
+def asked_of(records: Iterable[Record]) -> list[str]:
+    """The texts of the ``--compile`` that a recording was made with."""
+    return [record.target for record in records if isinstance(record, CompileAsked)]

@@ -12,21 +12,22 @@ The time is the usual one: a pass that waited once, as for another rank that com
 Left out are calls and gaps in which something was compiled, and the backward, which autograd runs.  On a device that
 works on its own, the host's time is what the host spends, whether it waits there or runs ahead; the device's time is
 that between the end of one graph and the start of the next in its queue, taken on few passes.  Where the host waits,
-the price is the device's time: what the host waits for are the graphs before, which no rewrite saves.
-"""
+the price is the device's time: what the host waits for are the graphs before, which no rewrite saves."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
-from breakscan.explain.break_sites import BreakSites, Key
-from breakscan.explain.compiled import Graph, LongPass, Price
+from breakscan.explain.breaks import BreakSite, BreakSites, Key
 from breakscan.explain.context import ExplainContext
-from breakscan.explain.explanation import BreakSite, Explanation, FrameStatus, UncompiledFrame
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.frames import Ending, FrameStatus, UncompiledFrame
+from breakscan.explain.graphs import Graph
 from breakscan.explain.run_totals import NO_GAPS, Ran, what_ran
-from breakscan.explain.uncompiled import Ending
+from breakscan.model.problem import LongPass, Price
 from breakscan.record.parsers.frames import is_resumed
 from breakscan.record.records import (
     BreakSeen,
@@ -42,8 +43,12 @@ from breakscan.record.records import (
 
 _STANDS_OUT = 10
 """A pass that takes so many times what is usual is told."""
+
+
 _LEAST_LONG = 0.01
 """Seconds from which on such a pass is worth a word."""
+
+
 _READS_DATA = (1, 2, 3)
 """The families of rules about what depends on the values of a tensor."""
 
@@ -54,15 +59,15 @@ def with_prices(
     breaks: Sequence[Sequence[BreakSeen]],
     endings: Sequence[Ending],
     keys: BreakSites,
-    lens: ExplainContext,
+    context: ExplainContext,
 ) -> Explanation:
     """The explanation with runs, calls and prices.  ``processes`` and ``breaks`` hold the records and the breaks of
     each process, with unique compile ids; the explanation's graphs are in the order of their records."""
-    ran = what_ran(processes, lens)
+    ran = what_ran(processes, context)
     links = _Links(processes, breaks)
     ended_by = [links.break_after(graph) for graph in ran.graphs]
     reading = {(site.site, site.gb_type) for site in explanation.breaks if _reads_data(site)}
-    frames = _priced_frames(explanation.frames, ran, reading, explanation.devices, lens)
+    frames = _priced_frames(explanation.frames, ran, reading, explanation.devices, context)
     gaps: dict[Key, list[_Gap]] = defaultdict(list)
     paid_by = links.paid_by(endings)
     for number, seen in enumerate(ended_by):
@@ -159,12 +164,12 @@ def _priced_frames(
     ran: Ran,
     reading: Collection[Key],
     devices: Sequence[str],
-    lens: ExplainContext,
+    context: ExplainContext,
 ) -> list[UncompiledFrame]:
     """What was asked for and runs eager costs what its calls take, but for what graphs and breaks in it take.  Given up
     for several reasons, it is priced once.  ``reading`` has the breaks at which the host reads what a tensor holds."""
     totals = {
-        (lens.function_of(code), lens.site_of(code)): (total, ran.on_device.get(code))
+        (context.function_of(code), context.site_of(code)): (total, ran.on_device.get(code))
         for code, total in ran.calls.items()
         if isinstance(code, Code)
     }
@@ -237,3 +242,22 @@ def _place(stack: Sequence[StackFrame]) -> tuple[str, int] | None:
 
 def _line_in_frame(seen: BreakSeen) -> int:
     return seen.stack[0].line if seen.stack else seen.frame.line
+
+
+class CostKind(Enum):
+    """What costs a run something.  Recompiles cost time of compiling, the others time of the calls."""
+
+    BREAKS = "breaks"
+    EAGER_FUNCTIONS = "eager-functions"
+    RECOMPILES = "recompiles"
+
+
+def run_costs(explanation: Explanation) -> Mapping[CostKind, float]:
+    """Seconds over the whole run.  A function that runs eager because of a break is part of what that break costs."""
+    return {
+        CostKind.BREAKS: sum(site.price.in_all for site in explanation.breaks if site.price),
+        CostKind.EAGER_FUNCTIONS: sum(
+            frame.price.in_all for frame in explanation.frames if frame.price and frame.break_site is None
+        ),
+        CostKind.RECOMPILES: sum(recompile.seconds for recompile in explanation.recompiles),
+    }

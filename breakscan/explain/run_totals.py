@@ -1,15 +1,17 @@
-"""What ran, over all processes of a recording, by the numbers that graphs have in a report."""
+"""What ran, over all processes of a recording, by the numbers that graphs have in a report, and when."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TypeVar
 
-from breakscan.explain.compiled import Calls, RunTotals
+from breakscan.explain.compilations import CompiledFrame
 from breakscan.explain.context import ExplainContext
 from breakscan.explain.forks import Inherited, clock_shifts
+from breakscan.explain.graphs import Graph
+from breakscan.model.findings import Site
 from breakscan.record.records import (
     CallsOnDevice,
     CallsRan,
@@ -23,8 +25,78 @@ from breakscan.record.records import (
     Usual,
 )
 
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The steady calls of something compiled: those in which nothing was compiled.  ``gap_seconds`` is the time
+    after breaks, ``outside_seconds`` all that was spent outside graphs.  All but ``total_seconds``, which was measured,
+    are medians times the number of calls: waiting once for something is not in them."""
+
+    name: str
+    calls: int
+    seconds: float
+    graph_seconds: float
+    gap_seconds: float
+    total_seconds: float = 0.0
+
+    @property
+    def outside_seconds(self) -> float:
+        return max(0.0, self.seconds - self.graph_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class RunTotals:
+    """One run of a graph on the timeline, in seconds since the recording began."""
+
+    graph: int
+    at: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class CompileSpan:
+    """One compilation: of which function, when it began, in seconds since the recording did, and how long it took."""
+
+    compile_id: str
+    function: str
+    site: Site
+    rest_only: bool
+    at: float
+    seconds: float
+    phases: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """What one rank compiled and ran.
+
+    ``began`` is when its recording began, in seconds since the epoch; ``graphs`` are the functions of its graphs, by
+    number; ``runs`` are the first runs of graphs.
+    """
+
+    began: float | None
+    compiles: Sequence[CompileSpan]
+    graphs: Sequence[str | None]
+    runs: Sequence[RunTotals]
+
+
+def timeline(
+    began: float | None, compiles: Iterable[CompiledFrame], graphs: Iterable[Graph], runs: Sequence[RunTotals]
+) -> Timeline:
+    """That of one rank, without guards and kernels: a report holds those of all ranks."""
+    spans = [
+        CompileSpan(one.compile_id, one.function, one.site, one.rest_only, one.at, one.seconds, one.phases)
+        for one in compiles
+    ]
+    return Timeline(began, spans, [graph.function for graph in graphs], runs)
+
+
 R = TypeVar("R", GraphRan, GapRan, CallsRan, CallsOnDevice)
+
+
 _NOTHING = Usual(0.0, 0.0, 0.0)
+
+
 NO_GAPS = GapRan(-1, 0, 0.0, _NOTHING, 0.0, 0.0, 0, _NOTHING)
 """After a graph that nothing followed."""
 
@@ -43,7 +115,7 @@ class Ran:
     runs: list[RunTotals] = field(default_factory=list)
 
 
-def what_ran(processes: Sequence[Sequence[Record]], lens: ExplainContext) -> Ran:
+def what_ran(processes: Sequence[Sequence[Record]], context: ExplainContext) -> Ran:
     """Counts of forked processes are added up: they run what their parent compiled."""
     ran = Ran()
     numbers: Inherited[int] = Inherited(processes)
@@ -66,7 +138,7 @@ def what_ran(processes: Sequence[Sequence[Record]], lens: ExplainContext) -> Ran
                 own = replace(gap, longest_at=gap.longest_at + shift)
                 ran.after_graph[number] = _with_gaps(ran.after_graph.get(number, NO_GAPS), own)
         for record in _last(records, CallsRan, "key"):
-            _add_calls(ran.calls, called.get(process, record.key), record, lens)
+            _add_calls(ran.calls, called.get(process, record.key), record, context)
         for calls in _last(records, CallsOnDevice, "key"):
             if what := called.get(process, calls.key):
                 timed[what.code or what.target].append((calls.outside, calls.timed))
@@ -120,13 +192,13 @@ def _together(parts: Sequence[tuple[Usual, int]]) -> Usual:
 
 
 def _add_calls(
-    totals: dict[Code | str, Calls], called: CompileCalled | None, record: CallsRan, lens: ExplainContext
+    totals: dict[Code | str, Calls], called: CompileCalled | None, record: CallsRan, context: ExplainContext
 ) -> None:
     """What shares its code is one: the blocks of a model, compiled one by one."""
     if called is None:
         return
     about = called.code or called.target
-    name = lens.function_of(called.code) if called.code else called.target
+    name = context.function_of(called.code) if called.code else called.target
     known = totals.get(about, Calls(name, 0, 0.0, 0.0, 0.0))
     totals[about] = Calls(
         known.name,

@@ -1,18 +1,69 @@
-"""Builds the trees of what compilations spent their time on, out of what was recorded."""
+"""What a compilation spent its time on: the objects of which flame graphs are made."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
 
 from breakscan.explain.context import ExplainContext
-from breakscan.explain.time_tree import CompilePart, TimeNode
+from breakscan.model.findings import Origin, Site
 from breakscan.record.records import SpansTimed, TracingTimed
 
+
+class CompilePart(str, Enum):
+    """The parts of the compiler."""
+
+    TRACING = "tracing"
+    """Dynamo goes through the program's code."""
+    GUARDS = "guards"
+    AOT_AUTOGRAD = "aot-autograd"
+    INDUCTOR = "inductor"
+    """Its passes, and the code that it generates."""
+    KERNELS = "kernels"
+    """Triton's compiler, or the one for C++."""
+    AUTOTUNING = "autotuning"
+    CACHES = "caches"
+    """Loading what an earlier compilation has left."""
+    CUDA_GRAPHS = "cuda-graphs"
+    """Recording them."""
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeNode:
+    """Something that the compiler did, with all that it did meanwhile: torch's name for it, or that of the function
+    whose line was traced.  ``site`` is that line, in a file of ``origin``; ``count`` how often it was done."""
+
+    name: str
+    part: CompilePart
+    seconds: float
+    count: int = 1
+    site: Site | None = None
+    origin: Origin | None = None
+    inner: Sequence[TimeNode] = ()
+
+    @property
+    def own_seconds(self) -> float:
+        return max(0.0, self.seconds - sum(node.seconds for node in self.inner))
+
+    def all(self) -> Iterator[TimeNode]:
+        """The node, and what is in it."""
+        yield self
+        for node in self.inner:
+            yield from node.all()
+
+
 _TRACING = "bytecode_tracing"
+
+
 _ATTEMPT = re.compile(r"compile_attempt_\d+")
+
+
 _LOADING = "PyCodeCache.load_by_key_path"
+
+
 _PARTS = {
     _TRACING: CompilePart.TRACING,
     "build_guards": CompilePart.GUARDS,
@@ -46,15 +97,17 @@ _PARTS = {
     "cudagraphify.get_container": CompilePart.CUDA_GRAPHS,
 }
 """Of torch's spans, by name.  Any other is part of what is around it."""
+
+
 _TEMPLATES = ("_template_autotuning", "_template_precompiling")
 
 
 def time_trees(
-    spans: Iterable[SpansTimed], traced: Sequence[TracingTimed], lens: ExplainContext
+    spans: Iterable[SpansTimed], traced: Sequence[TracingTimed], context: ExplainContext
 ) -> tuple[TimeNode, ...]:
     """Those of one compilation: itself, its backward, what its graphs did when they first ran.  The lines are below
     what torch calls tracing; where torch tells nothing of that, they are trees of their own."""
-    lines = [node for record in traced for node in _lines(record, lens)]
+    lines = [node for record in traced for node in _lines(record, context)]
     trees = [_with_lines(tree, lines) for record in spans for tree in _spans(record)]
     if any(node.name == _TRACING for tree in trees for node in tree.all()):
         return tuple(trees)
@@ -69,12 +122,12 @@ def _spans(record: SpansTimed) -> list[TimeNode]:
     return [_with_parts(tree, CompilePart.OTHER) for tree in _nested(nodes, record.depths)]
 
 
-def _lines(record: TracingTimed, lens: ExplainContext) -> list[TimeNode]:
+def _lines(record: TracingTimed, context: ExplainContext) -> list[TimeNode]:
     nodes = []
     for function, line, seconds in zip(record.functions, record.lines, record.seconds, strict=True):
         code = record.codes[function]
-        site, origin = lens.sources.site(code.path, line), lens.origin(code.path)
-        nodes.append(TimeNode(lens.function_of(code), CompilePart.TRACING, seconds, 1, site, origin))
+        site, origin = context.sources.site(code.path, line), context.origin(code.path)
+        nodes.append(TimeNode(context.function_of(code), CompilePart.TRACING, seconds, 1, site, origin))
     return _nested(nodes, record.depths)
 
 

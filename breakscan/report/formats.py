@@ -112,9 +112,9 @@ BENCH: Formats[Bench] = Formats(
 )
 DIFF: Formats[RunComparison] = Formats(
     {
-        "terminal": "breakscan.report.diff.terminal:write_diff_terminal",
-        "json": "breakscan.report.diff.json:write_diff_json",
-        "markdown": "breakscan.report.diff.markdown:write_diff_markdown",
+        "terminal": "breakscan.report.diff.write:write_diff_terminal",
+        "json": "breakscan.report.diff.write:write_diff_json",
+        "markdown": "breakscan.report.diff.write:write_diff_markdown",
     }
 )
 RULE: Formats[RuleReport] = Formats(

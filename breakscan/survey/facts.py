@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from breakscan.explain.compiled import Price
-from breakscan.explain.explanation import FrameStatus
+from breakscan.explain.frames import FrameStatus
+from breakscan.model.problem import Price
 from breakscan.survey.units import SurveyStage
 
 Report = Mapping[str, Any]

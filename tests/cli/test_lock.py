@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.explain.gates.lock_file import Lock, lock_text, read_lock
-from breakscan.explain.gates.site_match import KnownBreak, matched
+from breakscan.explain.lock_file import KnownBreak, Lock, lock_text, matched, read_lock
 from breakscan.model.findings import Verdict
 from breakscan.source.writing import CommittedFileError, write_committed
 

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from breakscan.explain.context import ExplainContext
-from breakscan.explain.cudagraph_recordings import cudagraph_recordings, peak_memory
-from breakscan.explain.owners import Owners
+from breakscan.explain.context import ExplainContext, Owners
+from breakscan.explain.cudagraphs import cudagraph_recordings, peak_memory
 from breakscan.explain.user_source import UserSource
 from breakscan.record.hooks import cudagraph_recordings as hook
 from breakscan.record.hooks import device_memory

@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 from programs import environment
 
-from breakscan.explain.compiled import ConstantReason, Generated, Kernel, KernelKind
+from breakscan.explain.compilations import ConstantReason
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.from_processes import explain_processes
-from breakscan.explain.kernel_calls import kernel_calls
+from breakscan.explain.graphs import Generated, Kernel, saved_memory
+from breakscan.explain.guards import demand_words
+from breakscan.explain.kernel_calls import KernelKind, kernel_calls
 from breakscan.explain.notice import Notice, NoticeKind
-from breakscan.explain.saved_memory import saved_memory
 from breakscan.record.launch import run_recorded
 from breakscan.record.parsers.graphs import LONGEST, LONGEST_CALLS, bytes_of, phase_of, shortened
 from breakscan.record.parsers.guards import guards_of_tree
 from breakscan.record.recording import read_recording
 from breakscan.record.records import Record
-from breakscan.report.explain.guard_words import demand_words
 from breakscan.rulebook.library import load_library
 from breakscan.source.source_files import SourceFiles
 
@@ -256,7 +256,7 @@ def test_what_is_saved_for_the_backward(trained: list[Explanation]) -> None:
     assert (product.bytes, product.is_input) == (16 * 16 * 4, False)
     assert product.line is not None
     assert product.line.line == line_of(TRAINING, "self.linear(x)")
-    kept = saved_memory(trained[0])
+    kept = saved_memory(trained[0].graphs)
     assert kept.bytes == sum(line.bytes for line in kept.lines)
     assert kept.inputs >= 16 * 8 * 4
     assert made["backward"].saved == ()

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from programs import environment
 
-from breakscan.explain.explanation import BreakSite, Explanation, FrameStatus
+from breakscan.explain.breaks import BreakSite
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.frames import FrameStatus
 from breakscan.explain.from_processes import explain_processes
 from breakscan.model.findings import Verdict
 from breakscan.record.launch import INJECTED, ProgramExit

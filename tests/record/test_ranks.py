@@ -16,29 +16,33 @@ from typing import Any
 import pytest
 from programs import Done, Folder, environment
 
-from breakscan.explain.compiled import CompiledFrame, Graph, RunTotals
-from breakscan.explain.explanation import (
+from breakscan.explain.compilations import CompiledFrame
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.exports import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
+from breakscan.explain.from_recording import explain_run
+from breakscan.explain.graphs import Graph
+from breakscan.explain.notice import Notice, NoticeKind
+from breakscan.explain.rank_report import (
     EndingKind,
-    Explanation,
     FunctionOrder,
     GraphsMade,
     RankDifference,
     RankEnding,
     RankTopic,
-    Recompile,
     RunsBefore,
     Times,
+    difference_words,
+    ending_words,
+    share_words,
 )
-from breakscan.explain.exported import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
-from breakscan.explain.from_recording import explain_run
-from breakscan.explain.notice import Notice, NoticeKind
 from breakscan.explain.ranks import compare, merge
+from breakscan.explain.recompiles import Recompile
+from breakscan.explain.run_totals import RunTotals
 from breakscan.model.findings import Origin, Site
 from breakscan.record.job import JobError, is_running, own_rank, shared_folder
 from breakscan.record.parsers.export_errors import ExportProblem
 from breakscan.record.parsers.guards import Demand, DemandKind
 from breakscan.record.session import SessionError, read_run, start_session, unfinished_ranks
-from breakscan.report.explain.rank_words import difference_words, ending_words, share_words
 from breakscan.rulebook.library import load_library
 from breakscan.source.source_files import SourceFiles
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from breakscan.explain.context import ExplainContext
-from breakscan.explain.owners import Owners
-from breakscan.explain.time_tree import CompilePart, TimeNode
-from breakscan.explain.time_trees import time_trees
+from breakscan.explain.context import ExplainContext, Owners
+from breakscan.explain.time_trees import CompilePart, TimeNode, time_trees
 from breakscan.explain.user_source import UserSource
 from breakscan.record.records import Code, SpansTimed, TracingTimed
 from breakscan.record.traced import SpanTrees, TracedSpan

@@ -6,56 +6,27 @@ from dataclasses import replace
 from typing import Any
 
 from breakscan.explain.agreement.result import Agreement, AgreementOutcome, ExportAgreement, Judged
-from breakscan.explain.callers import Caller
-from breakscan.explain.compiled import (
-    AutogradCapture,
-    CacheMiss,
-    CacheUse,
-    Calls,
-    CompiledFrame,
-    ConstantReason,
-    CudaGraphRecording,
-    CudaGraphSkip,
-    FunctionValues,
-    Generated,
-    Graph,
-    GuardLine,
-    Kernel,
-    KernelKind,
-    KeyChange,
-    LongPass,
-    MissKind,
-    MovedValue,
-    PeakMemory,
-    Precompiled,
-    Price,
-    RunTotals,
-    SavedValue,
-    Specialisation,
-)
-from breakscan.explain.explanation import (
-    BreakSite,
-    CompileTarget,
-    EagerCalls,
-    EndingKind,
-    Explanation,
-    FrameStatus,
-    FunctionPart,
-    RankDifference,
-    RankEnding,
-    RankReport,
-    RankTopic,
-    Recompile,
-    Times,
-    UncompiledFrame,
-)
-from breakscan.explain.exported import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
+from breakscan.explain.autograd import AutogradCapture
+from breakscan.explain.breaks import BreakSite, FunctionPart
+from breakscan.explain.caches import CacheMiss, CacheUse, KeyChange, MissKind
+from breakscan.explain.compilations import CompiledFrame, ConstantReason, GuardLine, Precompiled, Specialisation
+from breakscan.explain.compile_targets import CompileTarget
+from breakscan.explain.cudagraphs import CudaGraphRecording, CudaGraphSkip, MovedValue, PeakMemory
+from breakscan.explain.eager_calls import EagerCalls
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.exports import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
+from breakscan.explain.frames import FrameStatus, OverLimit, Quoted, UncompiledFrame
+from breakscan.explain.function_values import FunctionValues
+from breakscan.explain.graphs import Generated, Graph, Kernel, SavedValue
+from breakscan.explain.kernel_calls import KernelKind
 from breakscan.explain.notice import Notice, NoticeKind
-from breakscan.explain.reasons import OverLimit, Quoted
+from breakscan.explain.rank_report import EndingKind, RankDifference, RankEnding, RankReport, RankTopic, Times
+from breakscan.explain.recompiles import Recompile
 from breakscan.explain.repro.problem import FunctionAt, ProblemKind, RecordedProblem
 from breakscan.explain.repro.program import MinimalProgram
 from breakscan.explain.repro.reproduction import Reproduction, ReproStatus
-from breakscan.explain.time_tree import CompilePart, TimeNode
+from breakscan.explain.run_totals import Calls, RunTotals
+from breakscan.explain.time_trees import CompilePart, TimeNode
 from breakscan.model.findings import (
     Condition,
     ConditionKind,
@@ -71,6 +42,7 @@ from breakscan.model.findings import (
     Verdict,
 )
 from breakscan.model.observations import TensorSeen, ValueSeen
+from breakscan.model.problem import Caller, LongPass, Price
 from breakscan.record.parsers.export_errors import ExportProblem
 from breakscan.record.parsers.frames import Limit, Skip
 from breakscan.record.parsers.graphs import AutogradChange, AutogradChangeKind

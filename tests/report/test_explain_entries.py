@@ -9,9 +9,9 @@ from dataclasses import replace
 import explain_results as made
 import pytest
 
-from breakscan.explain.callers import Caller
 from breakscan.explain.explanation import Explanation
 from breakscan.model.findings import Origin
+from breakscan.model.problem import Caller
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.formats import EXPLAIN
 

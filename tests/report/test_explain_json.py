@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import explain_results as made
 import jsonschema
 import pytest
 
 import breakscan
-from breakscan.explain import compiled, explanation, ranks
+from breakscan.explain import compilations, explanation, graphs, rank_report, recompiles
 from breakscan.explain.agreement.result import Agreement
-from breakscan.explain.explanation import Explanation, FrameStatus
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.frames import FrameStatus
 from breakscan.explain.repro.reproduction import Reproduction
+from breakscan.explain.run_totals import Timeline
 from breakscan.model.findings import Origin, Place, Verdict
-from breakscan.report.explain.json import write_explain_json
+from breakscan.report.explain.json import WORDS, write_explain_json
 from breakscan.report.explain.report import ExplainReport
-from breakscan.report.explain.worded import WORDS
+from breakscan.rulebook.document import Rule
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "explain.schema.json").read_text(encoding="utf-8"))
 
@@ -75,18 +77,27 @@ def test_every_key_is_written_and_described() -> None:
 def test_every_field_of_an_explanation_is_written() -> None:
     """A new field of these classes needs its key: the schema and docs/json.md describe it."""
     kept = keys_of(written(made.explanation()))
-    for module in (compiled, explanation, ranks):
-        for kind in vars(module).values():
-            if isinstance(kind, type) and kind.__module__ == module.__name__ and hasattr(kind, "__dataclass_fields__"):
-                names = {RENAMED.get((kind, field.name), field.name) for field in fields(kind)}
-                assert kind in WORDS or names - kept <= NOT_WRITTEN.get(kind, set()), kind.__name__
+    for kind in classes_of(Explanation, set()):
+        names = {RENAMED.get((kind, field.name), field.name) for field in fields(kind)}
+        assert kind in WORDS or names - kept <= NOT_WRITTEN.get(kind, set()), kind.__name__
 
 
-RENAMED = {(Explanation, "status"): "exit_status", (compiled.GuardLine, "demand"): "text"}
+def classes_of(kind: Any, known: set[type]) -> set[type]:
+    """The dataclasses that one consists of, by the types of its fields."""
+    if is_dataclass(kind) and kind not in {*known, *WORDS, Rule, Timeline}:
+        known.add(kind)
+        for hint in get_type_hints(kind).values():
+            classes_of(hint, known)
+    for part in get_args(kind):
+        classes_of(part, known)
+    return known
+
+
+RENAMED = {(Explanation, "status"): "exit_status", (compilations.GuardLine, "demand"): "text"}
 NOT_WRITTEN = {
-    compiled.Generated: {"code"},
-    explanation.RankDifference: {"topic"},
-    explanation.RecompileAdvice: {"dimension"},
+    graphs.Generated: {"code"},
+    rank_report.RankDifference: {"topic"},
+    recompiles.RecompileAdvice: {"dimension"},
     explanation.Explanation: {"timelines"},
 }
 """Generated code is in its file, advice is a sentence, what ranks differ in are words, and time lines have a format of
@@ -94,9 +105,9 @@ their own."""
 
 
 def test_advice_is_a_sentence() -> None:
-    advice = explanation.RecompileAdvice(explanation.AdviceKind.SIZE_OF_PARAMETER, "x", "1")
-    recompiles = (replace(made.RECOMPILE, advice=advice), made.RECOMPILE)
-    of_case, of_rule = (one["advice"] for one in written(made.explanation(recompiles=recompiles))["recompiles"])
+    advice = recompiles.RecompileAdvice(recompiles.AdviceKind.SIZE_OF_PARAMETER, "x", "1")
+    both = (replace(made.RECOMPILE, advice=advice), made.RECOMPILE)
+    of_case, of_rule = (one["advice"] for one in written(made.explanation(recompiles=both))["recompiles"])
     assert of_case == (
         "call torch._dynamo.mark_dynamic(x, 1) before the first call, "
         "or keep the size constant, as by padding or drop_last=True"

@@ -9,11 +9,10 @@ from typing import Any
 import explain_results as made
 import pytest
 
-from breakscan.explain.compiled import RunTotals
+from breakscan.explain.breaks import part_words
 from breakscan.explain.explanation import Explanation
-from breakscan.explain.timelines import CompileSpan, Timeline
+from breakscan.explain.run_totals import CompileSpan, RunTotals, Timeline
 from breakscan.report.explain.report import ExplainReport
-from breakscan.report.explain.words import part_words
 from breakscan.report.formats import EXPLAIN
 
 SPAN = CompileSpan("0/1", "Block.forward", made.SITE, True, 2.0, 0.5, {"dynamo": 0.5})

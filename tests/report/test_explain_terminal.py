@@ -22,19 +22,13 @@ from explain_results import (
     holds,
 )
 
-from breakscan.explain.compiled import (
-    CacheMiss,
-    CacheUse,
-    CompiledFrame,
-    GuardLine,
-    KeyChange,
-    MissKind,
-    Price,
-    SavedValue,
-)
+from breakscan.explain.caches import CacheMiss, CacheUse, KeyChange, MissKind
+from breakscan.explain.compilations import CompiledFrame, GuardLine
+from breakscan.explain.graphs import SavedValue
 from breakscan.explain.notice import Notice, NoticeKind
 from breakscan.fix.offer import Offer
 from breakscan.model.findings import Site
+from breakscan.model.problem import Price
 from breakscan.model.words import seconds_in_words
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.tables import LISTINGS, MOST_GUARDS, MOST_LINES

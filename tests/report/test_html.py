@@ -20,24 +20,20 @@ import pytest
 from explain_results import BREAK, CALLER, COMPILE, FRAME, GRAPH, PRICE, RECOMPILE, explanation, holds
 from hostile import NASTY, poisoned
 
-from breakscan.explain.compiled import Generated, GuardLine, Kernel, KernelKind, Price, RunTotals, SavedValue
-from breakscan.explain.explanation import (
-    EndingKind,
-    Explanation,
-    RankDifference,
-    RankEnding,
-    RankReport,
-    RankTopic,
-    Times,
-)
+from breakscan.explain.breaks import BREAK_PAGES
+from breakscan.explain.compilations import GuardLine
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.graphs import Generated, Kernel, SavedValue
+from breakscan.explain.kernel_calls import KernelKind
+from breakscan.explain.rank_report import EndingKind, RankDifference, RankEnding, RankReport, RankTopic, Times
+from breakscan.explain.run_totals import RunTotals
 from breakscan.model.findings import Origin, Site, Verdict
+from breakscan.model.problem import Price
 from breakscan.report import html_page
 from breakscan.report.explain.html import island as island_of
-from breakscan.report.explain.html import sources
 from breakscan.report.explain.html.write import write_html
 from breakscan.report.explain.report import ExplainReport
-from breakscan.report.explain.upstream_pages import BREAK_PAGES
-from breakscan.report.explain.words import headline
+from breakscan.report.explain.summary import headline
 from breakscan.source.source_files import SourceFiles
 
 MODEL = """\
@@ -121,7 +117,7 @@ def test_the_program_that_reproduces_a_finding_is_named_at_the_top() -> None:
 
 def test_no_two_scripts_define_the_same_name() -> None:
     """They share one scope, in which the last definition counts."""
-    folders = [Path(module.__file__ or "").parent / "script" for module in (sources, html_page)]
+    folders = [Path(module.__file__ or "").parent / "script" for module in (island_of, html_page)]
     texts = (path.read_text(encoding="ascii") for folder in folders for path in folder.glob("*.js"))
     names = [name for text in texts for name in re.findall(r"^(?:function|class|const|let) (\w+)", text, re.M)]
     assert len(names) > 100
@@ -157,14 +153,14 @@ def test_the_data_names_each_file_once_and_holds_its_text() -> None:
 def test_of_files_that_are_only_spoken_of_the_lines_around_are_kept() -> None:
     data = island(html(explanation()))
     ((first, text),) = data["sources"][str(data["paths"].index("train.py"))]
-    assert first == 41 - sources.AROUND
+    assert first == 41 - island_of.AROUND
     assert text.split("\n")[41 - first] == "step_41()"
 
 
 def test_without_room_the_code_is_left_out_and_the_rest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(island_of, "MOST_CODE", 10)
     monkeypatch.setattr(island_of, "MOST_GUARDS", 40)
-    monkeypatch.setattr(sources, "MOST_CHARACTERS", 0)
+    monkeypatch.setattr(island_of, "MOST_CHARACTERS", 0)
     data = island(html(explanation()))
     assert data["explanation"]["graphs"][0]["generated"][0]["code"] is None
     assert data["explanation"]["graphs"][0]["generated"][0]["kernels"]
@@ -174,13 +170,13 @@ def test_without_room_the_code_is_left_out_and_the_rest_stays(monkeypatch: pytes
 
 
 def test_files_are_whole_only_while_there_is_room(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "MOST_CHARACTERS", 2000)
+    monkeypatch.setattr(island_of, "MOST_CHARACTERS", 2000)
     for name in ("a.py", "b.py"):
         (project / name).write_text("".join(f"{name}_{number}\n" for number in range(1, 151)), encoding="utf-8")
     breaks = [replace(BREAK, site=Site(name, 100, 1, 100, 5)) for name in ("a.py", "b.py")]
     data = island(html(explanation(breaks=breaks, recompiles=(), frames=(), specialisations=())))
     (whole,), (part,) = (data["sources"][str(data["paths"].index(name))] for name in ("a.py", "b.py"))
-    assert [whole[0], part[0]] == [1, 100 - sources.AROUND]
+    assert [whole[0], part[0]] == [1, 100 - island_of.AROUND]
     assert "b.py_100" in part[1]
 
 

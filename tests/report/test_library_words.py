@@ -7,12 +7,10 @@ from dataclasses import replace
 import explain_results as made
 import pytest
 
-from breakscan.explain.callers import Caller
-from breakscan.explain.explanation import AdviceKind, Recompile, RecompileAdvice
+from breakscan.explain.advice import Against, break_advice, frame_advice, libraries, package_of, recompile_advice
+from breakscan.explain.recompiles import AdviceKind, Recompile, RecompileAdvice
 from breakscan.model.findings import Origin, Site
-from breakscan.report.explain.advice_words import recompile_advice
-from breakscan.report.explain.library_words import Against, break_advice, libraries, package_of
-from breakscan.report.explain.reason_words import frame_advice
+from breakscan.model.problem import Caller
 
 INSTALLED = "/venv/lib/python3.12/site-packages"
 

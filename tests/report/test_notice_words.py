@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from breakscan.explain.notice import AnyNotice, Notice, NoticeKind, SourcesUnread
+from breakscan.explain.notice import AnyNotice, Notice, NoticeKind, SourcesUnread, notice_words
 from breakscan.model.findings import Site
 from breakscan.record.tracelog.lines import Fault
 from breakscan.record.tracelog.read import LogProblem
-from breakscan.report.explain.notice_words import notice_words
 from breakscan.source.source_files import NotRead
 
 SITE = Site("train.py", 4, 2, 4, 9)

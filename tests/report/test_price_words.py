@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from explain_results import BREAK, PRICE, explanation
 
-from breakscan.explain.compiled import Calls
+from breakscan.explain.run_totals import Calls
 from breakscan.model.findings import Verdict
-from breakscan.report.explain.price_words import ceiling_sentence
 from breakscan.report.explain.report import ExplainReport
+from breakscan.report.explain.summary import ceiling_sentence
 from breakscan.report.explain.terminal import write_explanation
 
 STACK = BREAK.stack

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from breakscan.explain.explanation import (
+from breakscan.explain.frames import FrameStatus
+from breakscan.explain.rank_report import (
     EndingKind,
     Fallback,
-    FrameStatus,
     FunctionOrder,
     GraphsMade,
     RankDifference,
@@ -16,10 +16,14 @@ from breakscan.explain.explanation import (
     RankTopic,
     RunsBefore,
     Times,
+    alike,
+    difference_words,
+    ending_words,
+    ranks_in_words,
+    share_words,
 )
 from breakscan.model.findings import Site
 from breakscan.record.parsers.frames import Skip
-from breakscan.report.explain.rank_words import alike, difference_words, ending_words, ranks_in_words, share_words
 
 SITE = Site("/x/lib/python3.12/site-packages/nets/block.py", 41, 1, 41, 9)
 TOPICS = [

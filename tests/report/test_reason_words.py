@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from explain_results import FRAME
 
-from breakscan.explain.compiled import ConstantReason
-from breakscan.explain.reasons import OverLimit, Quoted, RaisedInTrace, Reason
+from breakscan.explain.advice import frame_advice
+from breakscan.explain.compilations import ConstantReason, constant_words
+from breakscan.explain.frames import OverLimit, Quoted, RaisedInTrace, Reason, reason_words
 from breakscan.record.parsers.frames import Limit, Skip
-from breakscan.report.explain.reason_words import constant_words, frame_advice, reason_words
 
 RAISED = RaisedInTrace("/srv/model.py", 41, "KeyError: 'x'")
 WORDS: dict[Reason, str] = {

@@ -1,32 +1,163 @@
 """Compares what ``check`` reports for the code that a run compiled with what the run recorded.
 
-The two halves do not import each other; they meet here.
-"""
+The two halves do not import each other; they meet here."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from breakscan.check.pipeline.check import check_paths
-from breakscan.explain.agreement.compiled import is_compiled, traced_functions, with_enclosing
-from breakscan.explain.agreement.excludes import excludes
-from breakscan.explain.agreement.exported import agree_on_exports
-from breakscan.explain.agreement.hidden import hidden_behind
-from breakscan.explain.agreement.lines import lines_of, touches
-from breakscan.explain.agreement.matching import confirming_sites, hands_over
-from breakscan.explain.agreement.recorded import recorded
-from breakscan.explain.agreement.result import Agreement, AgreementOutcome, BreakKey, Judged, Missed
-from breakscan.explain.agreement.silenced import silencer
+from breakscan.explain.agreement.matching import (
+    confirming_sites,
+    hands_over,
+    hidden_behind,
+    is_compiled,
+    is_wanted,
+    lines_of,
+    recorded,
+    touches,
+    traced_functions,
+    with_enclosing,
+)
+from breakscan.explain.agreement.result import Agreement, AgreementOutcome, BreakKey, ExportAgreement, Judged, Missed
 from breakscan.explain.agreement.sources import Sources
 from breakscan.explain.explanation import Explanation
-from breakscan.explain.gates.site_match import given_up_alone
-from breakscan.model.findings import Confidence, Finding, Kind, Mode, Origin
+from breakscan.explain.exports import Export, ExportFailure, ExportTry, ExportWay
+from breakscan.explain.lock_file import given_up_alone
+from breakscan.model.findings import Confidence, Finding, Kind, Mode, Origin, Severity
 from breakscan.model.torch_versions import minor_version
-from breakscan.rulebook.config import FileSettings
+from breakscan.rulebook.config import FileSettings, Settings, enabled_rules
+from breakscan.rulebook.document import Rule
+from breakscan.rulebook.library import load_library
+from breakscan.source.paths import PatternLayers
+from breakscan.source.selectors import PerFileIgnores
 from breakscan.source.source_files import SourceFiles
+from breakscan.source.suppressions import Suppressions
+
+
+def excludes(path: str, settings: FileSettings) -> bool:
+    """Whether the configuration of a file excludes it.  Installed packages count here, since they were compiled."""
+    absolute = os.path.abspath(path)
+    return bool(PatternLayers(settings.of(Path(absolute)).exclude).decide(absolute))
+
+
+def silencer(settings: FileSettings, sources: Sources) -> Callable[[Missed | ExportFailure], bool]:
+    """Returns a function that says whether the rule of a recorded break is turned off at its site."""
+
+    def is_silenced(site: Missed | ExportFailure) -> bool:
+        module = sources.module(site.site.path)
+        if site.rule is None or module is None:
+            return False
+        path = Path(os.path.abspath(site.site.path))
+        if _is_off(site.rule, path, settings.of(path)):
+            return True
+        return Suppressions.read(module).covers(_as_finding(site))
+
+    return is_silenced
+
+
+def _is_off(rule: Rule, path: Path, settings: Settings) -> bool:
+    enabled = enabled_rules(settings, load_library(settings.rule_folders))
+    return rule.id not in enabled or PerFileIgnores(settings).covers(path, rule.id, rule.name)
+
+
+def _as_finding(site: Missed | ExportFailure) -> Finding:
+    assert site.rule is not None
+    return Finding(
+        rule=site.rule.id,
+        name=site.rule.name,
+        kind=Kind.GRAPH_BREAK,
+        severity=Severity.ERROR,
+        confidence=Confidence.CERTAIN,
+        message=site.rule.message,
+        site=site.site,
+        function=site.function,
+        region=None,
+        gb=(),
+        torch="",
+    )
+
+
+_TARGETS: Mapping[Mode, str] = {Mode.EXPORT: "export", Mode.EXPORT_STRICT: "export-strict"}
+
+
+_WAYS = (ExportWay.EXPORT, ExportWay.DRAFT)
+"""The ways that ``check --target`` speaks of; the others take what is compiled or exported already."""
+
+
+def agree_on_exports(explanation: Explanation, settings: FileSettings, sources: Sources) -> Iterator[ExportAgreement]:
+    """Checks what a run exported, for each of the two ways in which it did; see :func:`agree`."""
+    is_silenced = silencer(settings, sources)
+    for mode in _TARGETS:
+        exports = [one for one in explanation.exports if _mode(one) is mode]
+        failures = [one for one in explanation.export_failures if mode in map(_mode, one.exports)]
+        exported = _exported_functions(exports, failures, sources)
+        functions = {path: names for path, names in exported.items() if not excludes(path, settings)}
+        if exports:
+            yield _compared(mode, functions, failures, settings, is_silenced)
+
+
+def _compared(
+    mode: Mode,
+    functions: dict[str, dict[str, bool]],
+    failures: list[ExportFailure],
+    settings: FileSettings,
+    is_silenced: Callable[[Missed | ExportFailure], bool],
+) -> ExportAgreement:
+    by_file = {Path(os.path.abspath(path)): with_enclosing(names) for path, names in functions.items()}
+    result = check_paths(sorted(by_file), settings.changed(target=_TARGETS[mode], fullgraph=False), functions=by_file)
+    unknown = [
+        one
+        for one in failures
+        if one.site.path in functions and not any(one.site.shares_line_with(found.site) for found in result.findings)
+    ]
+    return ExportAgreement(
+        mode=mode,
+        files=tuple(functions),
+        judged=tuple(_judge_export(finding, failures) for finding in result.findings),
+        missed=tuple(one for one in unknown if not is_silenced(one)),
+        silenced=tuple(one for one in unknown if is_silenced(one)),
+        errors=result.errors,
+    )
+
+
+def _judge_export(finding: Finding, failures: list[ExportFailure]) -> Judged:
+    """An export that goes on does not show that a line ran, nor one that ended where it would have gone on to."""
+    by = next((one.site for one in failures if one.site.shares_line_with(finding.site)), None)
+    return Judged(finding, AgreementOutcome.CONFIRMED if by else AgreementOutcome.NOT_TRIGGERED, by, is_traced=False)
+
+
+def _exported_functions(
+    exports: list[Export], failures: list[ExportFailure], sources: Sources
+) -> dict[str, dict[str, bool]]:
+    """The functions that are known to have been exported, by file, as :func:`traced_functions` gives those that were
+    compiled."""
+    found: dict[str, dict[str, bool]] = {}
+
+    def add(path: str, line: int, is_root: bool) -> None:
+        if is_wanted(path) and sources.module(path) is not None:
+            names = found.setdefault(path, {})
+            if function := sources.function(path, line):
+                names[function] = names.get(function, False) or is_root
+
+    for one in exports:
+        if one.site:
+            add(one.site.path, one.site.line, True)
+    for failure in failures:
+        add(failure.site.path, failure.site.line, False)
+        for caller in failure.stack:
+            add(caller.path, caller.line, False)
+    return found
+
+
+def _mode(one: Export | ExportTry) -> Mode | None:
+    if one.way not in _WAYS:
+        return None
+    return Mode.EXPORT_STRICT if one.strict else Mode.EXPORT
+
 
 _SURE = (Confidence.CERTAIN, Confidence.LIKELY)
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from breakscan.explain.explanation import BreakSite, UncompiledFrame
-from breakscan.explain.exported import ExportFailure
+from breakscan.explain.breaks import BreakSite
+from breakscan.explain.exports import ExportFailure
+from breakscan.explain.frames import UncompiledFrame
 from breakscan.model.findings import Finding, Mode, Site, SourceError
 
 Missed = BreakSite | UncompiledFrame

@@ -1,4 +1,4 @@
-"""What a run met that can be reproduced: breaks, failures, functions that are not compiled, recompiles."""
+"""The problems of a run that can be reproduced, and why no program can be made of one."""
 
 from __future__ import annotations
 
@@ -7,13 +7,37 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from breakscan.explain.callers import Caller, users_line
-from breakscan.explain.explanation import Explanation, FrameStatus
-from breakscan.explain.reasons import Quoted, RaisedInTrace, Reason
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.frames import FrameStatus, Quoted, RaisedInTrace, Reason
 from breakscan.model.findings import Origin, Site
+from breakscan.model.problem import Caller, users_line
 from breakscan.source.source_files import SourceFiles
 
+
+class Obstacle(Enum):
+    """``about`` of :class:`NotReproducible` is a name."""
+
+    NO_FUNCTION = "no function"
+    """The recording does not say which function of the program it was in."""
+    NO_VALUES = "no values"
+    """The values of the function were not recorded."""
+    NO_SOURCE = "no source"
+    """The source of the function cannot be read."""
+    SAME_NAME = "same name"
+    """Two files of the program mean different things by a name."""
+
+
+class NotReproducible(Exception):
+    """No program can be made of what was recorded."""
+
+    def __init__(self, obstacle: Obstacle, about: str = "") -> None:
+        self.obstacle, self.about = obstacle, about
+        super().__init__(f"{obstacle.value}: {about}")
+
+
 _NUMBERS = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
+
+
 _PLACE = re.compile(r"(?P<path>.+?):(?P<line>\d+)(?::\d+)?")
 
 

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from breakscan.explain.compiled import FunctionValues
-from breakscan.explain.explanation import CompileTarget, Explanation
-from breakscan.explain.repro.declined import NotReproducible, Obstacle
+from breakscan.explain.compile_targets import CompileTarget
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.function_values import FunctionValues
 from breakscan.explain.repro.modules import ProgramModule, ProgramModules
 from breakscan.explain.repro.needed_code import NeededCode
-from breakscan.explain.repro.problem import FunctionAt, ProblemKind, RecordedProblem
+from breakscan.explain.repro.problem import FunctionAt, NotReproducible, Obstacle, ProblemKind, RecordedProblem
 from breakscan.explain.repro.stand_ins import NOT_RECORDED, End, StandIns, with_part
 from breakscan.model.observations import ValueSeen
 from breakscan.source.outline import OutlineEntry

@@ -2,23 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from importlib.util import find_spec
+from pathlib import Path
 
 from breakscan.explain.explanation import Explanation
-from breakscan.explain.repro.declined import NotReproducible, Obstacle
-from breakscan.explain.repro.problem import ProblemKind, RecordedProblem
+from breakscan.explain.from_recording import explain_run
+from breakscan.explain.repro.problem import NotReproducible, Obstacle, ProblemKind, RecordedProblem, problems
 from breakscan.explain.repro.program import MinimalProgram, Plan, minimal_program
-from breakscan.explain.repro.run_again import SecondRun, run_again
 from breakscan.explain.repro.stand_ins import End
+from breakscan.record.session import SessionError, read_run
 from breakscan.rulebook.library import Library
 from breakscan.source.source_files import SourceFiles
 
+MOST_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class SecondRun:
+    """``problems`` are None where nothing was recorded, ``status`` where it ran too long; ``error`` is the last line
+    of what it wrote on standard error, where it failed."""
+
+    problems: Sequence[RecordedProblem] | None
+    status: int | None
+    error: str
+
+
+def run_again(name: str, text: str, rules: Library) -> SecondRun:
+    """Runs the text as a file of that name in an empty folder."""
+    with tempfile.TemporaryDirectory(prefix="breakscan-repro-") as folder:
+        script, recording = Path(folder, name), Path(folder, "recording")
+        script.write_text(text, encoding="utf-8")
+        command = [sys.executable, "-m", "breakscan", "explain", "--save", str(recording), "-o", os.devnull, name]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(_absolute_path())}
+        try:
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                timeout=MOST_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            return SecondRun(None, None, "")
+        error = _last_error(done.stderr.decode("utf-8", "replace")) if done.returncode else ""
+        try:
+            run = read_run(recording)
+        except SessionError:
+            return SecondRun(None, done.returncode, error)
+        files = SourceFiles.trusted()
+        explanation = explain_run(run, rules=rules, show=str, files=files)
+        return SecondRun(problems(explanation, files), done.returncode, error)
+
+
+def _absolute_path() -> list[str]:
+    """The entries of PYTHONPATH, which may be relative to the working directory."""
+    return [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+
+
+def _last_error(text: str) -> str:
+    """The line that names the exception of a traceback."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith((" ", "breakscan:"))]
+    return next(
+        (line for line in reversed(lines) if "Error" in line or "Exception" in line), lines[-1] if lines else ""
+    )
+
+
 _MOST_PROGRAMS = 6
+
+
 _ONCE = (Plan((End.HIGH,)), Plan((End.LOW,)))
 """What is None in some calls is not, at first."""
+
+
 _TWICE = tuple(Plan(ends, alone) for ends in ((End.LOW, End.HIGH), (End.HIGH, End.LOW)) for alone in (True, False))
 
 
@@ -32,7 +96,7 @@ class ReproStatus(str, Enum):
     FAILED = "failed"
     """It ended with an error before."""
     TIMED_OUT = "timed-out"
-    """It had not ended after :data:`~breakscan.explain.repro.run_again.MOST_SECONDS`."""
+    """It had not ended after :data:`~MOST_SECONDS`."""
     NOT_RUN = "not-run"
     """There is no torch to run it with."""
 

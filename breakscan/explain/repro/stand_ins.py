@@ -8,7 +8,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final
 
-from breakscan.explain.compiled import FunctionValues
+from breakscan.explain.function_values import FunctionValues
 from breakscan.explain.repro.modules import ProgramModule, ProgramModules
 from breakscan.explain.repro.needed_code import NeededCode
 from breakscan.model.observations import NONE, NONE_ALONE, TensorSeen, ValueSeen, joined

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from breakscan.explain.explanation import BreakSite
+from breakscan.explain.breaks import BreakSite
 
 _NAMED = re.compile(r"config\.(?P<name>[a-z]\w*)\b`?\s*(?:=|to)\s*`?(?P<value>True|False)\b")
 _RISKY = "silent incorrectness"

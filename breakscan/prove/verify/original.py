@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from breakscan.explain.agreement.recorded_values import observations_of
 from breakscan.explain.explanation import Explanation
+from breakscan.explain.function_values import observations_of
 from breakscan.model.observations import Observations
 from breakscan.prove.verify.label import Label
 from breakscan.prove.verify.proof import KernelCode, Metrics

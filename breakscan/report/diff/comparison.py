@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from breakscan.explain.gates.site_match import SEVERITIES, KnownBreak, matched, merged, portable_path
+from breakscan.explain.lock_file import SEVERITIES, KnownBreak, matched, merged, portable_path
 from breakscan.model.findings import Verdict
 
 _NUMBERS = {

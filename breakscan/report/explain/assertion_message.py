@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from breakscan.explain.explanation import Explanation, FrameStatus, UncompiledFrame
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.frames import FrameStatus, UncompiledFrame, reason_words
 from breakscan.model.findings import Origin, Verdict
 from breakscan.model.words import counted, place, position, sentence, sentences
 from breakscan.report.explain.entries import (
@@ -15,7 +16,6 @@ from breakscan.report.explain.entries import (
     frame_entry,
     told_by_themselves,
 )
-from breakscan.report.explain.reason_words import reason_words
 from breakscan.report.printable import visible
 from breakscan.rulebook.document import rule_words
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from breakscan.explain.callers import Caller
-from breakscan.explain.compiled import CudaGraphSkip, Specialisation
-from breakscan.explain.explanation import Explanation, RankDifference
+from breakscan.explain.compilations import Specialisation, constant_words
+from breakscan.explain.cudagraphs import CudaGraphSkip
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.notice import notice_words
+from breakscan.explain.rank_report import RankDifference, alike, difference_words
 from breakscan.model.findings import Severity, Site, Verdict
+from breakscan.model.problem import Caller
 from breakscan.model.words import listed, place
 from breakscan.report.diagnostics import Diagnostic, DiagnosticReport, Location, Remark
-from breakscan.report.explain.entries import EntryKind, ReportEntry
-from breakscan.report.explain.export_entries import KIND
-from breakscan.report.explain.notice_words import notice_words
-from breakscan.report.explain.rank_words import alike, difference_words
-from breakscan.report.explain.reason_words import constant_words
+from breakscan.report.explain.entries import KIND, EntryKind, ReportEntry, report_sections
 from breakscan.report.explain.report import ExplainReport
-from breakscan.report.explain.repro_words import repro_sentence
-from breakscan.report.explain.sections import report_sections
-from breakscan.report.explain.words import headline, outcome_line
+from breakscan.report.explain.repro_text import repro_sentence
+from breakscan.report.explain.summary import headline, outcome_line
 from breakscan.report.printable import printable, visible
 
 _KIND_SUMMARIES = {

@@ -1,36 +1,73 @@
-"""What the reports of ``explain`` say of each break, of each function that is not compiled, and of the recompiles that
-one change caused.  A format lays these entries out; what is in them is the same in all of them."""
+"""What the reports of ``explain`` say of each problem, and in which order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from breakscan.explain.callers import Caller, users_line
-from breakscan.explain.compiled import Price
-from breakscan.explain.explanation import (
-    BreakSite,
-    EagerCalls,
-    Explanation,
-    FrameStatus,
-    Recompile,
-    UncompiledFrame,
-)
+from breakscan.explain.advice import break_advice, frame_advice, is_torchs_wish, recompile_advice
+from breakscan.explain.breaks import BreakSite, break_page, part_words
+from breakscan.explain.eager_calls import EagerCalls, eager_calls_advice, eager_calls_reason
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.exports import ExportFailure, failure_advice, failure_consequences, failure_label, failure_reason
+from breakscan.explain.frames import STATUS_WORDS, FrameStatus, UncompiledFrame, reason_words
+from breakscan.explain.recompiles import Recompile, recompile_sentence
 from breakscan.model.findings import Origin, Severity, Site, Verdict
-from breakscan.model.words import listed
+from breakscan.model.problem import Caller, Price, users_line
+from breakscan.model.words import INSIDE, listed, short_path
 from breakscan.record.records import DEFAULT_STANCE
-from breakscan.report.explain.advice_words import recompile_advice
-from breakscan.report.explain.eager_call_words import eager_calls_advice, eager_calls_reason
-from breakscan.report.explain.library_words import break_advice, is_torchs_wish
-from breakscan.report.explain.price_words import dearest_first, recompile_price
-from breakscan.report.explain.reason_words import frame_advice, reason_words
-from breakscan.report.explain.upstream_pages import break_page
-from breakscan.report.explain.words import STATUS_WORDS, recompile_sentence, useful_hints, verdict_sentence
-from breakscan.rulebook.document import Rule
+from breakscan.report.explain.summary import dearest_first, recompile_price
+from breakscan.rulebook.document import Rule, rule_words
+
+_BOILERPLATE = (
+    "This graph break is fundamental",
+    "This graph break may have been caused by an earlier",
+    "It may be possible to write Dynamo tracing rules",
+    "This is likely to be a Dynamo bug",
+    "This graph break may be difficult to debug",
+    "Please report an issue to PyTorch",
+    "File an issue to PyTorch",
+    "If it is a Python builtin, please file an issue",
+)
+"""Hints of Dynamo's that are about Dynamo: nothing that a user can do about the code at hand."""
+
+
+_GIVES_UP_BY_ITSELF = ("Unsupported context manager",)
+
+
+_FOLLOWED_BY = {
+    "graph break in loop": "the break is inside a loop",
+    "Graph break under GenericContextWrappingVariable": "the break is inside a with block that must not be left",
+}
+
+
+def verdict_sentence(site: BreakSite) -> str | None:
+    """What the break does beyond splitting the graph, or None."""
+    if site.verdict is Verdict.RAISES:
+        return (
+            "torch.compile raises here: with fullgraph=True, nothing may break the graph. "
+            "breakscan explain --keep-going shows what else does."
+        )
+    if site.verdict is not Verdict.EAGER:
+        return None
+    reason = _FOLLOWED_BY.get(site.consequence or "")
+    if reason is None and site.place in INSIDE and site.gb_type not in _GIVES_UP_BY_ITSELF:
+        reason = f"the break is inside {INSIDE[site.place]}"
+    functions = listed([part_words(part) for part in site.given_up], "function")
+    verb = "runs" if len(site.given_up) == 1 else "run"
+    functions = functions[0].upper() + functions[1:] if site.given_up and site.given_up[0].rest_only else functions
+    return f"{functions} {verb} as plain Python, without a graph{f': {reason}' if reason else ''}."
+
+
+def useful_hints(site_hints: Sequence[str]) -> list[str]:
+    """Dynamo's hints that speak of the user's code."""
+    return [hint for hint in site_hints if not hint.startswith(_BOILERPLATE)]
+
 
 _LONGEST_CHAIN = 4
 """Lines of the way to a failure; JSON has all."""
+
 
 _MEANT = "torch's own code asks for it, with torch._dynamo.graph_break()"
 
@@ -283,3 +320,149 @@ def _over_limit(explanation: Explanation) -> list[UncompiledFrame]:
 
 def _named(rule: Rule | None, id_: str, name: str) -> tuple[str, str, Rule | None]:
     return (rule.id, rule.name, rule) if rule else (id_, name, None)
+
+
+KIND = "export"
+
+
+def export_entries(explanation: Explanation) -> list[ReportEntry]:
+    """The problems: those that ended an export come first."""
+    return list(map(export_entry, explanation.export_failures))
+
+
+def export_entry(failure: ExportFailure) -> ReportEntry:
+    rule, advice = failure.rule, failure_advice(failure)
+    callers = [one.caller for one in failure.exports if one.caller]
+    beside = (failure.site.path, failure.site.line)
+    return ReportEntry(
+        EntryKind.EXPORT,
+        rule.id if rule else failure.gb_id or KIND,
+        rule.name if rule else failure.gb_type or "export",
+        rule,
+        severity=Severity.ERROR,
+        site=failure.site,
+        origin=failure.origin,
+        functions=(failure.function,) if failure.function else (),
+        label=failure_label(failure),
+        count=failure.count,
+        why=failure_reason(failure),
+        advice=advice,
+        consequences=tuple(failure_consequences(failure)),
+        hints=() if advice else tuple(useful_hints(failure.hints)),
+        called_from=tuple(dict.fromkeys(one for one in callers if (one.path, one.line) != beside)),
+        stack=failure.stack,
+        gb_type=failure.gb_type,
+        code=failure.code,
+    )
+
+
+class Topic(Enum):
+    """What a section tells of."""
+
+    FAILURES = "Failed to compile"
+    EXPORTS = "Exports"
+    BREAKS = "Graph breaks in your code"
+    LIBRARY_BREAKS = "Graph breaks in libraries"
+    TORCH_BREAKS = "Graph breaks inside torch"
+    FRAMES = "Not compiled"
+    EAGER_CALLS = "Calls that ran eager"
+    RECOMPILES = "Recompiles"
+
+
+BREAK_TOPICS = {
+    Origin.USER: Topic.BREAKS,
+    Origin.LIBRARY: Topic.LIBRARY_BREAKS,
+    Origin.FRAMEWORK: Topic.TORCH_BREAKS,
+}
+
+
+_FIRST = {Topic.FAILURES: 0, Topic.EXPORTS: 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Entries of one topic, in order.  ``seconds`` is what they cost the run, of calls or of compiling."""
+
+    topic: Topic
+    entries: Sequence[ReportEntry]
+
+    @property
+    def heading(self) -> str:
+        return self.topic.value
+
+    @property
+    def seconds(self) -> float:
+        return sum(entry.seconds for entry in self.entries)
+
+
+def report_sections(explanation: Explanation) -> list[Section]:
+    """The sections that have entries: failures and exports, then what cost most; what cost nothing that is known, in
+    the order of :class:`Topic`."""
+    frames, breaks = frame_entries(explanation), break_entries(explanation)
+    found = [
+        Section(Topic.FAILURES, [entry for entry in (*breaks, *frames) if is_failure(entry)]),
+        Section(Topic.EXPORTS, export_entries(explanation)),
+        *(
+            Section(topic, [entry for entry in breaks if entry.origin is origin and not is_failure(entry)])
+            for origin, topic in BREAK_TOPICS.items()
+        ),
+        Section(Topic.FRAMES, [entry for entry in frames if not is_failure(entry)]),
+        Section(Topic.EAGER_CALLS, eager_call_entries(explanation)),
+        Section(Topic.RECOMPILES, cause_entries(explanation)),
+    ]
+    told = [section for section in found if section.entries]
+    return sorted(told, key=lambda section: (_FIRST.get(section.topic, len(_FIRST)), -section.seconds))
+
+
+def is_failure(entry: ReportEntry) -> bool:
+    """Whether torch.compile raises there."""
+    return entry.kind is EntryKind.FAILURE or entry.verdict is Verdict.RAISES
+
+
+MANY = 20
+"""Entries from which on a report begins with an overview."""
+
+
+_MOST_FILES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Entries that have something in common: ``sites`` of them, met ``times`` in all, which cost ``seconds`` of the
+    run."""
+
+    name: str
+    sites: int
+    times: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The groups by kind of finding and by file: the most expensive first, then the largest.  ``other_files`` is the
+    number of files that are left out."""
+
+    kinds: Sequence[Group]
+    files: Sequence[Group]
+    other_files: int
+
+
+def overview(sections: Sequence[Section]) -> Overview | None:
+    """None where there are few entries."""
+    entries = [entry for section in sections for entry in section.entries]
+    if len(entries) < MANY:
+        return None
+    files = _grouped(entries, lambda entry: short_path(entry.site.path))
+    kinds = _grouped(entries, lambda entry: rule_words(entry.rule) or entry.name)
+    return Overview(kinds, files[:_MOST_FILES], max(0, len(files) - _MOST_FILES))
+
+
+def _grouped(entries: Iterable[ReportEntry], name_of: Callable[[ReportEntry], str]) -> list[Group]:
+    groups: dict[str, list[ReportEntry]] = {}
+    for entry in entries:
+        groups.setdefault(name_of(entry), []).append(entry)
+    made = [
+        Group(name, len(own), sum(entry.count for entry in own), sum(entry.seconds for entry in own))
+        for name, own in groups.items()
+    ]
+    return sorted(made, key=lambda group: (-group.seconds, -group.sites, group.name))

@@ -9,39 +9,65 @@ from dataclasses import fields
 from enum import Enum
 from functools import cache
 from operator import attrgetter
-from typing import Any, TextIO
+from typing import Any, TextIO, get_args
 
 from breakscan import __version__
+from breakscan.explain.advice import break_advice, frame_advice, recompile_advice
+from breakscan.explain.autograd import change_words
+from breakscan.explain.breaks import BreakSite, FunctionPart, break_page, part_words
+from breakscan.explain.compilations import CompiledFrame, ConstantReason, GuardLine, constant_words, restarts_in_words
 from breakscan.explain.compile_time import compile_time
-from breakscan.explain.compiled import Calls, CompiledFrame, Generated, GuardLine
-from breakscan.explain.explanation import (
-    BreakSite,
-    EagerCalls,
-    Explanation,
+from breakscan.explain.eager_calls import EagerCalls, eager_calls_advice, eager_calls_reason
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.exports import ExportFailure, failure_advice, failure_reason
+from breakscan.explain.frames import Reason, UncompiledFrame, reason_words
+from breakscan.explain.graphs import Generated, saved_memory
+from breakscan.explain.guards import demand_words, value_words
+from breakscan.explain.notice import AnyNotice, notice_words
+from breakscan.explain.prices import run_costs
+from breakscan.explain.rank_report import (
     RankDifference,
-    Recompile,
-    UncompiledFrame,
+    RankEnding,
+    RankShare,
+    difference_words,
+    ending_words,
+    share_words,
 )
-from breakscan.explain.exported import ExportFailure
+from breakscan.explain.recompiles import Recompile
 from breakscan.explain.repro.reproduction import Reproduction
-from breakscan.explain.run_costs import run_costs
-from breakscan.explain.saved_memory import saved_memory
-from breakscan.report.explain.advice_words import recompile_advice
-from breakscan.report.explain.agreement_json import agreement_object
-from breakscan.report.explain.eager_call_words import eager_calls_advice, eager_calls_reason
-from breakscan.report.explain.export_words import failure_advice, failure_reason
-from breakscan.report.explain.library_words import break_advice
-from breakscan.report.explain.rank_words import difference_words
-from breakscan.report.explain.reason_words import frame_advice, restarts_in_words
+from breakscan.explain.run_totals import Calls
+from breakscan.record.parsers.graphs import AutogradChange
+from breakscan.record.parsers.guards import Demand, TensorDemand, Within
+from breakscan.report.explain.agreement import agreement_object
 from breakscan.report.explain.report import ExplainReport
-from breakscan.report.explain.upstream_pages import break_page
-from breakscan.report.explain.worded import WORDS
+from breakscan.rulebook.document import Rule
+
+WORDS: Mapping[type, Callable[[Any], str]] = {
+    **dict.fromkeys(get_args(Reason), reason_words),
+    **dict.fromkeys(get_args(RankShare), share_words),
+    ConstantReason: constant_words,
+    AutogradChange: change_words,
+    RankEnding: ending_words,
+    **dict.fromkeys(get_args(AnyNotice), notice_words),
+    Demand: demand_words,
+    TensorDemand: demand_words,
+    Within: value_words,
+    FunctionPart: part_words,
+    Rule: attrgetter("id"),
+}
+"""By the class of the value."""
+
 
 SCHEMA = 2
 
+
 _DIGITS = 7
 """Behind the point, of times in seconds: a tenth of a microsecond is less than any clock here tells."""
+
+
 _KEYS = {(GuardLine, "demand"): "text"}
+
+
 _COMPUTED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     CompiledFrame: {"restarts": restarts_in_words},
     Calls: {"outside_seconds": attrgetter("outside_seconds")},
@@ -52,6 +78,8 @@ _COMPUTED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     EagerCalls: {"reason": eager_calls_reason, "advice": eager_calls_advice},
 }
 """Keys that are no fields."""
+
+
 _TOLD_ABOVE = {
     "argv", "status", "seconds", "processes", "trace", "torch", "python", "devices", "torch_imported", "disabled_by",
     "entries", "compile_seconds", "began", "timelines",
@@ -81,7 +109,7 @@ def write_explain_json(report: ExplainReport, stream: TextIO) -> None:
 
 def explain_object(explanation: Explanation) -> dict[str, Any]:
     """The explanation as plain dictionaries and lists, but for the text of generated code: see
-    :attr:`~breakscan.explain.compiled.Generated.path`."""
+    :attr:`~breakscan.explain.graphs.Generated.path`."""
     return {
         "schema": SCHEMA,
         "tool": {"name": "breakscan", "version": __version__},
@@ -117,7 +145,7 @@ def explain_object(explanation: Explanation) -> dict[str, Any]:
             "costs": {kind.value: round(seconds, _DIGITS) for kind, seconds in run_costs(explanation).items()},
         },
         "compile_time": _plain(compile_time(explanation)),
-        "saved_memory": _plain(saved_memory(explanation)),
+        "saved_memory": _plain(saved_memory(explanation.graphs)),
         **{name: value for name, value in _plain(explanation).items() if name not in _TOLD_ABOVE},
     }
 

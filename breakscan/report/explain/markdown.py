@@ -6,23 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from breakscan.explain.callers import Caller
-from breakscan.explain.compile_time import compile_time
-from breakscan.explain.compiled import Price
+from breakscan.explain.compilations import constant_words
+from breakscan.explain.compile_time import compile_time, parts_in_words
 from breakscan.explain.explanation import Explanation
+from breakscan.explain.notice import notice_words
+from breakscan.explain.rank_report import alike, difference_words, rank_sentences
 from breakscan.model.findings import Site, Verdict
+from breakscan.model.problem import Caller, Price
 from breakscan.model.words import counted, duration, place, seconds_in_words
-from breakscan.report.explain.compile_time_words import parts_in_words
-from breakscan.report.explain.entries import EntryKind, ReportEntry
-from breakscan.report.explain.notice_words import notice_words
-from breakscan.report.explain.overview import Group, overview
-from breakscan.report.explain.price_words import ceiling_sentence, costs_sentence
-from breakscan.report.explain.rank_words import alike, difference_words, rank_sentences
-from breakscan.report.explain.reason_words import constant_words
+from breakscan.report.explain.entries import EntryKind, Group, ReportEntry, Topic, overview, report_sections
 from breakscan.report.explain.report import ExplainReport
-from breakscan.report.explain.repro_words import repro_sentence
-from breakscan.report.explain.sections import Topic, report_sections
-from breakscan.report.explain.words import headline, outcome_line
+from breakscan.report.explain.repro_text import repro_sentence
+from breakscan.report.explain.summary import ceiling_sentence, costs_sentence, headline, outcome_line
 from breakscan.report.markdown import code, paragraph, prose, row, table_head
 from breakscan.report.printable import printable, visible
 

@@ -10,11 +10,13 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
+from breakscan.explain.breaks import part_words
 from breakscan.explain.explanation import Explanation
-from breakscan.explain.timelines import CompileSpan, Timeline, timeline
+from breakscan.explain.recompiles import recompile_sentence
+from breakscan.explain.run_totals import CompileSpan, Timeline, timeline
 from breakscan.model.words import place
 from breakscan.report.explain.report import ExplainReport
-from breakscan.report.explain.words import outcome_line, part_words, recompile_sentence
+from breakscan.report.explain.summary import outcome_line
 from breakscan.report.printable import visible
 
 _COMPILING, _RUNNING = 1, 2

@@ -1,14 +1,92 @@
-"""The file of a reproduction: what it shows in comments, the code, the calls."""
+"""The file of a reproduction, what became of it, and a text for the issue tracker of a library."""
 
 from __future__ import annotations
 
+from breakscan.explain.advice import of_authors, package_of
+from breakscan.explain.breaks import BreakSite, break_page
 from breakscan.explain.explanation import Explanation
-from breakscan.explain.repro.code_names import LAZY_ANNOTATIONS
-from breakscan.explain.repro.problem import RecordedProblem
+from breakscan.explain.frames import FrameStatus, UncompiledFrame
+from breakscan.explain.repro.needed_code import LAZY_ANNOTATIONS
+from breakscan.explain.repro.problem import NotReproducible, Obstacle, RecordedProblem
 from breakscan.explain.repro.program import MinimalProgram
-from breakscan.model.words import short_path
-from breakscan.report.explain.upstream_pages import break_page
-from breakscan.report.printable import visible
+from breakscan.explain.repro.reproduction import MOST_SECONDS, Reproduction, ReproStatus
+from breakscan.model.findings import Verdict
+from breakscan.model.words import listed, place, short_path
+from breakscan.report.explain.entries import ReportEntry, break_entry, frame_entry
+from breakscan.report.markdown import code, prose
+from breakscan.report.printable import printable, visible
+
+_OUTCOMES = {
+    "splits": "splits the graph",
+    "eager": "runs eager",
+    "raises": "raises",
+    "raised": "fails to compile",
+    "recompiled": "recompiles",
+}
+
+
+_MOST_MET = 3
+
+
+def repro_sentence(made: Reproduction) -> str:
+    """``repro_train_41.py reproduces train.py:41: it splits the graph there (GB0059).``"""
+    told = _told(made)
+    return f"{told}. {issue_sentence(made.problem, made.issue)}" if made.issue else told
+
+
+def issue_sentence(problem: RecordedProblem, path: str) -> str:
+    """Where the text for an issue tracker is."""
+    return f"A text for the issue tracker of {package_of(problem.site.path)} is in {path}"
+
+
+def _told(made: Reproduction) -> str:
+    where = _place(made.problem)
+    match made.status:
+        case ReproStatus.REPRODUCED:
+            told = f"{made.path} reproduces {where}: run alone, it {_happens(made.problem)} at the same line"
+            then = f". It then ends with an error that comes of the stand-ins: {made.error}" if made.error else ""
+            return told + then
+        case ReproStatus.DIFFERENT:
+            told = f"{made.path} does not reproduce {where}: run alone, it {_met(made)}"
+        case ReproStatus.FAILED:
+            told = f"{made.path} does not reproduce {where}: run alone, it ends with {made.error or 'an error'}"
+        case ReproStatus.TIMED_OUT:
+            told = f"{made.path} does not reproduce {where}: run alone, it had not ended after {MOST_SECONDS} s"
+        case ReproStatus.NOT_RUN:
+            told = f"{made.path} may reproduce {where}: it was not run, because torch is not installed here"
+    return f"{told}. {_missing(made)}" if made.program.unknown else told
+
+
+def obstacle_words(error: NotReproducible) -> str:
+    """Why there is no program."""
+    match error.obstacle:
+        case Obstacle.NO_FUNCTION:
+            return "the recording does not say in which function of the program it happened"
+        case Obstacle.NO_VALUES:
+            return f"the values that {error.about} was called with were not recorded"
+        case Obstacle.NO_SOURCE:
+            return f"the source of {error.about} cannot be read here"
+        case Obstacle.SAME_NAME:
+            return f"two files of the program mean different things by {error.about}"
+
+
+def _place(problem: RecordedProblem) -> str:
+    return f"{short_path(problem.site.path)}:{problem.site.line}"
+
+
+def _happens(problem: RecordedProblem) -> str:
+    cause = problem.gb_id or problem.gb_type or problem.rule
+    return f"{_OUTCOMES[problem.outcome]}{f' ({cause})' if cause else ''}"
+
+
+def _met(made: Reproduction) -> str:
+    if not made.met:
+        return "compiles without a problem"
+    return listed([f"{_happens(one)} at {one.code!r}" for one in made.met[:_MOST_MET]], "problem")
+
+
+def _missing(made: Reproduction) -> str:
+    return f"Not recorded: {', '.join(made.program.unknown)}"
 
 
 def repro_text(problem: RecordedProblem, program: MinimalProgram, explanation: Explanation) -> str:
@@ -31,3 +109,78 @@ def repro_text(problem: RecordedProblem, program: MinimalProgram, explanation: E
     parts += program.definitions
     parts.append("\n".join(("torch.manual_seed(0)", *program.calls)))
     return "\n\n\n".join(parts) + "\n"
+
+
+_FENCE = "````"
+"""Longer than one in a docstring."""
+
+
+def issue_library(problem: RecordedProblem, explanation: Explanation) -> str | None:
+    """The library whose authors alone can do something about it; None if the program's user can, or it is not known
+    whose code it is."""
+    found = _found(problem, explanation)
+    return package_of(problem.site.path) if found is not None and of_authors(found) else None
+
+
+def issue_text(problem: RecordedProblem, explanation: Explanation, made: Reproduction | None, text: str) -> str:
+    """The Markdown of an issue.  ``text`` is the program of ``made``, which is shown if it reproduces the problem."""
+    found = _found(problem, explanation)
+    assert found is not None
+    told = printable(found)
+    entry = break_entry(told) if isinstance(told, BreakSite) else frame_entry(told)
+    library = package_of(problem.site.path) or ""
+    version = explanation.libraries.get(library)
+    versions = [
+        f"{library} {version}" if version else library,
+        f"torch {explanation.torch}",
+        f"Python {explanation.python}",
+    ]
+    inside = f", in {code(entry.function)}" if entry.function else ""
+    parts = [
+        f"# {_title(entry)}",
+        ", ".join(prose(visible(one)) for one in versions),
+        f"**Where:** {code(place(entry.site))}{inside}",
+        f"{_FENCE}python\n{visible(problem.code)}\n{_FENCE}",
+        f"**What happens:** {prose(_what_happens(entry))}",
+        f"**Why:** {_why(problem, told)}",
+    ]
+    if problem.rule and (advice := told.advice):
+        parts.append(f"**What could be written instead:** {prose(advice)}")
+    if made and made.status is ReproStatus.REPRODUCED:
+        after = f" It then ends with {prose(visible(made.error))}, which comes of the stand-ins." if made.error else ""
+        parts.append(f"**Reproduction**, with stand-ins for the values; breakscan ran it and saw the same.{after}")
+        parts.append(f"{_FENCE}python\n{text.rstrip()}\n{_FENCE}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _found(problem: RecordedProblem, explanation: Explanation) -> BreakSite | UncompiledFrame | None:
+    """What the explanation has of a problem; None of recompiles, which the caller of a library causes."""
+    for site in explanation.breaks:
+        if (site.site, site.gb_type) == (problem.site, problem.gb_type):
+            return site
+    for frame in explanation.frames:
+        if frame.status is FrameStatus.RAISED and (frame.failed_at or frame.site) == problem.site:
+            return frame
+    return None
+
+
+def _title(entry: ReportEntry) -> str:
+    what = "graph break" if entry.gb_type else "failure"
+    where = code(entry.function or place(entry.site))
+    return f"torch.compile: {what} in {where}, {code(entry.gb_type or entry.name)}"
+
+
+def _what_happens(entry: ReportEntry) -> str:
+    match entry.verdict:
+        case Verdict.SPLITS:
+            return "torch.compile ends the graph here, and begins another one after it."
+        case Verdict.EAGER:
+            return " ".join(entry.consequences)
+    return "torch.compile raises here."
+
+
+def _why(problem: RecordedProblem, told: BreakSite | UncompiledFrame) -> str:
+    """In torch's own words."""
+    said = told.reason if isinstance(told, BreakSite) else problem.reason
+    page = break_page(problem.gb_id)
+    return f"{prose(visible(said))}{f' ([{problem.gb_id}]({page}))' if page else ''}"

@@ -1,38 +1,132 @@
-"""What ``--show`` lists of what was compiled: a table, or a list by line, for each of its words."""
+"""Tables for a terminal: what ``--show`` lists of what was compiled, where compile time goes, how ranks differ."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
-from breakscan.explain.compile_time import compile_time
-from breakscan.explain.compiled import CompiledFrame, Generated, Graph, GuardLine, Kernel, MissKind
+from breakscan.explain.breaks import part_words
+from breakscan.explain.caches import MissKind, miss_words
+from breakscan.explain.compilations import CompiledFrame, GuardLine, restarts_in_words
+from breakscan.explain.compile_time import CompileTime, compile_time, parts_in_words
 from breakscan.explain.explanation import Explanation
-from breakscan.explain.saved_memory import saved_memory
+from breakscan.explain.graphs import Generated, Graph, Kernel, saved_bytes_in_words, saved_memory
+from breakscan.explain.guards import demand_words
+from breakscan.explain.rank_report import RankReport, difference_words, share_words
 from breakscan.model.findings import Site
 from breakscan.model.words import bytes_in_words, counted, duration, place, seconds_in_words, short_path
 from breakscan.report.console import INDENT
-from breakscan.report.explain.compile_time_tables import function_table, kernel_time_table, line_table
-from breakscan.report.explain.compile_time_words import miss_words
-from breakscan.report.explain.guard_words import demand_words
-from breakscan.report.explain.reason_words import restarts_in_words
-from breakscan.report.explain.saved_memory_words import saved_bytes_in_words
-from breakscan.report.explain.titled_table import table_heading, titled_table
-from breakscan.report.explain.words import part_words
 from breakscan.report.findings import value_in_words
 from breakscan.report.markdown import clipped
 
+Row = tuple[str, ...]
+
+
+def table_heading(title: str) -> Text:
+    return Text(f"\n{title}", "bold underline")
+
+
+def titled_table(title: str, columns: Sequence[str], rows: Sequence[Row]) -> RenderableType | None:
+    """None without rows.  A column that begins with ``>`` holds numbers; one that no row fills is left out."""
+    if not rows:
+        return None
+    filled = [n for n in range(len(columns)) if any(row[n] for row in rows)]
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    for column in (columns[n] for n in filled):
+        name = column.removeprefix(">")
+        table.add_column(Text(name), justify="right" if name != column else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(row[n]) for n in filled))
+    return Group(table_heading(title), table)
+
+
+MOST_FUNCTIONS = 5
+"""Of the table that a report shows without being asked."""
+
+
+_MOST_TIMES = 50
+"""Of a table that was asked for: JSON and HTML have all."""
+
+
+def function_table(time: CompileTime, most: int | None = None) -> RenderableType | None:
+    """Each function, or the first so many, with what its compilations spent their time on."""
+    shown = time.functions[:most]
+    rows = [
+        (
+            function.function,
+            place(function.site),
+            f"{function.compiles}\u00d7",
+            seconds_in_words(function.seconds),
+            parts_in_words(function.parts),
+        )
+        for function in shown
+    ]
+    if rest := len(time.functions) - len(shown):
+        seconds = sum(function.seconds for function in time.functions[len(shown) :])
+        rows.append((f"{rest} more", "", "", seconds_in_words(seconds), ""))
+    return titled_table("Where compile time went", ("function", "at", ">compiled", ">in all", "spent on"), rows)
+
+
+def line_table(time: CompileTime) -> RenderableType | None:
+    """The lines that took longest to trace."""
+    rows = [(place(line.site), line.function, duration(line.seconds)) for line in time.lines[:_MOST_TIMES]]
+    return titled_table("Lines, by what tracing them took", ("line", "function", ">took"), rows)
+
+
+def kernel_time_table(time: CompileTime) -> RenderableType | None:
+    """The Triton kernels that took longest to compile and to autotune."""
+    rows = [
+        (
+            kernel.name,
+            duration(kernel.seconds) if kernel.seconds else "",
+            duration(kernel.autotuning_seconds) if kernel.autotuning_seconds else "",
+            ", ".join(map(place, kernel.lines)),
+        )
+        for kernel in time.kernels[:_MOST_TIMES]
+    ]
+    columns = ("kernel", ">compiled in", ">autotuned in", "lines")
+    return titled_table("Kernels, by what compiling them took", columns, rows)
+
+
+_MOST_RANKS = 8
+"""The limit of columns in a table; JSON reports the values of all ranks."""
+
+
+def difference_table(report: RankReport) -> Table:
+    """What each rank did, side by side, where they differ."""
+    ranks = sorted({rank for difference in report.differences for rank in difference.by_rank})
+    shown = ranks[:_MOST_RANKS]
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column(Text("what"), overflow="fold")
+    for rank in shown:
+        table.add_column(Text(f"rank {rank}"), overflow="fold")
+    for difference in report.differences:
+        shares = difference.by_rank
+        cells = (share_words(shares[rank]) if rank in shares else "" for rank in shown)
+        table.add_row(difference_words(difference), *cells)
+    if len(ranks) > len(shown):
+        table.caption = f"and {counted(len(ranks) - len(shown), 'more rank')}: --format json has all"
+    return table
+
+
 MOST_LINES = 20
 """Of a compiled function, the lines that ask for guards."""
+
+
 MOST_GUARDS = 5
 """Of such a line."""
 
+
 LEAST_PHASE = 0.05
 """Of the time that a compilation took."""
+
+
 LONGEST_NOTE = 120
 """Characters of why a compilation failed: another part of the report shows all of it."""
 
@@ -97,7 +191,7 @@ def saved_table(explanation: Explanation) -> RenderableType | None:
     """The lines whose values are kept for the backward, by what that takes."""
     rows = [
         (place(line.line) if line.line else "no line", str(line.values), saved_bytes_in_words(line.bytes, line.unknown))
-        for line in saved_memory(explanation).lines
+        for line in saved_memory(explanation.graphs).lines
     ]
     return titled_table("Kept for the backward, by line", ("line", ">values", ">bytes"), rows)
 
@@ -226,6 +320,8 @@ class Listing:
 
 FINDINGS = "findings"
 """The word that asks for all findings, where a report shows the first of each section."""
+
+
 LISTINGS: dict[str, Listing] = {
     "graphs": Listing(lambda e: bool(e.graphs), (graph_table,)),
     "kernels": Listing(

@@ -9,32 +9,46 @@ from rich.console import Console
 from rich.text import Text
 
 from breakscan.explain.compile_time import compile_time
-from breakscan.explain.compiled import Calls
-from breakscan.explain.explanation import Explanation, RankReport
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.notice import notice_words
+from breakscan.explain.rank_report import RankReport, rank_sentences
 from breakscan.explain.repro.reproduction import Reproduction
+from breakscan.explain.run_totals import Calls
 from breakscan.fix.offer import Offer
 from breakscan.model.findings import Finding, Origin, Severity, Site
 from breakscan.model.words import counted, duration, place, position
 from breakscan.report.console import INDENT, STYLES, code_text, paragraph, print_page, report_console
-from breakscan.report.explain.agreement_terminal import write_agreement
-from breakscan.report.explain.compile_time_tables import MOST_FUNCTIONS, function_table
-from breakscan.report.explain.compiled_summary import LONG_COMPILING, made_lines
-from breakscan.report.explain.entries import EntryKind, ReportEntry
-from breakscan.report.explain.notice_words import notice_words
-from breakscan.report.explain.overview import MANY, Group, Overview, overview
-from breakscan.report.explain.price_words import (
+from breakscan.report.explain.agreement import hidden_sentence, write_agreement
+from breakscan.report.explain.entries import (
+    MANY,
+    EntryKind,
+    Group,
+    Overview,
+    ReportEntry,
+    Section,
+    overview,
+    report_sections,
+)
+from breakscan.report.explain.report import ExplainReport
+from breakscan.report.explain.repro_text import repro_sentence
+from breakscan.report.explain.summary import (
+    LONG_COMPILING,
     ceiling_sentence,
     comparable_calls,
     costs_sentence,
+    headline,
+    made_lines,
+    outcome_line,
     price_in_words,
 )
-from breakscan.report.explain.rank_words import difference_table, rank_sentences
-from breakscan.report.explain.report import ExplainReport
-from breakscan.report.explain.repro_words import repro_sentence
-from breakscan.report.explain.sections import Section, report_sections
-from breakscan.report.explain.tables import FINDINGS, LISTINGS
-from breakscan.report.explain.titled_table import titled_table
-from breakscan.report.explain.words import headline, hidden_sentence, outcome_line
+from breakscan.report.explain.tables import (
+    FINDINGS,
+    LISTINGS,
+    MOST_FUNCTIONS,
+    difference_table,
+    function_table,
+    titled_table,
+)
 from breakscan.report.findings import fix_hint
 from breakscan.report.printable import printable, visible
 from breakscan.rulebook.document import rule_words

@@ -22,7 +22,7 @@ from breakscan.report.answers.answer import (
 from breakscan.report.answers.commands import check_answer, fix_answer, rule_answer, verify_answer
 from breakscan.report.answers.explain import explain_answer
 from breakscan.report.answers.tool_words import WAITING, ended_words, last_lines, last_progress
-from breakscan.report.explain.live_words import tally_words
+from breakscan.report.explain.news import tally_words
 from breakscan.report.rules import rule_object
 from breakscan.rulebook.config import ConfigError, load_settings
 from breakscan.rulebook.document import RuleError

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import torch
 
-from breakscan.torch_versions import PINNED, minor_version
+from breakscan.model.torch_versions import PINNED, minor_version
 
 HERE = Path(__file__).parent
 PROJECT = Path("/tmp/project")

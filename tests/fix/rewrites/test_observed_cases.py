@@ -16,7 +16,7 @@ import pytest
 from cases import CapturedCall, cases
 from test_cases import compared, load, outcome
 
-from breakscan.explain.agreement.recorded_values import observations_of
+from breakscan.explain.function_values import observations_of
 from breakscan.fix.planner import WantedRewrites, repair_file
 from breakscan.fix.result import FileRepair
 from breakscan.model.observations import Observations

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.explain.explanation import BreakSite
+from breakscan.explain.breaks import BreakSite
 from breakscan.model.findings import Origin, Place, Site, Verdict
 from breakscan.prove.bench.hinted_settings import flags_for
 from breakscan.prove.bench.result import OWN, BenchRow, MeasurementStatus, Variant

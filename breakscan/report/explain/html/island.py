@@ -4,60 +4,143 @@ says of it, and the source text.
 Keys are the field names of the explanation's dataclasses.  What there is much of is kept short: a ``Site`` is
 ``[path, line, column, end_line, end_column]``, a ``Caller`` ``[path, line, function, origin]``, a ``RunTotals``
 ``[graph, at, seconds]``, a ``GuardLine`` ``[kind, text, site]``, a ``TimeNode`` ``[name, part, seconds, count, site,
-whether its line is the user's, what is in it]``; paths are numbers into ``paths``.
-"""
+whether its line is the user's, what is in it]``; paths are numbers into ``paths``."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any
 
 from breakscan import __version__
-from breakscan.explain.callers import Caller
+from breakscan.explain.advice import recompile_advice
+from breakscan.explain.breaks import BreakSite
+from breakscan.explain.caches import CacheMiss, miss_words
+from breakscan.explain.compilations import CompiledFrame, GuardLine, restarts_in_words
 from breakscan.explain.compile_time import compile_time
-from breakscan.explain.compiled import CacheMiss, CompiledFrame, Generated, Graph, GuardLine, RunTotals
-from breakscan.explain.explanation import (
-    BreakSite,
-    EagerCalls,
-    Explanation,
-    RankDifference,
-    Recompile,
-    UncompiledFrame,
-)
-from breakscan.explain.exported import Export, ExportFailure
-from breakscan.explain.saved_memory import saved_memory
-from breakscan.explain.time_tree import TimeNode
+from breakscan.explain.cudagraphs import cause_words
+from breakscan.explain.eager_calls import EagerCalls, eager_calls_advice, eager_calls_reason
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.exports import STATUS_WORDS, Export, ExportFailure, way_words
+from breakscan.explain.frames import UncompiledFrame
+from breakscan.explain.graphs import Generated, Graph, saved_memory
+from breakscan.explain.guards import demand_words
+from breakscan.explain.rank_report import RankDifference, difference_words
+from breakscan.explain.recompiles import Recompile
+from breakscan.explain.run_totals import RunTotals
+from breakscan.explain.time_trees import TimeNode
 from breakscan.model.findings import Origin, Site
+from breakscan.model.problem import Caller
 from breakscan.model.words import short_path
-from breakscan.report.explain.advice_words import recompile_advice
-from breakscan.report.explain.compile_time_words import miss_words
-from breakscan.report.explain.cudagraph_words import cause_words
-from breakscan.report.explain.eager_call_words import eager_calls_advice, eager_calls_reason
-from breakscan.report.explain.entries import EntryKind, break_entry, cause_entries, cause_groups, frame_entry
-from breakscan.report.explain.export_entries import export_entry
-from breakscan.report.explain.export_words import STATUS_WORDS, way_words
-from breakscan.report.explain.guard_words import demand_words
-from breakscan.report.explain.html.sources import SourceStore
-from breakscan.report.explain.price_words import ceiling_sentence, costs_sentence
-from breakscan.report.explain.rank_words import difference_words
-from breakscan.report.explain.reason_words import restarts_in_words
-from breakscan.report.explain.sections import Section, report_sections
-from breakscan.report.explain.worded import WORDS
-from breakscan.report.explain.words import headline, outcome_line
+from breakscan.report.explain.entries import (
+    EntryKind,
+    Section,
+    break_entry,
+    cause_entries,
+    cause_groups,
+    export_entry,
+    frame_entry,
+    report_sections,
+)
+from breakscan.report.explain.json import WORDS
+from breakscan.report.explain.summary import ceiling_sentence, costs_sentence, headline, outcome_line
 from breakscan.rulebook.document import Rule
 from breakscan.source.source_files import SourceFiles
 
+MOST_CHARACTERS = 5_000_000
+"""Of source, in all of a report."""
+
+
+LONGEST_WHOLE = 600_000
+
+
+AROUND = 4
+"""Lines kept before and after each mentioned line, if a file is not kept whole."""
+
+
+Segment = tuple[int, str]
+"""Consecutive lines: the number of the first, and their text."""
+
+
+class SourceStore:
+    """Gives each path a number, notes which of its lines are spoken of, and reads them in the end."""
+
+    def __init__(self, files: SourceFiles) -> None:
+        self._files = files
+        self._numbers: dict[str, int] = {}
+        self._lines: dict[str, set[int]] = {}
+        self._marked: set[str] = set()
+
+    def number(self, path: str, first: int, last: int, marked: bool = False) -> int:
+        """The number of a path, whose lines from ``first`` to ``last`` are spoken of.  Of ``marked`` files the reader
+        wants to see all."""
+        self._lines.setdefault(path, set()).update(range(first, min(last, first + AROUND) + 1))
+        if marked:
+            self._marked.add(path)
+        return self._numbers.setdefault(path, len(self._numbers))
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The number of each path, in order."""
+        return self._numbers
+
+    def segments(self) -> dict[int, list[Segment]]:
+        """By the number of its path, what is kept of each file that can be read: of all of them what is spoken of,
+        then as many whole ones as there is room for."""
+        room = MOST_CHARACTERS
+        kept: dict[int, list[Segment]] = {}
+        for path, number in sorted(self._numbers.items(), key=lambda item: item[0] not in self._marked):
+            segments = list(_excerpts(self._files.lines(path), self._lines[path]))
+            length = _length(segments)
+            if segments and length <= room:
+                kept[number] = segments
+                room -= length
+        for path, number in self._numbers.items():
+            if path not in self._marked or number not in kept:
+                continue
+            whole = [(1, "\n".join(self._files.lines(path)))]
+            more = _length(whole) - _length(kept[number])
+            if _length(whole) <= LONGEST_WHOLE and more <= room:
+                kept[number] = whole
+                room -= more
+        return kept
+
+
+def _length(segments: Iterable[Segment]) -> int:
+    return sum(len(text) for _, text in segments)
+
+
+def _excerpts(lines: list[str], wanted: Iterable[int]) -> Iterator[Segment]:
+    start = end = 0
+    for line in sorted(line for line in wanted if 1 <= line <= len(lines)):
+        if end and line - AROUND <= end + 1:
+            end = min(line + AROUND, len(lines))
+            continue
+        if end:
+            yield start, "\n".join(lines[start - 1 : end])
+        start, end = max(line - AROUND, 1), min(line + AROUND, len(lines))
+    if end:
+        yield start, "\n".join(lines[start - 1 : end])
+
+
 MOST_CODE = 4_000_000
 """Characters of generated code in all of a report."""
+
+
 MOST_GUARDS = 2_000_000
 """Characters of guards in all of a report."""
+
+
 LEAST_NODE = 0.0005
 """Seconds of what the compiler did."""
+
+
 LONGEST = 20_000
 """Characters of one text that is not code."""
+
+
 _TABS = {
     EntryKind.BREAK: "breaks",
     EntryKind.FAILURE: "frames",
@@ -67,6 +150,8 @@ _TABS = {
     EntryKind.CAUSE: "recompiles",
 }
 """The tab that shows a kind of entry."""
+
+
 _DIGITS = 7
 """Decimal places of seconds: a tenth of a microsecond."""
 
@@ -86,7 +171,7 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
         "graphs": plain(_with_room_for_code(explanation.graphs)),
         "compiles": plain(_with_room_for_guards(explanation.compiles)),
         "compile_time": plain(compile_time(explanation)),
-        "saved_memory": plain(saved_memory(explanation)),
+        "saved_memory": plain(saved_memory(explanation.graphs)),
     }
     # The values of functions are for programs, and many.
     rest = [field.name for field in fields(explanation) if field.name not in (*told, "traced", "values", "timelines")]

@@ -1,0 +1,205 @@
+"""What ``check`` says of the code that a run compiled, for people and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from breakscan.explain.agreement.result import Agreement, AgreementOutcome, ExportAgreement, Judged, Missed
+from breakscan.explain.exports import failure_reason
+from breakscan.model.findings import Confidence, Finding, Mode, SourceError
+from breakscan.model.words import counted, listed, place
+from breakscan.report.console import INDENT, paragraph, report_console
+from breakscan.report.findings import MODE_WORDS, conditions_in_words
+from breakscan.report.printable import printable
+from breakscan.rulebook.document import rule_words
+from breakscan.source.outline import without_locals
+
+
+def hidden_sentence(behind: Sequence[Finding]) -> str:
+    """``It hides 3 more findings of breakscan check (lines 41, 44 and 52).``"""
+    lines = [str(line) for line in sorted({finding.site.line for finding in behind})]
+    where = f"{'line' if len(lines) == 1 else 'lines'} {listed(lines, 'line', 6)}"
+    if len(behind) == 1:
+        return f"It hides one more finding of breakscan check, {behind[0].rule} {behind[0].name} ({where})."
+    return f"It hides {len(behind)} more findings of breakscan check ({where})."
+
+
+WIDEST = 120
+
+
+_WORDS = {
+    AgreementOutcome.CONFIRMED: "confirmed",
+    AgreementOutcome.HIDDEN: "hidden by a break",
+    AgreementOutcome.NOT_TRIGGERED: "not triggered",
+    AgreementOutcome.CONTRADICTED: "contradicted",
+}
+
+
+def write_agreement(agreement: Agreement, stream: TextIO) -> None:
+    """Writes the section that follows the report of a run."""
+    console = report_console(stream)
+    width = min(console.width, WIDEST)
+    agreement = printable(agreement)
+    console.print(Text("\nCompared with breakscan check", "bold underline"))
+    if agreement.files or not agreement.exports:
+        console.print(paragraph("", _headline(agreement), width, indent=""))
+        _write_sections(_sections(agreement), console, width)
+    for number, exports in enumerate(agreement.exports):
+        if agreement.files or number:
+            console.print(Text())
+        console.print(paragraph("", _exports_headline(exports, agreement.torch), width, indent=""))
+        _write_sections(_export_sections(exports), console, width)
+
+
+def _write_sections(sections: Iterable[tuple[str, Sequence[str]]], console: Console, width: int) -> None:
+    for heading, entries in sections:
+        if entries:
+            console.print(Text(f"\n{heading}", "bold"))
+        for entry in entries:
+            console.print(paragraph("", entry, width, indent=INDENT))
+
+
+def _headline(agreement: Agreement) -> str:
+    mode = f", {MODE_WORDS[agreement.mode]}" if agreement.mode is Mode.FULLGRAPH else ""
+    words = [_found("what was compiled", agreement, f"torch {agreement.torch}{mode}")]
+    if agreement.missed:
+        words.append(f"It has none for {counted(len(agreement.missed), 'recorded break site')}")
+    if agreement.silenced:
+        words.append(f"{counted(len(agreement.silenced), 'recorded break site')} of rules that are switched off there")
+    return ".  ".join(words) + "."
+
+
+def _exports_headline(agreement: ExportAgreement, torch: str) -> str:
+    what = "what was exported with strict=True" if agreement.mode is Mode.EXPORT_STRICT else "what was exported"
+    words = [_found(what, agreement, f"torch {torch}")]
+    if agreement.missed:
+        words.append(f"It has none for {counted(len(agreement.missed), 'problem')} of the exports")
+    if agreement.silenced:
+        words.append(f"{counted(len(agreement.silenced), 'problem')} of rules that are switched off there")
+    return ".  ".join(words) + "."
+
+
+def _found(what: str, agreement: Agreement | ExportAgreement, target: str) -> str:
+    """``In what was compiled, check has 3 findings (1 file, torch 2.13): 2 confirmed, 1 not triggered``."""
+    counts = Counter(one.outcome for one in agreement.judged)
+    parts = [f"{counts[outcome]} {words}" for outcome, words in _WORDS.items() if counts[outcome]]
+    found, files = counted(len(agreement.judged), "finding"), counted(len(agreement.files), "file")
+    return f"In {what}, check has {found} ({files}, {target}){': ' if parts else ''}{', '.join(parts)}"
+
+
+def _sections(agreement: Agreement) -> Iterable[tuple[str, Sequence[str]]]:
+    hiding = [
+        f"{place(site)} makes {_function(group[0].function)} run eager, and hides {_listed(group)}"
+        for (site, _), group in agreement.hidden.items()
+    ]
+    yield "Hidden: breaks that appear once the one before them is fixed", hiding
+    missed = [f"{place(site.site)}  {_kind(site)}  {site.code or ''}".rstrip() for site in agreement.missed]
+    yield "Missed: broke in this run, and check has no finding there", missed
+    contradicted = [_named(one) for one in agreement.judged if one.outcome is AgreementOutcome.CONTRADICTED]
+    yield "Contradicted: check expects a break, and this run compiled the line without one", contradicted
+    waiting = [_named(one) for one in agreement.judged if one.outcome is AgreementOutcome.NOT_TRIGGERED]
+    yield "Not triggered: may break in another run", waiting
+    yield _not_checked(agreement.errors)
+
+
+def _export_sections(agreement: ExportAgreement) -> Iterable[tuple[str, Sequence[str]]]:
+    missed = [
+        f"{place(one.site)}  {rule_words(one.rule) or failure_reason(one)}  {one.code or ''}".rstrip()
+        for one in agreement.missed
+    ]
+    yield "Missed: stood against an export, and check has no finding there", missed
+    waiting = [_named(one) for one in agreement.judged if one.outcome is AgreementOutcome.NOT_TRIGGERED]
+    yield "Not triggered: no export ended there, or an earlier problem ended it", waiting
+    yield _not_checked(agreement.errors)
+
+
+def _not_checked(errors: Iterable[SourceError]) -> tuple[str, Sequence[str]]:
+    return "Not checked", [f"{error.path}:{error.line}  {error.message}" for error in errors]
+
+
+def _named(one: Judged) -> str:
+    finding = one.finding
+    if condition := conditions_in_words(finding.conditions):
+        why = f", only when {condition}"
+    elif finding.confidence is Confidence.POSSIBLE:
+        why = ", a guess"
+    else:
+        why = ""
+    return f"{place(finding.site)}  {finding.rule} {finding.name}{why}"
+
+
+def _listed(findings: Iterable[Finding]) -> str:
+    return ", ".join(f"line {finding.site.line} {finding.rule}" for finding in findings)
+
+
+def _function(name: str | None) -> str:
+    return without_locals(name or "the function")
+
+
+def _kind(site: Missed) -> str:
+    return rule_words(site.rule) or f"{site.gb_id or ''} {site.gb_type}".strip()
+
+
+def agreement_object(agreement: Agreement) -> dict[str, Any]:
+    """The agreement as plain dictionaries and lists."""
+    return {
+        "torch": agreement.torch,
+        "mode": agreement.mode.value,
+        "files": list(agreement.files),
+        "findings": [_judged(one) for one in agreement.judged],
+        "missed": [
+            {
+                "rule": site.rule.id if site.rule else None,
+                "gb_type": site.gb_type,
+                "gb_id": site.gb_id,
+                "site": asdict(site.site),
+                "silenced": silenced,
+            }
+            for silenced, group in ((False, agreement.missed), (True, agreement.silenced))
+            for site in group
+        ],
+        "errors": [asdict(error) for error in agreement.errors],
+        "exports": [_of_exports(one) for one in agreement.exports],
+    }
+
+
+def _of_exports(agreement: ExportAgreement) -> dict[str, Any]:
+    return {
+        "mode": agreement.mode.value,
+        "files": list(agreement.files),
+        "findings": [_judged(one) for one in agreement.judged],
+        "missed": [
+            {
+                "rule": failure.rule.id if failure.rule else None,
+                "problem": failure.problem.value,
+                "site": asdict(failure.site),
+                "silenced": silenced,
+            }
+            for silenced, group in ((False, agreement.missed), (True, agreement.silenced))
+            for failure in group
+        ],
+        "errors": [asdict(error) for error in agreement.errors],
+    }
+
+
+def _judged(one: Judged) -> dict[str, Any]:
+    finding = one.finding
+    return {
+        "rule": finding.rule,
+        "name": finding.name,
+        "kind": finding.kind.value,
+        "confidence": finding.confidence.value,
+        "condition": conditions_in_words(finding.conditions),
+        "message": finding.message,
+        "site": asdict(finding.site),
+        "function": finding.function,
+        "outcome": one.outcome.value,
+        "by": asdict(one.by) if one.by else None,
+        "traced": one.is_traced,
+    }

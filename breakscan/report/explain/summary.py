@@ -1,0 +1,457 @@
+"""What a run did, in few sentences: how it ended, what it cost, what was compiled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from breakscan.explain.autograd import change_words
+from breakscan.explain.breaks import BreakSite
+from breakscan.explain.caches import misses_in_words
+from breakscan.explain.compile_time import compile_time, compile_time_sentence
+from breakscan.explain.cudagraphs import peaks_sentence, recordings_sentence
+from breakscan.explain.eager_calls import eager_calls_total
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.exports import exporting_seconds, exports_line, exports_total
+from breakscan.explain.frames import FrameStatus
+from breakscan.explain.graphs import Kernel, saved_memory, saved_sentence
+from breakscan.explain.kernel_calls import KernelKind
+from breakscan.explain.notice import Notice, NoticeKind
+from breakscan.explain.prices import CostKind, run_costs
+from breakscan.explain.rank_report import exit_words
+from breakscan.explain.recompiles import Recompile
+from breakscan.explain.run_totals import Calls
+from breakscan.model.findings import Verdict
+from breakscan.model.problem import LongPass, Price
+from breakscan.model.words import counted, duration, listed, part_of, place, seconds_in_words
+from breakscan.report.explain.tables import kernels_of
+
+_MANY = 20
+"""Sites from which on it is worth a word of how many kinds they are."""
+
+
+def outcome_line(explanation: Explanation) -> str:
+    """``train.py finished with exit status 0 · 212 s, 38 s of it compiling · torch 2.13.0, 1 × H200``."""
+    parts = [_run(explanation), _time_spent(explanation)]
+    if explanation.torch:
+        parts.append(", ".join(filter(None, [f"torch {explanation.torch}", explanation.device])))
+    return " · ".join(filter(None, parts))
+
+
+def _run(explanation: Explanation) -> str:
+    """``train.py finished with exit status 0``, ``3 ranks, torch trace of logs``."""
+    argv = explanation.argv
+    if explanation.trace is not None:
+        parts = [counted(len(explanation.ranks.ranks), "rank")] if explanation.ranks else []
+        return ", ".join([*parts, f"torch trace of {explanation.trace}"])
+    if not argv:
+        return "In this process"
+    program = f"-m {argv[1]}" if argv[0] == "-m" else argv[0]
+    if any(isinstance(notice, Notice) and notice.kind is NoticeKind.RUNNING for notice in explanation.notices):
+        return f"{program} is still running"
+    return f"{program} {exit_words(explanation.status)}"
+
+
+def _time_spent(explanation: Explanation) -> str:
+    spent = (("compiling", explanation.compile_seconds), ("exporting", exporting_seconds(explanation.exports)))
+    parts = [(seconds_in_words(seconds), doing) for doing, seconds in spent if seconds]
+    if explanation.seconds is None:
+        return ", ".join(f"{seconds} {doing}" for seconds, doing in parts)
+    return ", ".join([seconds_in_words(explanation.seconds), *(f"{seconds} of it {doing}" for seconds, doing in parts)])
+
+
+def headline(explanation: Explanation) -> str:
+    """The result in one line; of a run without graphs, why it has none."""
+    if not explanation.graphs:
+        return _why_nothing_compiled(explanation)
+    graphs, ops = len(explanation.graphs), explanation.ops
+    made = f"{counted(graphs, 'graph')} of {counted(ops, 'operation')}"
+    said = []
+    if raised := sum(frame.status is FrameStatus.RAISED for frame in explanation.frames):
+        said.append(f"{counted(raised, 'function fails', 'functions fail')} to compile")
+    if explanation.breaks:
+        sites, events = len(explanation.breaks), explanation.break_events
+        times = "once" if events == 1 else f"{events} times"
+        kinds = len({site.rule.id if site.rule else site.gb_type for site in explanation.breaks})
+        verb = (
+            "site breaks"
+            if sites == 1
+            else f"sites of {counted(kinds, 'kind')} break"
+            if sites >= _MANY
+            else "sites break"
+        )
+        breaks = f"{sites} {verb} the graph {times}: {made}"
+        said.append(f"{breaks} instead of {explanation.entries}" if graphs > explanation.entries > 0 else breaks)
+    if explanation.eager_frames:
+        said.append(f"{counted(explanation.eager_frames, 'function runs', 'functions run')} eager")
+    if eager := eager_calls_total(explanation.eager_calls, explanation.calls):
+        said.append(eager)
+    if exported := exports_total(explanation.exports):
+        said.append(exported)
+    if explanation.recompiles:
+        recompiles = counted(len(explanation.recompiles), "recompile")
+        took = f", {spent} of compiling" if (spent := recompiling_time(explanation)) else ""
+        said.append(f"{recompiles} from {counted(explanation.causes, 'cause')}{took}")
+    if not said:
+        return f"No graph breaks and no recompiles: {made}."
+    if not explanation.breaks:
+        said.insert(0, f"No graph breaks: {made}")
+    return ".  ".join(said) + "."
+
+
+def _why_nothing_compiled(explanation: Explanation) -> str:
+    """Why a run has no graph at all, and what to do about it."""
+    if (exported := exports_total(explanation.exports)) and not (explanation.targets or explanation.frames):
+        return f"{exported}. Nothing was passed to torch.compile."
+    if not explanation.argv and explanation.trace is None and not (explanation.frames or explanation.breaks):
+        return (
+            "Nothing was compiled while this was recorded: nothing compiled was called, or it had been compiled "
+            "before. torch._dynamo.reset() makes it compile again."
+        )
+    if not explanation.torch_imported:
+        return "Nothing was compiled: the program did not import torch."
+    if explanation.disabled_by:
+        return f"Nothing was compiled: {explanation.disabled_by} is set, which switches torch.compile off."
+    if explanation.trace is not None and not explanation.frames:
+        return "Nothing was compiled in what the trace holds."
+    if not explanation.targets and not explanation.frames:
+        if explanation.status:
+            return "Nothing was compiled: the program ended before it called torch.compile."
+        return (
+            "Nothing was compiled: the program never called torch.compile. Compile what costs most, such as the model."
+        )
+    if any(frame.status is FrameStatus.RAISED for frame in explanation.frames):
+        return "Nothing was compiled: torch.compile raised, see below."
+    if explanation.frames or explanation.breaks:
+        return "Nothing was compiled, not one graph: what was passed to torch.compile runs as plain Python, see below."
+    if explanation.precompiled:
+        loaded = counted(len(explanation.precompiled), "function was loaded", "functions were loaded")
+        return f"Nothing had to be compiled: {loaded} compiled, out of the caches of an earlier run."
+    uncalled = [target for target in explanation.targets if not target.attempted]
+    where = next((f" ({t.name}, {t.caller.path}:{t.caller.line})" for t in uncalled if t.caller), "")
+    return f"Nothing was compiled: what torch.compile returned{where} was never called. Call it, not the original."
+
+
+_MOST_NAMED = 3
+
+
+_WORST_FIRST = (Verdict.RAISES, Verdict.EAGER, Verdict.SPLITS)
+
+
+_WORTH_SAYING = 0.01
+"""The part of the calls' time below which a saving is not worth a word."""
+
+
+_ENOUGH = 8
+"""Passes from which on it is worth a word how much they vary."""
+
+
+_WIDE = 1.5
+
+
+_NOTABLY = 1.05
+"""How many times as long the host takes before that is worth a word."""
+
+
+_LEAST_COST = 1e-4
+"""Seconds in all of a run from which on a kind of cost is worth a word."""
+
+
+_COST_WORDS = {
+    CostKind.BREAKS: "graph breaks",
+    CostKind.EAGER_FUNCTIONS: "functions that run eager",
+    CostKind.RECOMPILES: "recompiles",
+}
+
+
+_OF_WHAT = {
+    CostKind.BREAKS: "of the calls",
+    CostKind.EAGER_FUNCTIONS: "of the calls",
+    CostKind.RECOMPILES: "of compiling",
+}
+
+
+_LONG_COMPILE = 1.0
+"""Seconds of compiling again from which on they are worth a word."""
+
+
+def price_in_words(price: Price, calls: Sequence[Calls]) -> str:
+    """``1.2 ms a pass, 340 passes, 41% of the time in calls; 0.9 s to compile what follows it``."""
+    said = []
+    if price.passes:
+        said.append(_each_pass(price))
+        spent = sum(call.seconds for call in calls)
+        share = price.in_all / spent if spent else 0.0
+        if share >= _WORTH_SAYING:
+            said[0] += f", {min(share, 1.0):.0%} of the time in calls"
+    if price.longest:
+        said.append(_longest_pass(price.longest))
+    if price.is_on_device and price.host_seconds > _NOTABLY * price.seconds:
+        said.append(f"the host spends {duration(price.host_seconds)} there and waits for the device")
+    elif price.waits:
+        said.append("the host waits for the device there")
+    if price.compile_seconds:
+        said.append(f"{duration(price.compile_seconds)} to compile what follows it")
+    return "; ".join(said)
+
+
+def _each_pass(price: Price) -> str:
+    if price.is_on_device:
+        spent = f"{duration(price.seconds)} of the device's time"
+        if price.passes == 1:
+            return f"{spent} in the only pass that was timed"
+        return f"{spent} a pass, {counted(price.passes, 'pass', 'passes')}"
+    device = "" if price.device_seconds is None else f" ({duration(price.device_seconds)} on the device)"
+    if price.passes == 1:
+        return f"{duration(price.host_seconds)}{device} in the only pass that was timed"
+    varies = price.passes >= _ENOUGH and price.high_seconds > _WIDE * price.low_seconds > 0
+    spread = f", half of them {duration(price.low_seconds)} to {duration(price.high_seconds)}" if varies else ""
+    return f"{duration(price.host_seconds)} a pass{device}, {counted(price.passes, 'pass', 'passes')}{spread}"
+
+
+def _longest_pass(longest: LongPass) -> str:
+    meanwhile = "" if longest.for_rank is None else f", in which rank {longest.for_rank} compiled"
+    return f"not counted: one pass of {duration(longest.seconds)}{meanwhile}"
+
+
+def ceiling_sentence(explanation: Explanation) -> str | None:
+    """``Removing all of them could save at most 5.1 of 11.8 ms a call of Model.forward.``; None where there is nothing
+    to save.
+
+    Of a function that runs eager, or leads to one, it is all that is spent outside graphs, else what is spent behind
+    breaks.  Of what the host waits for, only the device's own gaps count.  Where no graph runs at all, most of the time
+    may be work that has to be done anyhow, and a bound would say nothing.
+    """
+    waits = [site.price for site in explanation.breaks if site.price and site.price.is_on_device]
+    on_host = sum(price.passes * price.host_seconds for price in waits)
+    eager = {frame.function for frame in explanation.frames if frame.status is FrameStatus.EAGER}
+    given_up = [site for site in explanation.breaks if site.verdict is Verdict.EAGER]
+    leads_there = eager | {caller.function for site in given_up for caller in site.stack}
+    found = []
+    for call in explanation.calls:
+        saving = call.outside_seconds if call.name in leads_there else call.gap_seconds
+        if len(explanation.calls) == 1:  # else it is not known which of them waits
+            saving = max(0.0, saving - on_host) + min(saving, sum(price.in_all for price in waits))
+        if call.calls > 1 and call.graph_seconds and saving > _WORTH_SAYING * call.seconds:
+            found.append((saving, call))
+    if not found or not (explanation.breaks or eager):
+        return None
+    found.sort(key=lambda pair: -pair[0])
+    words = [
+        f"{part_of(saving / call.calls, call.seconds / call.calls)} a call of {call.name}" for saving, call in found
+    ]
+    if rest := len(words) - _MOST_NAMED:
+        words = [*words[:_MOST_NAMED], f"less of {counted(rest, 'other function')}"] if rest > 0 else words
+    listed = ", and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+    return f"Removing all of them could save at most {listed}."
+
+
+def costs_sentence(explanation: Explanation) -> str | None:
+    """``Recompiles cost most: 18 s of compiling; graph breaks 12 ms of the calls.``; None where
+    there is nothing to compare."""
+    costs = sorted(run_costs(explanation).items(), key=lambda cost: -cost[1])
+    told = [(kind, seconds) for kind, seconds in costs if seconds >= _LEAST_COST]
+    if len(told) < 2:
+        return None
+    (first, most), *others = told
+    rest = " and ".join(f"{_COST_WORDS[kind]} {duration(seconds)} {_OF_WHAT[kind]}" for kind, seconds in others)
+    return f"{_COST_WORDS[first].capitalize()} cost most: {duration(most)} {_OF_WHAT[first]}; {rest}."
+
+
+def recompile_price(group: Iterable[Recompile], explanation: Explanation) -> str | None:
+    """``Compiling again took 18 s of 35 s spent on compiling.``; None where that is not worth saying."""
+    seconds = sum(recompile.seconds for recompile in group)
+    if seconds < _LONG_COMPILE:
+        return None
+    whole = seconds_in_words(max(seconds, explanation.compile_seconds))
+    return f"Compiling again took {seconds_in_words(seconds)} of {whole} spent on compiling."
+
+
+def recompiling_time(explanation: Explanation) -> str | None:
+    """``18 s``; None where that is not worth saying."""
+    seconds = run_costs(explanation)[CostKind.RECOMPILES]
+    return seconds_in_words(seconds) if seconds >= _LONG_COMPILE else None
+
+
+def comparable_calls(explanation: Explanation) -> Sequence[Calls]:
+    """The calls whose time prices may be held against; none where too few were steady.
+
+    A pass counts if nothing was compiled after its graph, a call only if nothing was compiled in all of it.
+    """
+    priced = run_costs(explanation)[CostKind.BREAKS]
+    outside = sum(call.outside_seconds for call in explanation.calls)
+    return explanation.calls if priced <= outside else ()
+
+
+def dearest_first(site: BreakSite) -> tuple[float, int, float]:
+    """Sort key: by what a site cost in all passes, then the worst verdict first, then by what was compiled for it."""
+    price = site.price
+    return -price.in_all if price else 0.0, _WORST_FIRST.index(site.verdict), -price.compile_seconds if price else 0.0
+
+
+_MOST_SIZES = 3
+
+
+LONG_COMPILING = 2.0
+"""Seconds of compiling from which on it is worth a word."""
+
+
+_SLOW_GUARDS = 0.02
+"""The part of a call's time from which on checking guards is worth a word."""
+
+
+_OUTCOMES = {"hit": ("hit",), "miss": ("miss", "misses"), "bypass": ("bypass", "bypasses")}
+
+
+_KINDS = {
+    KernelKind.TRITON: ("generated", "generated"),
+    KernelKind.CPP: ("generated", "generated"),
+    KernelKind.OTHER: ("generated", "generated"),
+    KernelKind.EXTERN: ("of a library", "of libraries"),
+    KernelKind.FALLBACK: ("that Inductor leaves to eager operators", "that Inductor leaves to eager operators"),
+}
+
+
+def made_lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    """A label and a sentence for each topic that the run has something on."""
+    for label, tell in _TOPICS:
+        sentence = tell(explanation)
+        if sentence:
+            yield label, sentence
+
+
+def _compile_time(explanation: Explanation) -> str | None:
+    if explanation.compile_seconds < LONG_COMPILING:
+        return None
+    compilations = counted(len(explanation.compiles), "compilation")
+    return "; ".join(filter(None, (compilations, compile_time_sentence(compile_time(explanation)))))
+
+
+def _guards(explanation: Explanation) -> str | None:
+    """Only where checking them costs a visible part of the calls."""
+    calls = [call.seconds / call.calls for call in explanation.calls if call.calls]
+    heavy = max(explanation.compiles, key=lambda one: one.guard_seconds or 0.0, default=None)
+    if heavy is None or not heavy.guard_seconds or not calls or heavy.guard_seconds < _SLOW_GUARDS * min(calls):
+        return None
+    count = heavy.guard_count or len(heavy.guards)
+    return f"{heavy.function} checks {counted(count, 'guard')} at each call, in {duration(heavy.guard_seconds)}"
+
+
+def _caches(explanation: Explanation) -> str | None:
+    uses = [use for compile_ in explanation.compiles for use in compile_.caches]
+    parts = []
+    for cache in dict.fromkeys(use.cache for use in uses):
+        outcomes = Counter(use.outcome for use in uses if use.cache == cache)
+        words = ", ".join(
+            counted(count, *_OUTCOMES.get(outcome, (outcome,))) for outcome, count in outcomes.most_common()
+        )
+        parts.append(f"{cache} {words}")
+    reasons = list(dict.fromkeys(use.reason for use in uses if use.outcome == "bypass" and use.reason))
+    if missed := misses_in_words(uses):
+        parts.append(f"misses: {missed}")
+    if reasons:
+        parts.append(f"bypassed because {listed(reasons, 'reason', 2)}")
+    return "; ".join(parts) or None
+
+
+def _kernels(explanation: Explanation) -> str | None:
+    made = [kernel for _, _, kernel in kernels_of(explanation.graphs)]
+    if not made:
+        return None
+    counts = Counter(_KINDS[kernel.kind] for kernel in made)
+    fallbacks = [_with_lines(kernel) for kernel in made if kernel.kind is KernelKind.FALLBACK]
+    # The part left to eager operators comes last, followed by their names.
+    left = _KINDS[KernelKind.FALLBACK]
+    words = [f"{n} {kind[n > 1]}" for kind, n in sorted(counts.items(), key=lambda item: item[0] == left)]
+    named = f" ({listed(fallbacks, 'kernel')})" if fallbacks else ""
+    return f"{', '.join(words)}{named}"
+
+
+def _saved(explanation: Explanation) -> str | None:
+    return saved_sentence(saved_memory(explanation.graphs))
+
+
+def _cudagraphs(explanation: Explanation) -> str | None:
+    said = []
+    for skip in explanation.cudagraph_skips:
+        where = f" ({place(skip.site)})" if skip.site else ""
+        said.append(f"{skip.count}× not used: {skip.reason.strip().rstrip('.')}{where}")
+    recorded = recordings_sentence(explanation.cudagraph_recordings)
+    return "; ".join([*([recorded] if recorded else []), *said]) or None
+
+
+def _peaks(explanation: Explanation) -> str | None:
+    return peaks_sentence(explanation.peak_memory)
+
+
+def _specialisations(explanation: Explanation) -> str | None:
+    """A line at a time: all the sizes that it holds fixed are mended by one change.  What was compiled again over such
+    a size is told with the recompiles."""
+    told = {recompile.subject for recompile in explanation.recompiles}
+    at_line: dict[str, list[str]] = {}
+    for s in explanation.specialisations:
+        if not told.isdisjoint(s.sources):
+            continue
+        where = f" at {place(s.site)}" if s.site else ""
+        at_line.setdefault(where, []).append(f"{', '.join(s.sources) or 'a size'} became constant ({s.value})")
+    said = [f"{sizes[0]}{_as_did(len(set(sizes)) - 1)}{where}" for where, sizes in at_line.items()]
+    return f"{'; '.join(said[:_MOST_SIZES])}{_and_more(len(said) - _MOST_SIZES)}" if said else None
+
+
+def _as_did(others: int) -> str:
+    return f", and so did {counted(others, 'other size')}" if others else ""
+
+
+def _and_more(lines: int) -> str:
+    return f"; and at {counted(lines, 'more line')}" if lines > 0 else ""
+
+
+def _ddp(explanation: Explanation) -> str | None:
+    split = [graph for graph in explanation.graphs if graph.split_by_ddp]
+    said = [
+        f"the graph of {graph.function or 'a function'} runs as {len(graph.split_by_ddp)} ({_plus(graph.split_by_ddp)} "
+        "operations), so that gradients travel while others are computed"
+        for graph in split
+    ]
+    return "; ".join(said) or None
+
+
+def _precompiled(explanation: Explanation) -> str | None:
+    names = [f"{one.function} ({place(one.site)})" for one in explanation.precompiled]
+    unknown = "breaks and recompiles of the run that compiled them are not known"
+    return f"{listed(names, 'function')}; {unknown}" if names else None
+
+
+def _autograd(explanation: Explanation) -> str | None:
+    if not explanation.autograd:
+        return None
+    lines = [place(capture.caller) for capture in explanation.autograd if capture.caller]
+    where = f" ({listed(lines, 'line')})" if lines else ""
+    words = f"{counted(len(explanation.autograd), 'backward pass', 'backward passes')} captured{where}"
+    reasons = list(dict.fromkeys(change_words(one) for capture in explanation.autograd for one in capture.reasons))
+    return f"{words}; again because {listed(reasons, 'reason', 2)}" if reasons else words
+
+
+_TOPICS: tuple[tuple[str, Callable[[Explanation], str | None]], ...] = (
+    ("Compile time", _compile_time),
+    ("Exports", lambda explanation: exports_line(explanation.exports)),
+    ("Loaded compiled", _precompiled),
+    ("Caches", _caches),
+    ("Kernels", _kernels),
+    ("Kept in memory", _saved),
+    ("Memory", _peaks),
+    ("CUDA graphs", _cudagraphs),
+    ("Guards", _guards),
+    ("Specialised", _specialisations),
+    ("DDP buckets", _ddp),
+    ("Compiled autograd", _autograd),
+)
+
+
+def _with_lines(kernel: Kernel) -> str:
+    name = ", ".join(kernel.operators) or kernel.name
+    return f"{name} at {place(kernel.lines[0])}" if kernel.lines else name
+
+
+def _plus(parts: Sequence[int]) -> str:
+    return " + ".join(map(str, parts))
