@@ -9,10 +9,14 @@ from pathlib import Path
 
 import click
 
-from breakscan.check.baseline.baseline_file import BaselineTarget, FindingsBaseline, baseline_text
-from breakscan.check.baseline.checked_paths import CheckedPaths, outermost
-from breakscan.check.baseline.comparison import BaselineComparison, compare
-from breakscan.check.baseline.known_findings import checked_lines, known_findings
+from breakscan.check.baseline.baseline_file import (
+    BaselineTarget,
+    CheckedPaths,
+    FindingsBaseline,
+    baseline_text,
+    outermost,
+)
+from breakscan.check.baseline.known_findings import BaselineComparison, checked_lines, compare, known_findings
 from breakscan.cli.committed_file import CommittedFile
 from breakscan.model.findings import Finding
 from breakscan.report.check import change_words, made_words, not_made_words, other_target_sentence

@@ -12,9 +12,8 @@ from typing import Any
 
 import click
 
-from breakscan.check.baseline.checked_paths import CheckedPaths
-from breakscan.check.baseline.comparison import BaselineComparison
-from breakscan.check.baseline.known_findings import checked_lines
+from breakscan.check.baseline.baseline_file import CheckedPaths
+from breakscan.check.baseline.known_findings import BaselineComparison, checked_lines
 from breakscan.cli.baseline_options import baseline_options, read_baselines
 from breakscan.cli.baselining import ComparedBaselines
 from breakscan.cli.diff_option import compare_with_commit, diff_option

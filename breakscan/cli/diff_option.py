@@ -9,10 +9,8 @@ from pathlib import Path
 
 import click
 
-from breakscan.check.baseline.comparison import BaselineComparison, compare
-from breakscan.check.baseline.git_tree import GitError, GitTree, tree_before
-from breakscan.check.baseline.known_findings import known_findings
-from breakscan.check.baseline.moved_settings import MovedSettings
+from breakscan.check.baseline.git_tree import GitError, GitTree, MovedSettings, tree_before
+from breakscan.check.baseline.known_findings import BaselineComparison, compare, known_findings
 from breakscan.model.findings import CheckResult
 from breakscan.rulebook.config import FileSettings
 from breakscan.source.files import is_excluded

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from breakscan.check.project.digests import Digests
 from breakscan.explain.context import ExplainContext
 from breakscan.model.findings import Site
 from breakscan.model.observations import FunctionSeen, Observations, ValueSeen, joined_function, joined_names
@@ -22,7 +21,7 @@ from breakscan.record.records import (
     ValuesMet,
     ValuesSeen,
 )
-from breakscan.source.regular_files import content_digest
+from breakscan.source.regular_files import Digests, content_digest
 
 
 @dataclass(frozen=True, slots=True)

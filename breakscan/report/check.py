@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from breakscan import __version__
 from breakscan.check.baseline.baseline_file import BaselineTarget, FindingsBaseline
-from breakscan.check.baseline.comparison import BaselineComparison
+from breakscan.check.baseline.known_findings import BaselineComparison
 from breakscan.model.findings import CheckResult, Mode, Severity
 from breakscan.model.words import counted
 from breakscan.report.diagnostics import DiagnosticReport, Remark, error_site, finding_diagnostic, unread_remark

@@ -27,7 +27,6 @@ from breakscan.check.pipeline.cache import (
     installation_digest,
 )
 from breakscan.check.pipeline.results import FileResult
-from breakscan.check.project.digests import ABSENT, UNKNOWN, Digests
 from breakscan.model.findings import (
     Assumption,
     Condition,
@@ -44,6 +43,7 @@ from breakscan.model.findings import (
 )
 from breakscan.model.observations import Observations
 from breakscan.rulebook.config import Settings, Target
+from breakscan.source.regular_files import ABSENT, UNKNOWN, Digests
 
 FINDING = Finding(
     rule="BRK101",
@@ -332,7 +332,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from breakscan.check.pipeline.cache import ResultCache
-from breakscan.check.project.digests import Digests
+from breakscan.source.regular_files import Digests
 from breakscan.check.pipeline.results import FileResult
 from breakscan.model.findings import SourceError
 
@@ -371,7 +371,7 @@ FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
 from breakscan.check.pipeline.cache import ResultCache
-from breakscan.check.project.digests import Digests
+from breakscan.source.regular_files import Digests
 from breakscan.check.pipeline.results import FileResult
 from breakscan.model.findings import SourceError
 
@@ -569,8 +569,8 @@ class TestFingerprint:
         ("changed", "counts"),
         [
             ("findings.py", True),
-            ("rulebook/config/target.py", True),
-            ("check/pipeline/judge.py", True),
+            ("rulebook/config/settings.py", True),
+            ("check/pipeline/check_file.py", True),
             ("rulebook/torch_facts/data/2.13.json", True),
             ("rulebook/matching.py", True),
             ("source/suppressions.py", True),

@@ -1,4 +1,4 @@
-"""Events for the uses of what a file compiles, and for Python state that its compiled code changes."""
+"""Events for what a file compiles and how it uses it, in a region or out of it."""
 
 from __future__ import annotations
 
@@ -7,22 +7,179 @@ import re
 from collections.abc import Iterator
 
 from breakscan.check.compile_uses.arguments import changing_arguments
-from breakscan.check.compile_uses.compile_calls import compile_calls
-from breakscan.check.compile_uses.counters import changing_attributes, global_counters, growing_attributes
-from breakscan.check.compile_uses.cudagraphs import overwritten_tensors
-from breakscan.check.compile_uses.names import CompiledNames
-from breakscan.check.compile_uses.stale_floats import float_updates
-from breakscan.check.compile_uses.switches import switched_state
-from breakscan.check.compile_uses.timings import timed_calls
-from breakscan.check.compile_uses.uses import Found, survey
+from breakscan.check.compile_uses.parameters import float_updates
+from breakscan.check.compile_uses.states import changing_attributes, global_counters, growing_attributes, switched_state
+from breakscan.check.compile_uses.timings import overwritten_tensors, timed_calls
+from breakscan.check.compile_uses.uses import CompiledNames, Found, survey
 from breakscan.check.compile_uses.wrappers import wrapper_uses
 from breakscan.check.interpreter.program import Program
 from breakscan.check.interpreter.values import Module
-from breakscan.check.project.entry_points import COMPILE
+from breakscan.check.project.entry_points import COMPILE, is_compiler
 from breakscan.check.project.index import FunctionInfo
-from breakscan.check.project.scopes import Scopes
-from breakscan.rulebook.events import Event, EventKind
+from breakscan.check.project.scopes import Scopes, Step, own_parts
+from breakscan.model.findings import Place
+from breakscan.rulebook.events import Argument, Event, EventKind
 from breakscan.source.spans import span, text_of
+from breakscan.source.walking import Loop, is_name, stored_names, walk
+
+# The uses of ``torch.compile`` and ``Module.compile`` themselves: in a region or out of it.
+
+
+def compile_calls(
+    program: Program, scopes: Scopes, compiled: set[FunctionInfo]
+) -> Iterator[tuple[FunctionInfo | None, Event]]:
+    """An event for each call of ``torch.compile`` or ``Module.compile``, with the function that holds it.
+
+    ``compiled`` are the functions in a region.
+    """
+    finder = _Finder(program, compiled)
+    for scope in scopes.scopes:
+        for step in scope.steps:
+            yield from finder.step(step)
+    for step in scopes.class_steps:
+        yield from finder.step(step)
+
+
+_MODES = frozenset({"default", "lite", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"})
+
+
+class _Finder:
+    def __init__(self, program: Program, compiled: set[FunctionInfo]) -> None:
+        self.program = program
+        self.compiled = compiled
+
+    def step(self, step: Step) -> Iterator[tuple[FunctionInfo | None, Event]]:
+        function, node = step.scope.info, step.statement
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from self.decorators(node, step)
+        for part, place in own_parts(step):
+            for call in walk(part):
+                callee = self.compiler(call, function) if isinstance(call, ast.Call) else None
+                if callee is not None and isinstance(call, ast.Call):
+                    yield function, self.event(call, callee, self.form(place, call, callee), place)
+
+    def decorators(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef, step: Step
+    ) -> Iterator[tuple[FunctionInfo | None, Event]]:
+        for decorator in node.decorator_list:
+            if is_compiler(self.program.index, decorator):
+                keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
+                form = self.flaw(keywords, self.program.index.all_functions[node])
+                if form is not None:
+                    yield step.scope.info, self.event(decorator, COMPILE, form, step)
+
+    def compiler(self, call: ast.Call, function: FunctionInfo | None) -> str | None:
+        """``torch.compile``, or ``torch.nn.Sequential.compile`` for a module of torch's own; None for other calls."""
+        if self.program.index.dotted(call.func) == COMPILE:
+            return COMPILE
+        if not isinstance(call.func, ast.Attribute) or call.func.attr != "compile":
+            return None
+        owner = call.func.value
+        value = None
+        if isinstance(owner, ast.Name):
+            value = self.program.names.look_up(owner.id, self.program.index)
+        elif isinstance(owner, ast.Attribute) and ast.unparse(owner.value) == "self" and function and function.owner:
+            value = self.program.attributes.stored(function.owner, owner.attr)
+        if value is None or not isinstance(value, Module) or value.name not in self.program.api.modules:
+            return None
+        return f"{value.name}.compile"
+
+    def form(self, step: Step, call: ast.Call, callee: str) -> str:
+        statement, function = step.statement, step.scope.info
+        if callee != COMPILE:
+            return "used"
+        if isinstance(statement, ast.Expr) and statement.value is call:
+            return "discarded"
+        argument = call.args[0] if call.args else None
+        if isinstance(statement, ast.Assign) and statement.value is call:
+            targets = [t.id for t in statement.targets if isinstance(t, ast.Name)]
+            if _is_lost_in_loop(step, targets):
+                return "discarded"
+            if targets == ["self"] and isinstance(argument, ast.Name) and argument.id == "self":
+                return "rebound-self"
+            alone = function is not None and len(targets) == len(statement.targets) == 1
+            if alone and function is not None and _never_read(function, statement, targets[0]):
+                return "discarded"
+        named = self.program.index.functions.get(argument.id) if isinstance(argument, ast.Name) else None
+        return self.flaw(call.keywords, named) or ("repeated" if _is_unchanged(step, call) else "used")
+
+    def flaw(self, keywords: list[ast.keyword], function: FunctionInfo | None) -> str | None:
+        """What is wrong with the options, or with the function that they are for."""
+        given = {k.arg: k.value.value for k in keywords if isinstance(k.value, ast.Constant)}
+        if isinstance(given.get("mode"), str) and given["mode"] not in _MODES and "backend" not in given:
+            return "unknown-mode"
+        return "generator" if function is not None and function.is_generator else None
+
+    def event(self, call: ast.expr, callee: str, form: str, step: Step) -> Event:
+        arguments = []
+        if isinstance(call, ast.Call):
+            arguments += [Argument(i, None, _literal(value)) for i, value in enumerate(call.args)]
+            arguments += [Argument(None, k.arg, _literal(k.value)) for k in call.keywords if k.arg]
+        return Event(
+            EventKind.COMPILE,
+            *span(self.program.module, call),
+            form=form,
+            callee=callee,
+            arguments=tuple(arguments),
+            place=Place.LOOP if step.loops else Place.PLAIN,
+            in_region=step.scope.info in self.compiled,
+            text=text_of(self.program.module, call),
+        )
+
+
+def _is_unchanged(step: Step, call: ast.Call) -> bool:
+    """Whether the call is in a loop that binds none of the names of what is compiled."""
+    if not step.loops or not call.args:
+        return False
+    names = {node.id for node in walk(call.args[0]) if isinstance(node, ast.Name)}
+    makes = any(isinstance(node, ast.Lambda | ast.Call) for node in walk(call.args[0]))
+    return not makes and names.isdisjoint(stored_names(step.loops[-1]))
+
+
+def _is_lost_in_loop(step: Step, targets: list[str]) -> bool:
+    """Whether the statement assigns a loop's variable, which nothing reads before the next round binds it again."""
+    loop = step.loops[-1] if step.loops else None
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name) or targets != [loop.target.id]:
+        return False
+    if step.block is not loop.body:
+        return False
+    later = step.block[step.block.index(step.statement) + 1 :]
+    return not any(is_name(node, loop.target.id) for statement in later for node in walk(statement))
+
+
+def _literal(node: ast.expr) -> frozenset[str]:
+    """The operand word of a literal: what is passed under a name may be None."""
+    if isinstance(node, ast.Constant):
+        return frozenset({"none" if node.value is None else "constant"})
+    return frozenset({"container" if isinstance(node, ast.Dict | ast.List | ast.Tuple) else "unknown"})
+
+
+def _never_read(function: FunctionInfo, statement: ast.stmt, name: str) -> bool:
+    """Whether nothing in a function reads a name that a statement binds: after it, or earlier in a loop around it."""
+    around = function.own_nodes
+    if any(_shows_name(node, name) for node in around):
+        return False
+    loops = [n for n in around if isinstance(n, Loop)]
+    end = statement.end_lineno or statement.lineno
+    start = min((n.lineno for n in loops if n.lineno <= end <= (n.end_lineno or end)), default=end + 1)
+    body = function.node.body if isinstance(function.node.body, list) else []
+    for node in (n for s in body for n in walk(s)):
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            inside = statement.lineno <= node.lineno <= end
+            if node.lineno >= start and not inside:
+                return False
+        # A function or a lambda made before may run later.
+        if isinstance(node, ast.FunctionDef | ast.Lambda) and any(is_name(n, name) for n in walk(node)):
+            return False
+    return True
+
+
+def _shows_name(node: ast.AST, name: str) -> bool:
+    """Whether code outside a function, or ``locals()``, reads a name of the function because of a node in it."""
+    if isinstance(node, ast.Global | ast.Nonlocal):
+        return name in node.names
+    return isinstance(node, ast.Call) and (is_name(node.func, "locals") or is_name(node.func, "vars"))
+
 
 _MAY_COMPILE = re.compile(r"\.compile\b(?<!\bre\.compile)")
 _FINDERS = (

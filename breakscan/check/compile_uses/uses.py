@@ -1,16 +1,309 @@
-"""The calls of what a file compiled, with what encloses each."""
+"""What a file compiles, with which options and under which names, and the calls of it with what encloses each."""
 
 from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
 
-from breakscan.check.compile_uses.compiled import Compiled
-from breakscan.check.compile_uses.names import CompiledNames
-from breakscan.check.project.index import ModuleIndex
-from breakscan.check.project.scopes import Step, own_parts
+from breakscan.check.interpreter.values import has_outcome
+from breakscan.check.project.entry_points import COMPILE, is_compiler
+from breakscan.check.project.imports import Project
+from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex
+from breakscan.check.project.scopes import Binding, Scope, Scopes, Step, is_self, own_parts
 from breakscan.model.findings import Condition
 from breakscan.rulebook.events import Argument, EventKind
+from breakscan.rulebook.torch_facts.not_measured import RETURN_THE_MODULE
+from breakscan.source.walking import FunctionNode, Loop, is_name, walk
+
+# What is compiled, and with which options.
+
+
+CUDA_GRAPH_MODES = frozenset({"reduce-overhead", "max-autotune"})
+
+
+@dataclass(frozen=True, slots=True)
+class BoundName:
+    """What is compiled: a function, or a module with the class in which it is defined."""
+
+    function: FunctionNode | None = None
+    owner: ClassInfo | None = None
+    bound: bool = False
+    """Whether the function's first parameter is the object itself."""
+
+
+@dataclass(eq=False, slots=True)
+class Compiled:
+    """One call to ``torch.compile``, one decorator, or one ``module.compile()``."""
+
+    node: ast.expr
+    keywords: dict[str, ast.expr]
+    target: BoundName | None
+    source: ast.expr | None = None
+    """The expression that was compiled."""
+    in_place: bool = False
+
+    def option(self, name: str) -> object:
+        """The value of an option that is written as a literal, else None."""
+        value = self.keywords.get(name)
+        return value.value if isinstance(value, ast.Constant) else None
+
+    @property
+    def uses_cuda_graphs(self) -> bool:
+        if "backend" in self.keywords and self.option("backend") != "inductor":
+            return False
+        options = self.keywords.get("options")
+        if isinstance(options, ast.Dict):
+            for key, value in zip(options.keys, options.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value == "triton.cudagraphs":
+                    return isinstance(value, ast.Constant) and value.value is True
+        return self.option("mode") in CUDA_GRAPH_MODES
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Something compiled under a name.  ``condition`` is the test under which it is compiled, if there is one."""
+
+    compiled: Compiled
+    condition: Condition | None = None
+
+
+# What a file compiles, and which names refer to it in which scope.
+
+
+class CompiledNames:
+    """The bindings of a file that hold something compiled."""
+
+    def __init__(self, project: Project, scopes: Scopes) -> None:
+        self.project = project
+        self.index: ModuleIndex = scopes.index
+        self.scopes = scopes
+        self.compiled: dict[Binding, Compiled] = {}
+        self._in_place: dict[tuple[Scope | ClassInfo, str], list[Binding]] = {}
+        """Statements such as ``model.compile()``, by the name or attribute that holds something compiled from there."""
+        for scope in scopes.scopes:
+            for step in scope.steps:
+                self._read(step)
+
+    def _read(self, step: Step) -> None:
+        scope, statement = step.scope, step.statement
+        for binding in self.scopes.made_by.get(statement, ()):
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                self._hold(binding, self._decorated(statement))
+            elif binding.value is not None:
+                self._hold(binding, self.made_by(binding.value, scope, statement.lineno))
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            compiled = self._compiled_in_place(statement.value, scope)
+            if compiled is not None:
+                self._hold_in_place(step, compiled)
+        elif isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Attribute) and target.attr == "forward" and not is_self(target.value):
+                    self._replace_forward(step, target, statement.value)
+
+    def _hold(self, binding: Binding, compiled: Compiled | None) -> None:
+        if compiled is not None:
+            self.compiled[binding] = compiled
+
+    def _hold_in_place(self, step: Step, compiled: Compiled) -> None:
+        held, scope = compiled.source, step.scope
+        binding = Binding(step.statement.lineno, step.statement, None, step.arms)
+        if isinstance(held, ast.Name):
+            self._in_place.setdefault((scope, held.id), []).append(binding)
+        elif isinstance(held, ast.Attribute) and is_self(held.value) and scope.owner is not None:
+            self._in_place.setdefault((scope.owner, held.attr), []).append(binding)
+        self.compiled[binding] = compiled
+
+    def _replace_forward(self, step: Step, target: ast.Attribute, value: ast.expr) -> None:
+        """``model.forward = torch.compile(model.forward)`` compiles the module in place."""
+        line = step.statement.lineno
+        compiled = self.made_by(value, step.scope, line)
+        if compiled is not None and isinstance(target.value, ast.Name):
+            owner = self._target(target.value, step.scope, line)
+            self._hold_in_place(step, Compiled(compiled.node, compiled.keywords, owner, target.value, in_place=True))
+
+    # -- what an expression makes ------------------------------------------------------------------------------
+
+    def made_by(self, value: ast.expr, scope: Scope, line: int) -> Compiled | None:
+        """What an expression compiles, or what compiled thing it passes on under another name."""
+        if isinstance(value, ast.IfExp):
+            return self.made_by(value.body, scope, line) or self.made_by(value.orelse, scope, line)
+        if isinstance(value, ast.Name | ast.Attribute):
+            hit = self.hit(value, scope, line)
+            return hit.compiled if hit and not hit.compiled.in_place else None
+        if not isinstance(value, ast.Call):
+            return None
+        if self.index.dotted(value.func) == COMPILE:
+            keywords = {k.arg: k.value for k in value.keywords if k.arg}
+            given = value.args[0] if value.args else keywords.get("model")
+            if given is None or isinstance(given, ast.Starred):
+                return None
+            return Compiled(value, keywords, self._target(given, scope, line), given)
+        if isinstance(value.func, ast.Call) and value.args and is_compiler(self.index, value.func):
+            keywords = {k.arg: k.value for k in value.func.keywords if k.arg}
+            return Compiled(value, keywords, self._target(value.args[0], scope, line), value.args[0])
+        if isinstance(value.func, ast.Attribute) and value.func.attr in RETURN_THE_MODULE:
+            return self.made_by(value.func.value, scope, line)
+        return None
+
+    def _decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Compiled | None:
+        for decorator in node.decorator_list:
+            if is_compiler(self.index, decorator):
+                keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
+                return Compiled(decorator, {k.arg: k.value for k in keywords if k.arg}, BoundName(node))
+        return None
+
+    def _compiled_in_place(self, call: ast.Call, scope: Scope) -> Compiled | None:
+        """What ``module.compile()`` compiles; the owner of ``re.compile`` is imported."""
+        if not isinstance(call.func, ast.Attribute) or call.func.attr != "compile" or call.args:
+            return None
+        owner = call.func.value
+        root = owner
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name) or root.id in self.index.imports:
+            return None
+        keywords = {k.arg: k.value for k in call.keywords if k.arg}
+        return Compiled(call, keywords, self._target(owner, scope, call.lineno), owner, in_place=True)
+
+    def _target(self, node: ast.expr, scope: Scope, line: int, deep: int = 0) -> BoundName | None:
+        if deep > 5:
+            return None
+        if isinstance(node, ast.Lambda):
+            return BoundName(node)
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr in RETURN_THE_MODULE:
+                return self._target(node.func.value, scope, line, deep + 1)
+            made = self._made_class(node.func)
+            return BoundName(owner=made) if made is not None else None
+        if isinstance(node, ast.Attribute):
+            return self._attribute_target(node, scope, line, deep)
+        return self._name_target(node, scope, line, deep) if isinstance(node, ast.Name) else None
+
+    def _attribute_target(self, node: ast.Attribute, scope: Scope, line: int, deep: int) -> BoundName | None:
+        if is_self(node.value) and scope.owner is not None:
+            bindings = self.attribute_bindings(scope.owner, node.attr)
+            return self._method_of(scope.owner, node.attr) or self._value_target(bindings, scope, line, deep)
+        held = self._target(node.value, scope, line, deep + 1)
+        if held is None or held.owner is None or held.function is not None:
+            return None
+        return self._method_of(held.owner, node.attr)
+
+    def _name_target(self, node: ast.Name, scope: Scope, line: int, deep: int) -> BoundName | None:
+        where: Scope | None = scope
+        while where is not None:
+            if node.id in where.inner:
+                return BoundName(where.inner[node.id])
+            if bindings := self._bindings_in(where, node.id):
+                return self._value_target(bindings, where, line if where is scope else 0, deep)
+            where = where.parent
+        return None
+
+    def _method_of(self, owner: ClassInfo, name: str) -> BoundName | None:
+        method = self.method(owner, name)
+        return BoundName(method.node, owner, bound=not method.is_static) if method is not None else None
+
+    def _made_class(self, callee: ast.expr) -> ClassInfo | None:
+        """The class of which a call makes an instance: of the class itself, or of one of its class methods."""
+        made = self._class(callee)
+        if made is not None or not isinstance(callee, ast.Attribute):
+            return made
+        holder = self._class(callee.value)
+        maker = self.method(holder, callee.attr) if holder is not None else None
+        return holder if maker is not None and "classmethod" in maker.decorators else None
+
+    def _class(self, node: ast.expr) -> ClassInfo | None:
+        dotted = self.index.dotted(node)
+        return self.index.class_named(dotted) if dotted is not None else None
+
+    def _value_target(self, bindings: list[Binding], scope: Scope, line: int, deep: int) -> BoundName | None:
+        known = [b for b in bindings if not line or b.line < line]
+        if not known or known[-1].value is None:
+            return None
+        return self._target(known[-1].value, scope, known[-1].line, deep + 1)
+
+    # -- looking up -------------------------------------------------------------------------------------------
+
+    def hit(self, node: ast.expr, scope: Scope, line: int) -> Hit | None:
+        """What compiled thing a name or an attribute of ``self`` refers to at a line of a scope."""
+        if isinstance(node, ast.Attribute):
+            if not is_self(node.value):
+                return None
+            owner = scope.owner or (scope.parent.owner if scope.parent else None)
+            return self._agreed(self.attribute_bindings(owner, node.attr), line) if owner is not None else None
+        if not isinstance(node, ast.Name):
+            return None
+        where = self._scope_of(node.id, scope)
+        if where is None:
+            return None
+        bindings = self._bindings_in(where, node.id)
+        return self._latest([b for b in bindings if b.line < line] if where is scope else bindings, line)
+
+    def bindings_of(self, name: str, scope: Scope) -> list[Binding]:
+        """All bindings of a name, in the scope that binds it as it is seen from another."""
+        where = self._scope_of(name, scope)
+        return self._bindings_in(where, name) if where is not None else []
+
+    def bound_before(self, name: str, scope: Scope, loop: Loop) -> Binding | None:
+        """The last binding of a name before a loop."""
+        return next((b for b in reversed(self.bindings_of(name, scope)) if b.line < loop.lineno), None)
+
+    def bound_in(self, name: str, scope: Scope, loop: Loop) -> list[Binding]:
+        """The bindings of a name in the head or the body of a loop."""
+        end = loop.end_lineno or loop.lineno
+        return [b for b in self.bindings_of(name, scope) if loop.lineno <= b.line <= end]
+
+    def attribute_bindings(self, owner: ClassInfo, name: str) -> list[Binding]:
+        """All bindings of an attribute of ``self`` in the methods of a class."""
+        return self._merged(self.scopes.attribute_bindings(owner, name), owner, name)
+
+    def _scope_of(self, name: str, scope: Scope) -> Scope | None:
+        where: Scope | None = scope
+        while where is not None:
+            if name not in where.outer_names and self._bindings_in(where, name):
+                return where
+            where = where.parent
+        return None
+
+    def _bindings_in(self, scope: Scope, name: str) -> list[Binding]:
+        return self._merged(scope.bindings.get(name, []), scope, name)
+
+    def _merged(self, bindings: list[Binding], place: Scope | ClassInfo, name: str) -> list[Binding]:
+        in_place = self._in_place.get((place, name))
+        return sorted([*bindings, *in_place], key=lambda binding: binding.line) if in_place else bindings
+
+    def method(self, owner: ClassInfo, name: str) -> FunctionInfo | None:
+        """A method of a class, its own or inherited from a base that the project holds."""
+        return self.project.method(owner, name)
+
+    def _latest(self, bindings: list[Binding], line: int) -> Hit | None:
+        """What the last of some bindings holds; if it is in one arm of an ``if``, what either arm may hold."""
+        if not bindings:
+            return None
+        last = bindings[-1]
+        for binding in reversed(bindings):
+            compiled = self.compiled.get(binding)
+            same = binding.arms and last.arms and binding.arms[-1][0] is last.arms[-1][0]
+            if compiled is not None and (binding is last or same):
+                return Hit(compiled, _condition(binding, line))
+        return None
+
+    def _agreed(self, bindings: list[Binding], line: int) -> Hit | None:
+        """What an attribute holds that several methods may set."""
+        for binding in reversed(bindings):
+            compiled = self.compiled.get(binding)
+            if compiled is not None:
+                return Hit(compiled, _condition(binding, line))
+        return None
+
+
+def _condition(binding: Binding, line: int) -> Condition | None:
+    """The test under which a name is bound so; None if the line that reads it is under the same test."""
+    if not binding.arms:
+        return None
+    test, holds = binding.arms[-1]
+    if test.lineno <= line <= (test.end_lineno or line) or any(is_name(node, "__name__") for node in walk(test.test)):
+        return None
+    return has_outcome(test.test, holds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from breakscan.check.compile_uses.compiled import Compiled, Hit
-from breakscan.check.compile_uses.uses import Found, Survey
+from breakscan.check.compile_uses.uses import Compiled, Found, Hit, Survey
 from breakscan.check.project.scopes import Scope, Step
 from breakscan.rulebook.events import Argument, EventKind
 from breakscan.rulebook.torch_facts.not_measured import RETURN_THE_MODULE

@@ -1,29 +1,29 @@
-"""Evaluates calls of Python's builtins."""
+"""Evaluates calls of Python's builtins, computed names of attributes, and the formatting of numbers into text."""
 
 from __future__ import annotations
 
 import ast
+import re
+import string
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from breakscan.check.interpreter.arguments import Arguments
-from breakscan.check.interpreter.attributes import attribute_of, class_of_object
+from breakscan.check.interpreter.attributes import attribute_of, class_of_object, size_of
 from breakscan.check.interpreter.call_event import emit_call
-from breakscan.check.interpreter.computed_names import ANY, attribute_matching, computed_name
-from breakscan.check.interpreter.data_sizes import size_of
 from breakscan.check.interpreter.frame import Frame
 from breakscan.check.interpreter.joins import item_of, iterated, join_all
-from breakscan.check.interpreter.own_methods import call_own_method
 from breakscan.check.interpreter.values import (
     CONSTANT,
     NONE,
     SIZE,
     UNKNOWN,
+    Arguments,
     Class,
     Constant,
     Container,
     DataSize,
     DrawnNumber,
+    Function,
     Instance,
     Module,
     Namespace,
@@ -33,11 +33,154 @@ from breakscan.check.interpreter.values import (
     Tensor,
     TensorNumber,
     Value,
+    at_most,
     container,
     container_of,
     elements_of,
+    literal_of,
 )
-from breakscan.rulebook.events import FORMS, EventKind
+from breakscan.check.project.index import BUILTINS
+from breakscan.rulebook.events import FORMS, Argument, EventKind
+
+# Methods of the program's own classes that something else than a call of them runs: ``==``, ``len``, ``copy.copy``.
+
+
+def call_own_method(frame: Frame, node: ast.AST, owner: Value, name: str, *others: Value) -> Value | None:
+    """What the method returns; None where the object is not one of the program's, or its class has no such method."""
+    if not isinstance(owner, Instance | Module) or owner.info is None:
+        return None
+    method = frame.program.project.method(owner.info, name)
+    return None if method is None else frame.program.call_function(frame, node, method, Arguments([owner, *others], {}))
+
+
+# The formatting of numbers into text: f-strings, ``str.format`` and ``%``.
+
+
+_CONTAINERS = frozenset({"dict", "list", "object", "set", "tuple"})
+_CONVERSION = re.compile(r"%(?:\((?P<key>[^)]*)\))?[#0\-+\s]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[hlL]?(?P<type>[a-zA-Z%])")
+_OF_NUMBERS = "diouxXeEfFgG"
+_BUILTINS = {ord("r"): "repr", ord("s"): "str", ord("a"): "ascii"}
+FORMATS = "str.__format__"
+
+
+def emit_field(frame: Frame, node: ast.FormattedValue, value: Value) -> None:
+    """Emits a field of an f-string.  ``!r`` and ``!s`` call the builtin; a plain field is put off until the graph has
+    run."""
+    callee = _BUILTINS.get(node.conversion, FORMATS)
+    if isinstance(value, Tensor) or (callee == FORMATS and isinstance(value, TensorNumber | DataSize)):
+        _emit(frame, node.value, value, callee, has_specification=node.format_spec is not None)
+
+
+def emit_format_fields(frame: Frame, node: ast.Call, text: object, arguments: Arguments) -> None:
+    """Emits the fields of ``text.format(...)`` that have a format specification."""
+    for value in _specified(text, arguments) if isinstance(text, str) else ():
+        if isinstance(value, Tensor | TensorNumber | DataSize):
+            _emit(frame, node, value, FORMATS, has_specification=True)
+
+
+def _specified(text: str, arguments: Arguments) -> Iterator[Value]:
+    number = 0
+    try:
+        fields = list(string.Formatter().parse(text))
+    except ValueError:
+        return
+    for _, name, specification, conversion in fields:
+        if name is None:
+            continue
+        key: str | int = int(name) if name.isdigit() else name or number
+        number += not name
+        if specification and not conversion:
+            given = arguments.get(key) if isinstance(key, int) else arguments.named.get(key)
+            yield given or UNKNOWN
+
+
+def emit_percent(frame: Frame, node: ast.BinOp, text: str, given: Value) -> None:
+    """Emits ``"..." % given``, and the numbers that it formats as numbers."""
+    operand = given if not isinstance(given, Instance) or _is_plain(frame, given) else UNKNOWN
+    argument = Argument(0, None, given.words())
+    frame.emit(EventKind.CALL, node, callee="str.__mod__", operand=operand, arguments=(argument,))
+    wanted = [match for match in _CONVERSION.finditer(text) if match["type"] != "%"]
+    parts = elements_of(given) or (given,)
+    if len(parts) == len(wanted):
+        for match, value in zip(wanted, parts, strict=True):
+            if match["type"] in _OF_NUMBERS and isinstance(value, Tensor | TensorNumber | DataSize):
+                _emit(frame, node, value, FORMATS, has_specification=True)
+
+
+def _emit(frame: Frame, node: ast.expr, value: Value, callee: str, *, has_specification: bool) -> None:
+    arguments = [Argument(0, None, value.words())]
+    if has_specification:
+        arguments.append(Argument(1, "format_spec", frozenset({"constant"})))
+    frame.emit(EventKind.CALL, node, callee=callee, operand=value, arguments=tuple(arguments))
+
+
+def _is_plain(frame: Frame, given: Instance) -> bool:
+    """Whether an object is one of a class that Dynamo has no text for: it knows enums, named tuples, and subclasses of
+    numbers and texts."""
+    if given.info is None or given.maybe_none:
+        return False
+    project = frame.program.project
+    chain = project.bases_of(given.info)
+    if project.outside_bases(given.info) or any("__rmod__" in base.methods for base in chain):
+        return False
+    return not any(base in BUILTINS and base not in _CONTAINERS for info in chain for base in info.bases)
+
+
+# Names of attributes that the program computes: ``getattr(self, f"layer{i}")``.
+
+
+ANY = "*"
+"""Stands for the parts of a name that are not known."""
+
+_PERCENT = re.compile(r"%[-+0-9.]*[a-zA-Z]")
+_FIELD = re.compile(r"\{[^{}]*\}")
+
+
+def computed_name(frame: Frame, node: ast.expr) -> str | None:
+    """The text of a node, with ``*`` for what is not known of it; None if nothing is known."""
+    name = _text(frame, node)
+    return name if name.strip(ANY) else None
+
+
+def _text(frame: Frame, node: ast.expr) -> str:
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(_text(frame, part) for part in parts)
+        case ast.FormattedValue(value=inner, conversion=-1, format_spec=None):
+            return _known(frame, inner)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _text(frame, left) + _text(frame, right)
+        case ast.BinOp(left=ast.Constant(value=str(text)), op=ast.Mod()):
+            return _PERCENT.sub(ANY, text)
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")):
+            return _FIELD.sub(ANY, text)
+        case ast.Call(func=ast.Name(id="str"), args=[inner]):
+            return _known(frame, inner)
+        case ast.Name():
+            return _known(frame, node)
+    return ANY
+
+
+def _known(frame: Frame, node: ast.expr) -> str:
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    value = frame.names.get(node.id) if isinstance(node, ast.Name) else None
+    known = literal_of(value) if value is not None else None
+    return str(known) if isinstance(known, str | int) and not getattr(value, "by_default", False) else ANY
+
+
+def attribute_matching(frame: Frame, owner: Value, pattern: str) -> Value:
+    """Any of the attributes of an object whose names match."""
+    if not isinstance(owner, Module | Instance) or owner.info is None:
+        return UNKNOWN
+    found = [
+        one if isinstance(one, Value) else Function(info=one, bound=None if one.is_static else owner)
+        for one in frame.program.attributes.matching(owner.info, pattern)
+    ]
+    return at_most(join_all(found), Sure.LIKELY) if found else UNKNOWN
+
 
 _CALLS_METHOD = {"hash": "__hash__", "len": "__len__", "repr": "__repr__"}
 """Builtins that call a method of an object of the program."""

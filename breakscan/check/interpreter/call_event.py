@@ -1,17 +1,19 @@
-"""The event of a call."""
+"""The event of a call, also of a call of what Dynamo does not trace by its own rules."""
 
 from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from functools import cache
 
-from breakscan.check.interpreter.arguments import Arguments
 from breakscan.check.interpreter.attributes import in_autograd_function
 from breakscan.check.interpreter.frame import Frame
 from breakscan.check.interpreter.values import (
     UNKNOWN,
+    Arguments,
     Constant,
     Container,
+    Instance,
     Namespace,
     Sure,
     Tensor,
@@ -22,6 +24,9 @@ from breakscan.check.interpreter.values import (
 )
 from breakscan.model.findings import Condition, ConditionKind
 from breakscan.rulebook.events import Argument, EventKind
+from breakscan.rulebook.torch_facts.numpy_functions import skipped
+
+# The event of a call.
 
 
 def emit_call(frame: Frame, node: ast.Call, callee: str, arguments: Arguments, sure: Sure, untraced: str = "") -> None:
@@ -91,3 +96,36 @@ def _true_if(value: Value, node: ast.expr | None) -> Condition | None:
         return replace(value.optional, outcome=True)
     unknown = isinstance(value, Unknown | Namespace) or (isinstance(value, Constant) and value.literal is None)
     return Condition(ConditionKind.TEST, ast.unparse(node)) if unknown and node is not None else None
+
+
+SKIPPED = "skipped"
+
+
+def emit_skippable(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments, sure: Sure = Sure.CERTAIN) -> None:
+    """Emits a call by its dotted name."""
+    known = _how_sure(frame.api.version, dotted)
+    if known is None:
+        emit_call(frame, node, dotted, arguments, sure)
+    else:
+        emit_call(frame, node, dotted, arguments, min(sure, known), SKIPPED)
+
+
+def is_skipped(frame: Frame, dotted: str) -> bool:
+    """Whether the rules of Dynamo say that a name is not traced."""
+    return skipped(frame.api.version).by_rule(dotted)
+
+
+@cache
+def _how_sure(version: str, dotted: str) -> Sure | None:
+    """How well it is known that a name is not traced."""
+    known = skipped(version)
+    if known.by_rule(dotted):
+        return Sure.CERTAIN
+    return Sure.LIKELY if known.in_practice(dotted) else None
+
+
+def emit_iteration(frame: Frame, node: ast.expr, iterable: Instance) -> None:
+    """Emits that an object of a class is iterated over that Dynamo does not trace."""
+    name = f"{iterable.name}.__iter__"
+    if iterable.info is None and not isinstance(node, ast.Call) and skipped(frame.api.version).by_rule(name):
+        frame.emit(EventKind.CALL, node, form=SKIPPED, callee=name, operand=iterable, sure=iterable.sure)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Mapping
 
-from breakscan.check.interpreter.conditions import has_outcome
 from breakscan.check.interpreter.frame import Frame
 from breakscan.check.interpreter.function_state import CallPath
+from breakscan.check.interpreter.values import has_outcome
 from breakscan.check.project.index import FunctionInfo
 from breakscan.model.findings import ConditionKind
 from breakscan.source.walking import walk

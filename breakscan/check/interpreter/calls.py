@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from functools import lru_cache
 
-from breakscan.check.interpreter.annotations import LOGGER, makes_logger
-from breakscan.check.interpreter.arguments import Arguments
-from breakscan.check.interpreter.builtin_calls import builtin, emit_sort
-from breakscan.check.interpreter.call_event import emit_call
-from breakscan.check.interpreter.computed_names import computed_name
+from breakscan.check.interpreter.builtin_calls import (
+    builtin,
+    call_own_method,
+    computed_name,
+    emit_format_fields,
+    emit_sort,
+)
+from breakscan.check.interpreter.call_event import emit_call, emit_skippable
 from breakscan.check.interpreter.contexts import ENTER_ON_STACK, enter_on_stack
 from breakscan.check.interpreter.frame import Frame
-from breakscan.check.interpreter.guessed_methods import emit_guessed, of_optimizer
 from breakscan.check.interpreter.joins import any_of, item_of, iterated, join_all
-from breakscan.check.interpreter.losses import reduces_losses
-from breakscan.check.interpreter.named_tuples import named_tuple, named_tuple_class
-from breakscan.check.interpreter.numpy_calls import array_number_method, numpy_call
-from breakscan.check.interpreter.optional_imports import optional_import
-from breakscan.check.interpreter.own_methods import call_own_method
-from breakscan.check.interpreter.project_calls import emit_project_call
-from breakscan.check.interpreter.skipped_calls import emit_skippable
-from breakscan.check.interpreter.super_slots import emit_super_slot
-from breakscan.check.interpreter.text_formatting import emit_format_fields
-from breakscan.check.interpreter.torch_calls import tensor_method, torch_function
-from breakscan.check.interpreter.typed_dicts import TYPED_DICT, has_optional_keys
+from breakscan.check.interpreter.parameters import LOGGER, makes_logger
+from breakscan.check.interpreter.torch_calls import array_number_method, numpy_call, tensor_method, torch_function
 from breakscan.check.interpreter.values import (
     CONSTANT,
     NONE,
     SIZE,
     UNKNOWN,
+    Arguments,
     ArrayNumber,
     Class,
     Constant,
@@ -53,10 +48,225 @@ from breakscan.check.interpreter.values import (
     tensor,
 )
 from breakscan.check.project.entry_points import disabling_decorator
+from breakscan.check.project.imports import Project
 from breakscan.check.project.index import BUILTINS, ClassInfo, FunctionInfo
 from breakscan.model.findings import Condition, ConditionKind, Mode
 from breakscan.rulebook.events import EventKind
 from breakscan.rulebook.torch_facts.not_measured import DISTINCTIVE_METHODS, RETURN_THE_MODULE, SUGGESTIVE_METHODS
+from breakscan.rulebook.torch_facts.table import REDUCES, SETS_THE_REDUCTION
+from breakscan.source.walking import walk
+
+# Methods of unknown values that only modules, losses and optimizers have.
+
+
+_OPTIMIZER = "torch.optim.Optimizer"
+_HOOK = ("register_", "_hook")
+
+
+def emit_guessed(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> None:
+    """Emits what a method of an unknown value very likely is."""
+    if name.startswith(_HOOK[0]) and name.endswith(_HOOK[1]):
+        callee = f"torch.nn.Module.{name}"
+    elif name == "backward":
+        callee = "torch.Tensor.backward"
+    elif "optim" in _last_name(node):
+        callee = f"{_OPTIMIZER}.{name}"
+    elif name == "load_state_dict":
+        callee = f"torch.nn.Module.{name}"
+    else:
+        return
+    frame.saw_tensor = True
+    emit_call(frame, node, callee, arguments, Sure.LIKELY)
+
+
+def of_optimizer(frame: Frame, owner: str, name: str) -> str:
+    """The dotted name of a method of a class; that of the base class where no rule names the class itself."""
+    dotted = f"{owner}.{name}"
+    if owner.rpartition(".")[0] != "torch.optim":
+        return dotted
+    frame.saw_tensor = True
+    return dotted if frame.program.rules.names(EventKind.CALL, dotted) else f"{_OPTIMIZER}.{name}"
+
+
+def _last_name(node: ast.Call) -> str:
+    """``optimizer`` of ``self.optimizer.step()`` and of ``optimizer[i].step()``."""
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if isinstance(owner, ast.Subscript):
+        owner = owner.value
+    name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
+    return name.lower()
+
+
+# Whether the loss modules of a file return one number, as they do unless they are told otherwise.
+
+
+MOST_KEPT = 64
+"""For how many files it is kept."""
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def reduces_losses(tree: ast.Module) -> bool:
+    """Whether no code of a file shows that a loss may be kept for each element: by an argument, or an attribute."""
+    for node in walk(tree):
+        if isinstance(node, ast.Call) and _name(node.func).endswith("Loss"):
+            if len(node.args) > 1 or any(isinstance(one, ast.Starred) for one in node.args):
+                return False
+            for keyword in node.keywords:
+                if keyword.arg is None:
+                    return False
+                reduced = isinstance(keyword.value, ast.Constant) and keyword.value.value in REDUCES
+                if keyword.arg in SETS_THE_REDUCTION and not reduced:
+                    return False
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr in SETS_THE_REDUCTION:
+            return False
+        elif isinstance(node, ast.Constant) and node.value in SETS_THE_REDUCTION:
+            # `setattr(loss, "reduction", ...)`, `{"reduction": ...}`
+            return False
+    return True
+
+
+def _name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+# Named tuples that ``collections.namedtuple`` makes: the class and its objects.
+
+
+def named_tuple_class(node: ast.Call) -> Value:
+    """What a call of ``namedtuple`` makes; unknown where the fields are computed."""
+    names = _fields_named(node)
+    return NamedTupleClass(names=names) if names else UNKNOWN
+
+
+def named_tuple(names: tuple[str, ...], arguments: Arguments) -> Value:
+    """What calling a class with these fields makes."""
+    parts = [arguments.get(i, name) or UNKNOWN for i, name in enumerate(names)]
+    if arguments.spread:
+        return UNKNOWN
+    made = container(parts)
+    return replace(made, keys=tuple(zip(names, parts, strict=True))) if made.elements else made
+
+
+def _fields_named(node: ast.Call) -> tuple[str, ...]:
+    """The fields that a call of ``namedtuple`` lists, in one text or several; empty where they are computed."""
+    listed = node.args[1] if len(node.args) > 1 else None
+    if isinstance(listed, ast.Constant) and isinstance(listed.value, str):
+        return tuple(listed.value.replace(",", " ").split())
+    if not isinstance(listed, ast.List | ast.Tuple):
+        return ()
+    names = [n.value for n in listed.elts if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    return tuple(names) if len(names) == len(listed.elts) else ()
+
+
+# Calls of functions that import the module whose name they are given: ``scipy, found = optional_import("scipy")``.
+
+
+_IMPORTING = frozenset({"importlib.import_module", "__import__"})
+
+
+def optional_import(frame: Frame, node: ast.Call, info: FunctionInfo) -> Value | None:
+    """What such a call returns if it imports; None for any other call."""
+    if "import" not in info.name or not node.args or not _imports_first(info):
+        return None
+    names = [node.args[0], *(keyword.value for keyword in node.keywords if keyword.arg == "name")]
+    texts = [name.value for name in names if isinstance(name, ast.Constant) and isinstance(name.value, str)]
+    if len(texts) != len(names):
+        return None
+    found = frame.program.names.imported(".".join(texts), frame.index)
+    returned = (one.value for one in info.own_nodes if isinstance(one, ast.Return))
+    several = any(isinstance(value, ast.Tuple) for value in returned)
+    return container([found, CONSTANT]) if several else found
+
+
+def _imports_first(info: FunctionInfo) -> bool:
+    """Whether a function imports the module that its first parameter names."""
+    return any(
+        isinstance(node, ast.Call)
+        and info.index.dotted(node.func) in _IMPORTING
+        and any(isinstance(given, ast.Name) and given.id == info.first_parameter for given in node.args[:1])
+        for node in info.own_nodes
+    )
+
+
+# The calls of a program's own functions that rules of the project name.  They are followed, and no event otherwise.
+
+
+def emit_project_call(frame: Frame, node: ast.Call, called: FunctionInfo | ClassInfo, arguments: Arguments) -> None:
+    """Emits the call if a rule wants it, under the name of the definition or the one that it is imported by."""
+    if not frame.program.rules.of_projects:
+        return
+    for name in (f"{called.index.name}.{called.qualname}", frame.index.dotted(node.func)):
+        if name and frame.wants(EventKind.CALL, name):
+            emit_call(frame, node, name, arguments, Sure.CERTAIN)
+            return
+
+
+# Calls of methods of ``object`` that only C has, through ``super()``: Dynamo does not find them there.
+
+
+_OF_OBJECT = frozenset(
+    "__eq__ __format__ __ge__ __getstate__ __gt__ __hash__ __init_subclass__ __le__ __lt__ __ne__ __reduce__ "
+    "__reduce_ex__ __repr__ __sizeof__ __str__".split()
+)
+_OF_MODULES = frozenset({"__getstate__", "__repr__"})
+"""Those that ``nn.Module`` has in Python, or that most modules have a base for."""
+
+
+def emit_super_slot(frame: Frame, node: ast.Call) -> None:
+    """Emits ``super().__hash__()`` and the like, where no base in Python has the method."""
+    func = node.func
+    if not isinstance(func, ast.Attribute) or func.attr not in _OF_OBJECT or not _is_super(func.value):
+        return
+    owner = frame.function.owner if frame.function is not None else None
+    if owner is None:
+        return
+    project = frame.program.project
+    outside = project.outside_bases(owner)
+    chain = project.bases_of(owner)
+    if any(base != "torch.nn.Module" for base in outside) or any(map(_has_builtin_base, chain)):
+        return
+    found = _OF_OBJECT - _OF_MODULES if outside else _OF_OBJECT
+    if func.attr in found and not any(func.attr in base.methods for base in chain[1:]):
+        frame.emit(EventKind.CALL, node, callee=f"super.{func.attr}")
+
+
+def _is_super(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
+
+
+def _has_builtin_base(info: ClassInfo) -> bool:
+    """Whether a class has a base such as ``list``, whose methods Dynamo knows."""
+    return any(base != "object" and base in BUILTINS for base in info.bases)
+
+
+# Classes that derive from ``TypedDict``.
+
+
+TYPED_DICT = "typing.TypedDict"
+_BASES = frozenset({TYPED_DICT, "typing_extensions.TypedDict"})
+
+
+def has_optional_keys(project: Project, owner: ClassInfo) -> bool:
+    """Whether a class is a TypedDict in which a key may be missing."""
+    if _BASES.isdisjoint(project.outside_bases(owner)):
+        return False
+    return any(map(_makes_optional, project.bases_of(owner)))
+
+
+def _makes_optional(owner: ClassInfo) -> bool:
+    fields = [node.annotation for node in owner.node.body if isinstance(node, ast.AnnAssign)]
+    asked = [_name_of_annotation(field.value) for field in fields if isinstance(field, ast.Subscript)]
+    partial = any(
+        keyword.arg == "total" and isinstance(keyword.value, ast.Constant) and keyword.value.value is False
+        for keyword in owner.node.keywords
+    )
+    return "NotRequired" in asked or (partial and asked.count("Required") < len(fields))
+
+
+def _name_of_annotation(node: ast.expr) -> str | None:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
 
 
 def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:

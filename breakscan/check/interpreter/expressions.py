@@ -7,22 +7,19 @@ from collections.abc import Callable
 from typing import Any
 
 from breakscan.check.interpreter import narrowing
-from breakscan.check.interpreter.arguments import Arguments
-from breakscan.check.interpreter.arithmetic import operate
-from breakscan.check.interpreter.assignment import bind
+from breakscan.check.interpreter.assignment import bind, subscript
 from breakscan.check.interpreter.attributes import attribute_of
-from breakscan.check.interpreter.boolean_tests import bool_op, branch, compare, if_expression, unary
+from breakscan.check.interpreter.boolean_tests import bool_op, branch, compare, if_expression, operate, unary
+from breakscan.check.interpreter.builtin_calls import emit_field, emit_percent
 from breakscan.check.interpreter.call_paths import forget_outcomes
 from breakscan.check.interpreter.calls import apply
 from breakscan.check.interpreter.frame import Frame
 from breakscan.check.interpreter.joins import any_of, item_of, iterated, join_all
-from breakscan.check.interpreter.recurrent import touch
-from breakscan.check.interpreter.subscripts import subscript
-from breakscan.check.interpreter.text_formatting import emit_field, emit_percent
 from breakscan.check.interpreter.values import (
     CONSTANT,
     NONE,
     UNKNOWN,
+    Arguments,
     ArrayNumber,
     Container,
     Function,
@@ -42,6 +39,35 @@ from breakscan.check.interpreter.values import (
 from breakscan.check.project.index import FunctionInfo
 from breakscan.model.findings import Place
 from breakscan.rulebook.events import EventKind
+from breakscan.rulebook.torch_facts.not_measured import RECURRENT_MODULES
+
+# The first touch of a recurrent module: Dynamo gives a function up where it reads one, whatever for.
+
+
+_TOUCHED = "<recurrent>"
+"""A key of the names of a frame that no program can have."""
+
+
+def touch(frame: Frame, node: ast.expr, value: Module) -> None:
+    """Emits that a recurrent module is read, unless that has ended the graph already."""
+    if frame.silent or _TOUCHED in frame.names:
+        return
+    kinds = [_kind(frame, one) for one in value.choices or (value,)]
+    kind = next((one for one in kinds if one is not None), None)
+    if kind is None:
+        return
+    sure = Sure.CERTAIN if None not in kinds else Sure.LIKELY
+    frame.emit(EventKind.READ, node, callee=kind, operand=value, sure=min(sure, value.sure))
+    frame.names[_TOUCHED] = CONSTANT
+
+
+def _kind(frame: Frame, value: Value) -> str | None:
+    """The class of torch that a recurrent module is an instance of."""
+    if not isinstance(value, Module):
+        return None
+    names = frame.program.project.outside_bases(value.info) if value.info is not None else [value.name or ""]
+    return next((name for name in names if name in RECURRENT_MODULES), None)
+
 
 _COMPUTED = (Tensor, TensorNumber, ArrayNumber)
 

@@ -6,12 +6,121 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from breakscan.check.interpreter import fact_ranks
-from breakscan.check.interpreter.values import Tensor, Unknown, Value, literal_of
+from breakscan.check.interpreter.values import Constant, PythonValue, Tensor, Unknown, Value, literal_of
 from breakscan.model.facts import SCALAR, Dtype, DtypeOf, Exactly, Input, RankBounds, ResultOf, Symbol, TensorFacts
-from breakscan.rulebook.torch_facts.not_measured import FILLED_WITH_NUMBERS, INPLACE_AT, OF_THE_DEFAULT_DTYPE
+from breakscan.rulebook.torch_facts.not_measured import (
+    DIMENSIONS_OF_NEW,
+    FILLED_WITH_NUMBERS,
+    INPLACE_AT,
+    MADE_FROM_SIZES,
+    OF_THE_DEFAULT_DTYPE,
+    SHAPED_LIKE_THE_ARGUMENT,
+)
 from breakscan.rulebook.torch_facts.operators import Often, Operator, Shape, operator
 from breakscan.rulebook.torch_facts.promotion import SYNONYMS, dtype_class
+
+# Bounds for the number of dimensions of a tensor.
+
+
+Known = Callable[[ast.expr], "tuple[Value, TensorFacts] | None"]
+
+
+def named(rank: RankBounds, symbol: Symbol) -> RankBounds:
+    """The rank of a value that has a symbol."""
+    if rank.most is not None and rank.most == rank.least:
+        return rank
+    return RankBounds(rank.least, rank.most, rank.over | {symbol}, rank.under | {symbol}, rank.below)
+
+
+def largest(ranks: Sequence[RankBounds]) -> RankBounds:
+    """The rank of a broadcast: that of the operand with the most dimensions."""
+    if not ranks:
+        return RankBounds()
+    sized = [one for one in ranks if one.most != 0] or list(ranks)
+    mosts = [one.most for one in ranks if one.most is not None]
+    return RankBounds(
+        max(one.least for one in ranks),
+        max(mosts) if len(mosts) == len(ranks) else None,
+        frozenset().union(*(one.over for one in ranks)),
+        frozenset.intersection(*(one.under for one in sized)),
+        frozenset.intersection(*(one.below for one in sized)),
+    )
+
+
+def with_fewer(base: RankBounds, taken: int | None) -> RankBounds:
+    """The rank after some dimensions were taken away: ``taken`` of them, or None for at least one."""
+    least = max(base.least - taken, 0) if taken is not None else 0
+    most = None if base.most is None else max(base.most - (taken or 1), 0)
+    return RankBounds(least, most, frozenset(), base.under, base.below | base.under)
+
+
+def of_part(base: RankBounds, indices: Sequence[ast.expr], known: Known) -> RankBounds | None:
+    """The rank of ``x[indices]``: every number takes one dimension away, a slice none."""
+    taken = 0
+    for index in indices:
+        if isinstance(index, ast.Slice) or (isinstance(index, ast.Constant) and index.value is ...):
+            continue
+        found = known(index)
+        if found is None or not isinstance(found[0], PythonValue) or isinstance(literal_of(found[0]), bool | str):
+            return None
+        if isinstance(found[0], Constant) and not isinstance(found[0].literal, int):
+            return None
+        taken += 1
+    return with_fewer(base, taken) if taken else base
+
+
+def of_sizes(sizes: Sequence[ast.expr], known: Known) -> RankBounds | None:
+    """The rank of a tensor with the sizes that a call gives: ``view(2, -1)``, ``zeros((2, 3))``, ``zeros(x.shape)``."""
+    if any(isinstance(size, ast.Starred) for size in sizes) or not sizes:
+        return None
+    if len(sizes) > 1:
+        return RankBounds(len(sizes), len(sizes))
+    size = sizes[0]
+    if isinstance(size, ast.Tuple | ast.List):
+        return (
+            None
+            if any(isinstance(one, ast.Starred) for one in size.elts)
+            else RankBounds(len(size.elts), len(size.elts))
+        )
+    owner = size.func if isinstance(size, ast.Call) and not size.args else size
+    if isinstance(owner, ast.Attribute) and owner.attr == ("size" if isinstance(size, ast.Call) else "shape"):
+        of = known(owner.value)
+        return of[1].rank if of is not None and isinstance(of[0], Tensor) else None
+    found = known(size)
+    if found is not None and isinstance(literal_of(found[0]), int):
+        return RankBounds(1, 1)
+    return None
+
+
+def of_method(name: str, node: ast.Call, base: RankBounds, known: Known) -> RankBounds | None:
+    """The rank of the result of a method that is asked for sizes or dimensions."""
+    keywords = {keyword.arg for keyword in node.keywords}
+    if name in ("view", "reshape"):
+        return None if keywords else of_sizes(node.args, known)
+    if name in ("flatten", "ravel"):
+        return None if node.args or keywords else RankBounds(1, 1)
+    if name in SHAPED_LIKE_THE_ARGUMENT and len(node.args) == 1:
+        other = known(node.args[0])
+        return other[1].rank if other is not None else None
+    if name == "expand" and not keywords:
+        return RankBounds(max(base.least, len(node.args)), None, base.over)
+    if name == "unsqueeze":
+        return RankBounds(base.least + 1, None if base.most is None else base.most + 1, base.over)
+    if name == "squeeze":
+        return RankBounds(0, base.most, frozenset(), base.under, base.below)
+    if name.startswith("new_"):
+        return of_sizes(node.args[:1] if name == "new_full" else node.args, known)
+    return None
+
+
+def of_factory(name: str, node: ast.Call, known: Known) -> RankBounds | None:
+    """The rank of a tensor that a function makes from sizes or numbers."""
+    if name in DIMENSIONS_OF_NEW:
+        return RankBounds(DIMENSIONS_OF_NEW[name], DIMENSIONS_OF_NEW[name])
+    by_name = [keyword.value for keyword in node.keywords if keyword.arg == "size"]
+    if name in MADE_FROM_SIZES:
+        return of_sizes(by_name or (node.args[:1] if name == "full" else node.args), known)
+    return None
 
 
 @dataclass(slots=True)
@@ -32,7 +141,7 @@ class TorchCall:
     method: bool
     given: tuple[Given, ...]
     named: dict[str, Given]
-    known: fact_ranks.Known
+    known: Known
     version: str
     asked_dtype: Dtype | None = None
     asked_device: Symbol | None = None
@@ -198,15 +307,15 @@ def _rank(call: TorchCall, known: Operator | None, tensors: Sequence[Given], lea
         if rule in (Shape.FIRST, Shape.RANK_OF_FIRST) and tensors:
             return tensors[0].facts.rank
         if tensors:
-            return fact_ranks.named(fact_ranks.largest([one.facts.rank for one in tensors]), leaf.device)
+            return named(largest([one.facts.rank for one in tensors]), leaf.device)
     if not call.method:
-        return fact_ranks.of_factory(call.name, call.node, call.known) or leaf.rank
+        return of_factory(call.name, call.node, call.known) or leaf.rank
     base = call.given[0].facts.rank
-    found = fact_ranks.of_method(call.name, call.node, base, call.known)
+    found = of_method(call.name, call.node, base, call.known)
     if found is None and known is not None and Shape.ZERO_DIM in (known.plain_shapes or ()):
         dims = len(call.given) - 1 + len(call.named)
-        found = fact_ranks.with_fewer(base, None) if dims == 1 and "keepdim" not in call.named else None
-    return fact_ranks.named(found, leaf.device) if found is not None else leaf.rank
+        found = with_fewer(base, None) if dims == 1 and "keepdim" not in call.named else None
+    return named(found, leaf.device) if found is not None else leaf.rank
 
 
 def _makes_new(call: TorchCall, known: Operator | None) -> bool:

@@ -8,17 +8,13 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from breakscan.check.interpreter.arguments import Arguments
-from breakscan.check.interpreter.class_attributes import ClassAttributes
-from breakscan.check.interpreter.conditions import has_outcome
-from breakscan.check.interpreter.dynamo_config import DynamoConfig
 from breakscan.check.interpreter.function_state import EventKey
-from breakscan.check.interpreter.module_names import ModuleNames
+from breakscan.check.interpreter.module_names import ClassAttributes, DynamoConfig, ModuleNames
 from breakscan.check.interpreter.observed_values import as_observed, observed_value, seen_attribute, seen_of
 from breakscan.check.interpreter.signatures import Signatures
 from breakscan.check.interpreter.tensor_facts import FunctionFacts
 from breakscan.check.interpreter.value_log import Notes
-from breakscan.check.interpreter.values import UNKNOWN, Function, NoneValue, Sure, Value
+from breakscan.check.interpreter.values import UNKNOWN, Arguments, Function, NoneValue, Sure, Value, has_outcome
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.model.findings import Condition, ConditionKind, Confidence, Mode, Place

@@ -3,21 +3,175 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 
-from breakscan.check.interpreter.arguments import Arguments
 from breakscan.check.interpreter.call_paths import join_paths, path_to
-from breakscan.check.interpreter.decorators import Decorators
 from breakscan.check.interpreter.frame import Frame, Interpreter
-from breakscan.check.interpreter.function_state import CallPath, State
+from breakscan.check.interpreter.function_state import CallPath, State, Summary, SummaryCache, is_untied
 from breakscan.check.interpreter.joins import item_of
 from breakscan.check.interpreter.signatures import ParameterChange
-from breakscan.check.interpreter.single_calls import SingleCalls, is_small
 from breakscan.check.interpreter.statements import returned_value, run_body, run_statement
-from breakscan.check.interpreter.summaries import Summary, SummaryCache, is_untied
-from breakscan.check.interpreter.values import Function, Module, Namespace, Unknown, Value, container_of
+from breakscan.check.interpreter.values import (
+    UNKNOWN,
+    Arguments,
+    Function,
+    Module,
+    Namespace,
+    Unknown,
+    Value,
+    container_of,
+)
 from breakscan.check.project.entry_points import is_untraced
-from breakscan.check.project.index import FunctionInfo
-from breakscan.model.findings import ConditionKind, Place, Region
+from breakscan.check.project.imports import Project
+from breakscan.check.project.index import FunctionInfo, ModuleIndex
+from breakscan.model.findings import Condition, ConditionKind, Place, Region
+from breakscan.source.walking import own_nodes, walk
+
+# What decorators of the project do to the functions and methods below them.
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """A function that calls what a decorator was given.  ``wrapped`` is the name by which it calls it."""
+
+    info: FunctionInfo
+    wrapped: str
+
+
+class Decorators:
+    """The decorators of a project, each read once."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def wrapper(self, name: str, info: FunctionInfo) -> Wrapper | None:
+        """What a decorator of the project returns in place of the function that it is given."""
+
+        def find() -> tuple[Wrapper | None, str | None]:
+            found = info.index.function_named(name)
+            return (_wrapper_in(found), _choice(found)) if found is not None else (None, None)
+
+        wrapper, flag = self._project.once(("wrapper", info.index, name), info.index, find)
+        return wrapper if flag is None or flag not in _keywords_given(info) else None
+
+    def replaced(self, info: FunctionInfo) -> list[Condition]:
+        """The condition under which a method runs, where a decorator of its class replaces it."""
+        for name in info.owner.decorators if info.owner is not None else ():
+            if info.name in self._methods_set(name, info.index):
+                return [Condition(ConditionKind.PASSED_ON, info.name, classes=(name.rpartition(".")[2],))]
+        return []
+
+    def _methods_set(self, name: str, index: ModuleIndex) -> frozenset[str]:
+        """The attributes that a decorator sets."""
+
+        def find() -> frozenset[str]:
+            found = index.function_named(name)
+            nodes = walk(found.node) if found is not None else ()
+            return frozenset(n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+
+        return self._project.once(("set by", index, name), index, find)
+
+
+def _wrapper_in(decorator: FunctionInfo) -> Wrapper | None:
+    """The inner function that calls what the decorator, or the decorator that it makes, is given."""
+    given = {a.arg for a in (*decorator.node.args.posonlyargs, *decorator.node.args.args)}
+    for node in decorator.own_nodes:
+        if isinstance(node, ast.FunctionDef):
+            made = decorator.index.all_functions[node]
+            called = {n.func.id for n in own_nodes(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+            wrapped = sorted(given & called)
+            if wrapped:
+                return Wrapper(made, wrapped[0])
+            return _wrapper_in(_handed_on(made, {a.arg for a in node.args.args}) or made)
+    handed = _handed_on(decorator, given)
+    return _wrapper_in(handed) if handed is not None and handed is not decorator else None
+
+
+def _handed_on(info: FunctionInfo, given: set[str]) -> FunctionInfo | None:
+    """The decorator to whom a function hands what it is given, if it does nothing but return what that makes.
+
+    Where a flag that is off by default asks for another one, the other is left out.
+    """
+    last = info.node.body[-1] if isinstance(info.node.body, list) else None
+    if isinstance(last, ast.If) and _choice(info):
+        last = last.orelse[-1]
+    call = last.value if isinstance(last, ast.Return) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return None
+    values = (*call.args, *(keyword.value for keyword in call.keywords))
+    handed = {value.id for value in values if isinstance(value, ast.Name)}
+    return info.index.function_named(call.func.id) if given & handed else None
+
+
+def _choice(info: FunctionInfo) -> str | None:
+    """The flag, off by default, that decides between two things that a function returns at its end."""
+    last = info.node.body[-1] if isinstance(info.node.body, list) else None
+    if not isinstance(last, ast.If) or not last.orelse or not isinstance(last.test, ast.Name):
+        return None
+    default = info.defaults.get(last.test.id)
+    return last.test.id if isinstance(default, ast.Constant) and default.value is False else None
+
+
+def _keywords_given(info: FunctionInfo) -> set[str | None]:
+    """The keywords that are given to the decorators of a function."""
+    decorators = getattr(info.node, "decorator_list", [])
+    return {keyword.arg for one in decorators if isinstance(one, ast.Call) for keyword in one.keywords}
+
+
+# What single calls return, by themselves and without events: where an object is set up, and where the result of a
+# small function depends on its arguments.
+
+
+MOST_SINGLE_CALLS_DEEP = 3
+MOST_CALLS = 500
+"""Ten times what the files of large libraries take."""
+MOST_NODES_OF_SMALL = 60
+_NOT_IN_SMALL = (ast.For, ast.While, ast.Try, ast.With)
+
+
+class SingleCalls:
+    """The results of calls in one program, kept by their arguments."""
+
+    def __init__(self, program: Interpreter) -> None:
+        self._program = program
+        self._results: dict[object, Value] = {}
+        self._running: set[FunctionInfo] = set()
+
+    def apply_to(self, info: FunctionInfo) -> bool:
+        """Whether each call of a function is interpreted by itself."""
+        return is_small(info) and info not in self._running and not info.is_generator
+
+    def result(self, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None) -> Value:
+        """What a call returns; unknown where finding out would take too much."""
+        if len(self._running) >= MOST_SINGLE_CALLS_DEEP or info in self._running:
+            return UNKNOWN
+        body = info.node.body
+        if not isinstance(body, list) or isinstance(info.node, ast.AsyncFunctionDef) or info.is_generator:
+            return UNKNOWN
+        if info.index is not self._program.index and not is_small(info):
+            return UNKNOWN
+        key = info, tuple(given.positional), tuple(given.named.items()), closure is None
+        if key in self._results:
+            return self._results[key]
+        if len(self._results) >= MOST_CALLS:
+            return UNKNOWN
+        frame = Frame(self._program, info, {**(closure or {}), **self._program.signatures.given(info, given)})
+        frame.silent = True
+        self._running.add(info)
+        try:
+            self._results[key] = result = returned_value(frame, run_body(frame, body))
+        finally:
+            self._running.discard(info)
+        return result
+
+
+def is_small(info: FunctionInfo) -> bool:
+    """Whether a function is short and has no loops."""
+    if info.small is None:
+        nodes = info.own_nodes
+        info.small = len(nodes) <= MOST_NODES_OF_SMALL and not any(isinstance(node, _NOT_IN_SMALL) for node in nodes)
+    return info.small
+
 
 MOST_CHANGES = 5
 """The inputs of a function settle within a few joins; recursion through containers may not."""

@@ -1,25 +1,259 @@
-"""What the names at the top level of files hold, and what imported names stand for."""
+"""What the names at the top level of files and the attributes of instances hold, and what imported names stand for."""
 
 from __future__ import annotations
 
+import ast
+import fnmatch
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
+from breakscan.check.interpreter.joins import join, join_all
 from breakscan.check.interpreter.values import (
     CONSTANT,
     UNKNOWN,
     Class,
+    ClassOrObject,
+    Constant,
     Function,
+    Instance,
+    Module,
     Namespace,
     NoneValue,
+    Sure,
     Tensor,
     Unknown,
     Value,
+    at_most,
+    doubt,
     literal_of,
 )
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import BUILTINS, ClassInfo, FunctionInfo, GlobalName, ModuleIndex, canonical
-from breakscan.rulebook.torch_facts.table import DTYPE_CLASS
+from breakscan.model.findings import Condition, ConditionKind
+from breakscan.rulebook.torch_facts.table import DTYPE_CLASS, TorchApi
+
+# What a program sets in ``torch._dynamo.config``.
+
+
+@dataclass(slots=True)
+class DynamoConfig:
+    """``flags`` are the settings that are switched on, ``ignored_callees`` the functions that Dynamo leaves out of
+    graphs."""
+
+    flags: set[str] = field(default_factory=set)
+    ignored_callees: set[str] = field(default_factory=set)
+
+    def read_call(self, index: ModuleIndex, call: ast.Call) -> None:
+        """Reads ``torch._dynamo.config.ignore_logging_functions.add(print)`` and similar calls."""
+        name = index.dotted(call.func) or ""
+        if name.startswith("torch._dynamo.config.") and name.endswith("_logging_functions.add") and call.args:
+            self.ignored_callees.add(index.dotted(call.args[0]) or "")
+
+    def read_assignment(self, index: ModuleIndex, node: ast.Assign | ast.AnnAssign) -> None:
+        """Reads ``torch._dynamo.config.capture_scalar_outputs = True`` and similar assignments."""
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            name = index.dotted(target) or ""
+            on = isinstance(node.value, ast.Constant) and node.value.value is True
+            if on and name.startswith("torch._dynamo.config."):
+                self.flags.add(name.rsplit(".", 1)[-1])
+
+
+# What the attributes of instances hold, over all methods that set them.
+
+
+Store = tuple[ClassInfo, str, Value]
+
+
+class ClassAttributes:
+    """The attributes of the classes that one program reaches.
+
+    ``read_class`` interprets the body and ``__init__`` of a class, ``read_method`` one of its other methods: both
+    call :meth:`store`.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        api: TorchApi,
+        read_class: Callable[[ClassInfo], None],
+        read_method: Callable[[FunctionInfo], None],
+    ) -> None:
+        self._project = project
+        self._api = api
+        self._read_class = read_class
+        self._read_method = read_method
+        self._values: dict[tuple[ClassInfo, str], Value] = {}
+        self._classes_read: set[ClassInfo] = set()
+        self._readers: dict[tuple[ClassInfo, str], dict[FunctionInfo, None]] = {}
+        self._set_later: dict[tuple[ClassInfo, str], bool] = {}
+        self._subclasses: dict[ClassInfo, list[ClassInfo]] = {}
+        self._makes_parameters: dict[ClassInfo, bool] = {}
+        self.recorders: list[list[Store]] = []
+        """Lists for code that runs once, while it is read. The last list takes what the code stores."""
+        self.reader: FunctionInfo | None = None
+        """The function under interpretation."""
+        self.woken: dict[FunctionInfo, None] = {}
+        """Functions that read an attribute which has been found to hold more since."""
+
+    def instance(self, owner: ClassInfo) -> Module | Instance:
+        """An instance of a class."""
+        kind = Module if self._project.is_module(owner) else Instance
+        return kind(info=owner, name=owner.qualname)
+
+    def read(self, owner: ClassInfo) -> None:
+        """Reads the body and ``__init__`` of a class and its bases for the attributes that they set, once."""
+        if owner in self._classes_read:
+            return
+        for info in self._project.bases_of(owner):
+            if info not in self._classes_read:
+                self._classes_read.add(info)
+                self._read_class(info)
+
+    def store(self, owner: ClassInfo, name: str, value: Value) -> None:
+        """Adds to what an attribute of a class's instances can hold."""
+        if isinstance(value, Tensor):
+            if value.intermediate or value.optional is not None:
+                doubted = Condition(ConditionKind.TENSOR, f"self.{name}") if doubt(value) else None
+                value = replace(value, intermediate=False, optional=doubted)
+        elif isinstance(value, Constant) and (value.literal is not None or value.by_default):
+            # Another method may set another constant.
+            value = replace(value, literal=None, by_default=False)
+        if self.recorders:
+            self.recorders[-1].append((owner, name, value))
+        key = owner, name
+        known = self._values.get(key)
+        merged = value if known is None else join(known, value)
+        if merged != known:
+            self._values[key] = merged
+            self.woken |= self._readers.get(key, {})
+
+    def take_woken(self) -> list[FunctionInfo]:
+        """The functions to interpret again, in a fixed order; each is returned once."""
+        woken, self.woken = list(self.woken), {}
+        return woken
+
+    def stored(self, owner: ClassInfo, name: str) -> Value | None:
+        """What an attribute of the class's instances can hold, if anything is known of it."""
+        self.read(owner)
+        for base in self._project.bases_of(owner):
+            known = self._stored_in(owner, base, name)
+            if known is not None:
+                return known
+        return None
+
+    def find(self, owner: ClassInfo, name: str) -> FunctionInfo | Value | None:
+        """The method that instances of a class have under a name, or what the attribute holds."""
+        self.read(owner)
+        for base in self._project.bases_of(owner):
+            found = base.methods.get(name) or self._stored_in(owner, base, name)
+            if found is not None:
+                return found
+        if self._is_set_later(owner, name):
+            return self.stored(owner, name)
+        return self._set_in_subclass(owner, name)
+
+    def matching(self, owner: ClassInfo, pattern: str) -> list[FunctionInfo | Value]:
+        """The methods and attributes of the class whose names match, and what is stored under such a name."""
+        self.read(owner)
+        chain = self._project.bases_of(owner)
+        names = {name for info, name in self._values if info in chain} | {n for info in chain for n in info.methods}
+        listed = sorted({pattern, *fnmatch.filter(names, pattern)})
+        found = [base.methods.get(name) or self._stored_in(owner, base, name) for name in listed for base in chain]
+        return [one for one in found if one is not None]
+
+    def _set_in_subclass(self, owner: ClassInfo, name: str) -> Value | None:
+        """What the subclasses in the same file set an attribute to that the class itself never sets."""
+        if owner not in self._subclasses:
+            others = owner.index.classes.values()
+            self._subclasses[owner] = [c for c in others if c is not owner and owner in self._project.bases_of(c)]
+        values: list[Value] = []
+        for one in self._subclasses[owner]:
+            self.read(one)
+            value = self._stored_in(one, one, name)
+            if value is not None:
+                values.append(value)
+        return at_most(join_all(values), Sure.LIKELY) if values else None
+
+    def _stored_in(self, owner: ClassInfo, base: ClassInfo, name: str) -> Value | None:
+        key = base, name
+        if self.reader is not None:
+            self._readers.setdefault(key, {})[self.reader] = None
+        value = self._values.get(key)
+        if isinstance(value, NoneValue) and self._is_set_later(owner, name):
+            chain = self._project.bases_of(owner)
+            value = next(self._values[b, name] for b in chain if (b, name) in self._values)
+        return value
+
+    def _is_set_later(self, owner: ClassInfo, name: str) -> bool:
+        """Whether a method other than ``__init__`` sets an attribute; reads those methods, if so."""
+        if (owner, name) not in self._set_later:
+            methods = [m for info in self._project.bases_of(owner) for m in _setters_in(info).get(name, ())]
+            self._set_later[owner, name] = bool(methods)
+            for method in methods:
+                self._read_method(method)
+        return self._set_later[owner, name]
+
+    def base_instance(self, owner: ClassInfo) -> Value:
+        """Returns the value of ``super()`` in a method of a class: an instance of the first base in the project, else
+        an unknown module or object.
+        """
+        bases = self._project.bases_of(owner)[1:]
+        if bases:
+            return self.instance(bases[0])
+        return Module(Sure.LIKELY) if self._project.is_module(owner) else UNKNOWN
+
+    def makes_parameters(self, owner: ClassInfo) -> bool:
+        """Whether constructing the class constructs parameters."""
+        if owner not in self._makes_parameters:
+            self._makes_parameters[owner] = False  # for a class that holds an instance of itself
+            self.read(owner)
+            chain = self._project.bases_of(owner)
+            held = [value for (info, _), value in list(self._values.items()) if info in chain]
+            self._makes_parameters[owner] = any(
+                value.parameter if isinstance(value, Tensor) else self._holds_parameters(value) for value in held
+            )
+        return self._makes_parameters[owner]
+
+    def _holds_parameters(self, value: Value) -> bool:
+        if not isinstance(value, ClassOrObject | Namespace):
+            return False
+        if value.name in self._api.modules_with_parameters:
+            return True
+        return isinstance(value, Module) and value.info is not None and self.makes_parameters(value.info)
+
+    def dataclass_fields(self, owner: ClassInfo) -> list[str]:
+        """The fields of a dataclass or a ``NamedTuple``, in order; empty for another class."""
+        is_dataclass = any(d.rsplit(".", 1)[-1] == "dataclass" for d in owner.decorators)
+        if not is_dataclass and "typing.NamedTuple" not in owner.bases:
+            return []
+        self.read(owner)
+        return [n.target.id for n in owner.node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]
+
+
+def _setters_in(info: ClassInfo) -> dict[str, list[FunctionInfo]]:
+    """The methods of a class, other than ``__init__``, that set each attribute."""
+    if info.setters is None:
+        info.setters = {}
+        for method in info.methods.values():
+            for name in _stores_of(method) if method.name != "__init__" else ():
+                info.setters.setdefault(name, []).append(method)
+    return info.setters
+
+
+def _stores_of(method: FunctionInfo) -> frozenset[str]:
+    """The attributes of its first parameter that a method sets."""
+    if method.stores is None:
+        receiver = None if method.is_static else method.first_parameter
+        method.stores = frozenset(
+            node.attr
+            for node in method.own_nodes
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == receiver
+        )
+    return method.stores
+
 
 _NUMBERS = frozenset({"inf", "nan", "pi", "e"})
 

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from breakscan.check.interpreter.annotations import LOGGER, annotated_value, makes_logger
-from breakscan.check.interpreter.compared_masks import ComparedMasks
+from breakscan.check.interpreter.joins import join_all
 from breakscan.check.interpreter.values import (
     CONSTANT,
     NONE,
@@ -16,6 +15,7 @@ from breakscan.check.interpreter.values import (
     Constant,
     Container,
     Instance,
+    Module,
     NoneValue,
     Size,
     Sure,
@@ -23,13 +23,174 @@ from breakscan.check.interpreter.values import (
     Unknown,
     Value,
     at_most,
+    container,
     container_of,
 )
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.model.findings import Condition, ConditionKind
 from breakscan.rulebook.torch_facts.not_measured import COMMON_METHODS, TAKES_TENSOR_FIRST, TELLING_ATTRIBUTES
-from breakscan.rulebook.torch_facts.table import TorchApi
+from breakscan.rulebook.torch_facts.table import TENSOR_TYPES, TorchApi
 from breakscan.source.walking import walk
+
+# What an annotation says of a value.
+
+
+_CONSTANT_TYPES = {"int", "float", "bool", "str", "bytes", "complex", "torch.dtype", "torch.device", "torch.layout"}
+_SEQUENCES = {"list", "List", "Sequence", "Iterable", "Iterator", "Collection", "set", "Set", "deque"}
+_MAPPINGS = {"dict", "Dict", "Mapping", "MutableMapping", "OrderedDict", "defaultdict"}
+
+
+def annotated_value(index: ModuleIndex, node: ast.expr | None) -> Value:
+    """The value that an annotation promises; unknown where it promises nothing of use."""
+    if node is None:
+        return UNKNOWN
+    if isinstance(node, ast.Constant):
+        if node.value is None:
+            return NONE
+        if isinstance(node.value, str):
+            try:
+                return annotated_value(index, ast.parse(node.value, mode="eval").body)
+            except (SyntaxError, ValueError, RecursionError):
+                return UNKNOWN
+        return UNKNOWN
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return _union([annotated_value(index, node.left), annotated_value(index, node.right)])
+    if isinstance(node, ast.Subscript):
+        return _generic(index, node)
+    dotted = index.dotted(node)
+    return _plain(index, dotted) if dotted else UNKNOWN
+
+
+def _plain(index: ModuleIndex, dotted: str) -> Value:
+    last = dotted.rsplit(".", 1)[-1]
+    if last in TENSOR_TYPES and (dotted == last or dotted.startswith("torch.")):
+        return Tensor(dtype=TENSOR_TYPES[last])
+    if dotted == "torch.nn.Parameter":
+        return Tensor(parameter=True)
+    if dotted == "torch.Size":
+        return Size()
+    if dotted in _CONSTANT_TYPES:
+        return CONSTANT
+    if dotted.startswith("torch.nn."):
+        return Module(name=dotted)
+    if dotted == LOGGER or dotted.startswith("torch.optim."):
+        return Instance(name=dotted)
+    owner = index.class_named(dotted)
+    if owner is not None and index.project is not None and "typing.Protocol" not in owner.bases:
+        kind = Module if index.project.is_module(owner) else Instance
+        return kind(info=owner, name=owner.qualname)
+    return _alias(index, dotted)
+
+
+def _alias(index: ModuleIndex, dotted: str) -> Value:
+    """What a name at the top level of a file promises: ``OptTensor = Optional[Tensor]``."""
+    found = index.global_named(dotted)
+    if found is None:
+        return UNKNOWN
+    for node in found.index.tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == found.name for target in targets):
+            value = getattr(node, "value", None)
+            # An alias that refers to itself leads nowhere.
+            names_itself = any(isinstance(n, ast.Name) and n.id == found.name for n in ast.walk(value or node))
+            return UNKNOWN if names_itself or value is None else annotated_value(found.index, value)
+    return UNKNOWN
+
+
+def _generic(index: ModuleIndex, node: ast.Subscript) -> Value:
+    base = (index.dotted(node.value) or "").rsplit(".", 1)[-1]
+    arguments = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if base == "Optional":
+        return _union([annotated_value(index, arguments[0]), NONE])
+    if base == "Union":
+        return _union([annotated_value(index, argument) for argument in arguments])
+    if base in ("Annotated", "Final", "ClassVar", "Required", "NotRequired"):
+        return annotated_value(index, arguments[0])
+    if base == "Literal":
+        return CONSTANT
+    if base in ("tuple", "Tuple"):
+        if len(arguments) == 2 and isinstance(arguments[1], ast.Constant) and arguments[1].value is ...:
+            return container_of(annotated_value(index, arguments[0]))
+        return container([annotated_value(index, argument) for argument in arguments])
+    if base in _SEQUENCES:
+        return container_of(annotated_value(index, arguments[0]))
+    if base in _MAPPINGS and len(arguments) == 2:
+        return container_of(annotated_value(index, arguments[1]), mapping=True)
+    return UNKNOWN
+
+
+def _union(values: list[Value]) -> Value:
+    known = [value for value in values if not isinstance(value, NoneValue)]
+    if not known:
+        return NONE
+    result = join_all(known)
+    if isinstance(result, Tensor) and not all(isinstance(value, Tensor) for value in known):
+        result = replace(result, optional=Condition(ConditionKind.TENSOR, ""))
+    return replace(result, maybe_none=True) if len(known) < len(values) else result
+
+
+LOGGER = "logging.Logger"
+
+
+def makes_logger(dotted: str | None) -> bool:
+    """Whether a function of this name gives a logger: that of the standard library, or one that is called like it."""
+    return (dotted or "").rpartition(".")[2] in ("getLogger", "get_logger")
+
+
+# Masks that are compared out of a name: ``keep = target != -100`` and ``logits[keep]`` show that both are tensors.
+
+
+class ComparedMasks:
+    """The comparisons of one function, and what they index."""
+
+    def __init__(self) -> None:
+        self._compared: dict[str, set[str]] = {}
+        """Names that hold a comparison, each with the names that are compared there."""
+        self._indexed: list[tuple[ast.expr, ast.expr]] = []
+
+    def assigned(self, node: ast.Assign) -> None:
+        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and _is_mask(node.value):
+            self._compared.setdefault(node.targets[0].id, set()).update(_sides(node.value))
+
+    def subscript(self, node: ast.Subscript) -> None:
+        self._indexed.append((node.value, node.slice))
+
+    def tensors(self) -> set[str]:
+        """The names that only a tensor can be: lists and numbers give no mask, and take none."""
+        found: set[str] = set()
+        for owner, index in self._indexed:
+            if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert):
+                index = index.operand
+            if _is_mask(index):
+                compared = _sides(index)
+            elif isinstance(index, ast.Name) and index.id in self._compared:
+                compared = self._compared[index.id] | {index.id}
+            else:
+                continue
+            found |= compared
+            if isinstance(owner, ast.Name):
+                found.add(owner.id)
+        return found
+
+
+def _is_mask(node: ast.expr) -> bool:
+    """Whether it compares, element by element if the names are tensors."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        return _is_mask(node.operand)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr):
+        return _is_mask(node.left) and _is_mask(node.right)
+    plain = ast.In | ast.NotIn | ast.Is | ast.IsNot
+    return isinstance(node, ast.Compare) and len(node.ops) == 1 and not isinstance(node.ops[0], plain)
+
+
+def _sides(node: ast.expr) -> set[str]:
+    """The names on the left sides of comparisons: the right side is often a number."""
+    if isinstance(node, ast.UnaryOp):
+        return _sides(node.operand)
+    if isinstance(node, ast.BinOp):
+        return _sides(node.left) | _sides(node.right)
+    return {node.left.id} if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) else set()
+
 
 # What speaks against a tensor.
 _CONTRARY = frozenset("items keys values get append extend startswith endswith lower upper format config".split())

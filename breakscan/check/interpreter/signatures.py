@@ -6,16 +6,15 @@ import ast
 from dataclasses import replace
 from enum import IntEnum
 
-from breakscan.check.interpreter.annotations import annotated_value
-from breakscan.check.interpreter.arguments import Arguments
-from breakscan.check.interpreter.class_attributes import ClassAttributes
 from breakscan.check.interpreter.function_state import State
 from breakscan.check.interpreter.joins import item_of, join
+from breakscan.check.interpreter.module_names import ClassAttributes
 from breakscan.check.interpreter.observed_values import SETTING_UP, as_observed, observed_parameters
-from breakscan.check.interpreter.parameters import parameter_values, promises_number
+from breakscan.check.interpreter.parameters import annotated_value, parameter_values, promises_number
 from breakscan.check.interpreter.values import (
     CONSTANT,
     UNKNOWN,
+    Arguments,
     Constant,
     Container,
     Function,

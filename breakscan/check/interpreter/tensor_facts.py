@@ -14,9 +14,10 @@ from functools import partial
 from itertools import count
 from operator import is_
 
-from breakscan.check.interpreter import fact_ranks
+from breakscan.check.interpreter import fact_calls
 from breakscan.check.interpreter.fact_calls import (
     Given,
+    Known,
     TorchCall,
     dtype_asked,
     exact_dtype,
@@ -24,16 +25,7 @@ from breakscan.check.interpreter.fact_calls import (
     made,
     result,
 )
-from breakscan.check.interpreter.fact_joins import joins_in, placed
-from breakscan.check.interpreter.fact_leaves import (
-    dtype_class_of,
-    leaf_facts,
-    leaf_kind,
-    made_by_function,
-    number_facts,
-    weakest_source,
-)
-from breakscan.check.interpreter.fact_numbers import is_one_number
+from breakscan.check.interpreter.joins import joins_in, placed
 from breakscan.check.interpreter.observed_values import agrees, observed_facts, seen_attribute, seen_of
 from breakscan.check.interpreter.values import (
     Class,
@@ -48,17 +40,108 @@ from breakscan.check.interpreter.values import (
     PythonValue,
     Tensor,
     Value,
+    literal_of,
     with_facts,
 )
 from breakscan.check.project.index import FunctionInfo
-from breakscan.model.facts import SCALAR, Exactly, Source, Symbol, TensorFacts
+from breakscan.model.facts import SCALAR, Dtype, DtypeOf, Exactly, ResultOf, Source, Symbol, TensorFacts, opaque
+from breakscan.model.observations import FunctionSeen
 from breakscan.rulebook.torch_facts.not_measured import (
     ATTRIBUTES_OF_THE_SAME_SHAPE,
     LIMITS_OF_DTYPES,
     TRANSPOSED_ATTRIBUTES,
 )
+from breakscan.rulebook.torch_facts.promotion import python_number
 from breakscan.rulebook.torch_facts.table import TorchApi
 from breakscan.source.walking import walk
+
+# The facts of values of which only the kind is known, and of what is made from these.
+
+
+def leaf_facts(symbol: Symbol, value: Value, source: Source = Source.INFERRED) -> TensorFacts:
+    """The facts about a value of which only the class is known."""
+    known = literal_of(value)
+    if isinstance(known, bool | int | float):
+        return opaque(symbol, Exactly(python_number(known).dtype, number=True), frozenset())
+    if isinstance(value, PythonValue):
+        return opaque(symbol, DtypeOf(symbol, None, number=True), frozenset())
+    if not isinstance(value, Tensor):
+        return opaque(symbol, DtypeOf(symbol, None, number=None))
+    shape = frozenset[Symbol]() if value.zero_dim else None
+    grad = False if value.dtype in ("int", "bool") else None
+    dtype = DtypeOf(symbol, value.dtype, number=False, source=source)
+    return opaque(symbol, dtype, shape, grad)
+
+
+def leaf_kind(value: Value) -> object:
+    """What of a value decides its leaf facts."""
+    if isinstance(value, Tensor):
+        return value.dtype, value.zero_dim
+    if not isinstance(value, PythonValue):
+        return None
+    known = literal_of(value)
+    return type(known) if isinstance(known, bool | int | float) else PythonValue
+
+
+def made_by_function(value: Value, leaf: TensorFacts) -> TensorFacts:
+    """The facts about what a function of the project returns: whether every ``return`` makes a tensor."""
+    if value.facts is None or not value.facts.is_new:
+        return leaf
+    return replace(leaf, storage=made(leaf), is_new=True)
+
+
+def weakest_source(dtype: Dtype) -> Source:
+    """The weakest source that a dtype rests on."""
+    if isinstance(dtype, ResultOf):
+        return min((weakest_source(one.dtype) for one in dtype.inputs), default=Source.INFERRED)
+    return dtype.source
+
+
+def number_facts(leaf: TensorFacts) -> TensorFacts:
+    symbol = leaf.device
+    return opaque(symbol, DtypeOf(symbol, None, number=True), frozenset())
+
+
+def dtype_class_of(facts: TensorFacts) -> str | None:
+    return facts.dtype.among if isinstance(facts.dtype, DtypeOf) else None
+
+
+# Whether an expression is surely one Python number, and no list of them.
+
+
+_NUMBERS = ("bool", "float", "int")
+_CONVERSIONS = (*_NUMBERS, "len")
+
+
+def is_one_number(node: ast.expr, function: FunctionInfo, known: Known, seen: FunctionSeen | None) -> bool:
+    """Whether it is a number that is written out, a conversion to one, or a parameter that is annotated as one, or that
+    held nothing else in what was ``seen``. An attribute, and a parameter with a number as its default, may hold a list
+    as well.
+    """
+    if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
+        node = node.operand
+    found = known(node)
+    value = found[0] if found is not None else None
+    if isinstance(value, Constant) and isinstance(value.literal, int | float) and not value.by_default:
+        return True
+    if isinstance(node, ast.Call):
+        callee = known(node.func)
+        return callee is not None and isinstance(callee[0], Namespace) and callee[0].name in _CONVERSIONS
+    if not isinstance(node, ast.Name) or (parameter := _parameter(node.id, function)) is None:
+        return False
+    if parameter.annotation is not None and function.index.dotted(parameter.annotation) in _NUMBERS:
+        return True
+    held = seen.names.get(node.id) if seen is not None else None
+    return held is not None and set(held.types) <= set(_NUMBERS)
+
+
+def _parameter(name: str, function: FunctionInfo) -> ast.arg | None:
+    """The parameter of a name that nothing else is ever assigned to."""
+    given = function.node.args
+    found = next((one for one in (*given.posonlyargs, *given.args, *given.kwonlyargs) if one.arg == name), None)
+    stored = (node.id for node in function.own_nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    return found if name not in stored else None
+
 
 _WITHOUT = (Container, NoneValue, Function, Class)
 _BINARY: dict[type[ast.operator], str] = {
@@ -277,7 +360,7 @@ class FunctionFacts:
         if owner is None or not isinstance(owner.value, Tensor):
             return leaf
         indices = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-        rank = fact_ranks.of_part(owner.facts.rank, indices, self._known)
+        rank = fact_calls.of_part(owner.facts.rank, indices, self._known)
         masks = [index for index in indices if isinstance(self._values.get(index), Tensor)]
         masked = bool(masks)
         copies = masked and all(isinstance(index, ast.Slice) or index in masks for index in indices)
@@ -286,7 +369,7 @@ class FunctionFacts:
         return TensorFacts(
             owner.facts.dtype,
             frozenset() if zero_dim else leaf.shape if masked else step,
-            fact_ranks.named(rank, leaf.device) if rank is not None and not zero_dim else leaf.rank,
+            fact_calls.named(rank, leaf.device) if rank is not None and not zero_dim else leaf.rank,
             made(leaf) if copies else owner.facts.storage,
             owner.facts.device,
             leaf.layout if masked else next(iter(step)),

@@ -1,7 +1,8 @@
-"""The kinds of abstract values, and the words that rules use for them.  ``joins`` joins them."""
+"""The kinds of abstract values, the words that rules use for them, and the arguments of calls."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
@@ -11,7 +12,55 @@ from typing import Any, ClassVar, TypeVar
 
 from breakscan.check.project.index import ClassInfo, FunctionInfo
 from breakscan.model.facts import TensorFacts
-from breakscan.model.findings import Condition
+from breakscan.model.findings import Condition, ConditionKind
+from breakscan.rulebook.events import Argument
+
+# The evaluated arguments of a call.
+
+
+@dataclass(slots=True)
+class Arguments:
+    """Evaluated arguments.  ``spread`` means that ``*`` or ``**`` may have given more."""
+
+    positional: list[Value]
+    named: dict[str, Value]
+    spread: bool = False
+
+    def get(self, index: int, name: str | None = None) -> Value | None:
+        if name is not None and name in self.named:
+            return self.named[name]
+        return self.positional[index] if index < len(self.positional) else None
+
+    def values(self) -> list[Value]:
+        return [*self.positional, *self.named.values()]
+
+    def patterns(self) -> tuple[Argument, ...]:
+        listed = [Argument(i, None, value.words()) for i, value in enumerate(self.positional)]
+        return (*listed, *(Argument(None, name, value.words()) for name, value in self.named.items()))
+
+    def with_receiver(self, receiver: Value) -> Arguments:
+        """The arguments of the function that a method is, with its receiver first."""
+        return Arguments([receiver, *self.positional], self.named, self.spread)
+
+
+# Conditions that tests of the program set.
+
+
+def has_outcome(test: ast.expr, outcome: bool) -> Condition:
+    """The condition that a test has an outcome; one comparison is turned round rather than negated."""
+    if not outcome and isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _OPPOSITE:
+        test, outcome = ast.Compare(test.left, [_OPPOSITE[type(test.ops[0])]()], test.comparators), True
+    return Condition(ConditionKind.TEST, ast.unparse(test), outcome)
+
+
+_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
 
 
 class Sure(int, Enum):

@@ -21,11 +21,10 @@ from pathlib import Path
 
 import breakscan
 from breakscan.check.pipeline.results import FileResult
-from breakscan.check.project.digests import Digests
 from breakscan.model.dataclass_json import decoder, encode
 from breakscan.rulebook.config import Settings, Target
 from breakscan.rulebook.library import shipped_rules
-from breakscan.source.regular_files import read_regular_file
+from breakscan.source.regular_files import Digests, read_regular_file
 
 DAY = 24 * 60 * 60.0
 MONTH = 30 * DAY

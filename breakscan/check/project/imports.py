@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from breakscan.check.project.digests import UNKNOWN, Digests
 from breakscan.check.project.index import (
     BUILTINS,
     ClassInfo,
@@ -25,6 +24,7 @@ from breakscan.model.observations import FunctionSeen, Observations
 from breakscan.source.module import SourceProblem, read_source
 from breakscan.source.paths import display_path
 from breakscan.source.python_text import parse_text, python_text
+from breakscan.source.regular_files import UNKNOWN, Digests
 
 MOST_LINES_KEPT = 250_000
 """Of trees that are kept for the next file, in lines: about a kilobyte each."""

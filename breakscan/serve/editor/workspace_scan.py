@@ -12,10 +12,10 @@ from pathlib import Path
 from breakscan.check.pipeline.check import no_collector
 from breakscan.check.pipeline.checker import Checker, Shown
 from breakscan.check.pipeline.results import FileResult
-from breakscan.check.project.digests import Digests
 from breakscan.model.findings import CompiledFunction
 from breakscan.rulebook.config import NearestSettings
 from breakscan.source.files import discover
+from breakscan.source.regular_files import Digests
 
 STEP_SECONDS = 0.5
 """How long one step takes, up to the end of a file."""

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakscan.check.baseline.comparison import compare
-from breakscan.check.baseline.known_findings import KnownFinding, known_findings
+from breakscan.check.baseline.known_findings import KnownFinding, compare, known_findings
 from breakscan.model.findings import Confidence, Finding, Kind, Severity, Site
 
 Place = tuple[str, str | None, str, str]
