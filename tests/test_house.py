@@ -33,7 +33,7 @@ ROOMS = {
     "model": Room("", 1031, 8),
     "source": Room("model", 2191, 17),
     "rulebook": Room("model source", 3021, 18),
-    "check": Room(STATIC, 13315, 54),
+    "check": Room(STATIC, 13346, 54),
     "fix": Room(f"{STATIC} check", 16660, 124),
     "record": Room(STATIC, 9170, 60),
     "explain": Room(f"{STATIC} check record", 8680, 47),

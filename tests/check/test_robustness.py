@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -50,6 +51,33 @@ def test_hard_programs_end(tmp_path: Path, source: str) -> None:
     path.write_text(source)
     result = check_paths([path], Settings(root=tmp_path, target_torch="2.13", regions="all"))
     assert not [e for e in result.errors if "bug" in e.message]
+
+
+def test_an_empty_index_gives_the_tensor(tmp_path: Path) -> None:
+    path = tmp_path / "empty.py"
+    path.write_text("import torch\n@torch.compile\ndef f(x: torch.Tensor):\n    return x[()].item()\n")
+    result = check_paths([path], Settings(root=tmp_path, target_torch="2.13"))
+    assert [finding.site.line for finding in result.findings] == [4]
+    assert not result.errors
+
+
+@pytest.mark.parametrize("regions", ["auto", "all"])
+def test_a_fault_costs_one_function(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, regions: Literal["auto", "all"]
+) -> None:
+    def fails(*_: object) -> None:
+        raise IndexError("made up")
+
+    monkeypatch.setattr("breakscan.check.interpreter.expressions.subscript", fails)
+    path = tmp_path / "faulty.py"
+    path.write_text(
+        "import torch\nclass Net(torch.nn.Module):\n    def __init__(self):\n        self.w = sizes[0]\n"
+        "    def forward(self, x: torch.Tensor):\n        return x.item() + part(x)\n"
+        "def part(x: torch.Tensor):\n    return x[0]\nnet = torch.compile(Net())\n"
+    )
+    result = check_paths([path], Settings(root=tmp_path, target_torch="2.13", regions=regions))
+    assert [finding.site.line for finding in result.findings] == [6]
+    assert [error.line for error in result.errors] == [2, 7]
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

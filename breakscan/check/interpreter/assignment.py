@@ -110,6 +110,8 @@ def _part(frame: Frame, owner: Tensor, indices: list[ast.expr], values: list[Val
     sliced = single and isinstance(indices[0], ast.Slice)
     number = single and not sliced and _is_number(values[0])
     make = array if owner.array else tensor
+    if not indices:
+        return make(owner.sure, owner.dtype, owner.zero_dim, owner.one_dim)
     index = values[0]
     selected = single and isinstance(index, Tensor) and (index.one_dim or (index.dtype == "bool" and not number))
     part = make(owner.sure, owner.dtype, True if number else None, sliced or selected)

@@ -158,11 +158,13 @@ class SingleCalls:
         frame = Frame(self._program, info, {**(closure or {}), **self._program.signatures.given(info, given)})
         frame.silent = True
         self._running.add(info)
+        self._results[key] = UNKNOWN
         try:
-            self._results[key] = result = returned_value(frame, run_body(frame, body))
+            with self._program.project.sparing(info.index, info.node):
+                self._results[key] = returned_value(frame, run_body(frame, body))
         finally:
             self._running.discard(info)
-        return result
+        return self._results[key]
 
 
 def is_small(info: FunctionInfo) -> bool:
@@ -363,25 +365,10 @@ class Functions:
         state.ran = state.running = True
         self._depth += 1
         reader, attributes.reader = attributes.reader, info
+        returns: Value = UNKNOWN
         try:
-            # Names of the enclosing function that are bound later are seen too: a closure reads them when called.
-            names = {**(state.closure or {}), **state.parameters}
-            frame = Frame(self._program, info, names, state.place, state.via)
-            frame.conditions += self._decorators.replaced(info)
-            if state.chosen is not None:
-                frame.conditions.append(state.chosen)
-            if state.path is not None:
-                frame.outcomes, frame.caller_test = state.path.outcomes, state.path.test
-                frame.conditions += state.path.conditions
-            body = info.node.body
-            if isinstance(body, list):
-                reaches_end = run_body(frame, body)
-            else:
-                run_statement(frame, ast.copy_location(ast.Return(body), body))
-                reaches_end = False
-            returns = returned_value(frame, reaches_end)
-            state.events = frame.events
-            state.handles_tensors = frame.saw_tensor
+            with self._program.project.sparing(info.index, info.node):
+                returns = self._run(info, state)
         finally:
             attributes.reader = reader
             state.running = False
@@ -390,6 +377,27 @@ class Functions:
         state.returns = returns
         if changed:
             self._wake_callers(state)
+
+    def _run(self, info: FunctionInfo, state: State) -> Value:
+        """Runs the body of a function.  Returns what it returns."""
+        # Names of the enclosing function that are bound later are seen too: a closure reads them when called.
+        names = {**(state.closure or {}), **state.parameters}
+        frame = Frame(self._program, info, names, state.place, state.via)
+        frame.conditions += self._decorators.replaced(info)
+        if state.chosen is not None:
+            frame.conditions.append(state.chosen)
+        if state.path is not None:
+            frame.outcomes, frame.caller_test = state.path.outcomes, state.path.test
+            frame.conditions += state.path.conditions
+        body = info.node.body
+        if isinstance(body, list):
+            reaches_end = run_body(frame, body)
+        else:
+            run_statement(frame, ast.copy_location(ast.Return(body), body))
+            reaches_end = False
+        state.events = frame.events
+        state.handles_tensors = frame.saw_tensor
+        return returned_value(frame, reaches_end)
 
     def _wake_callers(self, state: State) -> None:
         """Schedules the functions that use a function's result to be interpreted again."""

@@ -77,7 +77,11 @@ class Setups:
             attributes.recorders.append([])
             reader, attributes.reader = attributes.reader, None
             closures, self._program.closures = self._program.closures, index.closures
-            with self._program.project.recording() as drawn:
+            project, node = (
+                self._program.project,
+                key.node if isinstance(key, ClassInfo | FunctionInfo) else index.module.tree,
+            )
+            with project.recording() as drawn, project.sparing(index, node):
                 read()
             known = Setup(dict(names or {}), attributes.recorders.pop(), self._reading, drawn)
             self._reading = outer

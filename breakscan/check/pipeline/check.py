@@ -96,7 +96,7 @@ def check_paths(
     deferred = {rule.id for rule in library_of(distinct) if rule.deferred}
     return CheckResult(
         findings=tuple(f for f in mark_behind(by_place, reaches, deferred) if shown.shows(f)),
-        errors=tuple(sorted(errors, key=lambda e: (e.path, e.line))),
+        errors=tuple(sorted(dict.fromkeys(errors), key=lambda e: (e.path, e.line))),
         files=len(paths),
         suppressed=len(silenced.findings()),
         targets=check_targets(distinct),

@@ -176,20 +176,15 @@ class FileChecker:
         self.project.start(path)
         result = FileResult(str(path))
         try:
-            _with_deep_stack(self._check, self.project.load(path, text), result, notes)
+            index = self.project.load(path, text)
+            with self.project.sparing(index, index.module.tree):
+                _with_deep_stack(self._check, index, result, notes)
         except SourceProblem as problem:
             result.errors.append(problem.error)
         except RecursionError:
             reason = "cannot be analyzed: nested too deeply"
             result.errors.append(SourceError(display_path(path, Path.cwd()), 1, 1, reason))
-        except Exception as error:
-            # A fault of ours in one file must not cost the user the findings in all the others.
-            import traceback
-
-            at = traceback.extract_tb(error.__traceback__)[-1]
-            where = f"{error!r} in {Path(at.filename).name}:{at.lineno}"
-            reason = f"cannot be analyzed: {where}, a bug in breakscan: please report it"
-            result.errors.append(SourceError(display_path(path, Path.cwd()), 1, 1, reason))
+        result.errors += dict.fromkeys(self.project.faults)
         result.depends = self.project.depends
         return result
 
@@ -234,11 +229,12 @@ class FileChecker:
             for event in state.events.values():
                 for finding in judge.findings(event, path, info.qualname, state.region, flags):
                     found.add(finding, info.index)
-        for function, event in compile_events(program, set(compiled)):
-            region = compiled[function].region if function in compiled else None
-            name = function.qualname if function else None
-            for finding in judge.findings(event, index.module.display, name, region, flags):
-                found.add(finding, index)
+        with self.project.sparing(index, index.module.tree):
+            for function, event in compile_events(program, set(compiled)):
+                region = compiled[function].region if function in compiled else None
+                name = function.qualname if function else None
+                for finding in judge.findings(event, index.module.display, name, region, flags):
+                    found.add(finding, index)
         program.release()
         yield from found.located()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from collections import OrderedDict, deque
@@ -20,6 +21,7 @@ from breakscan.check.project.index import (
     ModuleIndex,
     build_index,
 )
+from breakscan.model.findings import SourceError
 from breakscan.model.observations import FunctionSeen, Observations
 from breakscan.source.module import SourceProblem, read_source
 from breakscan.source.paths import display_path
@@ -101,6 +103,8 @@ class Project:
         """The texts that files have for now, see :meth:`changed`."""
         self.depends: dict[str, str] = {}
         """The digest of every file that was read, by absolute path; empty where a file was looked for in vain."""
+        self.faults: list[SourceError] = []
+        """The parts of files that could not be analyzed."""
         self._kept: OrderedDict[str, tuple[ModuleIndex, str]] = OrderedDict()
         self._held: dict[str, ModuleIndex | None] = {}
         self._found: _Known[tuple[tuple[str, ...], str], Definition | None] = {}
@@ -125,12 +129,29 @@ class Project:
                 known[0].release()  # its neighbours are through, and did not import it
             self._roots.popleft()
         self.depends = {}
+        self.faults = []
         self._held = {}
         self._found = {}
         self._answers = {}
         self._roots.append(str(path))
         if len(self._kept) > self._counted:
             self._forget()
+
+    @contextmanager
+    def sparing(self, index: ModuleIndex, node: ast.AST) -> Iterator[None]:
+        """Notes a fault of ours in what is done inside: it must not cost the user more than the code of one node."""
+        try:
+            yield
+        except (SourceProblem, RecursionError):
+            raise
+        except Exception as error:
+            import traceback  # slow to import
+
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{error!r} in {Path(at.filename).name}:{at.lineno}"
+            name = f"{node.name} " if hasattr(node, "name") else ""
+            reason = f"{name}cannot be analyzed: {where}, a bug in breakscan: please report it"
+            self.faults.append(SourceError(index.module.display, getattr(node, "lineno", 1), 1, reason))
 
     def _forget(self) -> None:
         """Lets go of the trees that were not used for longest, where there are too many."""
