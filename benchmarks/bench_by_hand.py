@@ -27,7 +27,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from breakscan.prove.worker.environment import ALLOCATOR
+from breakscan.prove.fork_server import ALLOCATOR
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "by_hand_programs"

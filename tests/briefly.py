@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from breakscan.__main__ import main
-from breakscan.prove.worker import timing as measure
+from breakscan.prove import faster as measure
 
 BRIEFLY = (sys.executable, __file__)
 LONGEST = 2.0

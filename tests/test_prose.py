@@ -14,7 +14,7 @@ PARSERS = ("record/parsers/", "record/traced.py", "record/tracelog/")
 """What reads the text that torch writes."""
 LEFT = {
     "check/compile_uses/timings.py": "text that a program prints beside a time",
-    "prove/bench/hinted_settings.py": "a type of break, as torch names it",
+    "prove/best.py": "a type of break, as torch names it",
     "fix/support/messages.py": "fields of printf-style formatting",
     "rulebook/document.py": "Python code in examples",
     "source/toml_text.py": "the line of an error in tomllib's message",
@@ -26,7 +26,7 @@ LEFT = {
     "explain/kernel_calls.py": "comments in code that Inductor generated",
     "explain/recompiles.py": "guards, as torch writes them",
     "source/python_text.py": "errors of tokenize",
-    "prove/verify/patch.py": "the headers of a patch",
+    "prove/patch.py": "the headers of a patch",
     "fix/support/generated.py": "the comment at the top of a file that a program writes",
 }
 """Further files that compare with text, each with the reason.  A file that no longer does must be removed here."""

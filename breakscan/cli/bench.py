@@ -11,12 +11,12 @@ from breakscan.cli.failures import INTERRUPTED
 from breakscan.cli.measuring import NotMeasured, measuring_options, program_of, say
 from breakscan.cli.output import report_stream
 from breakscan.cli.selection_options import words
-from breakscan.prove.bench.bench import bench as measured
-from breakscan.prove.bench.variants import UnknownName, WantedVariants
-from breakscan.prove.worker.captured_program import NothingToMeasure
-from breakscan.prove.worker.config_settings import SettingError, settings_of
-from breakscan.prove.worker.devices import DeviceError
-from breakscan.prove.worker.worker import WorkerError
+from breakscan.prove.bench import bench as measured
+from breakscan.prove.compiler_settings import SettingError, settings_of
+from breakscan.prove.devices import DeviceError
+from breakscan.prove.observation import NothingToMeasure
+from breakscan.prove.variants import UnknownName, WantedVariants
+from breakscan.prove.worker import WorkerError
 from breakscan.record.requests_file import BACKEND
 from breakscan.report.bench import progress_words
 from breakscan.report.formats import BENCH

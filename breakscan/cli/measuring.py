@@ -14,7 +14,7 @@ from breakscan.cli.failures import FAILED
 from breakscan.cli.report_options import format_option, output_option
 from breakscan.cli.request_options import asked_for, compile_option
 from breakscan.cli.requirements import refuse_notebook, require_torch
-from breakscan.prove.worker.worker import CALLS, UserProgram
+from breakscan.prove.worker import CALLS, UserProgram
 from breakscan.report.formats import Formats
 
 F = TypeVar("F", bound=Callable[..., Any])

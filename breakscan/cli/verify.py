@@ -12,15 +12,15 @@ from breakscan.cli.measuring import NotMeasured, measuring_options, program_of, 
 from breakscan.cli.output import report_stream
 from breakscan.cli.selection_options import require_rewrites, words
 from breakscan.fix.planner import WantedRewrites
-from breakscan.prove.verify.candidates import Candidate, of_patch, of_settings
-from breakscan.prove.verify.patch import PatchError, patched_files
-from breakscan.prove.verify.proof import ProofVerdict, Verification
-from breakscan.prove.verify.verify import Question
-from breakscan.prove.verify.verify import verify as prove
-from breakscan.prove.worker.captured_program import NothingToMeasure
-from breakscan.prove.worker.config_settings import SettingError
-from breakscan.prove.worker.devices import DeviceError
-from breakscan.prove.worker.worker import WorkerError
+from breakscan.prove.compiler_settings import SettingError
+from breakscan.prove.devices import DeviceError
+from breakscan.prove.observation import NothingToMeasure
+from breakscan.prove.patch import PatchError, patched_files
+from breakscan.prove.proof import ProofVerdict, Verification
+from breakscan.prove.rewrites import Candidate, of_patch, of_settings
+from breakscan.prove.verify import Question
+from breakscan.prove.verify import verify as prove
+from breakscan.prove.worker import WorkerError
 from breakscan.record.requests_file import BACKEND
 from breakscan.report.formats import VERIFY
 from breakscan.report.verify import progress_words

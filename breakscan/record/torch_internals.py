@@ -1,6 +1,6 @@
 """The private names of torch that breakscan uses, each with what it is for and what is lost without it.
 
-Only ``runtime/hooks/``, ``runtime/bootstrap/`` and ``worker/`` use them.  ``tests/record/test_torch_internals.py``
+Only ``runtime/hooks/``, ``runtime/bootstrap/`` and ``prove/`` use them.  ``tests/record/test_torch_internals.py``
 holds this table against the installed torch: run it alone to try another version.
 """
 

@@ -16,11 +16,19 @@ from rich.text import Text
 
 from breakscan import __version__
 from breakscan.model.words import counted, duration, megabytes, sentence
-from breakscan.prove.bench.progress import BenchProgress
-from breakscan.prove.bench.result import OWN, Bench, BenchRow, DeviceComparison, DeviceUse, MeasurementStatus, Problem
-from breakscan.prove.worker.progress import MeasuringStep
-from breakscan.prove.worker.protocol import Stage
-from breakscan.prove.worker.timing import LEAST, PROCESSES, Ratio
+from breakscan.prove.bench_result import (
+    OWN,
+    Bench,
+    BenchProgress,
+    BenchRow,
+    DeviceComparison,
+    DeviceUse,
+    MeasurementStatus,
+    Problem,
+)
+from breakscan.prove.candidate import MeasuringStep
+from breakscan.prove.faster import LEAST, PROCESSES, Ratio
+from breakscan.prove.protocol import Stage
 from breakscan.report import markdown
 from breakscan.report.console import paragraph, report_console
 from breakscan.report.measurements import captured_words, detail_words, interval, number, observation_words, ratio_words

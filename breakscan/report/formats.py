@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
 
 if TYPE_CHECKING:
-    from breakscan.prove.bench.result import Bench
-    from breakscan.prove.verify.proof import Verification
+    from breakscan.prove.bench_result import Bench
+    from breakscan.prove.proof import Verification
     from breakscan.report.check import CheckReport
     from breakscan.report.diagnostics import DiagnosticReport
     from breakscan.report.diff.comparison import RunComparison

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from breakscan.model.words import counted
-from breakscan.prove.worker.difference import Change, Part, ResultDifference
-from breakscan.prove.worker.observation import CallAspect, Detail, Observation, ObservationKind, OtherCalls
-from breakscan.prove.worker.protocol import CallModes, Description, Mismatch, ValueMismatch
-from breakscan.prove.worker.random_state import CUDA, NUMPY, NUMPY_GAUSS, PYTHON_GAUSS, TORCH
-from breakscan.prove.worker.timing import Ratio
+from breakscan.prove.equal import Change, Part, ResultDifference
+from breakscan.prove.faster import Ratio
+from breakscan.prove.observation import CallAspect, Detail, Observation, ObservationKind, OtherCalls
+from breakscan.prove.protocol import CallModes, Description, Mismatch, ValueMismatch
+from breakscan.prove.torch_state import CUDA, NUMPY, NUMPY_GAUSS, PYTHON_GAUSS, TORCH
 from breakscan.report.printable import visible
 
 

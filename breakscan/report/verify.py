@@ -16,8 +16,8 @@ from rich.text import Text
 from breakscan import __version__
 from breakscan.model.findings import Severity
 from breakscan.model.words import UNITS, counted, grouped_reasons, listed, megabytes, sentence
-from breakscan.prove.verify.label import Label, RewriteLabel, SetLabel
-from breakscan.prove.verify.proof import (
+from breakscan.prove.candidate import Label, MeasuringStep, RewriteLabel, SetLabel
+from breakscan.prove.proof import (
     DeclinedFinding,
     Metrics,
     NotApplied,
@@ -28,8 +28,7 @@ from breakscan.prove.verify.proof import (
     UnseenOutcome,
     Verification,
 )
-from breakscan.prove.worker.progress import MeasuringStep
-from breakscan.prove.worker.protocol import Stress
+from breakscan.prove.protocol import Stress
 from breakscan.report import markdown
 from breakscan.report.console import paragraph, report_console
 from breakscan.report.diagnostics import Diagnostic, DiagnosticReport, Remark

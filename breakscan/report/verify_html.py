@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import TextIO
 
-from breakscan.prove.verify.proof import KernelCode, Proof, ProofVerdict, Verification
+from breakscan.prove.proof import KernelCode, Proof, ProofVerdict, Verification
 from breakscan.report.html_page import escaped, page_style, plain_page
 from breakscan.report.measurements import observation_words
 from breakscan.report.printable import CHARACTERS, printable, visible

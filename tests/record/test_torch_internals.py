@@ -22,7 +22,7 @@ from breakscan.record.torch_internals import ATTRIBUTES, NAMES, Internal
 from breakscan.rulebook.ledger import version_key
 
 PACKAGE = Path(breakscan.__file__).parent
-MAY_USE = ("record/hooks/", "record/bootstrap/", "prove/worker/")
+MAY_USE = ("record/hooks/", "record/bootstrap/", "prove/")
 TABLE = "record/torch_internals.py"
 NO_TORCH = ("check/", "fix/rewrites/", "fix/support/", "rulebook/", "report/", "rulebook/torch_facts/", "source/")
 """They write or read code that names torch, and run none of it: ``tests/test_architecture.py``."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from breakscan.prove.bench.result import OWN, Bench, BenchRow, Eager, MeasurementStatus, Problem, Variant
-from breakscan.prove.worker.observation import Observation, ObservationKind
-from breakscan.prove.worker.protocol import Stage
-from breakscan.prove.worker.timing import Ratio
+from breakscan.prove.bench_result import OWN, Bench, BenchRow, Eager, MeasurementStatus, Problem
+from breakscan.prove.candidate import Variant
+from breakscan.prove.faster import Ratio
+from breakscan.prove.observation import Observation, ObservationKind
+from breakscan.prove.protocol import Stage
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e::error::"
 DEFAULT = 'mode="default"'

@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 from bench_results import DEFAULT, FASTEST, FLAG, OWN_ROW, REDUCE, WHOLE, bench, row
 
-from breakscan.prove.bench.progress import BenchProgress
-from breakscan.prove.bench.result import OWN, Bench, LeastTime, MeasurementStatus, Problem
-from breakscan.prove.worker.observation import Observation, ObservationKind
-from breakscan.prove.worker.progress import MeasuringStep
-from breakscan.prove.worker.protocol import Stage
-from breakscan.prove.worker.timing import Ratio
+from breakscan.prove.bench_result import OWN, Bench, BenchProgress, LeastTime, MeasurementStatus, Problem
+from breakscan.prove.candidate import MeasuringStep
+from breakscan.prove.faster import Ratio
+from breakscan.prove.observation import Observation, ObservationKind
+from breakscan.prove.protocol import Stage
 from breakscan.report.bench import headline, progress_words, verdict, write_words
 from breakscan.report.formats import BENCH
 

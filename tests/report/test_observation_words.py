@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from breakscan.prove.worker.difference import Change, Part, ResultDifference
-from breakscan.prove.worker.observation import CallAspect, Observation, ObservationKind, OtherCalls
-from breakscan.prove.worker.protocol import CapturedCount, Description, Mismatch, ProgramRun, ValueMismatch
-from breakscan.prove.worker.random_state import CUDA, TORCH
+from breakscan.prove.equal import Change, Part, ResultDifference
+from breakscan.prove.observation import CallAspect, Observation, ObservationKind, OtherCalls
+from breakscan.prove.protocol import CapturedCount, Description, Mismatch, ProgramRun, ValueMismatch
+from breakscan.prove.torch_state import CUDA, TORCH
 from breakscan.report.measurements import observation_words
 
 RUN = ProgramRun(None, None, (), {}, (), (), None)

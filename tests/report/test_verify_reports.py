@@ -15,10 +15,9 @@ from verify_results import ACCEPTED, ALL, HOSTILE, NO_FASTER, REJECTED, UNSEEN, 
 
 from breakscan.fix.result import RestsOn
 from breakscan.model.observations import TensorSeen, ValueSeen
-from breakscan.prove.verify.label import Label, RewriteLabel, SetLabel
-from breakscan.prove.verify.proof import NotApplied, ProofVerdict, Verification
-from breakscan.prove.worker.progress import MeasuringStep
-from breakscan.prove.worker.timing import Ratio
+from breakscan.prove.candidate import Label, MeasuringStep, RewriteLabel, SetLabel
+from breakscan.prove.faster import Ratio
+from breakscan.prove.proof import NotApplied, ProofVerdict, Verification
 from breakscan.report.formats import VERIFY
 from breakscan.report.verify import (
     ending_words,

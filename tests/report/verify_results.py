@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from breakscan.model.findings import Site
-from breakscan.prove.verify.label import RewriteLabel, SetLabel
-from breakscan.prove.verify.proof import (
+from breakscan.prove.candidate import RewriteLabel, SetLabel
+from breakscan.prove.equal import Change, Part, ResultDifference
+from breakscan.prove.faster import Ratio
+from breakscan.prove.observation import Observation, ObservationKind
+from breakscan.prove.proof import (
     DeclinedFinding,
     KernelCode,
     Metrics,
@@ -17,10 +20,7 @@ from breakscan.prove.verify.proof import (
     UnseenOutcome,
     Verification,
 )
-from breakscan.prove.worker.difference import Change, Part, ResultDifference
-from breakscan.prove.worker.observation import Observation, ObservationKind
-from breakscan.prove.worker.protocol import Stress
-from breakscan.prove.worker.timing import Ratio
+from breakscan.prove.protocol import Stress
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e::error::"
 SITE = Site("net.py", 12, 12, 12, 23)

@@ -1,1 +1,0 @@
-"""Measures the ways to run a program's compiled calls: eager, and with backends, modes and flags."""

@@ -1,0 +1,173 @@
+"""The result of ``bench``: the measurements of each variant of the program's calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from breakscan.prove.candidate import MeasuringStep, Variant
+from breakscan.prove.faster import Ratio
+from breakscan.prove.observation import Detail, Observation
+from breakscan.prove.protocol import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class BenchProgress:
+    """A step for a variant, None for the eager program. ``number`` counts the variants, or its processes."""
+
+    step: MeasuringStep
+    label: str | None = None
+    number: int = 0
+    of: int = 0
+
+
+OWN = "program's own"
+"""The label of the variant in which the program itself compiles."""
+
+
+class DeviceUse(str, Enum):
+    """What a further device is used for."""
+
+    NONE = "none"
+    """It is left out."""
+    TOO_FEW_CORES = "too-few-cores"
+    """It is left out, as the cores of the machine are not enough for one more device."""
+    TIMED_IN_TURNS = "timed-in-turns"
+    """Ways are compiled there at the same time, and timed while the other devices rest."""
+    TIMED_AT_ONCE = "timed-at-once"
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anything runs there."""
+        return self in (DeviceUse.TIMED_IN_TURNS, DeviceUse.TIMED_AT_ONCE)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceComparison:
+    """A further device compared with the first one.
+
+    ``slower`` is how many times as long an eager step takes there, ``beside`` how many times as long one on the first
+    device takes while both work. ``difference`` is how results there differ, ``error`` why the program does not
+    run there: nothing was timed then.
+    """
+
+    label: str
+    use: DeviceUse
+    slower: Ratio | None = None
+    beside: Ratio | None = None
+    difference: Detail | None = None
+    error: str | None = None
+
+
+class MeasurementStatus(str, Enum):
+    """The outcome of a variant in one word."""
+
+    MEASURED = "measured"
+    FAILED = "failed"
+    DIFFERS = "differs"
+    """It was measured, and its results differ from those of eager code."""
+    UNSTEADY = "unsteady"
+    """It is compiled again and again."""
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What went wrong with a variant: the stage that failed and the reason; or what differs, what is compiled again, or
+    why it was not run.
+    """
+
+    stage: Stage
+    observation: Observation
+
+
+@dataclass(frozen=True, slots=True)
+class BenchRow:
+    """The measurements of one variant; None and empty values were not measured.
+
+    ``kernels`` are those of a step, by kind; ``launches`` is what a step launches on a GPU; ``compile_seconds`` has
+    ``total`` and the stages in it; ``cold_seconds`` are those of the first ``cold_steps`` steps, including compiling.
+    ``ratio`` says how many times as fast as eager a step is, measured in ``processes`` processes; ``pays_after_calls``
+    counts from the first call. ``device`` is the one on which it was measured, if several were named.
+    """
+
+    variant: Variant
+    status: MeasurementStatus
+    problem: Problem | None = None
+    same_as: str | None = None
+    breaks: int | None = None
+    recompiles: int | None = None
+    graphs: int | None = None
+    eager_frames: int | None = None
+    kernels: Mapping[str, int] = field(default_factory=dict)
+    launches: Mapping[str, int] | None = None
+    compile_seconds: Mapping[str, float] = field(default_factory=dict)
+    first_call_seconds: float | None = None
+    cold_seconds: float | None = None
+    cold_steps: float | None = None
+    step_seconds: float | None = None
+    ratio: Ratio | None = None
+    processes: int | None = None
+    memory_bytes: int | None = None
+    pays_after_calls: int | None = None
+    device: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The label of the variant."""
+        return self.variant.label
+
+
+@dataclass(frozen=True, slots=True)
+class Eager:
+    """The program run without a compiler, the baseline of all variants."""
+
+    first_call_seconds: float
+    step_seconds: float
+    memory_bytes: int | None = None
+    launches: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeastTime:
+    """From this number of calls on, a variant (``eager``, too) takes the least time in all, including compiling.
+
+    ``write`` is the code to write for it, None if the program already does so.
+    """
+
+    label: str
+    from_call: int
+    write: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The result of one command.
+
+    ``same`` is the ratio of two processes that both run eager. ``best`` is the label of the variant to choose, None if
+    none is faster than eager; ``backward`` are the callables whose backward pass the program runs, and it is measured
+    with them; ``compiled_at_once`` is the most variants that were compiled at the same time; ``devices`` are those
+    beside the first one; ``as_fast`` are those within noise of the fastest. ``write`` is the code to write for it, None
+    if the program already does so. ``least_time`` says which variant takes the least time for how many calls.
+    """
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    callables: Mapping[str, int]
+    backward: frozenset[str]
+    rows: tuple[BenchRow, ...]
+    eager: Eager | None = None
+    same: Ratio | None = None
+    notes: tuple[Observation, ...] = ()
+    interrupted: bool = False
+    compiled_at_once: int = 1
+    devices: tuple[DeviceComparison, ...] = ()
+    best: str | None = None
+    as_fast: tuple[str, ...] = ()
+    write: str | None = None
+    least_time: tuple[LeastTime, ...] = ()
+
+    def row(self, label: str | None) -> BenchRow | None:
+        """Returns the row with this label."""
+        return next((row for row in self.rows if row.label == label), None)

@@ -1,0 +1,319 @@
+"""Runs the captured calls for their results: eager, in double precision, and compiled, from the same state."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from breakscan.prove.call_result import CallOutcome, CallResult, outcome_of, projections, save_results
+from breakscan.prove.capture import CapturedCall, CapturedCallable
+from breakscan.prove.overlay import executed_lines
+from breakscan.prove.protocol import CompiledResult, CompiledRun, EagerRun, StateDigests, ValueMismatch
+from breakscan.prove.state import digests
+from breakscan.prove.torch_state import (
+    double_precision,
+    eager_stance,
+    mark_step,
+    set_rng_state,
+    wait_for_device,
+    without_autocast,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class CompileCounter:
+    """``count`` grows by one with each compile that starts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def started(self, *_: object) -> None:
+        """A compile has started."""
+        self.count += 1
+
+
+@contextlib.contextmanager
+def compiles_counted() -> Iterator[CompileCounter]:
+    """Yields a counter of the compiles that start in the block."""
+    from torch._dynamo.callback import callback_handler
+
+    counter = CompileCounter()
+    callback_handler.register_start_callback(counter.started)
+    try:
+        yield counter
+    finally:
+        callback_handler.remove_start_callback(counter.started)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedCallable:
+    """The state of a callable in a file: which of its calls keep a state of their own, the generators of each call, and
+    the values of each snapshot."""
+
+    own: list[bool]
+    rng: list[dict[str, Tensor]]
+    values: list[dict[str, Tensor]]
+
+
+class SharedState:
+    """The state of all captured calls."""
+
+    def __init__(self, callables: Sequence[CapturedCallable]) -> None:
+        self._callables = callables
+
+    def start(self) -> tuple[StateDigests, ...]:
+        """Answers :class:`.protocol.DigestStart`."""
+        return tuple(captured.start for captured in self._callables)
+
+    def save(self, path: str) -> tuple[StateDigests, ...]:
+        """Answers :class:`.protocol.SaveValues`.  Decides before which first calls run from a state of their own."""
+        import torch
+
+        for captured in self._callables:
+            _settle(captured)
+        torch.save(
+            [
+                (
+                    [call.state is not None for call in captured.calls],
+                    [call.rng for call in captured.calls],
+                    [snapshot.values for snapshot in captured.snapshots()],
+                )
+                for captured in self._callables
+            ],
+            path,
+        )
+        return self.digests()
+
+    def take(self, path: str) -> tuple[ValueMismatch, ...]:
+        """Answers :class:`.protocol.TakeValues`."""
+        problems: list[ValueMismatch] = []
+        for captured, saved in zip(self._callables, _load(path), strict=False):
+            for call, own in zip(captured.calls, saved.own, strict=False):
+                call.state = call.state if own else None
+            for snapshot, values in zip(captured.snapshots(), saved.values, strict=False):
+                problems += snapshot.take_over(values)
+            for call, rng in zip(captured.calls, saved.rng, strict=False):
+                call.rng = {**call.rng, **rng}
+        return tuple(dict.fromkeys(problems))
+
+    def digests(self) -> tuple[StateDigests, ...]:
+        """Answers :class:`.protocol.DigestCalls`."""
+        found = []
+        for captured in self._callables:
+            for call in captured.calls:
+                put_back(captured, call)
+                values: dict[str, str] = {}
+                for snapshot in captured.snapshots_of(call):
+                    values.update(digests(snapshot.now().values))
+                found.append(StateDigests(values, digests(call.rng)))
+        return tuple(found)
+
+
+def put_back(captured: CapturedCallable, call: CapturedCall) -> None:
+    """Puts back the state that a call found."""
+    for snapshot in captured.snapshots_of(call):
+        snapshot.restore()
+    set_rng_state(call.rng)
+
+
+def put_values_back(captured: CapturedCallable) -> None:
+    """Puts back the values of the state, and the inputs of all calls: attributes that the calls changed stay."""
+    assert captured.state is not None
+    captured.state.restore(values_only=True)
+    for call in captured.calls:
+        call.inputs.restore()
+
+
+@contextlib.contextmanager
+def ready(captured: CapturedCallable, call: CapturedCall) -> Iterator[None]:
+    """The state and the modes that the call found; the state is put back again after the block."""
+    put_back(captured, call)
+    try:
+        with call.modes.set():
+            yield
+    finally:
+        put_back(captured, call)
+
+
+def _settle(captured: CapturedCallable) -> None:
+    """Drops the state that the first call found where it is like that of the later calls, or where the call cannot be
+    repeated from it."""
+    first = captured.calls[0]
+    if first.state is None or captured.state is None:
+        return
+    if first.state.fits and first.state.is_other_than(captured.state):
+        first.state.share(captured.state)
+        with ready(captured, first), eager_stance():
+            outcome = outcome_of(
+                lambda: captured.original(*first.args, **first.kwargs),
+                backward=False,
+                snapshots=captured.snapshots_of(first),
+                compare_state=False,
+            )
+        if outcome.result.error is None:
+            return
+    first.state = None
+
+
+def _load(path: str) -> list[SavedCallable]:
+    import torch
+
+    return [SavedCallable(*saved) for saved in torch.load(path, map_location="cpu", weights_only=True)]
+
+
+SEQUENCE = 6
+"""Calls in a row, between which only values are put back: they show recompiles."""
+
+
+@dataclass(frozen=True, slots=True)
+class _CallInRow:
+    """A call of a row: its number, its seconds, and how many compiles started in it."""
+
+    number: int
+    seconds: float
+    compiles: int
+
+
+class CallRuns:
+    """``stop_recording`` ends the recording of the process."""
+
+    def __init__(self, callables: Sequence[CapturedCallable], stop_recording: Callable[[], None]) -> None:
+        self._callables = callables
+        self._stop_recording = stop_recording
+
+    def eager(self, path: str, watched: tuple[str, ...]) -> EagerRun:
+        """Answers :class:`.protocol.RunEager`."""
+        lines: dict[str, set[int]] = {name: set() for name in watched}
+        results: list[CallResult] = []
+        is_random = False
+        for captured, call in self._calls():
+            with ready(captured, call), eager_stance(), executed_lines(watched) as ran:
+                results.append(run_call(captured, call, captured.original, backward=True).result)
+            before = digests(call.rng)
+            is_random = is_random or before != {**before, **results[-1].rng}
+            for name, numbers in ran.items():
+                lines[name] |= numbers
+        save_results(results, path)
+        return EagerRun({name: tuple(sorted(numbers)) for name, numbers in lines.items()}, is_random)
+
+    def double(self, path: str) -> str | None:
+        """Answers :class:`.protocol.RunDouble`."""
+        results: list[CallResult] = []
+        for captured, call in self._calls():
+            tensors = [tensor for one in captured.snapshots_of(call) for tensor in one.tensors.values()]
+            with ready(captured, call), eager_stance(), without_autocast():
+                try:
+                    with double_precision(tensors):
+                        outcome = run_call(captured, call, captured.original, backward=True, compare_state=False)
+                except Exception as error:
+                    return f"{type(error).__qualname__}: {error}"[:300]
+            results.append(outcome.result)
+            if outcome.result.error is not None:
+                return f"{outcome.result.error}: {outcome.result.error_text}"
+        save_results(results, path)
+        return None
+
+    def compiled(self, first: str, steady: str, patient: bool) -> CompiledResult:
+        """Answers :class:`.protocol.RunCompiled`."""
+        cold: list[CallResult] = []
+        firsts: list[CallResult] = []
+        for captured, call in self._calls():
+            outcome = _run_compiled(captured, call)
+            if outcome.failure is not None and not patient:
+                self._stop_recording()
+                return CompiledResult(failure=outcome.failure)
+            cold.append(outcome.result)
+            if call is captured.calls[0]:
+                firsts.append(outcome.result)
+        save_results(cold, first)
+        row = self._row()
+        self._save_compiled(steady)
+        self._stop_recording()
+        return CompiledResult(
+            CompiledRun(
+                calls=2 * len(cold) + SEQUENCE * len(self._callables),
+                callables=len(self._callables),
+                first_call_seconds=sum(one.seconds + one.backward_seconds for one in firsts),
+                cold_seconds=sum(one.seconds + one.backward_seconds for one in cold) + sum(one.seconds for one in row),
+                cold_calls=len(cold) + len(row),
+                endless=all(one.compiles for one in row if one.number >= SEQUENCE // 2),
+            )
+        )
+
+    def compiled_random(self, path: str) -> None:
+        """Answers :class:`.protocol.RunCompiledRandom`."""
+        import torch
+        import torch._inductor.config as inductor
+
+        self._stop_recording()
+        torch._dynamo.reset()
+        with inductor.patch(fallback_random=True):
+            self._save_compiled(path)
+        torch._dynamo.reset()
+
+    def _calls(self) -> Iterator[tuple[CapturedCallable, CapturedCall]]:
+        for captured in self._callables:
+            for call in captured.calls:
+                yield captured, call
+
+    def _save_compiled(self, path: str) -> None:
+        save_results([_run_compiled(captured, call).result for captured, call in self._calls()], path)
+
+    def _row(self) -> list[_CallInRow]:
+        """A row of calls as the program makes them: numbers that the calls change stay changed."""
+        row = []
+        for captured in self._callables:
+            put_back(captured, captured.calls[0])
+            for number in range(SEQUENCE):
+                call = captured.calls[number % len(captured.calls)]
+                if number:
+                    assert captured.state is not None
+                    captured.state.restore(values_only=True)
+                    call.inputs.restore()
+                row.append(_call_in_row(captured, call, number))
+            put_back(captured, captured.calls[0])
+        return row
+
+
+def _call_in_row(captured: CapturedCallable, call: CapturedCall, number: int) -> _CallInRow:
+    import torch
+
+    mark_step()
+    wait_for_device()
+    began = time.perf_counter()
+    with compiles_counted() as counter:
+        with call.modes.set(), contextlib.suppress(Exception):
+            result = captured.compiled(*call.args, **call.kwargs)
+            if captured.backward:
+                torch.autograd.backward(*projections(result))
+            del result
+        wait_for_device()
+    return _CallInRow(number, time.perf_counter() - began, counter.count)
+
+
+def run_call(
+    captured: CapturedCallable,
+    call: CapturedCall,
+    run: Callable[..., object],
+    backward: bool,
+    compare_state: bool = True,
+) -> CallOutcome:
+    """Runs a captured call, and the backward pass if that is wanted and the call allows it."""
+    return outcome_of(
+        lambda: run(*call.args, **call.kwargs),
+        backward and call.modes.grad and not call.modes.inference,
+        captured.snapshots_of(call),
+        compare_state,
+    )
+
+
+def _run_compiled(captured: CapturedCallable, call: CapturedCall) -> CallOutcome:
+    mark_step()
+    with ready(captured, call):
+        # A backward pass that the program does not run would be compiled for nothing.
+        return run_call(captured, call, captured.compiled, backward=captured.backward)

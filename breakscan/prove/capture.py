@@ -1,0 +1,375 @@
+"""Captures the first calls of each outermost compiled callable of the program, with the state that they reach.
+
+``torch.compile`` is hooked: each callable that it returns is replaced by another one.  The program's own calls run
+eager, and nothing is compiled before the calls are measured.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from breakscan.prove.protocol import CompileOption, StateDigests
+from breakscan.prove.state import StateSnapshot, digests
+from breakscan.prove.torch_state import Modes, eager_stance, rng_state
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+
+class Wrapping(Protocol):
+    """Decides what the program gets instead of a compiled callable."""
+
+    def __call__(self, original: Any, compiled: Callable[..., object], context: Any) -> Callable[..., object]: ...
+
+
+class CompileHook:
+    """``wrap`` is asked for each compiled function, ``made_module`` is called with each module that ``torch.compile``
+    returned, and the number of compiled callables before it was made."""
+
+    def __init__(self, wrap: Wrapping, count: Callable[[], int], made_module: Callable[[Any, int], None]) -> None:
+        self.contexts: list[Any] = []
+        self._wrap = wrap
+        self._count = count
+        self._made_module = made_module
+        self._paused = False
+
+    def install(self, _: ModuleType) -> None:
+        """Hooks in.  Called after ``torch._dynamo`` has been imported."""
+        import torch
+        from torch._dynamo.eval_frame import OptimizeContext
+
+        original: Any = OptimizeContext.__call__
+
+        def call(context: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
+            known = self._count()
+            compiled = original(context, fn, *args, **kwargs)
+            self.contexts.append(context)
+            if isinstance(compiled, torch.nn.Module):
+                self._made_module(compiled, known)
+            if self._paused or not isinstance(compiled, FunctionType):
+                return compiled
+            return self._wrap(fn, compiled, context)
+
+        disguise(call, original)
+        OptimizeContext.__call__ = call  # type: ignore[method-assign,assignment]
+
+    def compile(self, fn: Callable[..., object], options: Mapping[str, CompileOption]) -> tuple[Any, Any]:
+        """What ``torch.compile`` returns for these keyword arguments, not wrapped, and Dynamo's context of it."""
+        import torch
+        from torch._dynamo.eval_frame import OptimizeContext
+
+        # The hook may be gone: the recorder restores what was there before both.
+        below: Any = OptimizeContext.__call__
+        contexts = []
+
+        def call(context: Any, *args: Any, **kwargs: Any) -> Any:
+            contexts.append(context)
+            return below(context, *args, **kwargs)
+
+        disguise(call, below)
+        self._paused = True
+        OptimizeContext.__call__ = call  # type: ignore[method-assign,assignment]
+        keywords: dict[str, Any] = dict(options)
+        try:
+            compiled = torch.compile(fn, **keywords)
+        finally:
+            OptimizeContext.__call__ = below  # type: ignore[method-assign]
+            self._paused = False
+        return compiled, contexts[-1] if contexts else None
+
+    def compile_like(
+        self, fn: Callable[..., object], context: Callable[..., Callable[..., object]]
+    ) -> Callable[..., object]:
+        """What the ``torch.compile`` call that made Dynamo's context returns for another function, not wrapped."""
+        self._paused = True
+        try:
+            return context(fn)
+        finally:
+            self._paused = False
+
+    def remove_timers(self) -> None:
+        """Removes the recorder's hooks from what ``torch.compile`` made: they would be timed, too."""
+        for context in self.contexts:
+            hooks = context.enter_exit_hooks
+            hooks[:] = [hook for hook in hooks if not hasattr(hook, "meter")]
+
+
+def innermost(fn: Any) -> Callable[..., object]:
+    """What was compiled, without the wrappers of Dynamo around it."""
+    while (inner := getattr(fn, "_torchdynamo_orig_callable", None)) is not None:
+        fn = inner
+    original: Callable[..., object] = fn
+    return original
+
+
+def stands_for(compiled: Callable[..., object], call: Callable[..., object]) -> Callable[..., object]:
+    """``call`` as a callable that Dynamo takes for ``compiled``."""
+
+    @functools.wraps(compiled)
+    def called(*args: object, **kwargs: object) -> object:
+        return call(*args, **kwargs)
+
+    disguise(called, compiled)
+    called._torchdynamo_wrapper_id = id(called)  # type: ignore[attr-defined]
+    return called
+
+
+def disguise(ours: Any, original: Any) -> None:
+    """Dynamo skips the files of torch: it has to skip our function as well."""
+    code = original.__code__
+    ours.__code__ = ours.__code__.replace(co_filename=code.co_filename, co_name=code.co_name)
+
+
+@dataclass(slots=True)
+class CapturedCall:
+    """One call: its arguments, the values in them, and the modes that it ran in.
+
+    ``state`` is the state that the call found beside its inputs, kept for a first call only: later calls often find
+    another one.  ``has_returned`` says that the program has its result, ``backward`` that the program ran the backward
+    pass of it.
+    """
+
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+    inputs: StateSnapshot
+    rng: dict[str, Tensor]
+    modes: Modes
+    state: StateSnapshot | None = None
+    has_returned: bool = False
+    backward: bool = False
+
+
+@dataclass(slots=True)
+class CapturedCallable:
+    """One compiled callable.
+
+    ``original`` is what was compiled, ``compiled`` what ``torch.compile`` returned for it.  ``state`` is what its last
+    captured call could reach beside its inputs.
+    """
+
+    name: str
+    original: Callable[..., object]
+    compiled: Callable[..., object]
+    calls: list[CapturedCall] = field(default_factory=list)
+    state: StateSnapshot | None = None
+    start: StateDigests = field(default_factory=StateDigests)
+    """Digests of what the first call could reach."""
+    context: Callable[..., Callable[..., object]] | None = None
+    """The arguments of ``torch.compile``, as Dynamo keeps them."""
+    module: Any = None
+    """The module that ``torch.compile`` returned, if it was given one."""
+    passed: bool = False
+    """It is not waited for: there are too many callables, or it runs within another one."""
+
+    @property
+    def entry(self) -> Callable[..., object]:
+        """What the program calls.  A module around ``compiled`` takes time as well."""
+        if self.module is None:
+            return self.compiled
+        self.module.forward = self.compiled
+        module: Callable[..., object] = self.module
+        return module
+
+    @property
+    def backward(self) -> bool:
+        """Whether the program runs the backward pass of its results.  After the last captured call it is stopped."""
+        return any(call.backward for call in self.calls)
+
+    @property
+    def may_run_backward(self) -> bool:
+        """Whether only later calls show if the program runs the backward pass of its only captured call."""
+        if len(self.calls) != 1:
+            return False
+        call = self.calls[0]
+        return call.modes.grad and not call.modes.inference and not call.has_returned
+
+    def snapshots(self) -> list[StateSnapshot]:
+        """All of its snapshots, in an order that is the same in all processes."""
+        assert self.state is not None
+        own = [call.state for call in self.calls if call.state is not None]
+        return [self.state, *own, *(call.inputs for call in self.calls)]
+
+    def snapshots_of(self, call: CapturedCall) -> tuple[StateSnapshot, StateSnapshot]:
+        """The state and the inputs of one of its calls."""
+        state = call.state or self.state
+        assert state is not None
+        return state, call.inputs
+
+
+MOST_CALLABLES = 4
+"""Compiled callables that are captured; others are only named."""
+
+
+class ProgramStopped(BaseException):
+    """All calls have been captured: the program ends here."""
+
+
+class Capture:
+    """``calls`` of each callable are captured.
+
+    ``full`` is called, within the last of them, when there is nothing left to wait for; then the program is stopped.
+    If the last one is the only one, it is called within the next call, as the program may run a backward pass before.
+    The program gets ``patience`` more seconds to call what it has compiled and not called yet.
+    """
+
+    def __init__(self, calls: int, patience: float, full: Callable[[], None]) -> None:
+        self.callables: list[CapturedCallable] = []
+        self.left_out: list[str] = []
+        self.stopping = False
+        self.failed: tuple[str, BaseException] | None = None
+        """The callable that raised last, and the exception."""
+        self.hook = CompileHook(self._wrap, lambda: len(self.callables), self._made_module)
+        self._calls = calls
+        self._patience = patience
+        self._full = full
+        self._busy = False
+        self._thread = threading.get_ident()
+        self._full_since: float | None = None
+
+    @property
+    def captured(self) -> list[CapturedCallable]:
+        """The callables of which a call was captured."""
+        return [one for one in self.callables if one.calls]
+
+    def _wrap(self, original: Any, compiled: Callable[..., object], context: Any) -> Callable[..., object]:
+        original = innermost(original)
+        captured = CapturedCallable(_name(original), original, compiled, context=context)
+        self.callables.append(captured)
+
+        def call(*args: object, **kwargs: object) -> object:
+            if self._busy or threading.get_ident() != self._thread:
+                captured.passed = captured.passed or not captured.calls
+                return compiled(*args, **kwargs)
+            return self._called(captured, args, kwargs)
+
+        return stands_for(compiled, call)
+
+    def _made_module(self, module: Any, known: int) -> None:
+        """``torch.compile`` was given a module: it returns another one, around the callables that it made for it."""
+        for captured in self.callables[known:]:
+            captured.module = module
+
+    def _called(self, captured: CapturedCallable, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
+        self._busy = True
+        try:
+            if self.stopping:
+                raise ProgramStopped
+            if not captured.calls and len(self.captured) >= MOST_CALLABLES and not captured.passed:
+                self.left_out.append(captured.name)
+                captured.passed = True
+            if not captured.passed or captured.calls:
+                self._take(captured, args, kwargs)
+            try:
+                with eager_stance():
+                    result = captured.original(*args, **kwargs)
+            except Exception as error:
+                self.failed = captured.name, error
+                raise
+            if captured.calls:
+                captured.calls[-1].has_returned = True
+                _watch_backward(captured.calls[-1], result)
+            return result
+        finally:
+            self._busy = False
+
+    def _take(self, captured: CapturedCallable, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+        if len(captured.calls) < self._calls:
+            modules: dict[str, Module] = {}
+            args, kwargs = _cut_off(args), _cut_off(kwargs)
+            inputs = StateSnapshot({"args": args, "kwargs": kwargs}, modules)
+            captured.calls.append(CapturedCall(args, kwargs, inputs, rng_state(), Modes.now()))
+            if len(captured.calls) in (1, self._calls):
+                captured.state = state_of(captured, modules)
+            if len(captured.calls) == 1 and captured.state is not None:
+                first = captured.calls[0]
+                first.state = captured.state
+                values = {**captured.state.values, **inputs.values}
+                captured.start = StateDigests(digests(values), digests(first.rng))
+        if self._is_full():
+            self.stopping = True
+            self._full()
+            raise ProgramStopped
+
+    def _is_full(self) -> bool:
+        if any(len(one.calls) < self._calls or one.may_run_backward for one in self.captured):
+            self._full_since = None
+            return False
+        self._full_since = self._full_since or time.monotonic()
+        waits = any(not one.calls and not one.passed for one in self.callables)
+        return not waits or time.monotonic() - self._full_since > self._patience
+
+    def finish(self) -> None:
+        """Takes the state that is still missing when the program ends by itself."""
+        for captured in self.captured:
+            if len(captured.calls) < self._calls:
+                modules: dict[str, Module] = {}
+                last = captured.calls[-1]
+                StateSnapshot({"args": last.args, "kwargs": last.kwargs}, modules)
+                captured.state = state_of(captured, modules)
+
+
+def state_of(captured: CapturedCallable, modules: dict[str, Module]) -> StateSnapshot:
+    """What the callable can reach, and the modules among its arguments."""
+    import torch
+
+    subject = subject_of(captured.original)
+    owner = getattr(subject, "__self__", None)
+    roots: dict[str, object] = {"": getattr(subject, "__func__", subject)}
+    if owner is not None:
+        roots = {"self": owner, "": subject.__func__}
+    if isinstance(subject, torch.nn.Module):
+        roots = {"self": subject}
+    return StateSnapshot({**roots, **modules})
+
+
+def subject_of(original: Any) -> Any:
+    """What is compiled, without the wrapper that Dynamo puts around callables that have no code of the user's."""
+    while not hasattr(original, "__self__") and (inner := getattr(original, "__wrapped__", None)) is not None:
+        if not getattr(original, "__globals__", {}).get("__name__", "").startswith("torch."):
+            break
+        original = inner
+    return original
+
+
+def _cut_off(tree: Any) -> Any:
+    """Returns the arguments with a leaf in place of each tensor that depends on earlier computations, whose backward
+    pass can run only once.
+    """
+    import torch
+    from torch.utils._pytree import tree_leaves, tree_map
+
+    def is_inner(leaf: object) -> bool:
+        return isinstance(leaf, torch.Tensor) and leaf.requires_grad and not leaf.is_leaf
+
+    if not any(map(is_inner, tree_leaves(tree))):
+        return tree
+    return tree_map(lambda leaf: leaf.detach().requires_grad_() if is_inner(leaf) else leaf, tree)
+
+
+def _watch_backward(call: CapturedCall, result: object) -> None:
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    def seen(*_: object) -> None:
+        call.backward = True
+
+    for leaf in tree_leaves(result):
+        if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None:
+            leaf.grad_fn.register_prehook(seen)
+
+
+def _name(original: Any) -> str:
+    import torch
+
+    subject = subject_of(original)
+    for one in (subject, getattr(subject, "__self__", None)):
+        if isinstance(one, torch.nn.Module):
+            return type(one).__qualname__
+    return str(getattr(subject, "__qualname__", type(subject).__qualname__))

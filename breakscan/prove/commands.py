@@ -1,0 +1,210 @@
+"""The commands that a worker process answers, and what answers each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from breakscan.prove import protocol
+from breakscan.prove.call_result import one_line
+from breakscan.prove.call_runs import CallRuns, SharedState
+from breakscan.prove.capture import Capture
+from breakscan.prove.codec import CommandTable
+from breakscan.prove.devices import VISIBLE
+from breakscan.prove.overlay import OutcomeRecorder
+from breakscan.prove.protocol import (
+    AvailableChoices,
+    CapturedCount,
+    CompileChoice,
+    CompileOption,
+    Description,
+    ProgramRun,
+    ResolvedChoice,
+)
+from breakscan.prove.regions import RegionalCompiler, has_nested_regions
+from breakscan.prove.step_timer import StepTimer
+from breakscan.prove.stress import OverwrittenValues, ProbeRuns
+from breakscan.prove.torch_state import cuda_in_use, devices_in_use, free_memory
+
+_NEEDS = {"tvm": "tvm", "openxla": "torch_xla"}
+"""Backends that torch names even where the package that they need is not installed."""
+_NOT_FOR_USE = ("debug", "experimental")
+
+
+def backends() -> tuple[str, ...]:
+    """The names of the backends of torch and of the program that are meant for use, and that can be loaded."""
+    import torch
+
+    return tuple(name for name in torch._dynamo.list_backends(exclude_tags=_NOT_FOR_USE) if _is_there(name))
+
+
+def all_backends() -> tuple[str, ...]:
+    """All backends: those for debugging and those that are not installed as well."""
+    import torch
+
+    return tuple(torch._dynamo.list_backends(exclude_tags=()))
+
+
+def modes() -> dict[str, dict[str, CompileOption]]:
+    """The modes of Inductor with the options that each sets."""
+    import torch._inductor
+
+    return {name: _options(options) for name, options in torch._inductor.list_mode_options().items()}
+
+
+def choice_of(context: Any) -> CompileChoice | None:
+    """What was passed to ``torch.compile``, read from Dynamo's context.  Choices that compile alike are equal.  None
+    where this torch keeps it elsewhere."""
+    backend = getattr(context, "callback", None)
+    while True:
+        inner = getattr(backend, "_torchdynamo_orig_backend", None) or getattr(
+            backend, "_torchdynamo_orig_callable", None
+        )
+        if inner is None:
+            break
+        backend = inner
+    name = getattr(backend, "compiler_name", None)
+    if name is None or not hasattr(context, "fullgraph"):
+        return None
+    return CompileChoice(
+        backend=str(name),
+        function=id(getattr(backend, "compiler_fn", None)),
+        options=_options(getattr(backend, "config", None) or getattr(backend, "kwargs", None) or {}),
+        dynamic=getattr(context, "_dynamic", None),
+        fullgraph=bool(context.fullgraph),
+    )
+
+
+def _options(given: dict[str, Any]) -> dict[str, CompileOption]:
+    return {
+        key: value if type(value) in (int, float, bool, str, type(None)) else repr(value)
+        for key, value in given.items()
+    }
+
+
+def _is_there(name: str) -> bool:
+    from torch._dynamo.backends.registry import lookup_backend
+
+    if name in _NEEDS:
+        return find_spec(_NEEDS[name]) is not None
+    try:
+        lookup_backend(name)
+    except Exception:
+        # An installed package may not work with this torch.
+        return False
+    return True
+
+
+CACHE_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+
+
+class CommandHandler:
+    """Answers commands about the calls that were captured.  ``cache`` is the folder of the worker's compiler caches."""
+
+    def __init__(
+        self,
+        capture: Capture,
+        run: ProgramRun,
+        stop_recording: Callable[[], None],
+        cache: Path,
+        recorder: OutcomeRecorder,
+    ) -> None:
+        self._capture = capture
+        self._run = run
+        self._callables = capture.captured
+        self._cache = cache
+        self._stop_recording = stop_recording
+        self._recorder = recorder
+        self._regional = RegionalCompiler(self._callables, capture.hook)
+
+    def table(self) -> CommandTable:
+        """All commands with what answers them."""
+        state = SharedState(self._callables)
+        runs = CallRuns(self._callables, self._stop_recording)
+        probes = ProbeRuns(self._callables, self._recorder)
+        timer = StepTimer(self._callables, self._before_timing, self._regional.taken_out)
+        table = CommandTable()
+        table.add(protocol.Describe, self.describe)
+        table.add(protocol.ListChoices, self.choices)
+        table.add(protocol.ResolveChoices, self.resolve)
+        table.add(protocol.Compile, self.compile)
+        table.add(protocol.CompileRegional, self._regional.compile)
+        table.add(protocol.DigestStart, state.start)
+        table.add(protocol.FindOverwritten, OverwrittenValues(self._callables).find)
+        table.add(protocol.SaveValues, state.save)
+        table.add(protocol.TakeValues, state.take)
+        table.add(protocol.DigestCalls, state.digests)
+        table.add(protocol.RunEager, runs.eager)
+        table.add(protocol.RecordOutcomes, probes.outcomes)
+        table.add(protocol.RunStressed, probes.stressed)
+        table.add(protocol.RunDouble, runs.double)
+        table.add(protocol.RunCompiled, runs.compiled)
+        table.add(protocol.RunCompiledRandom, runs.compiled_random)
+        table.add(protocol.Prepare, timer.prepare)
+        table.add(protocol.WarmUp, timer.warm_up)
+        table.add(protocol.RunBlock, timer.block)
+        table.add(protocol.MeasureMemory, timer.memory)
+        table.add(protocol.FreeMemory, free_memory)
+        table.add(protocol.CountLaunches, timer.launches)
+        return table
+
+    def describe(self) -> Description:
+        """Answers :class:`.protocol.Describe`."""
+        captured = self._callables
+        return Description(
+            run=self._run,
+            callables=tuple(CapturedCount(one.name, len(one.calls)) for one in captured),
+            modes=tuple(call.modes.described() for one in captured for call in one.calls),
+            backward=tuple(one.backward for one in captured),
+            left_out=tuple(sorted(set(self._capture.left_out))),
+            not_called=tuple(sorted({one.name for one in self._capture.callables if not one.calls and not one.passed})),
+            devices=tuple(sorted(self._devices())),
+            complete=all(snapshot.complete for one in captured for snapshot in one.snapshots()),
+            iterators=tuple(sorted({path for one in captured for held in one.snapshots() for path in held.iterators})),
+            warm_cache=_cached_files(self._cache),
+            cuda_devices=tuple(devices_in_use()) if captured else (),
+            visible_devices=os.environ.get(VISIBLE),
+        )
+
+    def choices(self) -> AvailableChoices:
+        """Answers :class:`.protocol.ListChoices`."""
+        chosen = tuple(choice_of(one.context) for one in self._callables)
+        blocks = self._regional.blocks()
+        return AvailableChoices(backends(), all_backends(), modes(), chosen, blocks, has_nested_regions())
+
+    def resolve(self, variants: tuple[dict[str, CompileOption], ...]) -> tuple[ResolvedChoice, ...]:
+        """Answers :class:`.protocol.ResolveChoices`."""
+        return tuple(map(self._resolved, variants))
+
+    def compile(self, options: dict[str, CompileOption]) -> None:
+        """Answers :class:`.protocol.Compile`."""
+        for one in self._callables:
+            one.compiled, _ = self._capture.hook.compile(one.original, options)
+
+    def _resolved(self, options: dict[str, CompileOption]) -> ResolvedChoice:
+        try:
+            return ResolvedChoice(choice_of(self._capture.hook.compile(lambda: None, options)[1]))
+        except Exception as error:
+            return ResolvedChoice(error=one_line(error))
+
+    def _devices(self) -> set[str]:
+        """The types of the devices that the calls use.  NumPy arrays have none: there an initialized device counts."""
+        if not self._callables:
+            return set()
+
+        snapshots = [snapshot for one in self._callables for snapshot in one.snapshots()]
+        found = {tensor.device.type for snapshot in snapshots for tensor in snapshot.tensors.values()}
+        return found | ({"cuda"} if cuda_in_use() else set())
+
+    def _before_timing(self) -> None:
+        self._stop_recording()
+        self._capture.hook.remove_timers()
+
+
+def _cached_files(cache: Path) -> int:
+    """Files in the compiler caches, in the worker's folder and in the folders that the program chose itself."""
+    folders = {str(cache), *(folder for name in CACHE_VARIABLES if (folder := os.environ.get(name)) is not None)}
+    return sum(len(files) for folder in folders for _, _, files in os.walk(folder))

@@ -1,0 +1,175 @@
+"""The program run eager. Its results and times are the baseline of all variants."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from breakscan.prove import faster as measure
+from breakscan.prove.bench_result import BenchProgress, Eager
+from breakscan.prove.call_result import CallResult
+from breakscan.prove.candidate import MeasuringStep
+from breakscan.prove.device_comparison import FurtherDevices, UsedDevices
+from breakscan.prove.devices import Placement
+from breakscan.prove.equal import ResultDifference
+from breakscan.prove.fork_server import ForkServerProcess
+from breakscan.prove.observation import Observation, ObservationKind, other_calls, require_calls, require_one_device
+from breakscan.prove.original import Baseline, SavedValues, Unrepeatable
+from breakscan.prove.protocol import (
+    CompileOption,
+    CountLaunches,
+    Description,
+    FreeMemory,
+    ListChoices,
+    MeasureMemory,
+    ResolveChoices,
+    ResolvedChoice,
+    StepKind,
+)
+from breakscan.prove.variants import Choices
+from breakscan.prove.worker import ProgramChange, UserProgram, Worker, WorkerError
+
+LONGEST = 8.0
+"""Seconds of timing."""
+
+Plan = Callable[[Choices], Sequence[Mapping[str, CompileOption]]]
+"""A function that chooses the keyword arguments of ``torch.compile`` for each variant."""
+
+
+@dataclass
+class EagerBaseline:
+    """The results of two eager processes of a program.
+
+    ``steps`` are the seconds of eager steps; those of later processes are added. ``resolved`` says what
+    ``torch.compile`` makes of the keyword arguments of each variant.
+    """
+
+    program: UserProgram
+    folder: Path
+    server: ForkServerProcess
+    about: Description
+    choices: Choices
+    resolved: Sequence[ResolvedChoice]
+    same: measure.Ratio
+    steps: list[float]
+    notes: list[Observation]
+    baseline: Baseline
+    unrepeatable: Unrepeatable
+    memory_bytes: int | None
+    launches: Mapping[str, int] | None
+    host_bytes: int | None
+    free_device_bytes: int | None
+    devices: UsedDevices
+
+    @property
+    def eager(self) -> Eager:
+        """Returns the measurements of eager runs so far."""
+        first = _first_call_seconds(self.about, self.baseline.eager)
+        return Eager(first, statistics.median(self.steps), self.memory_bytes, self.launches)
+
+    def other_than(self, about: Description) -> Observation | None:
+        """Returns how the program fails in a process, or how its calls differ from those of the baseline."""
+        if about.run.error and about.run.error != self.about.run.error:
+            return Observation(ObservationKind.ERROR, about.run.error)
+        other = other_calls(about, self.about)
+        return Observation(ObservationKind.MAKES_OTHER_CALLS, calls=other) if other else None
+
+    def not_taken(self, worker: Worker) -> Observation | None:
+        """Gives a worker the values. Returns those that it cannot take over."""
+        problems = self.baseline.values.hand_over(worker)
+        return Observation(ObservationKind.VALUES_NOT_TAKEN, details=(problems[0],)) if problems else None
+
+    def unlike(self, worker: Worker) -> list[ResultDifference]:
+        """Returns how the compiled results that a worker has written differ from eager ones."""
+        return [] if self.unrepeatable else self.baseline.differences(self.baseline.compiled(worker))
+
+    def note(self, observation: Observation) -> None:
+        """Adds a note, unless it was added before."""
+        if observation not in self.notes:
+            self.notes.append(observation)
+
+
+def measure_eager(
+    program: UserProgram,
+    folder: Path,
+    server: ForkServerProcess,
+    plan: Plan,
+    say: Callable[[BenchProgress], None],
+    further: Sequence[Placement] = (),
+) -> EagerBaseline:
+    """Runs the program eager; ``folder`` is new, and ``further`` are devices beside that of the program. Raises
+    NothingToMeasure and WorkerError, and what ``plan`` raises.
+    """
+    say(BenchProgress(MeasuringStep.RUN))
+    with (
+        Worker(program, ProgramChange(), folder / "eager", server=server) as worker,
+        FurtherDevices(program, further, folder, server) as there,
+    ):
+        about = worker.ready()
+        require_calls(about)
+        require_one_device(about, program.placement)
+        baseline = Baseline(worker, SavedValues(worker), ())
+        say(BenchProgress(MeasuringStep.TIME))
+        with Worker(program, ProgramChange(), folder / "second", server=server) as second:
+            second.ready()
+            available = second.ask(ListChoices())
+            choices = Choices(available, "cuda" in about.devices)
+            resolved = second.ask(ResolveChoices(tuple(dict(options) for options in plan(choices))))
+            unrepeatable = baseline.unrepeatable(second)
+            there.wait()
+            times = _times(worker, second)
+        devices = there.compared(worker, baseline)
+        host_bytes = worker.host_bytes
+        memory = worker.ask(MeasureMemory(StepKind.EAGER))
+        free = worker.ask(FreeMemory())
+        launches = None
+        with contextlib.suppress(WorkerError):
+            launches = worker.ask(CountLaunches(StepKind.EAGER))
+    return EagerBaseline(
+        program=program,
+        folder=folder,
+        server=server,
+        about=about,
+        choices=choices,
+        resolved=resolved,
+        same=measure.ratio([times["eager"]], times["same"]),
+        steps=times["eager"] + times["same"],
+        notes=_notes(baseline, unrepeatable),
+        baseline=baseline,
+        unrepeatable=unrepeatable,
+        memory_bytes=memory,
+        launches=launches,
+        host_bytes=host_bytes,
+        free_device_bytes=free,
+        devices=devices,
+    )
+
+
+def _notes(baseline: Baseline, unrepeatable: Unrepeatable) -> list[Observation]:
+    notes = []
+    if baseline.no_double is not None:
+        notes.append(Observation(ObservationKind.NO_DOUBLE, baseline.no_double))
+    if unrepeatable:
+        notes.append(Observation(ObservationKind.NOT_COMPARED, details=(unrepeatable.first,)))
+    return notes
+
+
+def _times(worker: Worker, second: Worker) -> dict[str, list[float]]:
+    workers = {"eager": worker, "same": second}
+    seconds = [one.prepare(StepKind.EAGER) for one in workers.values()]
+    blocks = {name: functools.partial(one.block, kind=StepKind.EAGER) for name, one in workers.items()}
+    return measure.interleave(blocks, seconds, LONGEST)
+
+
+def _first_call_seconds(about: Description, results: Sequence[CallResult]) -> float:
+    """Returns the seconds of the first call of each callable."""
+    remaining = iter(results)
+    seconds = 0.0
+    for one in about.callables:
+        first, *_ = [next(remaining) for _ in range(one.calls)]
+        seconds += first.seconds + first.backward_seconds
+    return seconds

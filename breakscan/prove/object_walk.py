@@ -1,0 +1,330 @@
+"""Finds all that can be reached from some objects, with a path for each, and how to put containers back.
+
+The same walk in two processes that run the same program gives the same paths (``self.fc.weight``, ``args[0]``), by
+which values are handed from one process to the other.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import pickle
+import random
+import sys
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+_BYTES = 8192
+"""What a state of Python or NumPy is padded to, so that two states of a generator have one shape. The longest, of a
+Mersenne Twister, has 3.2 kB."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldGenerator:
+    """How the state of a generator is read and written."""
+
+    get_state: Callable[[], Tensor]
+    set_state: Callable[[Tensor], object]
+
+
+def held_generator(thing: object) -> HeldGenerator | None:
+    """The generator that an object is; None if it is none, or none whose state can be set."""
+    import torch
+
+    if isinstance(thing, torch.Generator):
+        return HeldGenerator(thing.get_state, thing.set_state)
+    if isinstance(thing, random.Random) and not isinstance(thing, random.SystemRandom):
+        return _pickled(thing.getstate, thing.setstate)
+    numpy = sys.modules.get("numpy.random")
+    if numpy is None:
+        return None
+    if isinstance(thing, numpy.Generator):
+        thing = thing.bit_generator
+    if isinstance(thing, numpy.BitGenerator):
+        return _pickled(functools.partial(getattr, thing, "state"), functools.partial(setattr, thing, "state"))
+    if isinstance(thing, numpy.RandomState):
+        return _pickled(lambda: thing.get_state(legacy=False), thing.set_state)
+    return None
+
+
+def _pickled(get: Callable[[], object], put: Callable[..., object]) -> HeldGenerator:
+    import torch
+
+    def get_state() -> Tensor:
+        written = pickle.dumps(get())
+        return torch.frombuffer(bytearray(written.ljust(_BYTES, b"\0")), dtype=torch.uint8)
+
+    return HeldGenerator(get_state, lambda state: put(pickle.loads(state.numpy().tobytes())))
+
+
+MOST_OBJECTS = 50_000
+"""Objects that are looked at."""
+PLAIN = (int, float, bool, str, bytes, complex, type(None))
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+_HOOKS = ("_forward_", "_backward_", "_state_dict_", "_load_state_", "_non_persistent", "_is_full", "_compiled_call")
+
+
+class ObjectWalk:
+    """All that can be reached from ``roots``.
+
+    Where ``modules`` is given, modules are put there instead of being walked into.  ``complete`` is False where the
+    walk ended early, and ``lazy`` True where there are parameters without a shape.
+    """
+
+    def __init__(self, roots: Mapping[str, object], modules: dict[str, Module] | None) -> None:
+        self.tensors: dict[str, Tensor] = {}
+        self.plains: dict[str, object] = {}
+        self.arrays: dict[str, Any] = {}
+        self.generators: dict[str, HeldGenerator] = {}
+        self.grads: dict[str, Tensor | None] = {}
+        self.undo: list[Callable[[], object]] = []
+        self.iterators: list[str] = []
+        """What has a position that cannot be put back."""
+        self.complete = True
+        self.lazy = False
+        self._alive: list[object] = []
+        self._modules = modules
+        self._names = {"forward", "__call__"}
+        """The names that the code found so far uses."""
+        self._methods: dict[str, dict[str, object]] = {}
+        """The methods of each class that no code found so far names."""
+        self._walk(roots)
+
+    def _walk(self, roots: Mapping[str, object]) -> None:
+        import torch
+
+        plain = (*PLAIN, torch.dtype, torch.device, torch.layout, torch.memory_format, Enum)
+        seen: set[int] = set()
+        queue = deque(roots.items())
+        while queue or self._named_methods(queue):
+            path, thing = queue.popleft()
+            if isinstance(thing, plain):
+                self.plains[path] = thing
+                continue
+            if id(thing) in seen:
+                continue
+            seen.add(id(thing))
+            # An id stays unique as long as the object lives.
+            self._alive.append(thing)
+            if len(seen) > MOST_OBJECTS:
+                self.complete = False
+                return
+            queue.extend(self._inside(path, thing))
+
+    def _named_methods(self, queue: deque[tuple[str, object]]) -> bool:
+        """Queues the methods that code found since names.  Returns whether there are any."""
+        for path, methods in self._methods.items():
+            queue.extend((f"{path}.{name}", methods.pop(name)) for name in sorted(methods.keys() & self._names))
+        return bool(queue)
+
+    def _inside(self, path: str, thing: Any) -> Iterable[tuple[str, object]]:
+        import torch
+
+        if torch.nn.parameter.is_lazy(thing):
+            self.lazy = True
+            return []
+        if isinstance(thing, torch.Tensor):
+            return self._of_tensor(path, thing)
+        if (generator := held_generator(thing)) is not None:
+            self.generators[path] = generator
+        if isinstance(thing, torch.nn.Module):
+            if self._modules is not None:
+                self._modules[path] = thing
+                return []
+            return self._of_module(path, thing)
+        if _is_array(thing):
+            self.arrays[path] = thing
+            return []
+        if isinstance(thing, (dict, list, deque, set, tuple)):
+            return self._of_container(path, thing)
+        if isinstance(thing, functools.partial):
+            return [(f"{path}.func", thing.func), (f"{path}.args", thing.args), (f"{path}.keywords", thing.keywords)]
+        if isinstance(thing, types.MethodType):
+            return [(path, thing.__self__), (f"{path}()", thing.__func__)]
+        if isinstance(thing, types.FunctionType):
+            return self._of_function(path, thing)
+        if isinstance(thing, type):
+            return self._of_class(thing)
+        if isinstance(thing, types.ModuleType):
+            return []
+        if _is_walked(thing):
+            self.undo.append(functools.partial(_refill_dict, thing.__dict__, dict(thing.__dict__)))
+            return [_class_of(thing), *((f"{path}.{name}", value) for name, value in thing.__dict__.items())]
+        if isinstance(thing, Iterator) and not isinstance(thing, io.IOBase):
+            self.iterators.append(path)
+        return []
+
+    def _of_tensor(self, path: str, tensor: Tensor) -> Iterable[tuple[str, object]]:
+        self.tensors[path] = tensor
+        if not (tensor.is_leaf and tensor.requires_grad):
+            return []
+        self.grads[path] = tensor.grad
+        return [] if tensor.grad is None else [(f"{path}.grad", tensor.grad)]
+
+    def _of_container(
+        self, path: str, held: dict[Any, Any] | list[Any] | deque[Any] | set[Any] | tuple[Any, ...]
+    ) -> Iterable[tuple[str, object]]:
+        if isinstance(held, dict):
+            self.undo.append(functools.partial(_refill_dict, held, dict(held)))
+            return [(f"{path}[{_key(key, n)}]", value) for n, (key, value) in enumerate(held.items())]
+        if isinstance(held, set):
+            self.undo.append(functools.partial(_refill_set, held, set(held)))
+            # Their order differs between processes.
+            self.plains[path] = tuple(sorted(_as_member(one) for one in held))
+            return []
+        if not isinstance(held, tuple):
+            self.undo.append(functools.partial(_refill_list, held, list(held)))
+        return [(f"{path}[{n}]", value) for n, value in enumerate(held)]
+
+    def _of_module(self, path: str, module: Module) -> Iterator[tuple[str, object]]:
+        own = {name: value for name, value in vars(module).items() if not name.startswith(_HOOKS)}
+        self.undo.append(functools.partial(_put_back, vars(module), dict(own)))
+        for held in ("_parameters", "_buffers", "_modules"):
+            inner = own.pop(held, {})
+            self.undo.append(functools.partial(_refill_dict, inner, dict(inner)))
+            yield from ((f"{path}.{name}", value) for name, value in inner.items())
+        yield from ((f"{path}.{name}", value) for name, value in own.items())
+        yield _class_of(module)
+
+    def _of_class(self, cls: type) -> Iterator[tuple[str, object]]:
+        """What a class of the user's and its bases hold."""
+        for one in cls.__mro__:
+            path = f"{one.__module__}.{one.__qualname__}"
+            if not _is_users(one.__module__) or path in self._methods:
+                continue
+            data = {name: value for name, value in vars(one).items() if _is_data(name, value)}
+            self.undo.append(functools.partial(_put_back_class, one, data))
+            yield from ((f"{path}.{name}", value) for name, value in data.items())
+            inner = {name: _without_descriptor(value) for name, value in vars(one).items()}
+            self._methods[path] = {name: one for name, one in inner.items() if isinstance(one, types.FunctionType)}
+
+    def _of_function(self, path: str, function: types.FunctionType) -> Iterator[tuple[str, object]]:
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+            try:
+                value = cell.cell_contents
+            except ValueError:
+                continue
+            self.undo.append(functools.partial(setattr, cell, "cell_contents", value))
+            yield f"{path}:{name}", value
+        if not _is_users(function.__globals__.get("__name__")):
+            return
+        names = _global_names(function.__code__)
+        self._names |= names
+        yield from self._of_globals(function.__globals__, function.__module__, names)
+
+    def _of_globals(self, held: dict[str, Any], module: str, names: Set[str]) -> Iterator[tuple[str, object]]:
+        """The globals of a module that code names; of the modules among them what the same code names."""
+        # Modules may name each other.
+        found = {module: held}
+        queue = deque([module])
+        while queue:
+            module = queue.popleft()
+            held = found[module]
+            for name in sorted(names & held.keys()):
+                value = held[name]
+                self.undo.append(functools.partial(held.__setitem__, name, value))
+                if isinstance(value, types.ModuleType):
+                    if value.__name__ not in found and _is_own(value.__name__):
+                        found[value.__name__] = vars(value)
+                        queue.append(value.__name__)
+                elif not isinstance(value, type) or _is_own(value.__module__, module):
+                    yield f"{module}.{name}", value
+
+
+def _class_of(thing: object) -> tuple[str, object]:
+    cls = type(thing)
+    return f"{cls.__module__}.{cls.__qualname__}", cls
+
+
+def _is_data(name: str, value: object) -> bool:
+    """Whether an attribute of a class is a value, and neither a method nor a descriptor."""
+    return not name.startswith("__") and not hasattr(type(value), "__get__")
+
+
+def _without_descriptor(value: Any) -> object:
+    if isinstance(value, (staticmethod, classmethod)):
+        return value.__func__
+    return value.fget if isinstance(value, property) else value
+
+
+def _put_back_class(cls: type, data: dict[str, object]) -> None:
+    for name in [name for name, value in vars(cls).items() if name not in data and _is_data(name, value)]:
+        delattr(cls, name)
+    for name, value in data.items():
+        if vars(cls).get(name, data) is not value:
+            setattr(cls, name, value)
+
+
+def _refill_dict(held: dict[Any, Any], contents: dict[Any, Any]) -> None:
+    # A class of the program may have a `get` of its own.
+    if len(held) == len(contents) and all(dict.get(held, key, held) is value for key, value in contents.items()):
+        return
+    held.clear()
+    held.update(contents)
+
+
+def _put_back(held: dict[str, object], contents: dict[str, object]) -> None:
+    for name in [name for name in held if name not in contents and not name.startswith(_HOOKS)]:
+        del held[name]
+    held.update(contents)
+
+
+def _refill_list(held: list[Any] | deque[Any], contents: list[Any]) -> None:
+    if len(held) != len(contents) or any(one is not other for one, other in zip(held, contents, strict=True)):
+        held.clear()
+        held.extend(contents)
+
+
+def _refill_set(held: set[Any], contents: set[Any]) -> None:
+    held.clear()
+    held.update(contents)
+
+
+def _as_member(thing: object) -> str:
+    return repr(thing) if isinstance(thing, PLAIN) else type(thing).__qualname__
+
+
+def _key(key: object, number: int) -> str:
+    return repr(key) if isinstance(key, (str, int)) else f"key {number}"
+
+
+def _is_array(thing: object) -> bool:
+    numpy: Any = sys.modules.get("numpy")
+    return numpy is not None and isinstance(thing, numpy.ndarray) and thing.dtype.kind in "biufc"
+
+
+def _is_users(module: str | None) -> bool:
+    root = (module or "").partition(".")[0]
+    return root not in sys.stdlib_module_names | {"torch", "numpy", "breakscan"} or root == "__main__"
+
+
+def _is_own(module: str | None, *others: str) -> bool:
+    """Whether a module is one of ``others``, or the user's own and not of an installed package."""
+    if module in others:
+        return True
+    file = getattr(sys.modules.get(module or ""), "__file__", None) or ""
+    return _is_users(module) and not _INSTALLED.intersection(Path(file).parts)
+
+
+def _is_walked(thing: object) -> bool:
+    if not isinstance(getattr(thing, "__dict__", None), dict):
+        return False
+    module = type(thing).__module__
+    return _is_users(module) or module.startswith("torch.optim")
+
+
+def _global_names(code: types.CodeType) -> set[str]:
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= _global_names(constant)
+    return names

@@ -1,0 +1,365 @@
+"""The unchanged program, in two processes that keep running.
+
+The first gives its values to all others, and its eager results are compared with theirs.  The second shows how much two
+processes of the same program differ.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.from_processes import explain_processes
+from breakscan.explain.function_values import observations_of
+from breakscan.model.observations import Observations
+from breakscan.prove.call_result import CallResult, load_results
+from breakscan.prove.candidate import Label, MeasuringStep
+from breakscan.prove.devices import Placement, placements
+from breakscan.prove.equal import ResultDifference, Strictness, differences
+from breakscan.prove.fork_server import ForkServerProcess
+from breakscan.prove.observation import require_calls, require_one_device
+from breakscan.prove.proof import KernelCode, Metrics
+from breakscan.prove.protocol import (
+    CompiledRun,
+    Description,
+    DigestCalls,
+    DigestStart,
+    FindOverwritten,
+    Mismatch,
+    RunCompiled,
+    RunCompiledRandom,
+    RunDouble,
+    RunEager,
+    SaveValues,
+    StateDigests,
+    TakeValues,
+    ValueMismatch,
+)
+from breakscan.prove.worker import ProgramChange, UserProgram, Worker, WorkerError
+from breakscan.record.recording import compiled
+from breakscan.record.records import Record
+from breakscan.rulebook.document import Rule
+from breakscan.rulebook.library import Library
+from breakscan.source.paths import display_path
+from breakscan.source.source_files import SourceFiles
+
+
+def explained(
+    worker: Worker, rules: Iterable[Rule], texts: Mapping[tuple[str, int], str]
+) -> tuple[Explanation, Sequence[Sequence[Record]]]:
+    """The explanation of what was recorded in a worker until now, and the records.  ``texts`` are lines that differ
+    from those on disk, by path and number."""
+    processes = [process for process in worker.records() if compiled(process)]
+    cwd = os.getcwd()
+    files = SourceFiles.trusted()
+    files.know(texts)
+    explanation = explain_processes(
+        processes,
+        argv=worker.program.argv,
+        outcome=None,
+        rules=rules,
+        show=lambda path: display_path(path, cwd),
+        torch_imported=True,
+        files=files,
+    )
+    return explanation, processes
+
+
+def kernels_of_step(explanation: Explanation, steps: float) -> dict[str, int]:
+    """Kernels by kind; ``steps`` is how often each callable was called while it was recorded."""
+    kernels: dict[str, float] = defaultdict(float)
+    for graph in explanation.graphs:
+        for made in graph.generated:
+            for kernel in made.kernels:
+                kernels[kernel.kind.value] += kernel.calls * (graph.runs or 0) / steps
+    return {kind: max(1, round(count)) for kind, count in kernels.items() if count}
+
+
+@dataclass(frozen=True, slots=True)
+class Unrepeatable:
+    """The differences of a second process of the same program: values that it cannot take over, and results."""
+
+    values: tuple[ValueMismatch, ...]
+    results: tuple[ResultDifference, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.values or self.results)
+
+    @property
+    def first(self) -> ValueMismatch | ResultDifference:
+        """The first difference, if there is one."""
+        return self.values[0] if self.values else self.results[0]
+
+
+class SavedValues:
+    """The values of the calls of a worker, in a file."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._path = _at(worker, "values")
+        self._digests: tuple[StateDigests, ...] = worker.ask(SaveValues(self._path))
+
+    def hand_over(self, worker: Worker) -> list[ValueMismatch]:
+        """Gives the values to a worker. Returns those that it cannot take over, and those that still differ there."""
+        problems = list(worker.ask(TakeValues(self._path)))
+        if problems:
+            return problems
+        for own, other in zip(self._digests, worker.ask(DigestCalls()), strict=False):
+            for mine, its in ((own.values, other.values), (own.generators, other.generators)):
+                problems += [ValueMismatch(name, Mismatch.DIGEST) for name in mine if its.get(name) != mine[name]]
+        return problems
+
+
+class Baseline:
+    """The results of the calls of a worker, run eager with the values that it saved.
+
+    ``eager`` are the results, ``double`` those in double precision, ``no_double`` says why there are none.  ``random``
+    says that random numbers are drawn, ``lines`` which lines of the ``watched`` files the calls execute.
+    """
+
+    def __init__(self, worker: Worker, values: SavedValues, watched: Sequence[str]) -> None:
+        self.values = values
+        path = _at(worker, "eager")
+        run = worker.ask(RunEager(path, tuple(watched)))
+        self.random = run.random
+        self.lines: Mapping[str, tuple[int, ...]] = run.lines
+        self.eager = load_results(path)
+        self.double: list[CallResult] | None = None
+        self.no_double: str | None = None
+        if not self.random:
+            exact = _at(worker, "double")
+            self.no_double = worker.ask(RunDouble(exact))
+            if self.no_double is None:
+                self.double = load_results(exact)
+
+    def unrepeatable(self, again: Worker) -> Unrepeatable:
+        """Returns how another worker of the same program differs when it has the same values."""
+        problems = self.values.hand_over(again)
+        results, _ = run_eager(again, ())
+        return Unrepeatable(tuple(problems), tuple(differences(self.eager, results, None, Strictness.EAGER)))
+
+    def compiled(self, worker: Worker) -> dict[str, list[CallResult]]:
+        """The results of a worker that has run its calls compiled: the first ones, and those after a row of calls.
+        Inductor draws other random numbers than eager code: where any are drawn, a further run draws those of eager
+        code."""
+        found = {name: load_results(path) for name, path in _compiled_paths(worker).items()}
+        if self.random:
+            path = _at(worker, "random")
+            worker.ask(RunCompiledRandom(path))
+            found["random"] = load_results(path)
+        return found
+
+    def differences(self, runs: Mapping[str, list[CallResult]], types: bool = True) -> list[ResultDifference]:
+        """How the results that :meth:`compiled` returns differ from the eager results.  Unless ``types``, a tensor may
+        replace a number."""
+        found: list[ResultDifference] = []
+        for name, results in runs.items():
+            drawn = name == "random"
+            how = Strictness.COMPILED.but(random=drawn, values=drawn or not self.random, types=types)
+            found += differences(self.eager, results, self.double, how)
+        return found
+
+
+def run_eager(worker: Worker, watched: Sequence[str]) -> tuple[list[CallResult], Mapping[str, tuple[int, ...]]]:
+    """The eager results of a worker, and which lines of these files the calls execute."""
+    path = _at(worker, "eager")
+    run = worker.ask(RunEager(path, tuple(watched)))
+    return load_results(path), run.lines
+
+
+def run_compiled(worker: Worker, patient: bool = True) -> RunCompiled:
+    """The command that runs the calls of a worker compiled, for :meth:`Baseline.compiled`."""
+    return RunCompiled(**_compiled_paths(worker), patient=patient)
+
+
+def _compiled_paths(worker: Worker) -> dict[str, str]:
+    return {name: _at(worker, name) for name in ("first", "steady")}
+
+
+def _at(worker: Worker, name: str) -> str:
+    return str(worker.folder / f"{name}.pt")
+
+
+Say = Callable[[MeasuringStep, Label | None], None]
+"""Told what is done, with the change that it is done for; None stands for the unchanged program."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledProgram:
+    """The result of compiling the captured calls in a worker."""
+
+    explanation: Explanation
+    metrics: Metrics
+    observations: Observations
+    """The values of its functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherStart:
+    """The names of values and of generators that differ before the first calls."""
+
+    values: frozenset[str]
+    generators: frozenset[str]
+
+    def without(self, other: OtherStart) -> OtherStart:
+        """Returns the names that ``other`` does not have."""
+        return OtherStart(self.values - other.values, self.generators - other.generators)
+
+
+class Workers:
+    """Starts the processes of a program, each with its own folder in ``folder``."""
+
+    def __init__(self, program: UserProgram, folder: Path, library: Library, server: ForkServerProcess) -> None:
+        self._program = program
+        self._folder = folder
+        self._library = library
+        self._server = server
+        self._numbers = itertools.count(1)
+        self._started: list[Worker] = []
+        self._interrupted = threading.Event()
+
+    def on(self, placement: Placement) -> Workers:
+        """Returns those of another device."""
+        found = copy.copy(self)
+        found._program = self._program.on(placement)
+        return found
+
+    def start(self, change: ProgramChange, cache_of: Worker | None = None) -> Worker:
+        """Starts a process of the program with a change. It has the compiler caches of another one, if one is given.
+        Threads may call it.
+        """
+        folder = self._folder / f"worker{next(self._numbers)}"
+        cache = None if cache_of is None else cache_of.folder
+        worker = Worker(self._program, change, folder, cache, server=self._server)
+        self._started.append(worker)
+        if self._interrupted.is_set():
+            worker.interrupt()
+        return worker
+
+    def interrupt(self) -> None:
+        """Ends all processes that were started or will be, on any device."""
+        self._interrupted.set()
+        for worker in self._started:
+            worker.interrupt()
+
+    def compile(self, worker: Worker, change: ProgramChange) -> CompiledProgram:
+        """Runs the calls compiled. Raises WorkerError."""
+        run = worker.ask(run_compiled(worker)).run
+        if run is None:
+            raise WorkerError("the calls were not compiled")
+        texts = {
+            (path, number): line
+            for path, after in change.texts.items()
+            for number, line in enumerate(after.split("\n"), 1)
+        }
+        explanation, processes = explained(worker, self._library, texts)
+        return CompiledProgram(explanation, _metrics(explanation, run), observations_of(processes))
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """The two processes of the unchanged program. ``wavering`` holds what already differs between them before the first
+    calls. ``further`` are devices on which it can run as well, and ``keep_open`` keeps a process until all is done.
+    """
+
+    workers: Workers
+    first: Worker
+    second: Worker
+    about: Description
+    starts: Sequence[StateDigests]
+    wavering: OtherStart
+    values: SavedValues
+    compiled: CompiledProgram
+    further: tuple[Placement, ...]
+    keep_open: Callable[[Worker], Worker]
+
+    def other_start(self, worker: Worker) -> OtherStart:
+        """Returns what differs in a worker before the first calls.
+
+        Values do not count if the first calls overwrite them, here and there, without reading them.
+        """
+        found = _other_start(self.starts, worker.ask(DigestStart())).without(self.wavering)
+        overwritten = frozenset(found.values)
+        for one in (self.second, worker):
+            if overwritten:
+                overwritten &= {*one.ask(FindOverwritten(tuple(sorted(overwritten))))}
+        return found.without(OtherStart(overwritten, frozenset()))
+
+
+@contextlib.contextmanager
+def running_original(
+    program: UserProgram, folder: Path, library: Library, say: Say, devices: str | None = None
+) -> Iterator[Original]:
+    """Starts the program in ``folder``, which is new, on the first one of ``devices``, which are those of
+    ``--devices``. Raises NothingToMeasure, WorkerError and DeviceError.
+    """
+    unchanged = ProgramChange()
+    say(MeasuringStep.RUN, None)
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(ForkServerProcess())
+        # The server imports torch meanwhile.
+        placement, *further = placements(devices)
+        workers = Workers(program.on(placement), folder, library, server)
+        first = stack.enter_context(workers.start(unchanged))
+        # The time that it takes to compile is measured in the first one alone.
+        second = stack.enter_context(workers.start(unchanged, first))
+        about = first.ready()
+        require_calls(about)
+        require_one_device(about, placement)
+        second.ready()
+        starts = first.ask(DigestStart())
+        wavering = _other_start(starts, second.ask(DigestStart()))
+        values = SavedValues(first)
+        say(MeasuringStep.COMPILE, None)
+        compiled = workers.compile(first, unchanged)
+        yield Original(
+            workers,
+            first,
+            second,
+            about,
+            starts,
+            wavering,
+            values,
+            compiled,
+            tuple(one for one in further if one is not None),
+            stack.enter_context,
+        )
+
+
+def _other_start(own: Sequence[StateDigests], other: Sequence[StateDigests]) -> OtherStart:
+    values: set[str] = set()
+    generators: set[str] = set()
+    for mine, its in zip(own, other, strict=False):
+        values |= _differing(mine.values, its.values)
+        generators |= _differing(mine.generators, its.generators)
+    return OtherStart(frozenset(values), frozenset(generators))
+
+
+def _differing(own: Mapping[str, str], other: Mapping[str, str]) -> set[str]:
+    return {name for name in own if name in other and own[name] != other[name]}
+
+
+def _metrics(explanation: Explanation, run: CompiledRun) -> Metrics:
+    code = [
+        KernelCode(graph.function or "", made.phase, made.code)
+        for graph in explanation.graphs
+        for made in graph.generated
+        if made.code
+    ]
+    return Metrics(
+        breaks=explanation.break_events,
+        recompiles=len(explanation.recompiles),
+        graphs=len(explanation.graphs),
+        eager_frames=explanation.eager_frames,
+        kernels=kernels_of_step(explanation, run.calls_each),
+        compile_seconds=explanation.compile_seconds,
+        first_call_seconds=run.first_call_seconds,
+        code=tuple(code),
+    )

@@ -1,0 +1,205 @@
+"""A worker process: runs the user's program up to the captured calls, then carries out the commands of its parent.
+
+It is run by its path, with the file of its settings and the descriptors of its commands and replies as arguments.  With
+``--fork`` and the descriptor of a socket, it is a :mod:`.fork_server`, and its children are worker processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import socket
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, NoReturn
+
+if __name__ == "__main__":
+    # Python has put the folder of this file first.  Later imports have to find the package.
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from breakscan.prove.capture import Capture, ProgramStopped
+from breakscan.prove.codec import read_settings
+from breakscan.prove.commands import CommandHandler
+from breakscan.prove.compiler_settings import CompilerSettings
+from breakscan.prove.devices import VISIBLE
+from breakscan.prove.fork_server import CannotFork, ForkServer, caches_in, process_command
+from breakscan.prove.overlay import (
+    OutcomeRecorder,
+    Overlay,
+    executed_lines,
+    plain_code,
+    run_module,
+    run_script,
+    run_text,
+)
+from breakscan.prove.preloaded import PreloadedModules
+from breakscan.prove.protocol import ProgramRun
+from breakscan.record.bootstrap.import_watch import ImportWatch
+from breakscan.record.recording import SUFFIX
+
+if TYPE_CHECKING:
+    from breakscan.record.recorder import Recorder
+
+
+class WorkerProcess:
+    """Runs the program, and answers commands within its last captured call or after its end.
+
+    ``settings`` is the file of its settings, ``commands`` and ``replies`` are descriptors.  ``preloaded`` are modules
+    that are there already.
+    """
+
+    def __init__(self, settings: Path, commands: int, replies: int, preloaded: PreloadedModules) -> None:
+        given = read_settings(settings.read_text(encoding="utf-8"))
+        self._restart_arguments = str(settings), str(commands), str(replies)
+        self._preloaded = preloaded
+        self._argv = given.argv
+        self._recording = Path(given.recording)
+        self._cache = Path(given.cache)
+        self._visible_devices = given.visible_devices
+        self._records_outcomes = given.records_outcomes
+        self._outcomes = OutcomeRecorder()
+        self._overlay = Overlay(given.overlay, self._outcomes.compile if given.records_outcomes else plain_code)
+        self._settings = CompilerSettings(given.settings)
+        self._watch = ImportWatch()
+        self._capture = Capture(given.calls, given.patience, self._serve)
+        self._commands = os.fdopen(commands, "r", encoding="utf-8")
+        self._replies = os.fdopen(replies, "w", encoding="utf-8")
+        self._recorder: Recorder | None = None
+        self._served = False
+        self._ran: dict[str, set[int]] = {}
+
+    def run(self) -> None:
+        """Runs the program, then serves if it has not served yet."""
+        os.environ.update(caches_in(self._cache))
+        if self._visible_devices is not None:
+            os.environ[VISIBLE] = self._visible_devices
+        self._environment = dict(os.environ)
+        self._preloaded.hide(self._restart, lambda module: self._watch.execute(_nothing, module))
+        if any(map(self._overlay.holds, self._preloaded.files)):
+            self._restart()
+        self._overlay.install()
+        self._watch.after("torch._dynamo", self._start_recording)
+        self._watch.after("torch._dynamo", self._capture.hook.install)
+        self._settings.install(self._watch)
+        self._watch.after("numpy.random", lambda module: module.seed(0))
+        _seed()
+        self._obey_requests()
+        error = failed_in = None
+        try:
+            with self._traced():
+                self._run_program()
+        except ProgramStopped:
+            return
+        except SystemExit as left:
+            error = None if left.code in (None, 0) else f"it ended with exit status {left.code}"
+        except BaseException as raised:
+            traceback.print_exc()
+            error = f"{type(raised).__qualname__}: {raised}"[:500]
+            if self._capture.failed and self._capture.failed[1] is raised:
+                failed_in = self._capture.failed[0]
+        if not self._served:
+            self._capture.finish()
+            self._serve(error, failed_in)
+
+    def _restart(self) -> NoReturn:
+        """Starts this process again as a new one, without preloaded modules, and the program with it."""
+        for file in (self._commands, self._replies):
+            os.set_inheritable(file.fileno(), True)
+        for path in self._recording.glob(f"*{SUFFIX}"):
+            path.unlink()
+        command = process_command(*self._restart_arguments)
+        os.execve(command[0], command, self._environment)
+
+    @contextlib.contextmanager
+    def _traced(self) -> Iterator[None]:
+        """Notes which lines of the new texts run before it serves.  Nothing is noted where ``--compile`` traces the
+        script, or where the texts are not new."""
+        if not self._overlay.paths or self._records_outcomes or sys.gettrace() is not None:
+            yield
+            return
+        with executed_lines(self._overlay.paths) as self._ran:
+            yield
+
+    def _run_program(self) -> None:
+        """Runs the program. Raises what the program raises."""
+        if self._argv[0] == "-m":
+            run_module(self._argv[1], list(self._argv[2:]))
+        elif self._argv[0] == "-c":
+            run_text(self._argv[1], list(self._argv[2:]))
+        else:
+            run_script(self._argv[0], list(self._argv[1:]), self._overlay)
+
+    def _obey_requests(self) -> None:
+        """Carries out ``--compile``, as in ``explain``."""
+        if not (self._recording / "requests").exists():
+            return
+        from breakscan.record.bootstrap import eager_compile
+
+        library = str(Path(__file__).parents[2])
+        for name, action in eager_compile.wait_for(str(self._recording), library).items():
+            self._watch.after(name, action)
+
+    def _start_recording(self, _: ModuleType) -> None:
+        """Called after the import of the compiler."""
+        from breakscan.record.recorder import Recorder
+
+        self._recorder = Recorder(self._recording)
+        self._recorder.__enter__()
+
+    def _stop_recording(self) -> None:
+        """What follows is not recorded, and not slowed down."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is not None:
+            recorder.__exit__(None, None, None)
+
+    def _serve(self, error: str | None = None, failed_in: str | None = None) -> None:
+        """Answers each line of commands with a line, until there are no more."""
+        self._preloaded.check_environment()
+        self._served = True
+        sys.settrace(None)
+        run = ProgramRun(
+            error=error,
+            failed_in=failed_in,
+            loaded=tuple(sorted(self._overlay.loaded)),
+            ran={path: tuple(sorted(lines)) for path, lines in self._ran.items()},
+            unknown_settings=tuple(self._settings.unknown),
+            lost_settings=tuple(self._settings.lost()),
+            torch=str(getattr(sys.modules.get("torch"), "__version__", "")) or None,
+        )
+        table = CommandHandler(self._capture, run, self._stop_recording, self._cache, self._outcomes).table()
+        for line in self._commands:
+            reply = table.reply_line(line)
+            sys.stdout.flush()
+            self._replies.write(reply)
+            self._replies.flush()
+        self._stop_recording()
+
+
+def _seed() -> None:
+    """All workers draw the same numbers where the program does not seed itself."""
+    random.seed(0)
+
+
+def _nothing(_: ModuleType) -> None: ...
+
+
+def _main(arguments: list[str]) -> None:
+    preloaded = PreloadedModules()
+    if arguments[0] != "--fork":
+        settings, commands, replies = arguments
+        WorkerProcess(Path(settings), int(commands), int(replies), preloaded).run()
+        return
+    with contextlib.suppress(CannotFork):
+        server = ForkServer(socket.socket(fileno=int(arguments[1])))
+        worker = server.serve()
+        if worker is not None:
+            WorkerProcess(worker.settings, worker.commands, worker.replies, server.preloaded).run()
+
+
+if __name__ == "__main__":
+    # ``run_script`` replaces this module by the module of the program.
+    _main(sys.argv[1:])

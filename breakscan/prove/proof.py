@@ -1,0 +1,203 @@
+"""The result of ``verify``: the measurements with and without each change, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from breakscan.fix.result import RestsOn
+from breakscan.model.findings import Site
+from breakscan.prove.candidate import Label
+from breakscan.prove.equal import ResultDifference
+from breakscan.prove.faster import Ratio
+from breakscan.prove.observation import Observation
+from breakscan.prove.protocol import Stress
+
+
+class ProofVerdict(str, Enum):
+    """The verdict on a change in one word."""
+
+    ACCEPTED = "accepted"
+    NO_FASTER = "no-faster"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCode:
+    """The code that the backend generated for one phase of a graph, with the function that the graph belongs to."""
+
+    function: str
+    phase: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """The measurements of one process that made the captured calls.
+
+    ``kernels`` are those of a step, by kind; ``launches`` is what a step launches on a GPU (``kernels``,
+    ``cuda_graphs``); ``step_seconds`` is the median of a step, None if it was not timed. ``eager_frames`` are functions
+    that run eager as a whole.
+    """
+
+    breaks: int
+    recompiles: int
+    graphs: int
+    eager_frames: int
+    kernels: Mapping[str, int]
+    compile_seconds: float
+    first_call_seconds: float
+    memory_bytes: int | None = None
+    launches: Mapping[str, int] | None = None
+    step_seconds: float | None = None
+    code: Sequence[KernelCode] = ()
+
+    @property
+    def all_kernels(self) -> int:
+        """The number of kernels of all kinds."""
+        return sum(self.kernels.values())
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenOutcome:
+    """A test of the unchanged program that a change replaces, and the outcomes of which nothing is proved: one, or both
+    if no call evaluated it.
+    """
+
+    path: str
+    line: int
+    test: str
+    outcomes: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StressDifference:
+    """How a callable with a change differs if its inputs have other values. Without a ``difference``, ``error`` says
+    why it could not be run with them, while the unchanged program could. ``is_stated`` says that the change states a
+    difference of this kind.
+    """
+
+    stress: Stress
+    callable: str
+    difference: ResultDifference | None = None
+    error: str = ""
+    is_stated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StressedOutcome:
+    """An outcome that no captured call had, but a call with other inputs, in which the change behaves as it should."""
+
+    path: str
+    line: int
+    test: str
+    outcome: bool
+    stress: Stress
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One change and its verdict.
+
+    ``rule``, ``rewrite`` and ``site`` identify the rewrite and its finding, and
+    ``difference`` says in which way the rewrite is not safe, None if it is safe. ``rests_on`` are the values of the run
+    for which alone this is said, None if it is for all. ``reasons`` are the reasons for
+    rejection, the most important first; ``outputs_equal`` is None if the outputs could not be compared. ``accepted_in``
+    is the set of changes with which an accepted change was timed, None if it was timed by itself.
+    """
+
+    label: Label
+    verdict: ProofVerdict
+    reasons: tuple[Observation, ...]
+    outputs_equal: bool | None
+    before: Metrics
+    after: Metrics | None = None
+    ratio: Ratio | None = None
+    rule: str | None = None
+    rewrite: str | None = None
+    site: Site | None = None
+    difference: str | None = None
+    diff: str = ""
+    members: tuple[Label, ...] = ()
+    """The labels of the changes, in a proof of several changes together."""
+    slower: bool = False
+    """The change is slower, not merely no faster."""
+    breaks_there: bool = True
+    """Whether the unchanged program breaks the graph at the change, if that is asked. Another break may hide it."""
+    revealed: tuple[str, ...] = ()
+    """The places that break the graph with the change only."""
+    unrun: tuple[str, ...] = ()
+    """Lines of the change that the captured calls do not execute. Nothing is proved about them."""
+    unseen: tuple[UnseenOutcome, ...] = ()
+    """Outcomes of replaced tests that neither a captured call had, nor one with other inputs."""
+    stressed_outcomes: tuple[StressedOutcome, ...] = ()
+    """Outcomes of replaced tests that only calls with other inputs had."""
+    stress: tuple[StressDifference, ...] = ()
+    """How the results differ with other inputs. This does not change the verdict."""
+    rests_on: RestsOn | None = None
+    accepted_in: Label | None = None
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the change is accepted, and nothing is left to be told of its members one by one: all of its lines
+        ran, and it does nothing else with other inputs.
+        """
+        return self.verdict is ProofVerdict.ACCEPTED and not self.unrun and not self.stress
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether the change may behave otherwise in calls that were not captured, and does not state that it does."""
+        return bool(self.unseen) or not all(found.is_stated for found in self.stress)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclinedFinding:
+    """A finding in code that ran and that no rewrite fixes; ``reasons`` are those of the nearest rewrites, by name."""
+
+    site: Site
+    rule: str
+    reasons: tuple[tuple[str, str], ...]
+
+
+class NotApplied(Enum):
+    """Why nothing was written."""
+
+    INTERRUPTED = "interrupted"
+    NONE_ACCEPTED = "none-accepted"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """All proofs of one command: single changes, then parts of the whole set, then the set.
+
+    ``callables`` is how many calls of each were captured, and ``backward`` names those with a backward pass.
+    ``same`` is the ratio of two processes that both run the unchanged program; ``tolerances`` are those of results, by
+    dtype. ``dependent`` are rewrites that change something only after others, so that they are proved only with these;
+    ``unreached`` are findings that could be rewritten but whose code the calls do not run; ``notes`` are further
+    remarks. ``applied`` are the files that were written, and ``not_applied`` is why others were not: texts are errors.
+    ``eager_memory_bytes`` is the most memory of a GPU that an eager step takes, None without one.
+    ``held_back`` are accepted changes that were to be written and were not, because they may behave otherwise in calls
+    that were not captured.
+    """
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    callables: Mapping[str, int]
+    backward: frozenset[str]
+    proofs: tuple[Proof, ...]
+    same: Ratio | None
+    tolerances: Mapping[str, float]
+    dependent: tuple[Label, ...] = ()
+    unreached: tuple[Label, ...] = ()
+    declined: tuple[DeclinedFinding, ...] = ()
+    notes: tuple[Observation, ...] = ()
+    applied: tuple[str, ...] = ()
+    not_applied: NotApplied | tuple[str, ...] | None = None
+    held_back: tuple[Label, ...] = ()
+    breaks: int = 0
+    eager_memory_bytes: int | None = None
+    interrupted: bool = False
+    """The user stopped the command; it holds what was proved until then."""
+    devices: tuple[str, ...] = ()
+    """Those on which changes were proved at the same time, if several were named."""

@@ -1,0 +1,221 @@
+"""Finds the repeated blocks of a module, and compiles them by themselves, as ``block.compile()`` does."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from breakscan.prove.capture import CapturedCallable, CompileHook, subject_of
+from breakscan.prove.protocol import BlockList, CallableBlocks, OtherPart, RegionalCompile
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+
+@dataclass(slots=True)
+class Blocks:
+    """The repeated blocks of a module, and the largest parts of it that hold no block, by path.
+
+    Dropout and activations are no part of either: there is nothing to fuse in them alone.
+    """
+
+    blocks: dict[str, Module] = field(default_factory=dict)
+    rest: dict[str, Module] = field(default_factory=dict)
+    lists: list[BlockList] = field(default_factory=list)
+
+
+def blocks_of(module: Module) -> Blocks:
+    """The outermost repeated blocks of a module, and the rest of it."""
+    found = Blocks()
+    if _collect("", module, found):
+        return found
+    return Blocks()
+
+
+def _collect(path: str, module: Module, found: Blocks) -> bool:
+    """Adds the blocks in a module and what is beside them.  Returns whether it holds any."""
+    repeated = _repeated(path, module)
+    found.lists += [_block_list(path, module, names) for names in repeated]
+    blocks = {name for names in repeated for name in names}
+    beside = {}
+    for name, child in module.named_children():
+        inner = f"{path}.{name}" if path else name
+        if name in blocks:
+            found.blocks[inner] = child
+        elif not _collect(inner, child, found):
+            beside[inner] = child
+    if not blocks and len(beside) == len(list(module.children())):
+        return False
+    for inner, child in beside.items():
+        found.rest.update(_callable_parts(inner, child))
+    return True
+
+
+def _repeated(path: str, module: Module) -> list[list[str]]:
+    """The names of siblings of one class in a list of modules, for each class with more than one."""
+    import torch
+
+    if not isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)):
+        return []
+    alike: dict[object, list[str]] = defaultdict(list)
+    for name, child in module.named_children():
+        if not _is_layer(child):
+            alike[_kind(child)].append(name)
+    return [names for names in alike.values() if len(names) > 1]
+
+
+def _kind(module: Module) -> object:
+    """What is equal for modules that run the same code.  A ``Sequential`` runs that of its parts."""
+    import torch
+
+    inner = map(type, module.modules()) if isinstance(module, torch.nn.Sequential) else ()
+    return type(module), *inner
+
+
+def _is_layer(module: Module) -> bool:
+    """Whether it is a single layer of torch: compiled alone, there is little to fuse."""
+    return type(module).__module__.startswith("torch.nn.") and not any(True for _ in module.children())
+
+
+def _callable_parts(path: str, module: Module) -> Iterator[tuple[str, Module]]:
+    """A module, or the modules in a list that cannot be called itself."""
+    import torch
+
+    if type(module) in (torch.nn.ModuleList, torch.nn.ModuleDict):
+        for name, child in module.named_children():
+            yield from _callable_parts(f"{path}.{name}", child)
+    elif not (_is_layer(module) and not any(True for _ in _tensors(module))):
+        yield path, module
+
+
+def _tensors(module: Module) -> Iterator[object]:
+    yield from module.parameters()
+    yield from module.buffers()
+
+
+def _block_list(path: str, module: Module, names: list[str]) -> BlockList:
+    children = dict(module.named_children())
+    first = children[names[0]]
+    is_whole = len(names) == len(module._modules)
+    return BlockList(path, type(first).__name__, has_forward_of_torch(first), tuple(names), is_whole)
+
+
+def has_forward_of_torch(module: Module) -> bool:
+    """Whether the ``forward`` of a module is torch's: Dynamo does not start to trace in torch's files."""
+    return str(getattr(type(module).forward, "__module__", "")).startswith("torch.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    """An attribute that was set, and what was in its place in the object itself."""
+
+    owner: object
+    name: str
+    value: object
+    before: object
+
+    def put_in(self) -> None:
+        setattr(self.owner, self.name, self.value)
+
+    def take_out(self) -> None:
+        if self.before is _ABSENT:
+            delattr(self.owner, self.name)
+        else:
+            setattr(self.owner, self.name, self.before)
+
+
+_ABSENT = object()
+
+
+class RegionalCompiler:
+    """Compiles parts of the captured callables with the program's own arguments of ``torch.compile``."""
+
+    def __init__(self, callables: Sequence[CapturedCallable], hook: CompileHook) -> None:
+        self._callables = callables
+        self._hook = hook
+        self._replaced: list[_Replaced] = []
+
+    def blocks(self) -> tuple[CallableBlocks, ...]:
+        """What of each callable can be compiled by itself."""
+        return tuple(map(_described, self._callables))
+
+    def compile(self, regional: RegionalCompile) -> None:
+        """Compiles parts of each callable that has blocks, and leaves the others compiled as they are."""
+        for captured in self._callables:
+            module = _module_of(captured)
+            found = blocks_of(module) if module is not None else Blocks()
+            if not found.blocks:
+                continue
+            if regional is RegionalCompile.NESTED:
+                self._mark(found)
+                continue
+            parts = {**found.blocks, **(found.rest if regional is RegionalCompile.BLOCKS_AND_REST else {})}
+            assert captured.context is not None
+            for part in parts.values():
+                compiled = self._hook.compile_like(_traceable(part), captured.context)
+                self._replace(part, "_compiled_call_impl", compiled)
+            # The program would call the module itself.
+            captured.compiled, captured.module = captured.original, None
+
+    @contextlib.contextmanager
+    def taken_out(self) -> Iterator[None]:
+        """Takes all that was compiled out of the modules while the block runs: eager code does not call through it."""
+        for one in self._replaced:
+            one.take_out()
+        try:
+            yield
+        finally:
+            for one in self._replaced:
+                one.put_in()
+
+    def _mark(self, found: Blocks) -> None:
+        import torch
+
+        mark: Callable[..., object] = torch.compiler.nested_compile_region
+        for kind in {type(block): None for block in found.blocks.values()}:
+            self._replace(kind, "forward", mark(kind.forward))
+
+    def _replace(self, owner: object, name: str, value: object) -> None:
+        one = _Replaced(owner, name, value, vars(owner).get(name, _ABSENT))
+        if any((other.owner, other.name) == (owner, name) for other in self._replaced):
+            return
+        one.put_in()
+        self._replaced.append(one)
+
+
+def has_nested_regions() -> bool:
+    """Whether torch can compile a region within a graph once."""
+    import torch
+
+    return hasattr(torch.compiler, "nested_compile_region")
+
+
+def _traceable(part: Module) -> Callable[..., object]:
+    """The call of a module as a function in which Dynamo starts to trace."""
+    from torch._dynamo.external_utils import wrap_inline
+
+    call: Callable[..., object] = part._call_impl
+    return wrap_inline(call) if has_forward_of_torch(part) else call
+
+
+def _described(captured: CapturedCallable) -> CallableBlocks:
+    module = _module_of(captured)
+    if module is None:
+        return CallableBlocks(False)
+    found = blocks_of(module)
+    rest = tuple(OtherPart(path, has_forward_of_torch(part)) for path, part in found.rest.items())
+    return CallableBlocks(True, tuple(found.lists), rest)
+
+
+def _module_of(captured: CapturedCallable) -> Module | None:
+    """The module that was compiled, or a method of which was compiled."""
+    import torch
+
+    subject = subject_of(captured.original)
+    for one in (subject, getattr(subject, "__self__", None)):
+        if isinstance(one, torch.nn.Module):
+            return one
+    return None

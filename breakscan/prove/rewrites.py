@@ -1,0 +1,203 @@
+"""The changes to verify: rewrites of the code that the program ran, a patch, or settings of the compiler."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from breakscan.check.pipeline.check import check_paths
+from breakscan.fix.planner import WantedRewrites, place_of
+from breakscan.fix.repair import repair_found
+from breakscan.fix.result import Applied, Repair, RestsOn
+from breakscan.fix.source_map import SourceMap
+from breakscan.fix.support.difference import Difference, Effect
+from breakscan.model.findings import CheckResult, Finding, Site
+from breakscan.prove.candidate import Label, RewriteLabel, SetLabel
+from breakscan.prove.compiler_settings import settings_of
+from breakscan.prove.patch import Patched
+from breakscan.prove.proof import DeclinedFinding
+from breakscan.prove.worker import ProgramChange
+from breakscan.rulebook.config import FileSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A change to be proved.
+
+    ``texts`` holds the old and the new text of each file, and ``lines`` where the lines of the new text come from, both
+    by path.
+    """
+
+    label: Label
+    texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
+    finding: Finding | None = None
+    rewrite: str | None = None
+    differences: tuple[Difference, ...] = ()
+    members: tuple[Label, ...] = ()
+    targets: tuple[Site, ...] = ()
+    """Break sites that the change must remove."""
+    softened: tuple[Site, ...] = ()
+    """Break sites that remain, at a lower cost: fewer functions run eager, or there are fewer breaks."""
+    lines: Mapping[str, SourceMap] = field(default_factory=dict)
+    rests_on: RestsOn | None = None
+    """The values of the run for which alone it is said to be safe, or to differ in nothing else."""
+
+    @property
+    def difference(self) -> str | None:
+        """In which way the change is not safe, in words; None if it is safe."""
+        return "; ".join(one.text for one in self.differences) or None
+
+    @property
+    def changes_types(self) -> bool:
+        """Whether it states that a tensor replaces a Python number."""
+        return any(Effect.TYPES in one.effects for one in self.differences)
+
+    @property
+    def change(self) -> ProgramChange:
+        """The change as a worker receives it."""
+        return ProgramChange({path: after for path, (_, after) in self.texts.items()}, self.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The planned rewrites.
+
+    ``alone`` are the single rewrites, ``dependent`` those that need others first. ``unreached`` are rewrites of code
+    that does not run, and ``declined`` findings in code that runs and that no rewrite fixes.
+    """
+
+    alone: tuple[Candidate, ...]
+    dependent: tuple[Candidate, ...]
+    unreached: tuple[Label, ...]
+    declined: tuple[DeclinedFinding, ...]
+
+
+@dataclass(frozen=True)
+class Rewrites:
+    """Plans rewrites of files, given by absolute paths."""
+
+    files: tuple[Path, ...]
+    settings: FileSettings
+    wanted: WantedRewrites
+
+    def plan(self, executed: Mapping[str, Collection[int]], broken: Iterable[Site]) -> Planned:
+        """Plans the rewrites. ``executed`` are lines by absolute path, ``broken`` the sites where the program breaks
+        the graph.
+        """
+        repair = self._repair(self.wanted)
+        alone: list[Candidate] = []
+        dependent: list[Candidate] = []
+        unreached: list[Label] = []
+        declined: list[DeclinedFinding] = []
+        sites = list(broken)
+        for file in repair.files:
+            lines = set(executed.get(str(file.path), ()))
+            for one in file.applied:
+                label = _label(one)
+                if lines.isdisjoint(range(one.finding.site.line, one.finding.site.end_line + 1)):
+                    unreached.append(label)
+                    continue
+                hit = tuple(site for site in sites if site.shares_line_with(one.finding.site))
+                candidate = Candidate(
+                    label,
+                    finding=one.finding,
+                    rewrite=one.rewrite,
+                    differences=one.differences,
+                    rests_on=one.rests_on,
+                )
+                softens = one.takes_out is not None
+                candidate = replace(candidate, softened=hit) if softens else replace(candidate, targets=hit)
+                texts, origins = self._texts([candidate])
+                same = next((number for number, other in enumerate(alone) if other.texts == texts), None)
+                if not texts:
+                    dependent.append(candidate)
+                elif same is None:
+                    alone.append(replace(candidate, texts=texts, lines=origins))
+                else:
+                    alone[same] = _merged(alone[same], candidate)
+            for refused in file.refused:
+                at = refused.finding.site
+                if not lines.isdisjoint(range(at.line, at.end_line + 1)):
+                    reasons = tuple((one.rewrite, one.text) for one in refused.nearest)
+                    declined.append(DeclinedFinding(at, refused.finding.rule, reasons))
+        return Planned(tuple(alone), tuple(dependent), tuple(unreached), tuple(declined))
+
+    def together(self, rewrites: Sequence[Candidate], label: SetLabel) -> Candidate | None:
+        """Combines several of the planned rewrites. Returns None if they change nothing without the others."""
+        texts, lines = self._texts(rewrites)
+        if not texts:
+            return None
+        return Candidate(
+            label,
+            texts,
+            differences=tuple(dict.fromkeys(difference for one in rewrites for difference in one.differences)),
+            members=tuple(one.label for one in rewrites),
+            targets=tuple(dict.fromkeys(site for one in rewrites for site in one.targets)),
+            softened=tuple(dict.fromkeys(site for one in rewrites for site in one.softened)),
+            lines=lines,
+        )
+
+    def _texts(self, rewrites: Sequence[Candidate]) -> tuple[dict[str, tuple[str, str]], dict[str, SourceMap]]:
+        """Returns the texts of the files with these rewrites only, and where the new lines come from."""
+        places = {place_of(one.finding): one.rewrite for one in rewrites if one.finding and one.rewrite}
+        repair = self._repair(replace(self.wanted, places=places))
+        changed = [file for file in repair.files if file.changed]
+        return (
+            {str(file.path): (file.before, file.after) for file in changed},
+            {str(file.path): file.lines for file in changed},
+        )
+
+    def _repair(self, wanted: WantedRewrites) -> Repair:
+        return repair_found(self._found, self.settings, wanted, jobs=1)
+
+    @cached_property
+    def _found(self) -> CheckResult:
+        return check_paths(self.files, self.settings, jobs=1)
+
+
+def _merged(one: Candidate, other: Candidate) -> Candidate:
+    """Merges two rewrites with the same resulting text, such as a decorator that fixes two findings: ``net.py:5+9
+    where``.
+    """
+    assert isinstance(one.label, RewriteLabel)
+    assert other.finding is not None
+    return replace(
+        one,
+        label=replace(one.label, lines=(*one.label.lines, other.finding.site.line)),
+        targets=tuple(dict.fromkeys([*one.targets, *other.targets])),
+        softened=tuple(dict.fromkeys([*one.softened, *other.softened])),
+    )
+
+
+def of_patch(files: Sequence[Patched], label: str) -> Candidate:
+    """Returns a patch as one change."""
+    return Candidate(
+        label,
+        {str(file.path): (file.before, file.after) for file in files},
+        lines={str(file.path): file.lines for file in files},
+    )
+
+
+def of_settings(words: Sequence[str]) -> Candidate:
+    """Returns settings ``key=value`` as one change. Raises SettingError."""
+    settings = settings_of(words)
+    return Candidate(", ".join(f"{key}={value!r}" for key, value in settings.items()), settings=settings)
+
+
+def diff_of(candidate: Candidate, shown: Mapping[str, str]) -> str:
+    """Returns the unified diff of a change; ``shown`` holds the paths that it names."""
+    parts: list[str] = []
+    for path, (before, after) in candidate.texts.items():
+        name = shown.get(path, path).removeprefix("/")
+        lines = difflib.unified_diff(before.split("\n"), after.split("\n"), f"a/{name}", f"b/{name}", lineterm="")
+        parts += lines
+    return "\n".join(parts) + "\n" if parts else ""
+
+
+def _label(one: Applied) -> RewriteLabel:
+    site = one.finding.site
+    return RewriteLabel(Path(site.path).name, (site.line,), one.rewrite)

@@ -1,0 +1,268 @@
+"""The state that a callable can reach, kept so that it can be put back: tensors by value, containers by contents."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Container, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from breakscan.prove.object_walk import ObjectWalk
+from breakscan.prove.protocol import Mismatch, ValueMismatch
+from breakscan.source.cores import usable_cores
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+LARGE = 2**24
+"""Bytes from which on several threads hash."""
+
+
+def plain_copy(tensor: Tensor) -> Tensor:
+    """The values of a tensor of any kind, as a dense tensor on the CPU with memory of its own."""
+    import torch
+
+    with torch.no_grad():
+        held = tensor.detach()
+        full = getattr(held, "full_tensor", None)
+        if full is not None:
+            held = full()
+        if held.layout is not torch.strided:
+            held = held.to_dense()
+        if held.is_quantized:
+            held = held.dequantize()
+        copy = torch.empty(held.shape, dtype=held.dtype, device="cpu")
+        return copy.copy_(held)
+
+
+def digest(value: Tensor) -> str:
+    """Equal for values that are equal bit by bit."""
+    hashed = hashlib.blake2b(f"{tuple(value.shape)} {value.dtype}".encode(), digest_size=16)
+    if value.numel():
+        hashed.update(_bits(value).numpy().data)
+    return hashed.hexdigest()
+
+
+def digests(values: Mapping[str, Tensor]) -> dict[str, str]:
+    """The digest of each value."""
+    if sum(value.nbytes for value in values.values()) < LARGE:
+        return {path: digest(value) for path, value in values.items()}
+    # Hashing releases the interpreter lock.
+    with ThreadPoolExecutor(usable_cores()) as threads:
+        return dict(zip(values, threads.map(digest, values.values()), strict=True))
+
+
+def same_bits(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors on the CPU have the same shape, the same dtype and the same bits."""
+    import torch
+
+    if (one.shape, one.dtype) != (other.shape, other.dtype):
+        return False
+    return not one.numel() or torch.equal(_bits(one), _bits(other))
+
+
+def _bits(value: Tensor) -> Tensor:
+    """The bytes of a tensor that is not empty."""
+    import torch
+
+    return value.contiguous().flatten().view(torch.uint8)
+
+
+def equal(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same dtype and the same values."""
+    import torch
+
+    return one is other or (one.dtype == other.dtype and torch.equal(one, other))
+
+
+def shape_of(value: Tensor) -> str:
+    """``8×16``."""
+    return "×".join(map(str, value.shape)) or "()"
+
+
+def write_values(tensor: Tensor, value: Tensor) -> None:
+    """Writes values into a tensor in place."""
+    import torch
+
+    # An expanded tensor has one element for many: writing one of them writes all.
+    for dim, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+        if stride == 0 and size > 1:
+            tensor, value = tensor.narrow(dim, 0, 1), value.narrow(dim, 0, 1)
+    if tensor.is_inference():
+        with torch.inference_mode():
+            tensor.copy_(value)
+    else:
+        tensor.copy_(value)
+
+
+_Held = TypeVar("_Held")
+
+
+@dataclass(frozen=True, slots=True)
+class StateNow:
+    """The state at a moment, by path: the values of tensors, arrays and generators, and plain values.  That a
+    tensor requires a gradient is a plain value, too.
+
+    ``gone`` are the tensors and arrays of the snapshot that can no longer be reached by their paths.  ``values`` has
+    them, too, because other names may reach them.
+    """
+
+    values: dict[str, Tensor]
+    plains: dict[str, object]
+    gone: frozenset[str]
+
+
+class StateSnapshot:
+    """All that can be reached from ``roots``, as it is now.
+
+    Where ``modules`` is given, modules found on the way are put there instead of being walked into.  ``values`` are
+    what is put back: copies of tensors and arrays, and the states of generators.
+    """
+
+    def __init__(self, roots: Mapping[str, object], modules: dict[str, Module] | None = None) -> None:
+        self._roots = roots
+        self._into_modules = modules is None
+        self._found = ObjectWalk(roots, modules)
+        self.values = _values(self._found)
+        self.plains = _plains(self._found)
+        """Numbers, strings and other plain values."""
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors by path."""
+        return self._found.tensors
+
+    @property
+    def data(self) -> dict[str, Tensor]:
+        """The values of tensors and arrays by path, without parameters, gradients and generators."""
+        import torch
+
+        tensors = {path for path, one in self.tensors.items() if not isinstance(one, torch.nn.Parameter)}
+        gradients = {f"{path}.grad" for path in self._found.grads}
+        paths = (tensors | self._found.arrays.keys()) - gradients
+        return {path: value for path, value in self.values.items() if path in paths}
+
+    @contextlib.contextmanager
+    def holding(self, values: Mapping[str, Tensor]) -> Iterator[None]:
+        """Holds other values while the block runs: :meth:`restore` then writes these."""
+        before = self.values
+        self.values = {**before, **values}
+        try:
+            yield
+        finally:
+            self.values = before
+
+    @property
+    def iterators(self) -> list[str]:
+        """The paths of iterators, whose position cannot be put back."""
+        return self._found.iterators
+
+    @property
+    def complete(self) -> bool:
+        """Whether all objects were looked at."""
+        return self._found.complete
+
+    def restore(self, values_only: bool = False) -> None:
+        """Puts the values back, and the contents of containers and attributes unless ``values_only``."""
+        import torch
+
+        if not values_only:
+            self.refill()
+        with torch.no_grad():
+            for path, tensor in self.tensors.items():
+                write_values(tensor, self.values[path])
+        for path, array in self._found.arrays.items():
+            array[...] = self.values[path].numpy()
+        for path, generator in self._found.generators.items():
+            generator.set_state(self.values[path])
+        for path, gradient in self._found.grads.items():
+            self.tensors[path].grad = gradient
+
+    def refill(self) -> None:
+        """Puts only the contents of containers and attributes back."""
+        for undo in self._found.undo:
+            undo()
+
+    def take_over(self, values: Mapping[str, Tensor]) -> list[ValueMismatch]:
+        """Replaces its values by those of another process.  Returns which of them do not fit."""
+        problems: list[ValueMismatch] = []
+        for path, value in values.items():
+            own = self.values.get(path)
+            if own is None:
+                problems.append(ValueMismatch(path, Mismatch.MISSING))
+            elif own.shape != value.shape:
+                problems.append(ValueMismatch(path, Mismatch.SHAPE, shape_of(own), shape_of(value)))
+            elif own.dtype != value.dtype:
+                problems.append(ValueMismatch(path, Mismatch.DTYPE, str(own.dtype), str(value.dtype)))
+            else:
+                self.values[path] = value
+        return problems
+
+    def now(self) -> StateNow:
+        """The state as it is at this moment: of the same objects, and of those that are bound to names since."""
+        walk = self._walk_again()
+        held, bound = ({**one.tensors, **one.arrays} for one in (self._found, walk))
+        anew = {path for path, thing in bound.items() if held.get(path) is not thing}
+        values = {**_values(self._found), **_values(walk, anew | walk.generators.keys())}
+        gone = held.keys() - bound.keys() - walk.plains.keys() if walk.complete else ()
+        return StateNow(values, _plains(walk), frozenset(gone))
+
+    def plains_now(self) -> dict[str, object]:
+        """The plain values that can be reached at this moment."""
+        return _plains(self._walk_again())
+
+    def _walk_again(self) -> ObjectWalk:
+        return ObjectWalk(self._roots, None if self._into_modules else {})
+
+    def share(self, other: StateSnapshot) -> None:
+        """Keeps one copy of the values that both have of the same tensors."""
+        for path, tensor in self.tensors.items():
+            if other.tensors.get(path) is tensor and equal(self.values[path], other.values[path]):
+                self.values[path] = other.values[path]
+
+    def is_other_than(self, other: StateSnapshot) -> bool:
+        """Whether more than gradients and floating-point tensors has changed, so that other code may run."""
+        own, its = (one.values.keys() - {f"{path}.grad" for path in one.leaves()} for one in (self, other))
+        return (
+            self.plains != other.plains
+            or own != its
+            or any(
+                not (self.values[path].is_floating_point() or equal(self.values[path], other.values[path]))
+                for path in own
+            )
+        )
+
+    @property
+    def fits(self) -> bool:
+        """Whether the values can be put back: the tensors still have the shapes and dtypes that they had."""
+        return not self._found.lazy and all(
+            (tensor.shape, tensor.dtype) == (self.values[path].shape, self.values[path].dtype)
+            for path, tensor in self.tensors.items()
+        )
+
+    def leaves(self) -> dict[str, Tensor]:
+        """The leaf tensors that require a gradient."""
+        return {path: self.tensors[path] for path in self._found.grads}
+
+
+def _plains(walk: ObjectWalk) -> dict[str, object]:
+    """The plain values, and which tensors require a gradient."""
+    # Of the gradients themselves, the backward pass decides.
+    requiring = [path for path, one in walk.tensors.items() if one.requires_grad and not path.endswith(".grad")]
+    return {**walk.plains, **{f"{path}.requires_grad": True for path in requiring}}
+
+
+def _values(walk: ObjectWalk, paths: Container[str] | None = None) -> dict[str, Tensor]:
+    """Copies of the values that a walk found, of all paths or of some."""
+    import torch
+
+    def of(found: Mapping[str, _Held]) -> Iterator[tuple[str, _Held]]:
+        return ((path, thing) for path, thing in found.items() if paths is None or path in paths)
+
+    values = {path: plain_copy(tensor) for path, tensor in of(walk.tensors)}
+    values.update({path: torch.from_numpy(array.copy()) for path, array in of(walk.arrays)})
+    values.update({path: generator.get_state() for path, generator in of(walk.generators)})
+    return values

@@ -1,0 +1,219 @@
+"""What torch keeps for the whole process: the modes of calls, the generators of random numbers, and the device."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from breakscan.prove.protocol import Autocast, CallModes
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """``autocast`` holds whether it is on and its dtype, by device type."""
+
+    grad: bool
+    inference: bool
+    autocast: dict[str, tuple[bool, torch.dtype]]
+    autocast_cache: bool
+    default_dtype: torch.dtype
+
+    @staticmethod
+    def now() -> Modes:
+        """Returns the modes of the calling thread."""
+        import torch
+
+        types = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+        return Modes(
+            grad=torch.is_grad_enabled(),
+            inference=torch.is_inference_mode_enabled(),
+            autocast={one: (torch.is_autocast_enabled(one), torch.get_autocast_dtype(one)) for one in types},
+            autocast_cache=torch.is_autocast_cache_enabled(),
+            default_dtype=torch.get_default_dtype(),
+        )
+
+    @contextlib.contextmanager
+    def set(self) -> Iterator[None]:
+        """Sets them while the block runs, and restores the former modes after it."""
+        import torch
+
+        with default_dtype(self.default_dtype), contextlib.ExitStack() as stack:
+            if torch.is_inference_mode_enabled() != self.inference:
+                stack.enter_context(torch.inference_mode(self.inference))
+            stack.enter_context(torch.set_grad_enabled(self.grad))
+            for one, (enabled, dtype) in self.autocast.items():
+                if (torch.is_autocast_enabled(one), torch.get_autocast_dtype(one)) != (enabled, dtype):
+                    stack.enter_context(torch.autocast(one, dtype, enabled, self.autocast_cache))
+            yield
+
+    def described(self) -> CallModes:
+        """Returns the modes as plain values, which can be compared with those of another process."""
+        autocast = {one: Autocast(enabled, str(dtype)) for one, (enabled, dtype) in self.autocast.items()}
+        return CallModes(self.grad, self.inference, autocast, str(self.default_dtype))
+
+
+@contextlib.contextmanager
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    """Sets torch's default dtype while the block runs."""
+    import torch
+
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+@contextlib.contextmanager
+def without_autocast() -> Iterator[None]:
+    """Turns autocast off while the block runs."""
+    import torch
+
+    with torch.autocast("cpu", enabled=False), contextlib.ExitStack() as stack:
+        if torch.cuda.is_available():
+            stack.enter_context(torch.autocast("cuda", enabled=False))
+        yield
+
+
+@contextlib.contextmanager
+def eager_stance() -> Iterator[None]:
+    """Makes compiled callables run eager while the block runs."""
+    import torch
+
+    with torch.compiler.set_stance("force_eager"):
+        yield
+
+
+@contextlib.contextmanager
+def double_precision(tensors: list[torch.Tensor]) -> Iterator[None]:
+    """Makes these tensors double, and double the default dtype, while the block runs."""
+    import torch
+
+    held = [(tensor, tensor.data) for tensor in tensors if tensor.dtype.is_floating_point]
+    with default_dtype(torch.float64):
+        try:
+            for tensor, data in held:
+                tensor.grad = None
+                tensor.data = data.double()
+            yield
+        finally:
+            for tensor, data in held:
+                tensor.grad = None
+                tensor.data = data
+
+
+TORCH = "torch"
+PYTHON = "random"
+PYTHON_GAUSS = "random.gauss"
+NUMPY = "numpy"
+NUMPY_GAUSS = "numpy.gauss"
+CUDA = "cuda:"
+"""Followed by the number of the device."""
+
+
+def rng_state() -> dict[str, Tensor]:
+    """The state of all global generators."""
+    import torch
+
+    def on_cpu(values: list[Any], dtype: torch.dtype) -> Tensor:
+        # The program may have set another device for all new tensors.
+        return torch.tensor(values, dtype=dtype, device="cpu")
+
+    kind, inner, gauss = random.getstate()
+    states = {
+        TORCH: torch.get_rng_state(),
+        PYTHON: on_cpu([*inner, kind], torch.int64),
+        PYTHON_GAUSS: on_cpu([] if gauss is None else [gauss], torch.float64),
+    }
+    if numpy := _loaded_numpy():
+        _, keys, position, has_gauss, cached = numpy.random.get_state()
+        states[NUMPY] = on_cpu([*map(int, keys), position, has_gauss], torch.int64)
+        states[NUMPY_GAUSS] = on_cpu([cached], torch.float64)
+    if cuda_in_use():
+        for number in range(torch.cuda.device_count()):
+            states[f"{CUDA}{number}"] = torch.cuda.get_rng_state(number)
+    return states
+
+
+def set_rng_state(states: Mapping[str, Tensor]) -> None:
+    """Sets the generators that are named."""
+    import torch
+
+    torch.set_rng_state(states[TORCH])
+    *inner, kind = states[PYTHON].tolist()
+    gauss = states[PYTHON_GAUSS].tolist()
+    random.setstate((kind, tuple(inner), gauss[0] if gauss else None))
+    numpy = _loaded_numpy()
+    if numpy and NUMPY in states:
+        *keys, position, has_gauss = states[NUMPY].tolist()
+        cached = states[NUMPY_GAUSS].item()
+        numpy.random.set_state(("MT19937", keys, position, has_gauss, cached))
+    for name, state in states.items():
+        if name.startswith(CUDA):
+            torch.cuda.set_rng_state(state, int(name.removeprefix(CUDA)))
+
+
+def _loaded_numpy() -> Any:
+    numpy: Any = sys.modules.get("numpy")
+    return numpy if getattr(numpy, "random", None) is not None else None
+
+
+ALLOCATIONS = "allocation.all.allocated"
+"""What torch's allocator has handed out on a device since it began."""
+
+
+def cuda_in_use() -> bool:
+    """Whether the program has used CUDA, which is whether it has had a tensor there.
+
+    Where there is a GPU, the compiler initializes CUDA for any program, to keep the states of its generators.
+    """
+    return bool(devices_in_use())
+
+
+def devices_in_use() -> list[int]:
+    """The numbers of the CUDA devices on which the program has had a tensor."""
+    import torch
+
+    cuda: Any = torch.cuda
+    if not cuda.is_initialized():
+        return []
+    every = range(cuda.device_count())
+    try:
+        return [number for number in every if cuda.memory_stats(number).get(ALLOCATIONS, 0)]
+    except RuntimeError:
+        # An allocator of the program's own does not count.
+        return list(every)
+
+
+def wait_for_device() -> None:
+    """Waits until all work of CUDA devices is done."""
+    import torch
+
+    cuda: Any = torch.cuda
+    # To wait for a device without work costs less than to ask whether it is in use.
+    if cuda.is_initialized():
+        cuda.synchronize()
+
+
+def free_memory() -> int | None:
+    """Returns the bytes that are free on the current CUDA device, None if none is used."""
+    import torch
+
+    return int(torch.cuda.mem_get_info()[0]) if cuda_in_use() else None
+
+
+def mark_step() -> None:
+    """A new step begins: CUDA graphs may reuse the memory of the outputs of the one before."""
+    import torch
+
+    compiler: Any = torch.compiler
+    compiler.cudagraph_mark_step_begin()

@@ -1,0 +1,475 @@
+"""Runs a program in one variant, and measures it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import NoReturn
+
+from breakscan.explain.explanation import Explanation
+from breakscan.prove import faster as measure
+from breakscan.prove.bench_result import BenchProgress, BenchRow, MeasurementStatus, Problem
+from breakscan.prove.best import pays_after
+from breakscan.prove.candidate import MeasuringStep, Variant
+from breakscan.prove.devices import Placement
+from breakscan.prove.eager_baseline import LONGEST, EagerBaseline
+from breakscan.prove.faster import PROCESSES, Pace, Unsteady, compile_in, pace_of, prepare
+from breakscan.prove.observation import Observation, ObservationKind
+from breakscan.prove.original import explained, kernels_of_step, run_compiled
+from breakscan.prove.protocol import (
+    Compile,
+    CompiledResult,
+    CountLaunches,
+    Description,
+    RegionalCompile,
+    Stage,
+    StepKind,
+)
+from breakscan.prove.worker import ProgramChange, Worker, WorkerError, run_all
+from breakscan.record.records import CompileTimed, Record
+from breakscan.source.cores import CORES_TO_COMPILE, usable_cores
+
+
+def trace_alone(
+    variant: Variant, baseline: EagerBaseline, folder: Path, started: Callable[[Worker], None] = lambda _: None
+) -> Explanation | None:
+    """Runs the calls of a variant with Dynamo alone. ``folder`` is new, ``started`` is given the process.
+
+    Returns None if that shows nothing, as it fails or has other calls or values: compiling the variant shows how.
+    """
+    if baseline.choices.own is None:
+        # Its callables are compiled in different ways.
+        return None
+    options = {**(variant.options if variant.options is not None else baseline.choices.kept), "backend": "eager"}
+    try:
+        with Worker(baseline.program, ProgramChange({}, variant.settings), folder, server=baseline.server) as worker:
+            started(worker)
+            about = worker.ready()
+            if about.run.unknown_settings or about.run.lost_settings:
+                return None
+            if baseline.other_than(about) or baseline.not_taken(worker):
+                return None
+            worker.ask(Compile(options))
+            result = worker.ask(run_compiled(worker, patient=False))
+            return None if result.failure is not None else explained(worker, (), {})[0]
+    except WorkerError:
+        return None
+
+
+def captures_more(explanation: Explanation, than: Explanation) -> bool:
+    """Whether there are fewer breaks, or fewer functions that run eager, than in another run."""
+    return explanation.break_events < than.break_events or explanation.eager_frames < than.eager_frames
+
+
+def is_over_limit(explanation: Explanation) -> bool:
+    """Whether a function was compiled again until torch fell back to eager."""
+    return any(frame.over_limit for frame in explanation.frames)
+
+
+def first_cause(explanation: Explanation) -> str:
+    """Returns what changes from one compilation to the next, empty if nothing is compiled again."""
+    return next((one.subject for one in explanation.recompiles), "")
+
+
+def unsteady_row(variant: Variant, explanation: Explanation) -> BenchRow:
+    """Returns the row of a variant that is compiled again until torch falls back to eager."""
+    cause = Observation(ObservationKind.RECOMPILES_TO_LIMIT, first_cause(explanation))
+    return _row(variant, MeasurementStatus.UNSTEADY, Problem(Stage.RECOMPILING, cause), explanation)
+
+
+def useless_row(variant: Variant, explanation: Explanation) -> BenchRow:
+    """Returns the row of a variant whose settings remove no break."""
+    problem = Problem(Stage.NOT_RUN, Observation(ObservationKind.REMOVES_NO_BREAK))
+    return _row(variant, MeasurementStatus.SKIPPED, problem, explanation)
+
+
+def _row(variant: Variant, status: MeasurementStatus, problem: Problem, explanation: Explanation) -> BenchRow:
+    return BenchRow(
+        variant,
+        status,
+        problem,
+        breaks=explanation.break_events,
+        recompiles=len(explanation.recompiles),
+        graphs=len(explanation.graphs),
+        eager_frames=explanation.eager_frames,
+    )
+
+
+Say = Callable[[BenchProgress], None]
+
+STAGES = ("dynamo", "aot_autograd", "inductor")
+"""The stages of compiling. Each runs within the one before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A row, the folder of its process, and the recorded explanation if there is one."""
+
+    row: BenchRow
+    folder: Path
+    explanation: Explanation | None = None
+
+
+class _Stopped(Exception):
+    """A variant is not measured further."""
+
+
+class Trial:
+    """Measures one variant in a separate process, in two steps. ``folder`` is new, ``say`` is called with the progress,
+    ``placement`` is the device.
+
+    The row records any failure, after which the process has ended and is not timed.
+    """
+
+    def __init__(
+        self,
+        variant: Variant,
+        baseline: EagerBaseline,
+        folder: Path,
+        say: Callable[[MeasuringStep], None],
+        placement: Placement | None,
+    ) -> None:
+        self.placement = placement
+        self.row = BenchRow(variant, MeasurementStatus.MEASURED, device=placement.label if placement else None)
+        self.tried: Tried | None = None
+        """What :meth:`time` returned, unless it was interrupted."""
+        self.explanation: Explanation | None = None
+        self.lacked_memory = False
+        """Whether it failed and may not have failed with more memory."""
+        self._baseline = baseline
+        self._say = say
+        self._folder = folder
+        self._worker: Worker | None = None
+        self._interrupted = False
+
+    def compile(self) -> None:
+        """Runs the program, compiles its calls, compares their results, and compiles again what will be timed. A thread
+        may do so.
+        """
+        change, baseline = ProgramChange({}, self.row.variant.settings), self._baseline
+        with self._recorded():
+            self._say(MeasuringStep.RUN)
+            program = baseline.program.on(self.placement)
+            self._worker = worker = Worker(program, change, self._folder, server=baseline.server)
+            if self._interrupted:
+                raise _Stopped
+            self._compile(worker)
+
+    def time(self) -> Tried:
+        """Times what was compiled, once. The process goes on. A thread may do so."""
+        if self.tried is not None:
+            return self.tried
+        if self._worker is not None:
+            with self._recorded():
+                self._say(MeasuringStep.TIME)
+                self._time(self._worker)
+        tried = Tried(self.row, self._folder, self.explanation)
+        if not self._interrupted:
+            self.tried = tried
+        return tried
+
+    def interrupt(self) -> None:
+        """Makes :meth:`compile` or :meth:`time` end early in another thread."""
+        self._interrupted = True
+        worker = self._worker
+        if worker is not None:
+            worker.interrupt()
+
+    def end(self) -> None:
+        """Ends the process, if there is one."""
+        self._end(None)
+
+    @contextlib.contextmanager
+    def _recorded(self) -> Iterator[None]:
+        try:
+            yield
+        except _Stopped:
+            self._end(None)
+        except WorkerError as error:
+            self._fail(MeasurementStatus.FAILED, error.stage or Stage.RUN_TIME, _error(error.first_line))
+            self.lacked_memory = error.for_memory
+            self._end(None)
+        except BaseException as error:
+            self._end(type(error))
+            raise
+
+    def _end(self, kind: type[BaseException] | None) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.__exit__(kind)
+
+    def _compile(self, worker: Worker) -> None:
+        about = worker.ready()
+        self._require_comparable(about)
+        if problem := self._baseline.not_taken(worker):
+            self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, problem)
+        compile_in(worker, self.row.variant)
+        self._say(MeasuringStep.COMPILE)
+        result = None
+        try:
+            result = worker.ask(run_compiled(worker, patient=False))
+        finally:
+            self.explanation = self._explain(worker, result)
+        if result.failure is not None:
+            self.lacked_memory = result.failure.out_of_memory
+            self._stop(MeasurementStatus.FAILED, result.failure.stage, _error(result.failure.text))
+        self._require_steady(self.explanation, result)
+        unlike = self._baseline.unlike(worker)
+        if unlike:
+            observation = Observation(ObservationKind.DIFFERS, details=(unlike[0],))
+            self._fail(MeasurementStatus.DIFFERS, Stage.RESULTS, observation)
+        prepare(worker)
+
+    def _require_comparable(self, about: Description) -> None:
+        for kind, names in (
+            (ObservationKind.UNKNOWN_SETTINGS, about.run.unknown_settings),
+            (ObservationKind.PROGRAM_SETS, about.run.lost_settings),
+        ):
+            if names:
+                self._stop(MeasurementStatus.SKIPPED, Stage.NOT_RUN, Observation(kind, names=names))
+        if other := self._baseline.other_than(about):
+            self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, other)
+        if about.warm_cache:
+            self._baseline.note(Observation(ObservationKind.CACHE_OF_PROGRAM))
+
+    def _explain(self, worker: Worker, result: CompiledResult | None) -> Explanation:
+        """Returns what was recorded, also for failed runs."""
+        explanation, processes = explained(worker, (), {})
+        stages = _stages(processes)
+        if result is None and not stages["total"]:
+            # The process ended before anything was recorded.
+            return explanation
+        self.row = replace(
+            self.row,
+            breaks=explanation.break_events,
+            recompiles=len(explanation.recompiles),
+            graphs=len(explanation.graphs),
+            eager_frames=explanation.eager_frames,
+            compile_seconds=stages,
+        )
+        # A region that runs several times within a graph is in its code once.
+        is_nested = self.row.variant.regional is RegionalCompile.NESTED
+        if result is not None and (run := result.run) is not None:
+            self.row = replace(
+                self.row,
+                kernels={} if is_nested else kernels_of_step(explanation, run.calls_each),
+                first_call_seconds=run.first_call_seconds,
+                cold_seconds=run.cold_seconds,
+                cold_steps=run.cold_calls / run.callables,
+            )
+        return explanation
+
+    def _require_steady(self, explanation: Explanation, result: CompiledResult) -> None:
+        if is_over_limit(explanation):
+            self._stop_recompiling(explanation, ObservationKind.RECOMPILES_TO_LIMIT)
+        if result.run is not None and result.run.endless:
+            self._stop_recompiling(explanation, ObservationKind.RECOMPILES_EACH_CALL)
+
+    def _stop_recompiling(self, explanation: Explanation, kind: ObservationKind) -> NoReturn:
+        self._stop(MeasurementStatus.UNSTEADY, Stage.RECOMPILING, Observation(kind, first_cause(explanation)))
+
+    def _time(self, worker: Worker) -> None:
+        assert self.explanation is not None
+        try:
+            pace = pace_of(worker, LONGEST, self._baseline.same)
+        except Unsteady as error:
+            if error.name == StepKind.EAGER:
+                self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, Observation(ObservationKind.COMPILES_WHILE_EAGER))
+            self._stop_recompiling(self.explanation, ObservationKind.RECOMPILES_WHILE_TIMED)
+        self._baseline.steps.extend(pace.eager)
+        row = replace(
+            self.row,
+            processes=1,
+            step_seconds=pace.step_seconds,
+            ratio=pace.ratio,
+            memory_bytes=pace.memory_bytes,
+            launches=worker.ask(CountLaunches(StepKind.COMPILED)),
+        )
+        differs = row.status is MeasurementStatus.DIFFERS
+        self.row = replace(row, pays_after_calls=None if differs else pays_after(row, self._baseline.same))
+
+    def _fail(self, status: MeasurementStatus, stage: Stage, observation: Observation) -> None:
+        self.row = replace(self.row, status=status, problem=Problem(stage, observation))
+
+    def _stop(self, status: MeasurementStatus, stage: Stage, observation: Observation) -> NoReturn:
+        """Raises _Stopped."""
+        self._fail(status, stage, observation)
+        raise _Stopped
+
+
+def _error(text: str) -> Observation:
+    return Observation(ObservationKind.ERROR, text)
+
+
+def _stages(processes: Sequence[Sequence[Record]]) -> dict[str, float]:
+    """Returns the seconds of all compiles, and of each stage without the stages within it."""
+    found = {"total": 0.0}
+    for timed in (record for process in processes for record in process if isinstance(record, CompileTimed)):
+        found["total"] += timed.seconds
+        # A backward that is compiled later has only the last stage.
+        whole = [timed.phases.get(stage, 0.0) for stage in STAGES]
+        for stage, seconds, inner in zip(STAGES, whole, [*whole[1:], 0.0], strict=True):
+            if seconds:
+                found[stage] = found.get(stage, 0.0) + max(0.0, seconds - inner)
+    return found
+
+
+MOST = 4
+"""Processes at the same time for each device: more cores would not be used, as the longest ones have to be waited for
+anyway."""
+DEVICE_MEMORY = 4
+"""How many times the memory of an eager step there has to be on the device for each process."""
+HOST_MEMORY = 2
+"""Likewise for the memory of the machine."""
+
+
+def at_once(baseline: EagerBaseline) -> int:
+    """Returns how many variants of a program can be compiled at the same time. One means one after another."""
+    devices = len(baseline.devices.placements)
+    limits = [MOST * devices, usable_cores() // CORES_TO_COMPILE]
+    if baseline.memory_bytes and baseline.free_device_bytes is not None:
+        limits.append(devices * (baseline.free_device_bytes // (DEVICE_MEMORY * baseline.memory_bytes)))
+    free = _free_host_bytes()
+    if free is None or not baseline.host_bytes:
+        return 1
+    return max(1, min(*limits, free // (HOST_MEMORY * baseline.host_bytes)))
+
+
+def compile_all(
+    trials: Sequence[Trial], count: int, also: Sequence[Callable[[], None]], workers: Sequence[Worker]
+) -> None:
+    """Compiles variants, ``count`` at a time, and does then what else can be done meanwhile, by these ``workers``. The
+    processes of the variants go on.
+    """
+    run_all([*(trial.compile for trial in trials), *also], count, lambda: _interrupt_all([*trials, *workers]))
+
+
+def time_all(trials: Sequence[Trial]) -> None:
+    """Times compiled variants: those of a device one after another, those of different ones at the same time."""
+    rows: dict[Placement | None, list[Trial]] = {}
+    for trial in trials:
+        rows.setdefault(trial.placement, []).append(trial)
+    run_all([functools.partial(_time, row) for row in rows.values()], len(rows), lambda: _interrupt_all(trials))
+
+
+def _time(trials: Sequence[Trial]) -> None:
+    for trial in trials:
+        trial.time()
+
+
+def _interrupt_all(running: Sequence[Trial | Worker]) -> None:
+    for one in running:
+        one.interrupt()
+
+
+def end_all(trials: Sequence[Trial]) -> None:
+    """Ends their processes, which takes a second or two for each: at the same time."""
+    if trials:
+        with ThreadPoolExecutor(len(trials)) as pool:
+            list(pool.map(Trial.end, trials))
+
+
+def _free_host_bytes() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    line = next((line for line in lines if line.startswith("MemAvailable:")), None)
+    return int(line.split()[1]) * 1024 if line else None
+
+
+LONGEST_AGAIN = 4.0
+"""Seconds for which each of the further processes is timed."""
+FAR = 1.25
+"""How many times as long as eager steps those of a variant take that is slower in any further process, too."""
+ONE_PROCESS_KINDS = {
+    ObservationKind.ERROR: ObservationKind.ONE_PROCESS,
+    ObservationKind.MAKES_OTHER_CALLS: ObservationKind.ONE_PROCESS_OTHER_CALLS,
+    ObservationKind.VALUES_NOT_TAKEN: ObservationKind.ONE_PROCESS_OTHER_VALUES,
+}
+
+
+def is_worth_repeating(row: BenchRow) -> bool:
+    """Returns whether further processes can show anything else than the first one."""
+    return row.ratio is not None and row.ratio.high > 1 / FAR
+
+
+class _NotComparable(Exception):
+    """A process makes other calls than the first one, or has other values."""
+
+    def __init__(self, observation: Observation) -> None:
+        super().__init__(observation.kind.value)
+        self.observation = observation
+
+
+def run_again(row: BenchRow, baseline: EagerBaseline, first: Path, say: Callable[[BenchProgress], None]) -> BenchRow:
+    """Returns the row with the measurements of all processes.
+
+    ``first`` is the folder of the existing process. If another one fails, that is noted, and the row is not changed.
+    """
+    assert row.ratio is not None
+    assert row.step_seconds is not None
+    workers: list[Worker] = []
+
+    def timed(placement: Placement | None, numbers: Sequence[int]) -> list[Pace]:
+        found = []
+        for number in numbers:
+            say(BenchProgress(MeasuringStep.REPEAT, row.label, number, PROCESSES))
+            found.append(_pace(row, baseline, first, number, placement, workers))
+        return found
+
+    # Those of a device one after another.
+    devices = baseline.devices.placements if baseline.devices.together else baseline.devices.placements[:1]
+    numbers = range(2, PROCESSES + 1)
+    tasks = [functools.partial(timed, one, numbers[at :: len(devices)]) for at, one in enumerate(devices)]
+    try:
+        found = run_all(tasks, len(tasks), functools.partial(_interrupt_workers, workers))
+    except (_NotComparable, WorkerError, Unsteady) as error:
+        baseline.note(_failed(row, error))
+        return row
+    paces = list(chain(*found))
+    steps = [row.step_seconds, *(pace.step_seconds for pace in paces)]
+    ratios = [row.ratio, *(pace.ratio for pace in paces)]
+    row = replace(
+        row,
+        processes=PROCESSES,
+        step_seconds=statistics.median(steps),
+        ratio=measure.ratio_of_processes(ratios),
+    )
+    return replace(row, pays_after_calls=pays_after(row, baseline.same))
+
+
+def _interrupt_workers(workers: Sequence[Worker]) -> None:
+    for worker in workers:
+        worker.interrupt()
+
+
+def _failed(row: BenchRow, error: _NotComparable | WorkerError | Unsteady) -> Observation:
+    if isinstance(error, Unsteady):
+        return Observation(ObservationKind.ONE_PROCESS_UNSTEADY, names=(row.label,))
+    if isinstance(error, _NotComparable):
+        return replace(error.observation, kind=ONE_PROCESS_KINDS[error.observation.kind], names=(row.label,))
+    return Observation(ObservationKind.ONE_PROCESS, error.first_line, (row.label,))
+
+
+def _pace(
+    row: BenchRow, baseline: EagerBaseline, first: Path, number: int, placement: Placement | None, workers: list[Worker]
+) -> Pace:
+    change = ProgramChange({}, row.variant.settings)
+    folder = first.with_name(f"{first.name}-{number}")
+    program = baseline.program.on(placement)
+    with Worker(program, change, folder, cache_of=first, server=baseline.server) as worker:
+        workers.append(worker)
+        if problem := baseline.other_than(worker.ready()) or baseline.not_taken(worker):
+            raise _NotComparable(problem)
+        compile_in(worker, row.variant)
+        prepare(worker)
+        pace = pace_of(worker, LONGEST_AGAIN, baseline.same)
+    baseline.steps += pace.eager
+    return pace

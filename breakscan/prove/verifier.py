@@ -1,0 +1,398 @@
+"""Proves changes, one by one, against the unchanged program. Each change runs in a separate process."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from breakscan.fix.source_map import SourceMap
+from breakscan.model.findings import Site
+from breakscan.prove import faster as measure
+from breakscan.prove.candidate import Label, MeasuringStep
+from breakscan.prove.changed_code import evidence
+from breakscan.prove.equal import ResultDifference, Strictness, differences
+from breakscan.prove.faster import Ratio, Unsteady
+from breakscan.prove.lanes import AFTER, Lane, Lanes, StepTimes
+from breakscan.prove.observation import Observation, ObservationKind, other_calls
+from breakscan.prove.original import Baseline, CompiledProgram, Original, Say, run_eager
+from breakscan.prove.probe import Probe, Stressed
+from breakscan.prove.proof import Proof, ProofVerdict
+from breakscan.prove.protocol import CountLaunches, Description, MeasureMemory, StepKind
+from breakscan.prove.rewrites import Candidate, diff_of
+from breakscan.prove.worker import Worker, WorkerError, run_all
+from breakscan.source.paths import display_path
+
+
+@dataclass(frozen=True)
+class BreakChanges:
+    """The breaks with and without a change.
+
+    ``maps`` lead from the lines of changed files, by the paths that sites show, to the lines of the unchanged files.
+    """
+
+    candidate: Candidate
+    before: CompiledProgram
+    after: CompiledProgram
+    maps: Mapping[str, SourceMap]
+
+    @property
+    def revealed(self) -> tuple[str, ...]:
+        """Returns the new break sites, as places in the unchanged files. Often an earlier break has hidden them."""
+        was = [one.site for one in self.before.explanation.breaks]
+        return tuple(
+            f"{one.site.path}:{self._line_before(one.site)}"
+            for one in self.after.explanation.breaks
+            if not any(self._is_in(one.site, site) for site in was)
+        )
+
+    def objections(self) -> Iterator[Observation]:
+        """Returns the reasons to reject the change because of its breaks."""
+        before, after = self.before.metrics, self.after.metrics
+        for target in self.candidate.targets:
+            if any(self._is_in(one.site, target) for one in self.after.explanation.breaks):
+                yield Observation(ObservationKind.BREAK_STAYS, f"{target.path}:{target.line}")
+        if self.candidate.softened and (after.eager_frames, after.breaks) >= (before.eager_frames, before.breaks):
+            numbers = (after.breaks, before.breaks, after.eager_frames, before.eager_frames)
+            yield Observation(ObservationKind.SOFTENS_NOTHING, numbers=numbers)
+        # A function that ran eager and is compiled now shows breaks that were hidden, so its time decides.
+        if after.breaks > before.breaks and after.eager_frames >= before.eager_frames:
+            yield Observation(ObservationKind.MORE_BREAKS, names=self.revealed, numbers=(after.breaks, before.breaks))
+        if after.eager_frames > before.eager_frames:
+            yield Observation(ObservationKind.MORE_EAGER, numbers=(after.eager_frames, before.eager_frames))
+        if after.recompiles > before.recompiles:
+            cause = next((one.subject for one in self.after.explanation.recompiles), "")
+            yield Observation(ObservationKind.MORE_RECOMPILES, cause, numbers=(after.recompiles - before.recompiles,))
+
+    def _is_in(self, site: Site, target: Site) -> bool:
+        return site.path == target.path and target.line <= self._line_before(site) <= target.end_line
+
+    def _line_before(self, site: Site) -> int:
+        return self.maps[site.path].before(site.line) if site.path in self.maps else site.line
+
+
+class _Rejected(Exception):
+    """A change is rejected and needs no further checks."""
+
+
+class Verifier:
+    """Proves changes of a program. Raises WorkerError.
+
+    ``files`` are watched: ``executed`` holds which of their lines the calls execute.
+    """
+
+    def __init__(self, original: Original, files: Sequence[str], say: Say) -> None:
+        self.original = original
+        self._files = files
+        self._say = say
+        self._probed: Probe | None = None
+        self._baseline = Baseline(original.first, original.values, files)
+        self._lanes = Lanes(original, self._baseline)
+        self._stopped = False
+        self._unrepeatable = self._baseline.unrepeatable(original.second)
+        self._compiled = self._baseline.compiled(original.first)
+        self._original_differs = self._baseline.differences(self._compiled)
+
+    @property
+    def executed(self) -> Mapping[str, Sequence[int]]:
+        """The executed lines of the watched files, by path."""
+        return self._baseline.lines
+
+    @property
+    def same(self) -> Ratio | None:
+        """The last ratio of the two processes of the unchanged program."""
+        return self._lanes.first.race.same
+
+    @property
+    def notes(self) -> list[Observation]:
+        """Remarks about the unchanged program that the reader must know."""
+        notes = []
+        if self._baseline.no_double is not None:
+            notes.append(Observation(ObservationKind.NO_DOUBLE, self._baseline.no_double))
+        if self._original_differs:
+            notes.append(Observation(ObservationKind.ORIGINAL_DIFFERS, details=(self._original_differs[0],)))
+        if self._probed is not None and self._probed.problem is not None:
+            notes.append(self._probed.problem)
+        return [*notes, *self._lanes.notes]
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices on which changes were proved, if ``--devices`` names any."""
+        return self._lanes.used
+
+    def launches(self) -> Mapping[str, int] | None:
+        """See :meth:`StepRace.launches`."""
+        return self._lanes.first.race.launches()
+
+    def eager_memory(self) -> int | None:
+        """See :meth:`StepRace.eager_memory`."""
+        return self._lanes.first.race.eager_memory()
+
+    def prove(self, candidate: Candidate, accepted_in: Label | None = None) -> Proof:
+        """Runs the program with the change and returns the proof. It is not timed if it is known to be a member of a
+        set that is accepted.
+        """
+        return self._prove(candidate, accepted_in, self._lanes.first)
+
+    def prove_each(
+        self, candidates: Sequence[Candidate], accepted_in: Label | None, done: Callable[[Candidate, Proof], None]
+    ) -> None:
+        """Proves several changes by themselves, on several devices at the same time if there are any. ``done`` is told
+        each proof.
+        """
+        lanes = [self._lanes.first] if self._unrepeatable else self._lanes.open(len(candidates))
+        if len(lanes) > 1:
+            # Threads must not make it.
+            self._probe()
+
+        def prove_on(lane: Lane, some: Sequence[Candidate]) -> None:
+            for one in some:
+                proof = self._prove(one, accepted_in, lane)
+                if self._stopped:
+                    return
+                done(one, proof)
+
+        tasks = [functools.partial(prove_on, lane, candidates[at :: len(lanes)]) for at, lane in enumerate(lanes)]
+        run_all(tasks, len(lanes), self._stop)
+
+    def _stop(self) -> None:
+        self._stopped = True
+        self.original.workers.interrupt()
+
+    def _prove(self, candidate: Candidate, accepted_in: Label | None, lane: Lane) -> Proof:
+        trial = _Trial(candidate, lane, accepted_in)
+        if candidate.texts:
+            trial.proof = replace(trial.proof, unseen=self._probe().unseen(candidate))
+        self._say(MeasuringStep.RUN, candidate.label)
+        try:
+            with contextlib.ExitStack() as stack:
+                with self._lanes.turns.working():
+                    worker = stack.enter_context(lane.original.workers.start(candidate.change))
+                    self._judge(trial, worker)
+                if not trial.proof.reasons:
+                    self._measure(trial, worker)
+        except _Rejected:
+            pass
+        except WorkerError as error:
+            trial.add(Observation(ObservationKind.DOES_NOT_RUN, str(error)))
+        return trial.proof
+
+    def member_of(self, accepted: Proof, candidate: Candidate) -> Proof:
+        """Returns the proof of a change that needs no process of its own, since a set that has it is accepted, and is
+        clear.
+        """
+        trial = _Trial(candidate, self._lanes.first, accepted.label)
+        trial.accept()
+        tests = {(test.shown, test.span.line, test.code) for test in self._probe().replaced(candidate)}
+        return replace(
+            trial.proof,
+            outputs_equal=True,
+            unseen=tuple(one for one in accepted.unseen if (one.path, one.line, one.test) in tests),
+            stressed_outcomes=tuple(
+                one for one in accepted.stressed_outcomes if (one.path, one.line, one.test) in tests
+            ),
+        )
+
+    def _probe(self) -> Probe:
+        """Returns the probe, which runs when it is first needed: it is not there for settings of the compiler."""
+        if self._probed is None:
+            self._say(MeasuringStep.RECORD_TESTS, None)
+            self._probed = Probe(self.original, self._files, self._baseline.random)
+        return self._probed
+
+    def _judge(self, trial: _Trial, worker: Worker) -> None:
+        about = worker.ready()
+        trial.require_same_calls(about)
+        trial.require_loaded(about)
+        if self._unrepeatable:
+            trial.stop(Observation(ObservationKind.UNREPEATABLE, details=(self._unrepeatable.first,)))
+        trial.require_same_start(worker, about)
+        self._say(MeasuringStep.COMPILE, trial.candidate.label)
+        changes = BreakChanges(
+            trial.candidate,
+            self.original.compiled,
+            self.original.workers.compile(worker, trial.candidate.change),
+            {_shown(path): lines for path, lines in trial.candidate.lines.items()},
+        )
+        trial.proof = replace(trial.proof, after=changes.after.metrics, revealed=changes.revealed)
+        self._require_equal(trial, worker, about)
+        for observation in changes.objections():
+            trial.add(observation)
+
+    def _measure(self, trial: _Trial, worker: Worker) -> None:
+        """Times a change that is equal, and runs it with other inputs."""
+        if trial.accepted_in is None:
+            self._say(MeasuringStep.TIME, trial.candidate.label)
+            self._time(trial, worker)
+        else:
+            trial.accept()
+        if trial.candidate.texts:
+            with self._lanes.turns.working():
+                trial.add_stressed(self._probe().stress(trial.candidate, worker))
+
+    def _require_equal(self, trial: _Trial, worker: Worker, about: Description) -> None:
+        results, lines = run_eager(worker, list(trial.candidate.texts))
+        trial.require_executed({path: {*lines[path], *about.run.ran.get(path, ())} for path in trial.candidate.texts})
+        types = not trial.candidate.changes_types
+        how = Strictness.EAGER.but(types=types)
+        unequal = differences(self._baseline.eager, results, self._baseline.double, how)
+        compiled = self._compiled_differences(worker, types)
+        for kind, found in ((ObservationKind.EAGER_DIFFERS, unequal), (ObservationKind.COMPILED_DIFFERS, compiled)):
+            # The same value often differs in every call.
+            first: dict[object, ResultDifference] = {}
+            for difference in found:
+                first.setdefault((difference.part, difference.change, difference.path), difference)
+            for difference in first.values():
+                trial.add(Observation(kind, details=(difference,)))
+        trial.proof = replace(trial.proof, outputs_equal=not unequal and not compiled)
+
+    def _compiled_differences(self, worker: Worker, types: bool) -> list[ResultDifference]:
+        runs = self._baseline.compiled(worker)
+        found = self._baseline.differences(runs, types)
+        if not found or not self._original_differs:
+            return found
+        # It need not be better than the unchanged program.
+        how = Strictness.COMPILED.but(random=False, types=types)
+        return [
+            difference
+            for name, results in runs.items()
+            if name == "random" or not self._baseline.random
+            for difference in differences(self._compiled[name], results, None, how)
+        ]
+
+    def _time(self, trial: _Trial, worker: Worker) -> None:
+        try:
+            times = trial.lane.race.run(worker)
+            ratio = self._repeated(trial, worker, times)
+        except Unsteady as error:
+            kind = ObservationKind.UNSTEADY if error.name == AFTER else ObservationKind.ORIGINAL_UNSTEADY
+            trial.stop(Observation(kind))
+        after = trial.proof.after
+        assert after is not None
+        before = replace(trial.proof.before, step_seconds=times.before, memory_bytes=times.memory_before)
+        with self._lanes.turns.working():
+            memory = worker.ask(MeasureMemory(StepKind.COMPILED))
+            launches = worker.ask(CountLaunches(StepKind.COMPILED))
+        faster = measure.is_faster(ratio, times.same)
+        trial.proof = replace(
+            trial.proof,
+            verdict=ProofVerdict.ACCEPTED if faster else ProofVerdict.NO_FASTER,
+            before=before,
+            after=replace(after, step_seconds=times.after, memory_bytes=memory, launches=launches),
+            ratio=ratio,
+            slower=measure.is_slower(ratio, times.same),
+        )
+
+    def _repeated(self, trial: _Trial, worker: Worker, times: StepTimes) -> Ratio:
+        """The speed ratio. If it is close, further processes decide; if they cannot run, as memory does not hold two
+        more, that of the first ones counts.
+        """
+
+        def again() -> Ratio:
+            self._say(MeasuringStep.REPEAT, trial.candidate.label)
+            return trial.lane.race.run_again(worker, trial.candidate.change)
+
+        try:
+            return measure.repeated(times.ratio, times.same, again)
+        except WorkerError:
+            return times.ratio
+
+
+class _Trial:
+    """The checks of one change. ``proof`` holds the results so far; a reason rejects the change. ``accepted_in`` is an
+    accepted set that has it, and ``lane`` is where it runs.
+    """
+
+    def __init__(self, candidate: Candidate, lane: Lane, accepted_in: Label | None = None) -> None:
+        self.candidate = candidate
+        self.accepted_in = accepted_in
+        self.lane = lane
+        self._original = original = lane.original
+        finding = candidate.finding
+        self.proof = Proof(
+            candidate.label,
+            ProofVerdict.REJECTED,
+            (),
+            None,
+            original.compiled.metrics,
+            rule=finding.rule if finding else None,
+            rewrite=candidate.rewrite,
+            site=finding.site if finding else None,
+            difference=candidate.difference,
+            rests_on=candidate.rests_on,
+            diff=diff_of(candidate, {path: _shown(path) for path in candidate.texts}),
+            members=candidate.members,
+            breaks_there=bool(candidate.targets or candidate.softened) or finding is None,
+        )
+
+    def accept(self) -> None:
+        """Accepts the change with the set that has it."""
+        self.proof = replace(self.proof, verdict=ProofVerdict.ACCEPTED, accepted_in=self.accepted_in)
+
+    def add(self, reason: Observation) -> None:
+        """Adds a reason for which the change is rejected."""
+        if reason not in self.proof.reasons:
+            reasons = (*self.proof.reasons, reason)
+            self.proof = replace(self.proof, verdict=ProofVerdict.REJECTED, reasons=reasons)
+
+    def add_stressed(self, found: Stressed) -> None:
+        """Adds what calls with other inputs show."""
+        self.proof = replace(
+            self.proof, stress=found.differences, stressed_outcomes=found.outcomes, unseen=found.unseen
+        )
+
+    def stop(self, reason: Observation) -> NoReturn:
+        """Raises _Rejected."""
+        self.add(reason)
+        raise _Rejected
+
+    def require_same_calls(self, about: Description) -> None:
+        """Requires that the program makes the same calls."""
+        if about.run.error and about.run.error != self._original.about.run.error:
+            self.stop(Observation(ObservationKind.FAILS_WITH_CHANGE, about.run.error))
+        if other := other_calls(about, self._original.about):
+            self.stop(Observation(ObservationKind.OTHER_CALLS, calls=other))
+
+    def require_loaded(self, about: Description) -> None:
+        """Requires that the changed files were loaded, and that the settings are in effect."""
+        missing = tuple(_shown(path) for path in self.candidate.texts if path not in about.run.loaded)
+        if missing:
+            self.stop(Observation(ObservationKind.NOT_LOADED, names=missing))
+        if about.run.unknown_settings:
+            self.stop(Observation(ObservationKind.UNKNOWN_SETTINGS, names=about.run.unknown_settings))
+        if about.run.lost_settings:
+            self.stop(Observation(ObservationKind.SETTINGS_LOST, names=about.run.lost_settings))
+
+    def require_same_start(self, worker: Worker, about: Description) -> None:
+        """Requires that the caches are empty, and that the state before the first calls is the same."""
+        if about.warm_cache:
+            self.stop(Observation(ObservationKind.WARM_CACHE, numbers=(about.warm_cache,)))
+        problems = self._original.values.hand_over(worker)
+        if problems:
+            self.stop(Observation(ObservationKind.OTHER_VALUES, details=tuple(problems)))
+        other = self._original.other_start(worker)
+        if other.generators:
+            self.add(Observation(ObservationKind.OTHER_RANDOM_START, names=tuple(sorted(other.generators))))
+        if other.values:
+            self.add(Observation(ObservationKind.OTHER_START, names=tuple(sorted(other.values))))
+        if self.proof.reasons:
+            raise _Rejected
+
+    def require_executed(self, executed: Mapping[str, set[int]]) -> None:
+        """Requires that the changed code ran. Lines of it that did not run are noted."""
+        unrun: list[str] = []
+        for path, (before, after) in self.candidate.texts.items():
+            found = evidence(before, after, self.candidate.lines[path], executed[path])
+            if not found.statements:
+                self.stop(Observation(ObservationKind.NO_CODE))
+            if found.in_functions and not found.ran:
+                self.stop(Observation(ObservationKind.NOT_EXECUTED))
+            unrun += found.unrun
+        self.proof = replace(self.proof, unrun=tuple(unrun))
+
+
+def _shown(path: str) -> str:
+    return display_path(path, os.getcwd())

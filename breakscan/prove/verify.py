@@ -1,0 +1,308 @@
+"""The pipeline of ``verify``: from a program and changes to a proof of each change, and of all together."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from breakscan.fix.planner import WantedRewrites
+from breakscan.model.findings import Origin, SourceError
+from breakscan.prove.candidate import Label, SetLabel
+from breakscan.prove.equal import TOLERANCES
+from breakscan.prove.observation import environment_of, notes_of
+from breakscan.prove.original import Original, Say, running_original
+from breakscan.prove.proof import NotApplied, Proof, ProofVerdict, Verification
+from breakscan.prove.rewrites import Candidate, Planned, Rewrites
+from breakscan.prove.verifier import Verifier
+from breakscan.prove.worker import UserProgram, interrupted_once
+from breakscan.rulebook.config import FileSettings
+from breakscan.rulebook.library import load_library
+from breakscan.source.module import SourceProblem
+from breakscan.source.paths import display_path
+from breakscan.source.writing import rewrite_file
+
+FEWEST_HALVED = 4
+"""Of fewer rewrites, each is proved by itself if they are rejected together."""
+
+
+class RewriteProofs:
+    """The proofs so far, which an interrupt leaves as they are, and the candidate of each label."""
+
+    def __init__(self, rewrites: Rewrites, verifier: Verifier) -> None:
+        self.proofs: list[Proof] = []
+        self.candidates: dict[Label, Candidate] = {}
+        self._rewrites = rewrites
+        self._verifier = verifier
+
+    @property
+    def in_order(self) -> list[Proof]:
+        """The proofs of single changes, then those of parts of the whole set, of the set, and of what was tried after
+        it.
+        """
+        return sorted(self.proofs, key=_place)
+
+    def prove(self, candidate: Candidate, accepted_in: Label | None = None) -> Proof:
+        """Proves a change, without timing if it is a member of an accepted set."""
+        proof = self._verifier.prove(candidate, accepted_in)
+        self.proofs.append(proof)
+        self.candidates[candidate.label] = candidate
+        return proof
+
+    def prove_together(self, planned: Planned, each: bool) -> None:
+        """Proves all rewrites together, and ``each`` by itself or as few as have to be told apart."""
+        rewrites = (*planned.alone, *planned.dependent)
+        self.candidates |= {one.label: one for one in rewrites}
+        whole = self._prove_set(rewrites, SetLabel()) if len(rewrites) > 1 else None
+        if whole is None or each:
+            self._prove_each(planned.alone)
+        else:
+            self._tell_apart(planned.alone, whole)
+
+    def _tell_apart(self, members: Sequence[Candidate], together: Proof) -> None:
+        """Proves members of a set that is proved already, as far as its proof leaves open what each of them does."""
+        if together.is_clear:
+            self.proofs += [self._verifier.member_of(together, one) for one in members]
+        elif together.verdict is ProofVerdict.ACCEPTED:
+            self._prove_each(members, together.label)
+        elif together.verdict is ProofVerdict.REJECTED and len(members) >= FEWEST_HALVED:
+            middle = len(members) // 2
+            for half in (members[:middle], members[middle:]):
+                self._prove_part(half)
+        else:
+            self._prove_each(members)
+
+    def _prove_part(self, members: Sequence[Candidate]) -> None:
+        together = self._prove_set(members, SetLabel(part=(members[0].label, members[-1].label)))
+        if together is None:
+            self._prove_each(members)
+        else:
+            self._tell_apart(members, together)
+
+    def _prove_set(self, members: Sequence[Candidate], label: SetLabel) -> Proof | None:
+        candidate = self._rewrites.together(members, label)
+        return None if candidate is None else self.prove(candidate)
+
+    def _prove_each(self, members: Sequence[Candidate], accepted_in: Label | None = None) -> None:
+        found: dict[Label, Proof] = {}
+
+        def done(candidate: Candidate, proof: Proof) -> None:
+            found[candidate.label] = proof
+            self.candidates[candidate.label] = candidate
+
+        try:
+            self._verifier.prove_each(members, accepted_in, done)
+        finally:
+            # Devices need not finish in this order.
+            self.proofs += [found[one.label] for one in members if one.label in found]
+
+
+def _place(proof: Proof) -> int:
+    if not proof.members:
+        return 0
+    if proof.label == SetLabel():
+        return 2
+    return 1 if isinstance(proof.label, SetLabel) and proof.label.part is not None else 3
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to verify: ``candidate``, or else all rewrites that ``wanted`` and ``settings`` allow. ``apply`` says that
+    proved changes are written, ``apply_unseen`` that this includes those that are held back. ``each`` says that each
+    rewrite is proved and timed by itself, also if all are accepted together.
+    """
+
+    settings: FileSettings
+    wanted: WantedRewrites
+    candidate: Candidate | None = None
+    apply: bool = False
+    apply_unseen: bool = False
+    each: bool = False
+
+
+def verify(program: UserProgram, question: Question, say: Say, devices: str | None = None) -> Verification:
+    """Runs the program several times, and writes nothing unless ``apply``. ``devices`` are those of ``--devices``.
+
+    ``say`` is called with the progress. SIGINT or SIGTERM ends the run, which returns what is proved until then. Raises
+    NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run, DeviceError without a device.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="breakscan-verify-"))
+    try:
+        rules = load_library(question.settings.of(Path.cwd() / "any file").rule_folders)
+        with interrupted_once(), running_original(program, folder, rules, say, devices) as original:
+            return _Work(program, question, original, say).run()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Work:
+    def __init__(self, program: UserProgram, question: Question, original: Original, say: Say) -> None:
+        self.program = program
+        self.question = question
+        self.original = original
+        settings = question.settings.changed(observations=original.compiled.observations)
+        self.rewrites = Rewrites(self._files(), settings, question.wanted)
+        given = question.candidate
+        watched = [str(path) for path in self.rewrites.files] if given is None else list(given.texts)
+        self.verifier = Verifier(original, watched, say)
+        self.planned = Planned((), (), (), ())
+        self.proved = RewriteProofs(self.rewrites, self.verifier)
+        self.applied: tuple[str, ...] = ()
+        self.not_applied: NotApplied | tuple[str, ...] | None = None
+        self.interrupted = False
+
+    def run(self) -> Verification:
+        given = self.question.candidate
+        try:
+            if given is not None:
+                self.proved.prove(given)
+            else:
+                self._prove_rewrites()
+            if self.question.apply:
+                self._apply()
+        except KeyboardInterrupt:
+            self.interrupted = True
+            if self.question.apply and not self.applied:
+                self.not_applied = NotApplied.INTERRUPTED
+        about = self.original.about
+        return Verification(
+            argv=self.program.argv,
+            environment=environment_of(about, self.original.compiled.explanation.device),
+            callables={one.name: one.calls for one in about.callables},
+            backward=about.with_backward,
+            proofs=self._proofs_with_launches(),
+            same=self.verifier.same,
+            tolerances=TOLERANCES,
+            dependent=tuple(one.label for one in self.planned.dependent),
+            unreached=self.planned.unreached,
+            declined=self.planned.declined,
+            notes=(*notes_of(about), *self.verifier.notes),
+            applied=self.applied,
+            not_applied=self.not_applied,
+            held_back=self._held_back() if self.question.apply else (),
+            breaks=self.original.compiled.metrics.breaks,
+            eager_memory_bytes=None if self.interrupted else self.verifier.eager_memory(),
+            interrupted=self.interrupted,
+            devices=self.verifier.devices,
+        )
+
+    def _proofs_with_launches(self) -> tuple[Proof, ...]:
+        """Returns the proofs with the launches of the unchanged program, which are counted last, for proofs that were
+        timed.
+        """
+        launches = None if self.interrupted else self.verifier.launches()
+        return tuple(
+            proof if proof.ratio is None else replace(proof, before=replace(proof.before, launches=launches))
+            for proof in self.proved.in_order
+        )
+
+    def _files(self) -> tuple[Path, ...]:
+        """Returns the script, and the files in which the program broke the graph, recompiled or ran eager."""
+        explanation = self.original.compiled.explanation
+        names = [
+            one.site.path
+            for seen in (explanation.breaks, explanation.recompiles, explanation.frames)
+            for one in seen
+            if one.origin is not Origin.FRAMEWORK
+        ]
+        if self.program.argv[0] not in ("-m", "-c"):
+            names.insert(0, self.program.argv[0])
+        paths = dict.fromkeys(Path(name).absolute() for name in names)
+        return tuple(path for path in paths if path.suffix == ".py" and path.is_file())
+
+    def _prove_rewrites(self) -> None:
+        sites = [one.site for one in self.original.compiled.explanation.breaks]
+        self.planned = self.rewrites.plan(self.verifier.executed, sites)
+        # What makes a step slower by itself is not written.
+        self.proved.prove_together(self.planned, self.question.each or self.question.apply)
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    def _apply(self) -> None:
+        chosen = self._proved()
+        if chosen is None:
+            return
+        errors = _write(chosen)
+        written = [path for path in chosen.texts if path not in errors]
+        self.applied = tuple(display_path(path, Path.cwd()) for path in written)
+        self.not_applied = tuple(error.message for error in errors.values()) or None
+
+    def _proved(self) -> Candidate | None:
+        """Returns the proved changes, combined if there are several; None if there are none.
+
+        This is the whole set if it is proved: some rewrites only help together with others, as when one break hides
+        another. Rewrites that make a step slower by themselves are left out if that is better, and those that are held
+        back always. Otherwise as many as possible are added, the largest gain first, and each is proved together with
+        those before it.
+        """
+        whole = next((proof for proof in self.proved.proofs if proof.members), None)
+        if whole is not None and not self._doubted():
+            sets = [whole]
+            slower = {proof.label for proof in self.proved.proofs if proof.slower}
+            held = {proof.label for proof in self.proved.proofs if self._is_held_back(proof)}
+            left_out = (slower | held).intersection(whole.members)
+            if left_out:
+                rest = [self.proved.candidates[label] for label in whole.members if label not in left_out]
+                without = SetLabel(None, not slower.isdisjoint(left_out), not held.isdisjoint(left_out))
+                sets += self._together(rest, without)
+            if best := max(filter(self._holds, sets), key=_gain, default=None):
+                return self.proved.candidates[best.label]
+        return self._greedy()
+
+    def _greedy(self) -> Candidate | None:
+        alone = sorted(
+            (one for one in self.proved.proofs if self._holds(one) and not one.members), key=_gain, reverse=True
+        )
+        if not alone:
+            self.not_applied = None if self._held_back() else NotApplied.NONE_ACCEPTED
+            return None
+        kept = [self.proved.candidates[alone[0].label]]
+        proved = kept[0]
+        for one in alone[1:]:
+            more = [*kept, self.proved.candidates[one.label]]
+            for proof in filter(self._holds, self._together(more, SetLabel(len(more)))):
+                kept, proved = more, self.proved.candidates[proof.label]
+        return proved
+
+    def _together(self, candidates: Sequence[Candidate], label: SetLabel) -> list[Proof]:
+        """Proves several changes as one. A single change keeps its existing proof."""
+        if len(candidates) == 1:
+            return [proof for proof in self.proved.proofs if proof.label == candidates[0].label]
+        together = self.rewrites.together(candidates, label) if candidates else None
+        return [] if together is None else [self.proved.prove(together)]
+
+    def _holds(self, proof: Proof) -> bool:
+        return proof.verdict is ProofVerdict.ACCEPTED and not self._is_held_back(proof)
+
+    def _is_held_back(self, proof: Proof) -> bool:
+        """Returns whether a change is not written because it, or one of its members, is held back."""
+        members = (one for one in self.proved.proofs if one.label in proof.members)
+        return not self.question.apply_unseen and any(one.is_held_back for one in (proof, *members))
+
+    def _held_back(self) -> tuple[Label, ...]:
+        """Returns the accepted changes that are held back; sets only if there is no single one."""
+        held = [one for one in self.proved.proofs if one.verdict is ProofVerdict.ACCEPTED and self._is_held_back(one)]
+        return tuple(one.label for one in [one for one in held if not one.members] or held)
+
+    def _doubted(self) -> bool:
+        """Returns whether the outputs of any single change are not equal."""
+        return any(proof.outputs_equal is False for proof in self.proved.proofs if not proof.members)
+
+
+def _gain(proof: Proof) -> float:
+    return proof.ratio.median if proof.ratio else 0.0
+
+
+def _write(candidate: Candidate) -> Mapping[str, SourceError]:
+    found = {path: _write_file(path, before, after) for path, (before, after) in candidate.texts.items()}
+    return {path: error for path, error in found.items() if error is not None}
+
+
+def _write_file(path: str, before: str, after: str) -> SourceError | None:
+    try:
+        rewrite_file(Path(path), display_path(path, Path.cwd()), before, after)
+    except SourceProblem as problem:
+        return problem.error
+    return None

@@ -1,0 +1,281 @@
+"""A process that runs the user's program with or without a change, as its parent sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from breakscan.prove.codec import CommandFailed, command_line, reply_of, settings_text
+from breakscan.prove.devices import Placement
+from breakscan.prove.fork_server import ForkServerProcess, process_command, worker_environment
+from breakscan.prove.protocol import (
+    BlockTime,
+    Command,
+    Describe,
+    Description,
+    Prepare,
+    ProcessSettings,
+    RunBlock,
+    Stage,
+    StepKind,
+    WarmUp,
+)
+from breakscan.record.job import signal_name
+from breakscan.record.recording import read_recording
+from breakscan.record.records import Record
+from breakscan.record.requests_file import Requests
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def interrupted_once() -> Iterator[None]:
+    """SIGINT and SIGTERM raise KeyboardInterrupt in the block once; then they are ignored until the block is left,
+    as the processes are being ended.  In other threads than the main one nothing changes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupted(*_: object) -> None:
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupted) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+Result = TypeVar("Result")
+
+
+def run_all(tasks: Sequence[Callable[[], Result]], count: int, stop: Callable[[], None]) -> list[Result]:
+    """Runs tasks, ``count`` at a time, in threads unless that is one. Returns their results in order.
+
+    ``stop`` makes the others end early when one of them raises, or this thread is interrupted.
+    """
+    if count <= 1:
+        return [task() for task in tasks]
+    pool = ThreadPoolExecutor(count)
+    futures = [pool.submit(task) for task in tasks]
+    try:
+        return [future.result() for future in futures]
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        stop()
+        raise
+    finally:
+        pool.shutdown()
+
+
+Reply = TypeVar("Reply")
+
+CALLS = 3
+"""Calls of each compiled callable that are captured."""
+PATIENCE = 10.0
+"""Seconds for which the program goes on to call what it has compiled and not called yet."""
+LONGEST = 3600.0
+"""Seconds that one command may take."""
+
+
+class WorkerError(Exception):
+    """A worker could not carry out a command. ``stage`` is the stage of compiling, if it is known; ``for_memory`` says
+    that memory ran out, or may have, as the process has ended.
+    """
+
+    def __init__(self, text: str, stage: Stage | None = None, for_memory: bool = False) -> None:
+        super().__init__(text)
+        self.stage = stage
+        self.for_memory = for_memory
+
+    @property
+    def first_line(self) -> str:
+        """The first line of the message."""
+        return str(self).strip().partition("\n")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramChange:
+    """How the program is changed: new texts of files by their absolute paths, and settings of the compiler
+    (``dynamo.capture_scalar_outputs``).  ``records_outcomes`` says that the outcomes of tests in the texts are
+    recorded."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
+    records_outcomes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UserProgram:
+    """``python ARGV`` with requests; ``calls`` of each callable are captured, on the device of ``placement``."""
+
+    argv: tuple[str, ...]
+    requests: Requests = field(default_factory=Requests)
+    calls: int = CALLS
+    patience: float = PATIENCE
+    placement: Placement | None = None
+
+    def on(self, placement: Placement | None) -> UserProgram:
+        """Returns the program on another device."""
+        return replace(self, placement=placement)
+
+
+class Worker:
+    """Starts when it is created.
+
+    ``folder`` is new: all files of the worker are in it.  ``cache_of`` is the folder of another worker whose compiler
+    caches it uses; by default its caches are empty.  If the ``server`` cannot fork the process, it is a new one.
+    """
+
+    def __init__(
+        self,
+        program: UserProgram,
+        change: ProgramChange,
+        folder: Path,
+        cache_of: Path | None = None,
+        server: ForkServerProcess | None = None,
+    ) -> None:
+        self.program = program
+        self.folder = folder
+        self.recording = folder / "recording"
+        cache = (cache_of or folder) / "cache"
+        self.recording.mkdir(parents=True)
+        cache.mkdir(exist_ok=True)
+        program.requests.write(self.recording)
+        commands, self._commands = os.pipe()
+        self._replies, replies = os.pipe()
+        given = ProcessSettings(
+            argv=program.argv,
+            recording=str(self.recording),
+            cache=str(cache),
+            overlay=dict(change.texts),
+            records_outcomes=change.records_outcomes,
+            settings=dict(change.settings),
+            calls=program.calls,
+            patience=program.patience,
+            visible_devices=program.placement.visible if program.placement else None,
+        )
+        settings = folder / "worker.json"
+        settings.write_text(settings_text(given), encoding="utf-8")
+        self._log = folder / "output.txt"
+        with self._log.open("wb") as log:
+            forked = server.start(settings, commands, replies, log.fileno()) if server is not None else None
+            self._process = forked or subprocess.Popen(
+                process_command(str(settings), str(commands), str(replies)),
+                env=worker_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(commands, replies),
+            )
+        os.close(commands)
+        os.close(replies)
+        self._unread = b""
+
+    def ready(self) -> Description:
+        """Waits until the program has reached its last captured call, or its end.  Returns what was captured."""
+        return self.ask(Describe())
+
+    def ask(self, command: Command[Reply]) -> Reply:
+        """The reply to a command.  Raises WorkerError where the worker fails, ends or takes too long."""
+        try:
+            os.write(self._commands, command_line(command))
+        except BrokenPipeError:
+            raise self._death() from None
+        try:
+            return reply_of(command, self._line())
+        except CommandFailed as failed:
+            failure = failed.failure
+            raise WorkerError(failure.text, failure.stage, failure.out_of_memory) from None
+
+    def prepare(self, kind: StepKind) -> float:
+        """Prepares the worker for blocks of a kind, until their time is steady.  Returns the seconds of a step."""
+        self.ask(Prepare(kind))
+        return self.ask(WarmUp(kind))
+
+    def block(self, calls: int, kind: StepKind = StepKind.COMPILED) -> BlockTime:
+        """Times a block of steps of a kind that the worker is prepared for."""
+        return self.ask(RunBlock(calls, kind))
+
+    def records(self) -> list[list[Record]]:
+        """What was recorded in the process until now."""
+        return read_recording(self.recording)
+
+    def output(self) -> str:
+        """What the program has written."""
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def host_bytes(self) -> int | None:
+        """The most memory of the machine that the process has taken so far. None if the system does not tell."""
+        try:
+            lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
+        except OSError:
+            return None
+        line = next((line for line in lines if line.startswith("VmHWM:")), None)
+        return int(line.split()[1]) * 1024 if line else None
+
+    def interrupt(self) -> None:
+        """Ends the process as Ctrl-C would, whatever it does."""
+        if not self.ended:
+            self._process.send_signal(signal.SIGINT)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._process.poll() is not None
+
+    def close(self) -> None:
+        """Lets the program run to its end, for a while."""
+        with contextlib.suppress(OSError):
+            os.close(self._commands)
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+        with contextlib.suppress(OSError):
+            os.close(self._replies)
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            # Otherwise it would be waited for until all is compiled.
+            self.interrupt()
+        self.close()
+
+    def _line(self) -> bytes:
+        until = time.monotonic() + LONGEST
+        while b"\n" not in self._unread:
+            ready, _, _ = select.select([self._replies], [], [], max(0.0, until - time.monotonic()))
+            if not ready:
+                raise WorkerError(f"it took longer than {LONGEST:.0f} s")
+            part = os.read(self._replies, 1 << 16)
+            if not part:
+                raise self._death()
+            self._unread += part
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line
+
+    def _death(self) -> WorkerError:
+        status = self._process.wait()
+        last = next((line for line in reversed(self.output().splitlines()) if line.strip()), "")
+        how = f"by {signal_name(-status)}" if status < 0 else f"with exit status {status}"
+        if status == -signal.SIGKILL:
+            how += ", which the system sends where memory runs out"
+        return WorkerError(f"the program ended {how}{f': {last.strip()[:300]}' if last else ''}", for_memory=True)

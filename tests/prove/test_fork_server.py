@@ -1,0 +1,105 @@
+"""Forked worker processes run a program as new ones would."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from breakscan.prove.fork_server import ForkedProcess, ForkServerProcess
+from breakscan.prove.worker import ProgramChange, UserProgram, Worker, WorkerError
+
+pytestmark = pytest.mark.torch
+
+CALLS = """
+net = torch.compile(lambda x: x + 1, backend="eager")
+for step in range(9):
+    net(torch.ones(2))
+"""
+UNTOUCHED = """\
+import os, sys
+print([name for name in ("numpy", "torch", "torch._dynamo") if name in sys.modules])
+import numpy
+print("torch" in sys.modules)
+import torch
+print(torch.__spec__.name, torch.nn.Module.__name__, "torch._dynamo" in sys.modules)
+print(torch._dynamo.config is sys.modules["torch._dynamo.config"])
+print(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+"""
+BEFORE_TORCH = """\
+import os
+print("started")
+os.environ["OMP_NUM_THREADS"] = "2"
+import torch
+print(torch.get_num_threads())
+"""
+AFTER_TORCH = """\
+import os
+import torch
+os.environ["TORCHINDUCTOR_MAX_AUTOTUNE"] = "1"
+import torch._inductor.config
+print(torch._inductor.config.max_autotune)
+"""
+ENDS = """\
+import os, signal
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ForkServerProcess]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.delenv("TORCHINDUCTOR_MAX_AUTOTUNE", raising=False)
+        with ForkServerProcess() as running:
+            yield running
+
+
+def output(folder: Path, server: ForkServerProcess, text: str) -> list[str]:
+    script = folder / "it.py"
+    script.write_text(text, encoding="utf-8")
+    with Worker(UserProgram((str(script),)), ProgramChange(), folder / "worker", server=server) as worker:
+        assert isinstance(worker._process, ForkedProcess)
+        about = worker.ready()
+    assert (about.run.error, [one.calls for one in about.callables]) == (None, [3]), worker.output()
+    assert worker._process.poll() == 0
+    return worker.output().split("\n")
+
+
+def test_a_program_finds_nothing_imported_before_it_imports_it(tmp_path: Path, server: ForkServerProcess) -> None:
+    first, *others = output(tmp_path, server, UNTOUCHED + CALLS)
+    cache = os.fspath(tmp_path / "worker" / "cache" / "inductor")
+    assert first == "[]"
+    assert others == ["False", "torch Module False", "True", cache, ""]
+
+
+def test_variables_that_are_set_before_an_import_count(tmp_path: Path, server: ForkServerProcess) -> None:
+    assert output(tmp_path, server, BEFORE_TORCH + CALLS)[-2] == "2"
+
+
+def test_variables_that_are_set_before_the_compiler_is_imported_count(
+    tmp_path: Path, server: ForkServerProcess
+) -> None:
+    assert output(tmp_path, server, AFTER_TORCH + CALLS)[-2] == "True"
+
+
+def test_the_end_of_a_forked_process_is_known(tmp_path: Path, server: ForkServerProcess) -> None:
+    script = tmp_path / "it.py"
+    script.write_text(ENDS, encoding="utf-8")
+    with (
+        Worker(UserProgram((str(script),)), ProgramChange(), tmp_path / "worker", server=server) as worker,
+        pytest.raises(WorkerError, match="ended by SIGKILL"),
+    ):
+        worker.ready()
+
+
+def test_without_a_server_a_process_is_new(tmp_path: Path) -> None:
+    gone = ForkServerProcess()
+    gone.close()
+    script = tmp_path / "it.py"
+    script.write_text("import torch" + CALLS, encoding="utf-8")
+    with Worker(UserProgram((str(script),)), ProgramChange(), tmp_path / "worker", server=gone) as worker:
+        assert not isinstance(worker._process, ForkedProcess)
+        assert worker.ready().run.error is None

@@ -1,0 +1,253 @@
+"""What would make a change look equal or faster that is not, planted in a program: each is caught, and by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from breakscan.fix.source_map import SourceMap
+from breakscan.model.findings import Site
+from breakscan.prove import faster as measure
+from breakscan.prove.original import running_original
+from breakscan.prove.proof import Proof, ProofVerdict
+from breakscan.prove.rewrites import Candidate
+from breakscan.prove.verifier import Verifier
+from breakscan.prove.worker import UserProgram
+from breakscan.report.measurements import observation_words
+from breakscan.rulebook.config import load_settings
+from breakscan.rulebook.library import load_library
+
+pytestmark = pytest.mark.torch
+SLOW = pytest.mark.slow
+"""One fraud of each kind runs always, the others in the nightly run."""
+
+SCRIPT = """\
+import os
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(16, 16)
+        self.norm = torch.nn.BatchNorm1d(16)
+        self.steps = 0
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x):
+        self.last = y = torch.relu(self.norm(self.fc(x)))
+        self.seen = self.seen + 1
+        if y.sum() > 0:
+            y = y * 2
+        return y
+
+    def other(self, x):
+        return x + 1
+
+
+torch.manual_seed(0)
+net = Net()
+compiled = torch.compile(net, backend="aot_eager")
+for step in range(5):
+    compiled(torch.randn(8, 16)).sum().backward()
+"""
+BRANCH = "        if y.sum() > 0:\n            y = y * 2\n"
+WHERE = "        y = torch.where(y.sum() > 0, y * 2, y)\n"
+BREAK = 16
+"""The line of the branch."""
+
+Prove = Callable[..., Proof]
+
+
+@pytest.fixture(scope="module")
+def prove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prove]:
+    """Proves the script with a piece of its text replaced."""
+    folder = tmp_path_factory.mktemp("frauds")
+    script, warm, library = folder / "train.py", folder / "warm", folder / "unused.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    library.write_text("x = 1\n", encoding="utf-8")
+    (warm / "fxgraph").mkdir(parents=True)
+    (warm / "fxgraph" / "graph").write_text("", encoding="utf-8")
+    site = Site(str(script), BREAK, 12, BREAK, 23)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measure, "ROUNDS", 12)
+        patch.setattr(measure, "LONGEST", 3.0)
+        rules = load_library(load_settings(folder).rule_folders)
+        with running_original(UserProgram((str(script),)), folder / "workers", rules, lambda *_: None) as original:
+            verifier = Verifier(original, [str(script)], lambda *_: None)
+
+            def prove(old: str = "", new: str = "", *, path: Path = script) -> Proof:
+                before = path.read_text(encoding="utf-8")
+                assert old in before
+                after = before.replace(old, new.replace("WARM", str(warm)), 1)
+                texts = {str(path): (before, after)} if old else {}
+                lines = {name: SourceMap.of_one_change(*both) for name, both in texts.items()}
+                return verifier.prove(Candidate("it", texts, targets=(site,) if "y" in old else (), lines=lines))
+
+            prove.library = library  # type: ignore[attr-defined]
+            yield prove
+
+
+@pytest.mark.slow
+def test_an_honest_rewrite_is_equal(prove: Prove) -> None:
+    proof = prove(BRANCH, WHERE)
+    assert proof.verdict in (ProofVerdict.ACCEPTED, ProofVerdict.NO_FASTER), proof.reasons
+    assert proof.outputs_equal
+    assert proof.after
+    assert (proof.before.breaks, proof.after.breaks) == (1, 0)
+    assert (proof.before.graphs, proof.after.graphs) == (2, 1)
+
+
+@pytest.mark.slow
+def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
+    proof = prove()
+    assert proof.verdict is ProofVerdict.NO_FASTER, (proof.reasons, proof.ratio)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param(
+            "        return x + 1\n",
+            "        return x + 2\n",
+            "none of its changed lines was executed",
+            id="code not run",
+        ),
+        pytest.param(
+            "torch.manual_seed(0)",
+            "torch.manual_seed(1)",
+            "other values before the first call",
+            id="other weights",
+            marks=SLOW,
+        ),
+        pytest.param(
+            "for step in range(5):",
+            "torch.rand(1)\nfor step in range(5):",
+            "random numbers are drawn otherwise before the first call: torch's CPU generator",
+            id="other order of random numbers",
+            marks=SLOW,
+        ),
+        pytest.param(
+            "        return y\n",
+            "        torch.rand(1)\n        return y\n",
+            "eager, random numbers are drawn otherwise: torch's CPU generator",
+            id="random numbers drawn in the call",
+            marks=SLOW,
+        ),
+        pytest.param(
+            BRANCH, WHERE + "        y = y + 1e-2\n", "eager, output differs by 0.01", id="output changed by 1e-2"
+        ),
+        pytest.param(
+            BRANCH,
+            WHERE + "        y = torch.cat([y[:-1], y[-1:] + 1e-2])\n",
+            "eager, output differs by 0.01 at [7, ",
+            id="one row changed by 1e-2",
+            marks=SLOW,
+        ),
+        pytest.param(
+            BRANCH,
+            WHERE.replace("y * 2", "y.detach() * 2"),
+            "eager, the gradient of self.fc.weight",
+            id="gradient",
+            marks=SLOW,
+        ),
+        pytest.param(
+            "BatchNorm1d(16)",
+            "BatchNorm1d(16, momentum=0.2)",
+            "eager, self.norm.running_mean differs by",
+            id="buffer changed",
+            marks=SLOW,
+        ),
+        pytest.param(
+            "self.seen + 1",
+            "self.seen + 2",
+            "eager, self.seen differs by 1 ",
+            id="another tensor bound to an attribute",
+        ),
+        pytest.param(
+            "        return y\n",
+            "        self.other_one = y.detach()\n        return y\n",
+            "eager, self.other_one",
+            id="a tensor left behind",
+            marks=SLOW,
+        ),
+        pytest.param(
+            "        return y\n",
+            "        self.last = self.last.detach()\n        return y\n",
+            "eager, self.last.requires_grad is unchanged after the call, not True",
+            id="the history of a tensor left behind",
+            marks=SLOW,
+        ),
+        pytest.param(
+            "        return y\n",
+            "        self.steps += 1\n        return y + 0 * self.steps\n",
+            "self.steps is 1 after the call, not unchanged",
+            id="attribute changed",
+            marks=SLOW,
+        ),
+        pytest.param(
+            "        return y\n",
+            "        self.steps += 1\n        return y + 0 * self.steps\n",
+            "more times (",
+            id="a recompile a call",
+            marks=SLOW,
+        ),
+        pytest.param(
+            "import torch\n",
+            "os.environ['TORCHINDUCTOR_CACHE_DIR'] = 'WARM'\nimport torch\n",
+            "a compiler cache is warm on one side only",
+            id="cold against warm cache",
+            marks=SLOW,
+        ),
+        pytest.param(
+            "randn(8, 16)", "randn(4, 16)", "args[0] has shape 4×16, not 8×16", id="unequal batch", marks=SLOW
+        ),
+        pytest.param(
+            "if y.sum() > 0:",
+            "if bool(y.sum() > 0):",
+            f"train.py:{BREAK} is still there",
+            id="the break is still there",
+            marks=SLOW,
+        ),
+        pytest.param(
+            "return y\n",
+            "raise ValueError('no')\n",
+            "the program fails with it: ValueError: no",
+            id="an exception",
+            marks=SLOW,
+        ),
+        pytest.param(
+            BRANCH,
+            WHERE + "        if torch.compiler.is_compiling():\n            y = y + 1e-2\n",
+            "compiled, output differs by 0.01",
+            id="output changed in compiled code alone",
+            marks=SLOW,
+        ),
+        pytest.param(
+            BRANCH,
+            WHERE + "        if torch.compiler.is_compiling():\n            y = y.detach()\n",
+            "compiled, backward() fails: no part of the result requires a gradient",
+            id="no gradient in compiled code alone",
+            marks=SLOW,
+        ),
+        pytest.param(
+            "return y\n", "return y.double()\n", "output is float64, not float32", id="another dtype", marks=SLOW
+        ),
+        pytest.param("torch.manual_seed(0)", "1 / 0", "ZeroDivisionError", id="the program fails", marks=SLOW),
+    ],
+)
+def test_a_fraud_is_rejected_by_name(prove: Prove, old: str, new: str, expected: str) -> None:
+    proof = prove(old, new)
+    assert proof.verdict is ProofVerdict.REJECTED, proof.ratio
+    assert any(expected in observation_words(reason) for reason in proof.reasons), proof.reasons
+    assert proof.ratio is None
+
+
+def test_a_rewrite_of_a_file_that_is_not_loaded_did_not_run(prove: Prove) -> None:
+    proof = prove("x = 1", "x = 2", path=prove.library)  # type: ignore[attr-defined]
+    assert proof.verdict is ProofVerdict.REJECTED
+    assert "the rewritten code did not run" in observation_words(proof.reasons[0])
+    assert "unused.py was not loaded" in observation_words(proof.reasons[0])

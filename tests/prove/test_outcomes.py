@@ -1,0 +1,89 @@
+"""Outcomes of tests are recorded, and the code computes what it computes without that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from breakscan.prove.overlay import OutcomeRecorder, plain_code
+
+TEXT = """\
+class Once:
+    asked = 0
+
+    def __bool__(self):
+        self.asked += 1
+        return True
+
+
+class A:
+    def f(self, x, y=0):
+        once = Once()
+        z = x or (y and 3)
+        while not (x > 3 and y < 2):
+            x += 1
+        w = [i for i in range(4) if i > 1 if not i == 3]
+        assert once, "no"
+        match x:
+            case 4 if x > y:
+                z = 7
+        return ("a" if x > 5 else "b"), z or None, w, f"{x if y else 1}", once.asked
+
+
+def unused(q):
+    if q:
+        return 1
+
+
+while True:
+    break
+"""
+BOTH = frozenset({True, False})
+
+
+def result(code: Any) -> object:
+    names: dict[str, Any] = {"__name__": "it"}
+    exec(code, names)
+    return names["A"]().f(0)
+
+
+def test_outcomes_are_recorded_and_nothing_changes(tmp_path: Path) -> None:
+    path = str(tmp_path / "it.py")
+    recorder = OutcomeRecorder()
+    code = recorder.compile(TEXT, path)
+    expected = result(plain_code(TEXT, path))
+    assert result(code) == expected
+    with recorder.recording() as seen:
+        pass
+    assert result(code) == expected
+    assert not seen, "only while it records"
+    with recorder.recording() as seen:
+        assert result(code) == expected
+    lines = [line.encode() for line in TEXT.splitlines()]
+    found = {}
+    for one in recorder.outcomes(seen)[path]:
+        test = lines[one.span.line - 1][one.span.column : one.span.end_column].decode()
+        found[test] = frozenset([True] * one.true + [False] * one.false)
+    assert found == {
+        "x": {False},
+        "y": {False},
+        "x > 3": BOTH,
+        "y < 2": {True},
+        "i > 1": BOTH,
+        "i == 3": BOTH,
+        "once": {True},
+        "x > y": {True},
+        "x > 5": {False},
+        "z": {True},
+    }
+
+
+def test_lines_and_names_of_functions_stay(tmp_path: Path) -> None:
+    path = str(tmp_path / "it.py")
+    plain, recorded = plain_code(TEXT, path), OutcomeRecorder().compile(TEXT, path)
+
+    def functions(code: Any) -> list[tuple[str, int]]:
+        inner = [one for one in code.co_consts if isinstance(one, type(code))]
+        return [(code.co_name, code.co_firstlineno), *(each for one in inner for each in functions(one))]
+
+    assert functions(recorded) == functions(plain)

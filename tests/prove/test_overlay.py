@@ -1,0 +1,84 @@
+"""New texts stand in for files, without touching the disk."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+RUN = """\
+import json, sys
+from breakscan.prove.overlay import Overlay, run_module, run_script
+sys.path.insert(0, "")
+overlay = Overlay(json.loads(sys.argv[1]))
+overlay.install()
+how, name, *arguments = sys.argv[2:]
+run_script(name, arguments, overlay) if how == "script" else run_module(name, arguments)
+print("loaded", sorted(overlay.loaded))
+"""
+
+
+def run(folder: Path, texts: dict[str, str], how: str, name: str, *arguments: str) -> str:
+    words = [sys.executable, "-c", RUN, json.dumps(texts), how, name, *arguments]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    (tmp_path / "helper.py").write_text("def f():\n    return 'old'\n", encoding="utf-8")
+    (tmp_path / "main.py").write_text("import helper\nprint('main', helper.f())\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_an_imported_module_is_made_of_the_new_text(program: Path) -> None:
+    path = str(program / "helper.py")
+    assert "main old" in run(program, {}, "script", "main.py")
+    told = run(program, {path: "def f():\n    return 'new'\n"}, "script", "main.py")
+    assert "main new" in told
+    assert f"loaded ['{path}']" in told
+    assert "old" in (program / "helper.py").read_text(encoding="utf-8")
+    # The compiled file that the first run left is neither read nor replaced.
+    assert "main old" in run(program, {}, "script", "main.py")
+
+
+def test_the_script_itself_runs_as_python_runs_it(program: Path) -> None:
+    path = str(program / "main.py")
+    text = (
+        "import inspect, sys\n"
+        "def f():\n"
+        "    return 1\n"
+        "print(__name__, __file__, sys.argv, sys.path[0], __spec__)\n"
+        "print(sys.modules['__main__'].f is f, inspect.getsource(f).split())\n"
+    )
+    told = run(program, {path: text}, "script", "main.py", "--x", "1").splitlines()
+    assert told[0] == f"__main__ {path} ['main.py', '--x', '1'] {program} None"
+    assert told[1] == "True ['def', 'f():', 'return', '1']"
+
+
+def test_a_module_runs_as_python_m_runs_it(program: Path) -> None:
+    path = str(program / "main.py")
+    told = run(program, {path: "import sys\nprint(__name__, __spec__.name, sys.argv[1:])\n"}, "module", "main", "--x")
+    assert told.splitlines()[0] == "__main__ main ['--x']"
+
+
+def test_what_is_not_imported_is_not_loaded(program: Path) -> None:
+    (program / "unused.py").write_text("x = 1\n", encoding="utf-8")
+    assert "loaded []" in run(program, {str(program / "unused.py"): "x = 2\n"}, "script", "main.py")
+
+
+def test_lines_of_tracebacks_are_those_of_the_new_text(program: Path) -> None:
+    (program / "main.py").write_text(
+        "import helper, traceback\ntry:\n    helper.f()\nexcept ValueError:\n    print(traceback.format_exc())\n",
+        encoding="utf-8",
+    )
+    text = "def f():\n\n    raise ValueError('here')  # new\n"
+    told = run(program, {str(program / "helper.py"): text}, "script", "main.py")
+    assert "helper.py\", line 3, in f\n    raise ValueError('here')  # new\n" in told

@@ -1,0 +1,131 @@
+"""Which rewrites are proved in processes of their own, and which with the set that has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from breakscan.prove.candidate import Label, RewriteLabel, SetLabel
+from breakscan.prove.proof import Metrics, Proof, ProofVerdict, StressDifference
+from breakscan.prove.protocol import Stress
+from breakscan.prove.rewrites import Candidate, Planned
+from breakscan.prove.verify import RewriteProofs
+
+METRICS = Metrics(1, 0, 2, 0, {}, 5.0, 6.0)
+ACCEPTED, NO_FASTER, REJECTED = ProofVerdict.ACCEPTED, ProofVerdict.NO_FASTER, ProofVerdict.REJECTED
+
+
+def lines_of(label: Label) -> tuple[int, ...]:
+    assert isinstance(label, RewriteLabel)
+    return label.lines
+
+
+class Rewrites:
+    def together(self, members: Sequence[Candidate], label: SetLabel) -> Candidate | None:
+        return Candidate(label, members=tuple(one.label for one in members)) if members else None
+
+
+class Verifier:
+    """``judge`` says what a process shows of the rewrites with these lines. ``asked`` are the processes: their lines,
+    and whether they were timed.
+    """
+
+    def __init__(self, judge: Callable[[frozenset[int]], Proof]) -> None:
+        self.judge = judge
+        self.asked: list[tuple[tuple[int, ...], bool]] = []
+
+    def prove(self, candidate: Candidate, accepted_in: Label | None = None) -> Proof:
+        lines = [line for label in candidate.members or (candidate.label,) for line in lines_of(label)]
+        self.asked.append((tuple(lines), accepted_in is None))
+        return replace(
+            self.judge(frozenset(lines)), label=candidate.label, members=candidate.members, accepted_in=accepted_in
+        )
+
+    def prove_each(
+        self,
+        candidates: Sequence[Candidate],
+        accepted_in: Label | None,
+        done: Callable[[Candidate, Proof], None],
+    ) -> None:
+        # Devices need not finish in order.
+        for one, proof in reversed([(one, self.prove(one, accepted_in)) for one in candidates]):
+            done(one, proof)
+
+    def member_of(self, accepted: Proof, candidate: Candidate) -> Proof:
+        return proof(ACCEPTED, label=candidate.label, accepted_in=accepted.label)
+
+
+def proof(verdict: ProofVerdict, **more: Any) -> Proof:
+    return replace(Proof("", verdict, (), True, METRICS), **more)
+
+
+def proved(
+    judge: Callable[[frozenset[int]], Proof], count: int, each: bool = False
+) -> tuple[Verifier, dict[Label, Proof]]:
+    alone = tuple(Candidate(RewriteLabel("net.py", (line,), "where")) for line in range(count))
+    verifier = Verifier(judge)
+    proofs = RewriteProofs(Rewrites(), verifier)  # type: ignore[arg-type]
+    proofs.prove_together(Planned(alone, (), (), ()), each)
+    found = {one.label: one for one in proofs.in_order}
+    assert {one.label for one in alone} <= proofs.candidates.keys()
+    return verifier, found
+
+
+def singles(found: dict[Label, Proof]) -> list[Proof]:
+    return [one for one in found.values() if not one.members]
+
+
+def test_what_is_accepted_together_takes_one_process() -> None:
+    verifier, found = proved(lambda _: proof(ACCEPTED), 5)
+    assert verifier.asked == [((0, 1, 2, 3, 4), True)]
+    assert [(one.verdict, one.accepted_in) for one in singles(found)] == [(ACCEPTED, SetLabel())] * 5
+    assert list(found)[-1] == SetLabel()
+
+
+def test_each_is_proved_and_timed_on_request() -> None:
+    verifier, found = proved(lambda _: proof(ACCEPTED), 2, each=True)
+    assert verifier.asked == [((0, 1), True), ((0,), True), ((1,), True)]
+    assert [lines_of(one.label) for one in singles(found)] == [(0,), (1,)]
+
+
+@pytest.mark.parametrize(
+    "what", [{"unrun": ("y = 1",)}, {"stress": (StressDifference(Stress.NAN, "Net", is_stated=True),)}]
+)
+def test_what_differs_with_other_inputs_or_does_not_run_is_told_apart_without_timing(what: dict[str, Any]) -> None:
+    verifier, found = proved(lambda lines: proof(ACCEPTED, **(what if lines > {0} else {})), 2)
+    assert verifier.asked == [((0, 1), True), ((0,), False), ((1,), False)]
+    assert {one.accepted_in for one in singles(found)} == {SetLabel()}
+
+
+def test_what_is_rejected_is_found_by_halves() -> None:
+    verifier, found = proved(lambda lines: proof(REJECTED if 6 in lines else ACCEPTED), 8)
+    assert [lines for lines, _ in verifier.asked] == [
+        tuple(range(8)),
+        (0, 1, 2, 3),
+        (4, 5, 6, 7),
+        (4, 5),
+        (6, 7),
+        (6,),
+        (7,),
+    ]
+    assert [one.verdict for one in singles(found)] == [ACCEPTED] * 6 + [REJECTED, ACCEPTED]
+    labels = list(found)
+    part = found[SetLabel(part=(labels[0], labels[3]))]
+    assert found[labels[3]].accepted_in == part.label
+    assert (labels[-1], found[labels[7]].accepted_in) == (SetLabel(), None)
+
+
+def test_few_that_are_rejected_or_no_faster_are_timed_one_by_one() -> None:
+    for verdict, count in ((REJECTED, 3), (NO_FASTER, 5)):
+        verifier, _ = proved(lambda _, verdict=verdict: proof(verdict), count)  # type: ignore[misc]
+        assert [lines for lines, _ in verifier.asked] == [tuple(range(count)), *((one,) for one in range(count))]
+        assert all(timed for _, timed in verifier.asked)
+
+
+def test_one_rewrite_is_no_set() -> None:
+    verifier, found = proved(lambda _: proof(ACCEPTED), 1)
+    assert verifier.asked == [((0,), True)]
+    assert list(found) == [RewriteLabel("net.py", (0,), "where")]

@@ -1,0 +1,205 @@
+"""What is captured can be put back."""
+
+from __future__ import annotations
+
+import importlib
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from breakscan.prove.call_result import projections
+from breakscan.prove.protocol import Mismatch, ValueMismatch
+from breakscan.prove.state import StateSnapshot, digests
+from breakscan.prove.torch_state import rng_state, set_rng_state
+
+torch = pytest.importorskip("torch")
+numpy = pytest.importorskip("numpy")
+pytestmark = pytest.mark.torch
+
+
+class Counter(torch.nn.Module):
+    seen: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = torch.nn.Linear(2, 2)
+        self.register_buffer("seen", torch.zeros(1))
+        self.calls = 0
+        self.history: list[int] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        self.history.append(self.calls)
+        self.seen = self.seen + 1
+        x.add_(1)
+        return self.fc(x) if self.training else x
+
+
+def test_all_that_a_call_changes_is_put_back() -> None:
+    module, x, box = Counter(), torch.zeros(3, 2), {"x": [1]}
+    snapshot = StateSnapshot({"self": module, "args": (x, box)})
+    seen = module.seen
+    before = digests(snapshot.now().values)
+    module(x).sum().backward()
+    module.eval()
+    box["x"].append(2)
+    box["y"] = []
+    with torch.no_grad():
+        module.fc.weight.add_(1)
+    snapshot.restore()
+    assert digests(snapshot.now().values) == before
+    assert (module.calls, module.history, module.training, box) == (0, [], True, {"x": [1]})
+    assert module.seen is seen
+    assert module.fc.weight.grad is None
+
+
+def test_what_names_are_bound_to_since_is_seen() -> None:
+    """Tensors, arrays, sets, dtypes: the snapshot's own objects stay as they are."""
+    tensor, array = torch.zeros(2), numpy.zeros(2)
+    held: dict[str, Any] = {"tensor": tensor, "array": array, "set": {1}, "dtype": torch.float32, "list": [tensor + 5]}
+    snapshot = StateSnapshot({"held": held})
+    held |= {"tensor": tensor + 1, "array": array + 2, "new": tensor + 3, "set": {2, "a"}, "dtype": torch.float16}
+    held["list"].clear()
+    now = snapshot.now()
+    assert {path: value.tolist() for path, value in now.values.items()} == {
+        "held['tensor']": [1.0, 1.0],
+        "held['array']": [2.0, 2.0],
+        "held['new']": [3.0, 3.0],
+        "held['list'][0]": [5.0, 5.0],
+    }
+    assert now.plains == {"held['set']": ("'a'", "2"), "held['dtype']": torch.float16}
+    assert now.gone == {"held['list'][0]"}
+    snapshot.restore()
+    assert (held["tensor"] is tensor, held["set"], snapshot.now().gone) == (True, {1}, set())
+
+
+def test_closures_globals_and_random_numbers_are_reached() -> None:
+    weight, count = torch.ones(2), 0
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        nonlocal count
+        count += 1
+        return x * weight
+
+    snapshot = StateSnapshot({"": f})
+    assert ":weight" in snapshot.tensors
+    assert snapshot.plains[":count"] == 0
+    f(weight)
+    assert snapshot.plains_now()[":count"] == 1
+    snapshot.restore()
+    assert count == 0
+
+    state = rng_state()
+    first = torch.rand(2)
+    set_rng_state(state)
+    assert torch.equal(first, torch.rand(2))
+
+
+def test_values_of_another_process_are_taken_over_or_named() -> None:
+    module = torch.nn.Linear(2, 2)
+    snapshot = StateSnapshot({"self": module})
+    values = {"self.weight": torch.full((2, 2), 7.0), "self.bias": torch.zeros(3), "self.scale": torch.zeros(1)}
+    assert snapshot.take_over(values) == [
+        ValueMismatch("self.bias", Mismatch.SHAPE, "2", "3"),
+        ValueMismatch("self.scale", Mismatch.MISSING),
+    ]
+    snapshot.restore()
+    assert torch.equal(module.weight, values["self.weight"])
+
+
+def test_what_is_expanded_is_put_back() -> None:
+    x = torch.arange(3.0).reshape(3, 1).expand(3, 4)
+    snapshot = StateSnapshot({"x": x})
+    x[:, 0].add_(1)
+    snapshot.restore()
+    assert torch.equal(x[:, 3], torch.arange(3.0))
+
+
+def test_a_device_that_the_program_sets_for_all_tensors_is_not_ours() -> None:
+    result: Any = torch.ones(2, requires_grad=True) * 2
+    before = digests(rng_state())
+    with torch.device("meta"):
+        assert digests(rng_state()) == before
+        assert projections(result)[1][0].device.type == "cpu"
+
+
+def test_what_classes_and_modules_hold_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "settings_of_a_test.py").write_text("limits = {'n': 1}\n", encoding="utf-8")
+    (tmp_path / "model_of_a_test.py").write_text(
+        "import settings_of_a_test\n\n\nclass Cache:\n    held = {}\n    hits = 0\n\n\n"
+        "class Model:\n    made = 0\n\n    def forward(self, x):\n        return self.step(x)\n\n"
+        "    def step(self, x):\n        Cache.hits += 1\n        Cache.held['x'] = x\n        Cache.last = x\n"
+        "        type(self).made += 1\n        settings_of_a_test.limits['n'] += 1\n        return x\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    found = importlib.import_module("model_of_a_test")
+    limits = importlib.import_module("settings_of_a_test").limits
+    model = found.Model()
+    snapshot = StateSnapshot({"self": model})
+    model.forward(torch.ones(1))
+    assert (found.Cache.hits, found.Model.made, limits) == (1, 1, {"n": 2})
+    assert snapshot.plains_now() != snapshot.plains
+    snapshot.restore()
+    assert (found.Cache.hits, found.Model.made, limits, found.Cache.held) == (0, 0, {"n": 1}, {})
+    assert not hasattr(found.Cache, "last")
+
+
+def test_modules_that_name_each_other_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other_of_two.py").write_text("import one_of_two\ncount = [0]\n", encoding="utf-8")
+    (tmp_path / "one_of_two.py").write_text(
+        "import other_of_two\n\n\ndef f():\n    other_of_two.one_of_two.other_of_two.count[0] += 1\n", encoding="utf-8"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    one = importlib.import_module("one_of_two")
+    snapshot = StateSnapshot({"": one.f})
+    one.f()
+    snapshot.restore()
+    assert one.other_of_two.count == [0]
+
+
+class Registry(dict[str, int]):
+    def get(self, key: str) -> int:  # type: ignore[override]
+        raise KeyError(key)
+
+
+def test_a_dictionary_with_a_get_of_its_own_is_put_back() -> None:
+    held = Registry(a=1)
+    snapshot = StateSnapshot({"held": held})
+    held["b"] = 2
+    snapshot.restore()
+    snapshot.restore()
+    assert held == {"a": 1}
+
+
+def test_iterators_are_named_as_they_cannot_be_put_back(tmp_path: Path) -> None:
+    with (tmp_path / "log.txt").open("w") as log:
+        snapshot = StateSnapshot({"self": {"batches": iter([1]), "numbers": (n for n in range(3)), "log": log}})
+    assert snapshot.iterators == ["self['batches']", "self['numbers']"]
+
+
+GENERATORS: dict[str, tuple[object, str]] = {
+    "torch": (torch.Generator(), "torch.rand(3, generator=draw).tolist()"),
+    "python": (random.Random(3), "draw.gauss(0, 1)"),
+    "numpy": (numpy.random.default_rng(3), "draw.normal()"),
+    "numpy, another algorithm": (numpy.random.Generator(numpy.random.Philox(3)), "draw.normal()"),
+    "numpy, the source alone": (numpy.random.MT19937(3), "draw.random_raw()"),
+    "numpy, as it was before 1.17": (numpy.random.RandomState(3), "draw.normal()"),
+}
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_generators_that_the_program_holds_are_put_back(name: str) -> None:
+    generator, code = GENERATORS[name]
+    snapshot = StateSnapshot({"self": [generator]})
+    drawn = [eval(code, {"draw": generator, "torch": torch}) for _ in range(3)]
+    assert snapshot.now().values.keys() == {"self[0]"}
+    assert snapshot.now().values["self[0]"].shape == snapshot.values["self[0]"].shape
+    snapshot.restore()
+    assert [eval(code, {"draw": generator, "torch": torch}) for _ in range(3)] == drawn
+
+
+def test_the_generator_of_the_operating_system_has_no_state() -> None:
+    assert StateSnapshot({"self": [random.SystemRandom()]}).values == {}

@@ -1,0 +1,321 @@
+"""``breakscan verify`` from end to end: real programs, real processes, real Inductor."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from briefly import BRIEFLY
+
+pytestmark = pytest.mark.torch
+
+TRAIN = """\
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(16, 16)
+        self.drop = torch.nn.Dropout(0.5)
+
+    def forward(self, x):
+        y = torch.relu(self.fc(x))
+        if y.sum() > 0:
+            y = y * 2
+        else:
+            y = y * 3
+        return self.drop(y)
+
+    def unused(self, x):
+        if x.sum() > 0:
+            return x
+        return -x
+
+
+net = Net()
+compiled = torch.compile(net)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for step in range(50):
+    print("step", step)
+    compiled(torch.randn(8, 16)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+WHERE = "        y = torch.where(y.sum() > 0, y * 2, y * 3)\n"
+
+
+def verify(folder: Path, *words: str, status: int = 0, brief: bool = False) -> subprocess.CompletedProcess[str]:
+    """``brief`` times for two seconds at most."""
+    command = [*(BRIEFLY if brief else (sys.executable, "-m", "breakscan")), "verify", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=580)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
+@pytest.mark.slow
+def test_a_close_gain_is_timed_in_further_processes(tmp_path: Path) -> None:
+    """Here every gain is close."""
+    (tmp_path / "train.py").write_text(TRAIN, encoding="utf-8")
+    closely = (
+        "import sys; from breakscan.__main__ import main; from breakscan.prove.worker import timing; "
+        "timing.CLOSE, timing.LEAST = 100.0, 0.01; timing.apart = lambda _: 0.01; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", closely, "verify", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=580)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr.count("train.py:12 where: timing it in further processes") == 3
+    assert "faster [" in done.stdout
+
+
+@pytest.mark.slow
+def test_rewrites_of_a_training_program_with_dropout_on_inductor(tmp_path: Path, valid: Callable[..., Any]) -> None:
+    (tmp_path / "train.py").write_text(TRAIN, encoding="utf-8")
+    told = valid(verify(tmp_path, "--format", "json", "train.py", brief=True).stdout, "verify")
+    (proof,) = told["proofs"]
+    assert (proof["label"], proof["rule"], proof["rewrite"]) == ("train.py:12 where", "BRK101", "where")
+    assert proof["verdict"] in ("accepted", "no-faster"), proof["reasons"]
+    assert proof["outputs_equal"] is True
+    assert proof["breaks"] == {"before": 1, "after": 0}
+    assert proof["graphs"] == {"before": 2, "after": 1}
+    assert proof["kernels"]["before"]["cpp"] > proof["kernels"]["after"]["cpp"] > 0
+    assert proof["compile_seconds"]["before"] > 0.1
+    assert proof["first_call_seconds"]["after"] > 0.1
+    assert proof["step_seconds"]["before"] > 0
+    assert proof["memory_bytes"]["after"] > 1e8
+    assert told["calls"] == [{"callable": "Net", "captured": 3, "backward": True}]
+    # Nothing of the program remains, and its own output is not part of the report.
+    assert (tmp_path / "train.py").read_text(encoding="utf-8") == TRAIN
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+SLOW = """\
+import time
+import torch
+
+
+def f(x):
+    y = x + 1
+    time.sleep(0.002)
+    if y.sum() > 0:
+        y = y * 2
+    return y
+
+
+g = torch.compile(f, backend="aot_eager")
+for step in range(5):
+    g(torch.ones(8))
+"""
+
+
+@pytest.mark.slow
+def test_a_patch_that_is_faster_is_accepted_and_written(tmp_path: Path) -> None:
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW, encoding="utf-8")
+    (tmp_path / "it.diff").write_text(
+        "--- a/slow.py\n+++ b/slow.py\n@@ -6,3 +6,2 @@\n     y = x + 1\n-    time.sleep(0.002)\n     if y.sum() > 0:\n",
+        encoding="utf-8",
+    )
+    told = verify(tmp_path, "--patch", "it.diff", "--apply", "slow.py").stdout
+    assert "1 change: 1 accepted." in told
+    assert "× faster [" in told
+    assert "Written: slow.py." in told
+    assert script.read_text(encoding="utf-8") == SLOW.replace("    time.sleep(0.002)\n", "")
+
+
+def test_what_is_rejected_is_not_written(tmp_path: Path) -> None:
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW, encoding="utf-8")
+    (tmp_path / "it.diff").write_text(
+        "--- a/slow.py\n+++ b/slow.py\n@@ -9,2 +9,2 @@\n-        y = y * 2\n+        y = y * 2.1\n     return y\n",
+        encoding="utf-8",
+    )
+    told = verify(tmp_path, "--patch", "it.diff", "--apply", "slow.py", status=1).stdout
+    assert "rejected: eager, output differs by 0.2 at [0] (4.2 for 4; allowed 1e-05)" in told
+    assert "Your files are unchanged: no change was accepted." in told
+    assert script.read_text(encoding="utf-8") == SLOW
+
+
+HIDDEN = """\
+import time
+
+import torch
+
+
+def costly(graph, inputs):
+    def run(*values):
+        time.sleep(0.002)
+        return graph(*values)
+
+    return run
+
+
+class Inner(torch.nn.Module):
+    def forward(self, x):
+        y = x + 1
+        if y.sum() > 0:
+            y = y * 2
+        else:
+            y = y * 3
+        return y
+
+
+class Outer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inners = torch.nn.ModuleList(Inner() for _ in range(2))
+
+    def forward(self, x):
+        for inner in self.inners:
+            x = inner(x)
+        if x.mean() > 0:
+            x = x + 1
+        else:
+            x = x - 1
+        if x.std() > 0:
+            x = x + 2
+        else:
+            x = x - 2
+        if x.amax() > 0:
+            x = x + 3
+        else:
+            x = x - 3
+        return x
+
+
+model = torch.compile(Outer(), backend=costly)
+for step in range(3):
+    model(torch.ones(4, 4))
+"""
+
+
+@pytest.mark.slow
+def test_breaks_that_another_one_hides_are_proved_and_written_together(
+    tmp_path: Path, valid: Callable[..., Any]
+) -> None:
+    script = tmp_path / "hidden.py"
+    script.write_text(HIDDEN, encoding="utf-8")
+    told = valid(verify(tmp_path, "--apply-unseen", "--format", "json", "hidden.py").stdout, "verify")
+    inner, mean, std, amax, whole = told["proofs"]
+    assert inner["verdict"] == "no-faster", inner["reasons"]
+    assert inner["breaks"] == {"before": 2, "after": 3}
+    assert inner["eager_frames"]["after"] < inner["eager_frames"]["before"]
+    assert inner["revealed"] == ["hidden.py:32", "hidden.py:36", "hidden.py:40"]
+    assert [one["breaks_there"] for one in told["proofs"]] == [True, False, False, False, True]
+    assert {one["verdict"] for one in (mean, std, amax)} == {"no-faster"}
+    assert (whole["verdict"], whole["breaks"]) == ("accepted", {"before": 2, "after": 0})
+    assert told["applied"] == ["hidden.py"]
+    assert script.read_text(encoding="utf-8").count("torch.where") == 4
+
+
+SLOWER = """\
+import time
+
+import torch
+
+
+def costly(graph, inputs):
+    seconds = 0.006 if any(node.target is torch.where for node in graph.graph.nodes) else 0.002
+
+    def run(*values):
+        time.sleep(seconds)
+        return graph(*values)
+
+    return run
+
+
+def f(x: torch.Tensor):
+    if x.sum() > 0:
+        x = x * 2
+    else:
+        x = x * 3
+    total = x.sum().item()
+    y = x * total
+    mean = y.mean().item()
+    return y * mean
+
+
+g = torch.compile(f, backend=costly)
+for step in range(3):
+    g(torch.ones(8))
+"""
+
+
+@pytest.mark.slow
+def test_what_makes_a_step_slower_by_itself_is_not_written(tmp_path: Path, valid: Callable[..., Any]) -> None:
+    script = tmp_path / "slower.py"
+    script.write_text(SLOWER, encoding="utf-8")
+    told = valid(verify(tmp_path, "--apply-unseen", "--format", "json", "slower.py").stdout, "verify")
+    assert [one["verdict"] for one in told["proofs"]] == ["no-faster", "accepted", "accepted", "accepted", "accepted"]
+    assert told["proofs"][0]["says"].startswith("equal, slower (")
+    assert told["proofs"][-1]["label"] == "without what is slower"
+    text = script.read_text(encoding="utf-8")
+    assert "if x.sum() > 0:" in text
+    assert ".item()" not in text
+
+
+@pytest.mark.slow
+def test_what_was_proved_before_an_interrupt_is_told(tmp_path: Path, valid: Callable[..., Any]) -> None:
+    script = tmp_path / "hidden.py"
+    script.write_text(HIDDEN, encoding="utf-8")
+    command = [sys.executable, "-m", "breakscan", "verify", "--apply", "--format", "json", "hidden.py"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        for line in running.stderr:
+            if "hidden.py:32 where: running" in line:
+                # As a scheduler ends a job; for Ctrl-C see test_bench.py.
+                running.send_signal(signal.SIGTERM)
+                break
+        told = valid(running.stdout.read(), "verify")
+    assert running.returncode == 130
+    assert told["interrupted"] is True
+    assert [one["label"] for one in told["proofs"]] == ["hidden.py:17 where", "all"]
+    assert told["not_applied"] == "it was interrupted before all was proved"
+    assert script.read_text(encoding="utf-8") == HIDDEN
+
+
+@pytest.mark.slow
+def test_a_setting_can_be_verified(tmp_path: Path, valid: Callable[..., Any]) -> None:
+    text = "import torch\n\n\ndef f(x):\n    return x * x.sum().item()\n\n\ng = torch.compile(f, backend='aot_eager')\n"
+    (tmp_path / "item.py").write_text(text + "for step in range(5):\n    g(torch.ones(8))\n", encoding="utf-8")
+    words = ["--config", "capture_scalar_outputs=True", "--format", "json", "item.py"]
+    told = valid(verify(tmp_path, *words, brief=True).stdout, "verify")
+    (proof,) = told["proofs"]
+    assert proof["label"] == "dynamo.capture_scalar_outputs=True"
+    assert proof["outputs_equal"] is True
+    assert proof["breaks"] == {"before": 1, "after": 0}
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        ("print('hello')\n", [], "the program compiles nothing"),
+        ("import sys\nsys.modules['torch'] = None\n", [], "the program compiles nothing"),
+        ("import torch\n1 / 0\n", [], "failed before it called anything compiled: ZeroDivisionError: division by zero"),
+        pytest.param(
+            "import torch\n\n@torch.compile\ndef f(x):\n    return x\n",
+            [],
+            "the program called nothing that it had compiled (f was never called)",
+            marks=pytest.mark.slow,
+        ),
+        (
+            "import torch\n\n@torch.compile\ndef f(x):\n    return x @ x\n\nf(torch.ones(2, 3))\n",
+            [],
+            "the program fails without torch.compile, too, in f: RuntimeError: ",
+        ),
+        ("x = 1\n", ["--config", "nonsense"], "is not of the form key=value"),
+        ("x = 1\n", ["--rewrite", "wher"], "there is no rewrite 'wher'"),
+        ("x = 1\n", ["--config", "a=1", "--apply"], "--apply cannot write a setting"),
+    ],
+)
+def test_what_cannot_be_verified_is_said(tmp_path: Path, text: str, words: list[str], said: str) -> None:
+    (tmp_path / "it.py").write_text(text, encoding="utf-8")
+    done = verify(tmp_path, *words, "it.py", status=2)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,191 @@
+"""Which ways are tried, and which are known to be the same without being run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from breakscan.explain.breaks import BreakSite
+from breakscan.model.findings import Origin, Place, Site, Verdict
+from breakscan.prove.bench_result import OWN, BenchRow, MeasurementStatus
+from breakscan.prove.best import flags_for
+from breakscan.prove.candidate import Variant
+from breakscan.prove.protocol import AvailableChoices, CompileChoice, ResolvedChoice, Stage
+from breakscan.prove.variants import Choices, UnknownName, WantedVariants, doubles, planned, without_recompiles
+
+MODES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "lite": {"fallback_by_default": True},
+    "reduce-overhead": {"triton.cudagraphs": True},
+    "max-autotune-no-cudagraphs": {"max_autotune": True},
+    "max-autotune": {"max_autotune": True, "triton.cudagraphs": True},
+}
+
+
+def choice(
+    backend: str = "inductor", dynamic: bool | None = None, fullgraph: bool = False, **options: Any
+) -> CompileChoice:
+    return CompileChoice(backend, 0, options, dynamic, fullgraph)
+
+
+def offered(*chosen: CompileChoice, cuda: bool = False) -> Choices:
+    names = ("aot_eager", "cudagraphs", "eager", "inductor", "mine")
+    return Choices(AvailableChoices(("cudagraphs", "inductor"), names, MODES, chosen), cuda)
+
+
+CPU = offered(choice())
+GPU = offered(choice(), cuda=True)
+
+
+def resolved(variant: Variant) -> ResolvedChoice:
+    """As torch.compile resolves it."""
+    options = dict(variant.options or {})
+    mode = MODES[options.get("mode", "default")]
+    made = choice(options.get("backend", "inductor"), options.get("dynamic"), options.get("fullgraph", False))
+    return ResolvedChoice(replace(made, options=dict(mode)))
+
+
+def run(choices: Choices, **wanted: Any) -> tuple[list[str], dict[str, str | None]]:
+    """The labels of what is run, and of what is skipped, with what that is the same as."""
+    variants = planned(WantedVariants(**{"regional": False, **wanted}), choices)
+    skipped = doubles(variants, [resolved(variant) for variant in variants], choices)
+    return [variant.label for variant in variants if variant.label not in skipped], {
+        key: one.same_as for key, one in skipped.items()
+    }
+
+
+def test_on_a_gpu_all_modes_are_ways_of_their_own() -> None:
+    run_, skipped = run(GPU)
+    assert run_ == [
+        OWN,
+        'backend="eager"',
+        'backend="aot_eager"',
+        'mode="reduce-overhead"',
+        'mode="max-autotune-no-cudagraphs"',
+        'mode="max-autotune"',
+        "dynamic=True",
+        "dynamic=False",
+        'backend="cudagraphs"',
+    ]
+    assert skipped == {'mode="default"': OWN}
+
+
+def test_without_one_a_mode_is_run_once() -> None:
+    run_, skipped = run(CPU)
+    assert 'mode="max-autotune-no-cudagraphs"' in run_
+    assert skipped == {
+        'mode="default"': OWN,
+        'mode="reduce-overhead"': OWN,
+        'mode="max-autotune"': 'mode="max-autotune-no-cudagraphs"',
+        'backend="cudagraphs"': None,
+    }
+
+
+def test_what_the_program_asks_for_is_kept_and_not_run_twice() -> None:
+    choices = offered(choice(dynamic=True, fullgraph=True, **MODES["reduce-overhead"]), cuda=True)
+    variants = planned(WantedVariants(), choices)
+    assert all(variant.options["fullgraph"] is True for variant in variants if variant.options is not None)
+    assert {"mode": "max-autotune", "fullgraph": True, "dynamic": True} in [variant.options for variant in variants]
+    assert run(choices)[1] == {'mode="reduce-overhead"': OWN, "dynamic=True": 'mode="default"'}
+
+
+def test_a_program_that_compiles_in_several_ways_is_like_none_of_them() -> None:
+    assert run(offered(choice(), choice("eager"), cuda=True))[1] == {}
+
+
+def test_blocks_are_compiled_by_themselves_where_inductor_is_tried() -> None:
+    assert run(CPU, regional=None)[1]["regional"] is None
+    assert "regional" in run(CPU, backends=("inductor",), regional=None)[1]
+    assert "regional" not in run(CPU, backends=("eager",), regional=None)[1]
+    assert "regional" in run(CPU, backends=("eager",), regional=True)[1]
+
+
+def test_lists_narrow_and_widen_what_is_tried() -> None:
+    assert run(GPU, backends=("mine",))[0] == [OWN, 'backend="mine"']
+    assert run(GPU, backends=("inductor",), modes=("lite",), dynamic=False)[0] == [OWN, 'mode="lite"']
+    assert not [label for label in run(GPU, autotune=False)[0] if "max-autotune" in label]
+    assert run(GPU, backends=("eager",), settings=({"dynamo.a": 1}, {"inductor.b": 2}))[0] == [
+        OWN,
+        'backend="eager"',
+        "a=1",
+        "inductor.b=2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"backends": ("tvn",)}, "there is no backend 'tvn': torch has aot_eager, cudagraphs"),
+        ({"modes": ("fast",)}, "there is no mode 'fast': torch has default, lite"),
+    ],
+)
+def test_what_is_not_there_is_said_with_what_is(wanted: dict[str, Any], said: str) -> None:
+    with pytest.raises(UnknownName, match=said):
+        planned(WantedVariants(**wanted), GPU)
+
+
+def test_what_torch_compile_refuses_is_a_result() -> None:
+    variants = [Variant(OWN), Variant("it", {"mode": "x"})]
+    refused = doubles(
+        variants, [ResolvedChoice(choice()), ResolvedChoice(error="RuntimeError: Unrecognized mode")], GPU
+    )["it"]
+    assert refused.status is MeasurementStatus.FAILED
+    assert refused.problem is not None
+    assert (refused.problem.stage, refused.problem.observation.text) == (
+        Stage.TORCH_COMPILE,
+        "RuntimeError: Unrecognized mode",
+    )
+
+
+@pytest.mark.parametrize(
+    ("recompiles", "label", "skipped"), [(0, "False", True), (2, "False", False), (0, "True", False)]
+)
+def test_constant_shapes_are_tried_where_something_was_compiled_again(
+    recompiles: int, label: str, skipped: bool
+) -> None:
+    usual = BenchRow(Variant('mode="default"', {}), MeasurementStatus.MEASURED, recompiles=recompiles)
+    variant = Variant(f"dynamic={label}", {"dynamic": label == "True"})
+    assert (without_recompiles(variant, usual) is not None) is skipped
+    assert without_recompiles(variant, None) is None
+
+
+def break_site(gb_type: str, *hints: str) -> BreakSite:
+    site = Site("net.py", 1, 1, 1, 2)
+    return BreakSite(
+        None, gb_type, None, "", hints, None, site, None, Origin.USER, Place.PLAIN, 1, Verdict.SPLITS, None, (), (), ()
+    )
+
+
+@pytest.mark.parametrize(
+    ("gb_type", "hints", "settings"),
+    [
+        (
+            "Unsupported Tensor.item() call with capture_scalar_outputs=False",
+            ("Set `torch._dynamo.config.capture_scalar_outputs = True` ", "or `export TORCHDYNAMO_…=1` "),
+            {"dynamo.capture_scalar_outputs": True},
+        ),
+        (
+            "Dynamic shape operator",
+            ("with ", "`torch._dynamo.config.capture_dynamic_output_shape_ops = True`"),
+            {"dynamo.capture_dynamic_output_shape_ops": True},
+        ),
+        ("LSTM", ("Set torch._dynamo.config.allow_rnn=True to enable",), {"dynamo.allow_rnn": True}),
+        (
+            "autograd.grad",
+            ("Change `torch._dynamo.config.trace_autograd_ops` to `True`.",),
+            {"dynamo.trace_autograd_ops": True},
+        ),
+        ("Unsupported Tensor.backward() call", (), {"dynamo.trace_autograd_ops": True}),
+        ("print", ("add it to `torch._dynamo.config.reorderable_logging_functions`.",), {}),
+        (
+            "generator",
+            ("Set `torch._dynamo.config.enable_x = False`. Note that this ", "may cause silent incorrectness"),
+            {},
+        ),
+        ("limit", ("increasing torch._dynamo.config.recompile_limit to an appropriate value.",), {}),
+    ],
+)
+def test_settings_are_those_that_hints_name(gb_type: str, hints: tuple[str, ...], settings: dict[str, Any]) -> None:
+    assert flags_for([break_site(gb_type, *hints)]) == settings
