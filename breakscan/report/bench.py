@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from itertools import pairwise
@@ -14,7 +13,6 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from breakscan import __version__
 from breakscan.model.words import counted, duration, megabytes, sentence
 from breakscan.prove.bench_result import (
     OWN,
@@ -31,6 +29,7 @@ from breakscan.prove.faster import LEAST, PROCESSES, Ratio
 from breakscan.prove.protocol import Stage
 from breakscan.report import markdown
 from breakscan.report.console import paragraph, report_console
+from breakscan.report.json_report import write_json_report
 from breakscan.report.measurements import captured_words, detail_words, interval, number, observation_words, ratio_words
 from breakscan.report.printable import visible
 from breakscan.source.cores import CORES_TO_COMPILE
@@ -410,8 +409,6 @@ SCHEMA = 1
 def write_bench_json(bench: Bench, stream: TextIO) -> None:
     """Writes all ways as one JSON object, ASCII only, and a line end."""
     told = {
-        "schema": SCHEMA,
-        "tool": {"name": "breakscan", "version": __version__},
         "program": list(bench.argv),
         "environment": dict(bench.environment),
         "calls": [
@@ -430,8 +427,7 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
         "write": bench.write,
         "least_time": [{"way": one.label, "from_call": one.from_call, "write": one.write} for one in bench.least_time],
     }
-    json.dump(told, stream, indent=2, default=repr)
-    stream.write("\n")
+    write_json_report(SCHEMA, told, stream)
 
 
 def _device(device: DeviceComparison) -> dict[str, Any]:

@@ -5,19 +5,18 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from breakscan import __version__
 from breakscan.check.baseline.baseline_file import BaselineTarget, FindingsBaseline
 from breakscan.check.baseline.known_findings import BaselineComparison
 from breakscan.model.findings import CheckResult, Mode, Severity
 from breakscan.model.words import counted
 from breakscan.report.diagnostics import DiagnosticReport, Remark, error_site, finding_diagnostic, unread_remark
 from breakscan.report.findings import MODE_WORDS, finding_object, targets_object, versions_words
+from breakscan.report.json_report import write_json_report
 from breakscan.report.printable import printable, visible
 from breakscan.report.sources import NotebookCells
 from breakscan.rulebook.config import Settings, Target
@@ -81,20 +80,23 @@ SCHEMA = 1
 
 
 def write_json(report: CheckReport, stream: TextIO) -> None:
-    """Writes the result as one JSON object, ASCII only, and a line end."""
-    json.dump(check_object(report), stream, indent=2)
-    stream.write("\n")
+    """Writes the result as JSON."""
+    findings = [finding_object(finding, report.cells, report.library) for finding in report.result.findings]
+    _write_json(report, {"findings": findings}, {}, stream)
 
 
-def check_object(report: CheckReport) -> dict[str, Any]:
-    """The result as plain dictionaries and lists."""
+def write_statistics_json(report: CheckReport, stream: TextIO) -> None:
+    """The counts as JSON: what ``check --format json`` has, without findings."""
+    statistics = [{"rule": rule, "name": name, "findings": count} for (rule, name), count in _counts(report)]
+    _write_json(report, {}, {"statistics": statistics}, stream)
+
+
+def _write_json(report: CheckReport, first: dict[str, Any], last: dict[str, Any], stream: TextIO) -> None:
     result = report.result
     by_rule = Counter(finding.rule for finding in result.findings)
-    return {
-        "schema": SCHEMA,
-        "tool": {"name": "breakscan", "version": __version__},
+    told = {
         **targets_object(result.targets),
-        "findings": [finding_object(finding, report.cells, report.library) for finding in result.findings],
+        **first,
         "errors": [report.cells.object(error) for error in result.errors],
         "warnings": [report.cells.object(warning) for warning in result.warnings],
         "summary": {
@@ -103,16 +105,9 @@ def check_object(report: CheckReport) -> dict[str, Any]:
             "known": report.known,
             "by_rule": dict(sorted(by_rule.items())),
         },
+        **last,
     }
-
-
-def write_statistics_json(report: CheckReport, stream: TextIO) -> None:
-    """The counts as one JSON object, ASCII only, and a line end: what ``check --format json`` has, without findings."""
-    whole = check_object(report)
-    del whole["findings"]
-    counted_rules = [{"rule": rule, "name": name, "findings": count} for (rule, name), count in _counts(report)]
-    json.dump({**whole, "statistics": counted_rules}, stream, indent=2)
-    stream.write("\n")
+    write_json_report(SCHEMA, told, stream)
 
 
 def _counts(report: CheckReport) -> list[tuple[tuple[str, str], int]]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -16,7 +15,6 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from breakscan import __version__
 from breakscan.fix.result import Applied, FileRepair, Refused, Repair
 from breakscan.fix.support.difference import TakenOut
 from breakscan.model.findings import Finding, Severity, SourceError
@@ -31,6 +29,7 @@ from breakscan.report.diagnostics import (
     unread_remark,
 )
 from breakscan.report.findings import finding_object, rests_on_words, targets_object, versions_words
+from breakscan.report.json_report import write_json_report
 from breakscan.report.printable import printable
 from breakscan.report.sources import NotebookCells
 from breakscan.rulebook.library import Library
@@ -213,8 +212,6 @@ def write_fix_json(report: FixReport, stream: TextIO) -> None:
 
     failed = {error.path for error in report.unwritten}
     made = {
-        "schema": SCHEMA,
-        "tool": {"name": "breakscan", "version": __version__},
         **targets_object(repair.targets),
         "files": [_file(file, report.written and file.display not in failed, show) for file in repair.files],
         "errors": [cells.object(error) for error in (*map(cells.error, repair.errors), *report.unwritten)],
@@ -230,8 +227,7 @@ def write_fix_json(report: FixReport, stream: TextIO) -> None:
             "without": sum(len(file.without) for file in repair.files),
         },
     }
-    json.dump(made, stream, indent=2)
-    stream.write("\n")
+    write_json_report(SCHEMA, made, stream)
 
 
 def _file(file: FileRepair, written: bool, show: Show) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The formats of every command: name → writer, imported when it is used.
+"""The formats of every command: name → function of ``breakscan.report``, imported when it is used.
 
 A format that shows messages at lines (GitHub, SARIF, …) is written once for all commands that have such messages: a
 function ``write_NAME(report: DiagnosticReport, stream: TextIO)``, and one line in :data:`DIAGNOSTIC_FORMATS`.  A format
@@ -10,13 +10,12 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 
 if TYPE_CHECKING:
     from breakscan.prove.bench_result import Bench
     from breakscan.prove.proof import Verification
     from breakscan.report.check import CheckReport
-    from breakscan.report.diagnostics import DiagnosticReport
     from breakscan.report.diff.comparison import RunComparison
     from breakscan.report.explain.report import ExplainReport
     from breakscan.report.fix import FixReport
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
 Report = TypeVar("Report")
 
 DIAGNOSTIC_FORMATS = {
-    "github": "breakscan.report.github:write_github",
-    "sarif": "breakscan.report.sarif:write_sarif",
-    "gitlab": "breakscan.report.ci_formats:write_gitlab",
-    "rdjson": "breakscan.report.ci_formats:write_rdjson",
-    "junit": "breakscan.report.ci_formats:write_junit",
-    "checkstyle": "breakscan.report.ci_formats:write_checkstyle",
+    "github": "github:write_github",
+    "sarif": "sarif:write_sarif",
+    "gitlab": "ci_formats:write_gitlab",
+    "rdjson": "ci_formats:write_rdjson",
+    "junit": "ci_formats:write_junit",
+    "checkstyle": "ci_formats:write_checkstyle",
 }
 """What ``check``, ``explain``, ``report``, ``fix`` and ``verify`` can all write, from diagnostics."""
 
@@ -42,6 +41,11 @@ WITH_AGREEMENT = ("terminal", "json")
 """Formats of ``explain`` that can show what ``check`` reports for the code that was compiled."""
 WITH_REPRO = ("terminal", "markdown", "json", "html", "github", "sarif")
 """Formats of ``explain`` that name the program that ``--repro`` wrote."""
+
+
+def load(name: str) -> Callable[..., Any]:
+    """A writer or a producer, by its module and name."""
+    return pkgutil.resolve_name(f"{__package__}.{name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,87 +64,66 @@ class Formats(Generic[Report]):
     def write(self, name: str, report: Report, stream: TextIO) -> None:
         """Writes the report in the format of this name."""
         if name in self.writers:
-            write: Callable[[Report, TextIO], None] = pkgutil.resolve_name(self.writers[name])
-            write(report, stream)
+            load(self.writers[name])(report, stream)
             return
         assert self.producer is not None, name
-        produce: Callable[[Report], DiagnosticReport] = pkgutil.resolve_name(self.producer)
-        render: Callable[[DiagnosticReport, TextIO], None] = pkgutil.resolve_name(DIAGNOSTIC_FORMATS[name])
-        render(produce(report), stream)
+        load(DIAGNOSTIC_FORMATS[name])(load(self.producer)(report), stream)
 
 
 CHECK: Formats[CheckReport] = Formats(
-    {
-        "full": "breakscan.report.check_terminal:write_full",
-        "concise": "breakscan.report.check_terminal:write_concise",
-        "json": "breakscan.report.check:write_json",
-    },
-    producer="breakscan.report.check:check_diagnostics",
+    {"full": "check_terminal:write_full", "concise": "check_terminal:write_concise", "json": "check:write_json"},
+    producer="check:check_diagnostics",
 )
 EXPLAIN: Formats[ExplainReport] = Formats(
     {
-        "terminal": "breakscan.report.explain.terminal:write_explanation",
-        "json": "breakscan.report.explain.json:write_explain_json",
-        "markdown": "breakscan.report.explain.markdown:write_explain_markdown",
-        "html": "breakscan.report.explain.html.write:write_html",
-        "perfetto": "breakscan.report.explain.perfetto:write_explain_perfetto",
+        "terminal": "explain.terminal:write_explanation",
+        "json": "explain.json:write_explain_json",
+        "markdown": "explain.markdown:write_explain_markdown",
+        "html": "explain.html.write:write_html",
+        "perfetto": "explain.perfetto:write_explain_perfetto",
     },
-    producer="breakscan.report.explain.diagnostics:explain_diagnostics",
+    producer="explain.diagnostics:explain_diagnostics",
 )
 FIX: Formats[FixReport] = Formats(
-    {
-        "diff": "breakscan.report.fix:write_diff",
-        "json": "breakscan.report.fix:write_fix_json",
-    },
-    producer="breakscan.report.fix:fix_diagnostics",
+    {"diff": "fix:write_diff", "json": "fix:write_fix_json"}, producer="fix:fix_diagnostics"
 )
 VERIFY: Formats[Verification] = Formats(
     {
-        "terminal": "breakscan.report.verify:write_verify_terminal",
-        "json": "breakscan.report.verify:write_verify_json",
-        "markdown": "breakscan.report.verify:write_verify_markdown",
-        "html": "breakscan.report.verify_html:write_verify_html",
+        "terminal": "verify:write_verify_terminal",
+        "json": "verify:write_verify_json",
+        "markdown": "verify:write_verify_markdown",
+        "html": "verify_html:write_verify_html",
     },
-    producer="breakscan.report.verify:verify_diagnostics",
+    producer="verify:verify_diagnostics",
 )
 BENCH: Formats[Bench] = Formats(
     {
-        "terminal": "breakscan.report.bench:write_bench_terminal",
-        "json": "breakscan.report.bench:write_bench_json",
-        "markdown": "breakscan.report.bench:write_bench_markdown",
+        "terminal": "bench:write_bench_terminal",
+        "json": "bench:write_bench_json",
+        "markdown": "bench:write_bench_markdown",
     }
 )
 DIFF: Formats[RunComparison] = Formats(
     {
-        "terminal": "breakscan.report.diff.write:write_diff_terminal",
-        "json": "breakscan.report.diff.write:write_diff_json",
-        "markdown": "breakscan.report.diff.write:write_diff_markdown",
+        "terminal": "diff.write:write_diff_terminal",
+        "json": "diff.write:write_diff_json",
+        "markdown": "diff.write:write_diff_markdown",
     }
 )
-RULE: Formats[RuleReport] = Formats(
-    {
-        "text": "breakscan.report.rules:write_rule",
-        "json": "breakscan.report.rules:write_rule_json",
-    }
-)
-RULES: Formats[RuleListReport] = Formats(
-    {
-        "table": "breakscan.report.rules:write_rules",
-        "json": "breakscan.report.rules:write_rules_json",
-    }
-)
+RULE: Formats[RuleReport] = Formats({"text": "rules:write_rule", "json": "rules:write_rule_json"})
+RULES: Formats[RuleListReport] = Formats({"table": "rules:write_rules", "json": "rules:write_rules_json"})
 SURVEY: Formats[SurveyOverview] = Formats(
     {
-        "terminal": "breakscan.report.survey:write_survey_terminal",
-        "json": "breakscan.report.survey:write_survey_json",
-        "markdown": "breakscan.report.survey:write_survey_markdown",
-        "html": "breakscan.report.survey_html:write_survey_html",
+        "terminal": "survey:write_survey_terminal",
+        "json": "survey:write_survey_json",
+        "markdown": "survey:write_survey_markdown",
+        "html": "survey_html:write_survey_html",
     }
 )
 SURVEY_DIFF: Formats[SurveyComparison] = Formats(
     {
-        "terminal": "breakscan.report.survey:write_survey_diff_terminal",
-        "json": "breakscan.report.survey:write_survey_diff_json",
-        "markdown": "breakscan.report.survey:write_survey_diff_markdown",
+        "terminal": "survey:write_survey_diff_terminal",
+        "json": "survey:write_survey_diff_json",
+        "markdown": "survey:write_survey_diff_markdown",
     }
 )

@@ -6,20 +6,33 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from string import Template
 from typing import Any
 
-from breakscan.report.printable import visible
+from breakscan.report.printable import CHARACTERS, visible
 
 _SCRIPTS = ("dom", "words", "table", "theme", "tabs")
 """In the order in which they run: names defined at the top of one are known to those after it."""
+_KEPT = {code: mark for code, mark in CHARACTERS.items() if code not in (ord("\n"), ord("\t"))}
 
 
 def escaped(text: str) -> str:
     """Text as HTML in ASCII, also for attributes: one line, without characters that hide or reorder text."""
     return html.escape(visible(text)).encode("ascii", "xmlcharrefreplace").decode()
+
+
+def escaped_lines(text: str) -> str:
+    """The same for text whose lines and tabs stay."""
+    return html.escape(text.translate(_KEPT)).encode("ascii", "xmlcharrefreplace").decode()
+
+
+def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]], css_class: str = "list") -> str:
+    """A table of text."""
+    head = "".join(f"<th>{name}" for name in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{escaped(cell)}' for cell in row)}" for row in rows)
+    return f'<table class="{css_class}"><tr>{head}{body}</table>'
 
 
 def page_style() -> str:

@@ -5,21 +5,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from rich.table import Table
 from rich.text import Text
 
-from breakscan import __version__
 from breakscan.model.words import bytes_in_words, counted, duration, listed, sentence
 from breakscan.report import markdown
 from breakscan.report.console import print_page, report_console
+from breakscan.report.json_report import write_json_report
 from breakscan.report.printable import visible
 from breakscan.survey.comparison import CauseChange, ChangeGroup, EndingGroup, SurveyComparison, change_groups
-from breakscan.survey.overview import CauseCount, ConditionCount, EndingCount, FileCount, PlaceCount, SurveyOverview
+from breakscan.survey.overview import CauseCount, ConditionCount, SurveyOverview
 from breakscan.survey.unit_row import WAITING, CauseKey, CauseKind, UnitRow
 
 
@@ -53,15 +52,6 @@ def _share(count: ConditionCount) -> str:
 
 LONGEST = 160
 """Characters of a reason."""
-CAUSE_COLUMNS = ("cause", "of", "units", "places", "costs most in", "costs in all")
-PLACE_COLUMNS = ("place", "rule", "units")
-FILE_COLUMNS = ("file", "units", "places", "rules")
-CONDITION_COLUMNS = ("torch", "conditions", "units", "ran", "broken", "share")
-ENDING_COLUMNS = ("the last that it said", "status", "units")
-UNIT_COLUMNS = (
-    *("unit", "conditions", "torch", "status", "breaks", "eager", "recompiles", "graphs"),
-    *("costs", "compile", "memory", "check", "fix", "speed"),
-)
 KIND_WORDS = {CauseKind.BREAK: "breaks", CauseKind.EAGER: "eager functions", CauseKind.RECOMPILE: "recompiles"}
 
 
@@ -70,8 +60,64 @@ def cause_name(cause: CauseKey) -> str:
     return markdown.clipped(cause.name, LONGEST) or "no rule knows why"
 
 
-def cause_cells(count: CauseCount) -> tuple[str, ...]:
-    """The cells of a cause."""
+class SurveyTable(NamedTuple):
+    """A table of a report.  The first cell names what a row is about."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
+def common_tables(report: SurveyOverview) -> tuple[SurveyTable, SurveyTable, SurveyTable, SurveyTable]:
+    """What units have in common: causes, files, places, and why units did not run."""
+    return (
+        SurveyTable(
+            "Causes",
+            ("cause", "of", "units", "places", "costs most in", "costs in all"),
+            list(map(_cause_cells, report.causes)),
+        ),
+        SurveyTable(
+            "Files",
+            ("file", "units", "places", "rules"),
+            [(one.path, str(one.units), str(one.places), ", ".join(one.rules)) for one in report.files],
+        ),
+        SurveyTable(
+            "Places",
+            ("place", "rule", "units"),
+            [(f"{one.path}:{one.line}", one.rule or "", str(one.units)) for one in report.places],
+        ),
+        SurveyTable(
+            "Why units did not run",
+            ("the last that it said", "status", "units"),
+            [(markdown.clipped(one.said, LONGEST) or "nothing", one.status, str(one.units)) for one in report.endings],
+        ),
+    )
+
+
+def conditions_table(report: SurveyOverview) -> SurveyTable:
+    """Units under the same conditions, and all that have one torch."""
+    rows = [
+        (
+            one.torch or "none",
+            " ".join(one.conditions) or "all",
+            *map(str, (one.units, one.ran, one.broken)),
+            _share(one),
+        )
+        for one in report.shares
+    ]
+    return SurveyTable("Conditions", ("torch", "conditions", "units", "ran", "broken", "share"), rows)
+
+
+def units_table(report: SurveyOverview) -> SurveyTable:
+    """Each unit."""
+    columns = (
+        *("unit", "conditions", "torch", "status", "breaks", "eager", "recompiles", "graphs"),
+        *("costs", "compile", "memory", "check", "fix", "speed"),
+    )
+    return SurveyTable("Units", columns, list(map(_unit_cells, report.rows)))
+
+
+def _cause_cells(count: CauseCount) -> tuple[str, ...]:
     what = " compiling" if count.cause.kind is CauseKind.RECOMPILE else ""
     return (
         cause_name(count.cause),
@@ -83,29 +129,7 @@ def cause_cells(count: CauseCount) -> tuple[str, ...]:
     )
 
 
-def place_cells(place: PlaceCount) -> tuple[str, ...]:
-    """The cells of a place."""
-    return f"{place.path}:{place.line}", place.rule or "", str(place.units)
-
-
-def file_cells(file: FileCount) -> tuple[str, ...]:
-    """The cells of a file."""
-    return file.path, str(file.units), str(file.places), ", ".join(file.rules)
-
-
-def condition_cells(count: ConditionCount) -> tuple[str, ...]:
-    """The cells of units under the same conditions, or of all that have one torch."""
-    numbers = (str(count.units), str(count.ran), str(count.broken))
-    return count.torch or "none", " ".join(count.conditions) or "all", *numbers, _share(count)
-
-
-def ending_cells(ending: EndingCount) -> tuple[str, ...]:
-    """The cells of units that ended alike."""
-    return markdown.clipped(ending.said, LONGEST) or "nothing", ending.status, str(ending.units)
-
-
-def unit_cells(row: UnitRow) -> tuple[str, ...]:
-    """The cells of a unit."""
+def _unit_cells(row: UnitRow) -> tuple[str, ...]:
     compile_seconds = "" if row.compile_seconds is None else f"{row.compile_seconds:.1f} s"
     proved = "" if row.proved is None else f", {row.proved} proved"
     seen = f", {row.seen} seen" if row.seen else ""
@@ -124,10 +148,7 @@ def unit_cells(row: UnitRow) -> tuple[str, ...]:
     )
 
 
-GROUP_COLUMNS = ("", "what", "units", "which", "where")
-
-
-def what_changed(group: ChangeGroup) -> str:
+def _what_changed(group: ChangeGroup) -> str:
     """``BRK401: breaks 0 → 1``, ``ok → failed``: the numbers are of all its units."""
     if isinstance(group, EndingGroup):
         return f"{group.before} → {group.after}"
@@ -135,7 +156,7 @@ def what_changed(group: ChangeGroup) -> str:
     return f"{cause_name(group.cause)}: {KIND_WORDS[group.cause.kind]} {before} → {after}"
 
 
-def which_units(units: Sequence[UnitRow]) -> str:
+def _which_units(units: Sequence[UnitRow]) -> str:
     """``zoo:small (eval eager cpu)``; ``80 units: albert, bert and 38 more names``."""
     if len(units) == 1:
         conditions = f" ({' '.join(units[0].conditions)})" if units[0].conditions else ""
@@ -143,7 +164,7 @@ def which_units(units: Sequence[UnitRow]) -> str:
     return f"{counted(len(units), 'unit')}: {listed([unit.name for unit in units], 'name', most=4)}"
 
 
-def where_changed(group: ChangeGroup) -> str:
+def _where_changed(group: ChangeGroup) -> str:
     """The functions, or the last that the units said."""
     if isinstance(group, EndingGroup):
         return group.said
@@ -151,26 +172,25 @@ def where_changed(group: ChangeGroup) -> str:
     return listed([" ".join(filter(None, (name, path and f"({path})"))) for name, path in places], "function")
 
 
-def group_lines(group: ChangeGroup) -> Iterator[str]:
+def _group_lines(group: ChangeGroup) -> Iterator[str]:
     """A line, and another one that says where."""
-    yield f"{group.direction.value}: {what_changed(group)} in {which_units(group.units)}"
-    if where := where_changed(group):
+    yield f"{group.direction.value}: {_what_changed(group)} in {_which_units(group.units)}"
+    if where := _where_changed(group):
         yield f"    {where}"
 
 
-def group_cells(group: ChangeGroup) -> tuple[str, ...]:
-    """The cells of a group."""
+def _group_cells(group: ChangeGroup) -> tuple[str, ...]:
     names = listed([unit.name for unit in group.units], "name", most=4)
-    return group.direction.value, what_changed(group), str(len(group.units)), names, where_changed(group)
+    return group.direction.value, _what_changed(group), str(len(group.units)), names, _where_changed(group)
 
 
-def versions_words(found: SurveyComparison) -> list[str]:
+def _versions_words(found: SurveyComparison) -> list[str]:
     """``torch 2.12.0 → 2.13.0``, for all that is not the same."""
     pairs = {(one.before.torch, one.after.torch) for one in found.changes}
     return [f"torch {was or 'none'} → {now or 'none'}" for was, now in sorted(pairs, key=str) if was != now]
 
 
-def comparison_summary(found: SurveyComparison) -> str:
+def _comparison_summary(found: SurveyComparison) -> str:
     """``3 units worse, 5 changed otherwise, 40 as before``."""
     worse = sum(change.is_regression for change in found.changes)
     parts = [f"{counted(worse, 'unit')} worse", f"{len(found.changes) - worse} changed otherwise"]
@@ -193,16 +213,11 @@ def write_survey_terminal(report: SurveyOverview, stream: TextIO) -> None:
     console = report_console(stream)
     if not console.is_terminal:
         console.width = WIDEST  # many columns: in a file, no line has to be short
-    print_page(_rich_table(UNIT_COLUMNS, map(unit_cells, report.rows)), console)
-    for columns, rows in (
-        (ENDING_COLUMNS, [ending_cells(one) for one in report.endings[:MOST_SHOWN]]),
-        (PLACE_COLUMNS, [place_cells(one) for one in report.places[:MOST_SHOWN]]),
-        (FILE_COLUMNS, [file_cells(one) for one in report.files[:MOST_SHOWN]]),
-        (CAUSE_COLUMNS, [cause_cells(one) for one in report.causes[:MOST_SHOWN]]),
-    ):
-        if rows:
+    print_page(_rich_table(units_table(report)), console)
+    for table in reversed(common_tables(report)):
+        if table.rows:
             console.print()
-            print_page(_rich_table(columns, rows), console)
+            print_page(_rich_table(table._replace(rows=table.rows[:MOST_SHOWN])), console)
     console.print()
     for count in report.counts:
         console.print(Text(visible(f"{conditions_words(count.conditions, count.torch)}: {counted_share(count)}")))
@@ -212,16 +227,16 @@ def write_survey_diff_terminal(found: SurveyComparison, stream: TextIO) -> None:
     """Writes what has changed, by cause, what is worse first."""
     console = report_console(stream)
     for group in change_groups(found.changes):
-        for line in group_lines(group):
+        for line in _group_lines(group):
             console.print(Text(visible(line)))
-    console.print(Text(visible(", ".join([comparison_summary(found), *versions_words(found)]))))
+    console.print(Text(visible(", ".join([_comparison_summary(found), *_versions_words(found)]))))
 
 
-def _rich_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+def _rich_table(content: SurveyTable) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
+    for column in content.columns:
         table.add_column(column, overflow="fold")
-    for row in rows:
+    for row in content.rows:
         table.add_row(*(Text(visible(cell)) for cell in row))
     return table
 
@@ -231,7 +246,8 @@ SCHEMA = 1
 
 def write_survey_json(report: SurveyOverview, stream: TextIO) -> None:
     """Writes the overview as one JSON object, and a line end."""
-    _write(
+    write_json_report(
+        SCHEMA,
         {
             "units": [asdict(row) for row in report.rows],
             "conditions": [asdict(count) for count in report.counts],
@@ -258,7 +274,7 @@ def write_survey_diff_json(found: SurveyComparison, stream: TextIO) -> None:
         for change in found.changes
     ]
     only = {"only_before": list(map(asdict, found.only_before)), "only_after": list(map(asdict, found.only_after))}
-    _write({"changes": changes, "unchanged": found.unchanged, **only}, stream)
+    write_json_report(SCHEMA, {"changes": changes, "unchanged": found.unchanged, **only}, stream)
 
 
 def _with_cause(one: CauseCount | CauseChange) -> dict[str, Any]:
@@ -267,45 +283,30 @@ def _with_cause(one: CauseCount | CauseChange) -> dict[str, Any]:
     return {**told.pop("cause"), **told}
 
 
-def _write(value: dict[str, Any], stream: TextIO) -> None:
-    json.dump({"schema": SCHEMA, "tool": {"name": "breakscan", "version": __version__}, **value}, stream, indent=2)
-    stream.write("\n")
-
-
 MOST_ROWS = 25
 """Rows of each table but that of units: a job summary holds 1 MB."""
 
 
 def write_survey_markdown(report: SurveyOverview, stream: TextIO) -> None:
     """Writes what the units have in common, then a table of them."""
-    stream.write("# breakscan survey\n\n")
-    _markdown_table(CONDITION_COLUMNS, map(condition_cells, report.shares), stream)
-    for title, columns, rows in (
-        ("Causes", CAUSE_COLUMNS, [cause_cells(one) for one in report.causes]),
-        ("Files", FILE_COLUMNS, [file_cells(one) for one in report.files]),
-        ("Places", PLACE_COLUMNS, [place_cells(one) for one in report.places]),
-        ("Why units did not run", ENDING_COLUMNS, [ending_cells(one) for one in report.endings]),
-    ):
-        if rows:
-            stream.write(f"\n## {title}\n\n")
-            _markdown_table(columns, rows[:MOST_ROWS], stream)
-            if len(rows) > MOST_ROWS:
-                stream.write(f"\n{counted(len(rows) - MOST_ROWS, 'more row')}.\n")
-    stream.write("\n## Units\n\n")
-    _markdown_table(UNIT_COLUMNS, map(unit_cells, report.rows), stream)
+    stream.write(f"# breakscan survey\n\n{_markdown_table(conditions_table(report))}")
+    for table in common_tables(report):
+        if table.rows:
+            stream.write(f"\n## {table.title}\n\n{_markdown_table(table._replace(rows=table.rows[:MOST_ROWS]))}")
+            if len(table.rows) > MOST_ROWS:
+                stream.write(f"\n{counted(len(table.rows) - MOST_ROWS, 'more row')}.\n")
+    stream.write(f"\n## Units\n\n{_markdown_table(units_table(report))}")
 
 
 def write_survey_diff_markdown(found: SurveyComparison, stream: TextIO) -> None:
     """Writes what has changed, by cause, what is worse first."""
-    words = ", ".join([comparison_summary(found), *versions_words(found)])
+    words = ", ".join([_comparison_summary(found), *_versions_words(found)])
     stream.write(f"# breakscan survey diff\n\n{markdown.prose(words)}\n")
-    groups = change_groups(found.changes)
-    if groups:
-        stream.write("\n")
-        _markdown_table(GROUP_COLUMNS, map(group_cells, groups), stream)
+    if groups := change_groups(found.changes):
+        table = SurveyTable("", ("", "what", "units", "which", "where"), list(map(_group_cells, groups)))
+        stream.write(f"\n{_markdown_table(table)}")
 
 
-def _markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]], stream: TextIO) -> None:
-    stream.write(markdown.table_head(*columns))
-    for first, *others in rows:
-        stream.write(markdown.row(markdown.code(first), *map(markdown.prose, others)))
+def _markdown_table(table: SurveyTable) -> str:
+    lines = [markdown.row(markdown.code(first), *map(markdown.prose, others)) for first, *others in table.rows]
+    return markdown.table_head(*table.columns) + "".join(lines)

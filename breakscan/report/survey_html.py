@@ -6,31 +6,31 @@ and the page's own policy allows no script but the one whose digest it names.
 
 from __future__ import annotations
 
-import html
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from breakscan.model.findings import Verdict
 from breakscan.model.words import bytes_in_words, counted, duration, sentence, sentences, short_path
-from breakscan.report.html_page import base_style, escaped, page_part, page_style, plain_page, scripted_page
+from breakscan.report.html_page import (
+    base_style,
+    escaped,
+    escaped_lines,
+    html_table,
+    page_part,
+    page_style,
+    plain_page,
+    scripted_page,
+)
 from breakscan.report.markdown import clipped
-from breakscan.report.printable import CHARACTERS
 from breakscan.report.survey import (
-    CAUSE_COLUMNS,
-    CONDITION_COLUMNS,
-    ENDING_COLUMNS,
-    FILE_COLUMNS,
     KIND_WORDS,
-    UNIT_COLUMNS,
-    cause_cells,
     cause_name,
-    condition_cells,
+    common_tables,
+    conditions_table,
     conditions_words,
-    ending_cells,
-    file_cells,
     survey_headline,
-    unit_cells,
+    units_table,
 )
 from breakscan.survey.facts import FIX_OUTCOMES, cost_in_all
 from breakscan.survey.overview import SurveyOverview
@@ -46,12 +46,13 @@ _SCRIPTS = ("survey", "units", "causes")
 
 def write_survey_html(report: SurveyOverview, stream: TextIO) -> None:
     """Writes the page, ASCII only."""
+    shares = conditions_table(report)
     stream.write(
         scripted_page(
             title="breakscan survey",
             outcome=f"breakscan survey of {len(report.rows)} units",
             headline=survey_headline(report),
-            below=f'<div id="conditions">{_table(CONDITION_COLUMNS, map(condition_cells, report.shares))}</div>',
+            below=f'<div id="conditions">{html_table(shares.columns, shares.rows)}</div>',
             static="\n".join(_static(report)),
             data=_data(report),
             style=page_style() + page_part("survey/survey.css"),
@@ -62,20 +63,11 @@ def write_survey_html(report: SurveyOverview, stream: TextIO) -> None:
 
 def _static(report: SurveyOverview) -> Iterator[str]:
     """The tables, without scripts."""
-    for title, columns, rows in (
-        ("Causes", CAUSE_COLUMNS, [cause_cells(one) for one in report.causes]),
-        ("Files", FILE_COLUMNS, [file_cells(one) for one in report.files]),
-        ("Why units did not run", ENDING_COLUMNS, [ending_cells(one) for one in report.endings]),
-        ("Units", UNIT_COLUMNS, [unit_cells(one) for one in report.rows]),
-    ):
-        rest = f"<p>{len(rows) - MOST_ROWS} more are shown with scripts only.</p>" if len(rows) > MOST_ROWS else ""
-        yield f"<h2>{title}</h2>{_table(columns, rows[:MOST_ROWS])}{rest}"
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    head = "".join(f"<th>{name}" for name in columns)
-    body = "".join(f"<tr>{''.join(f'<td>{escaped(cell)}' for cell in row)}" for row in rows)
-    return f'<table class="list"><tr>{head}{body}</table>'
+    causes, files, _, endings = common_tables(report)
+    for table in (causes, files, endings, units_table(report)):
+        more = len(table.rows) - MOST_ROWS
+        rest = f"<p>{more} more are shown with scripts only.</p>" if more > 0 else ""
+        yield f"<h2>{table.title}</h2>{html_table(table.columns, table.rows[:MOST_ROWS])}{rest}"
 
 
 class _Numbers:
@@ -157,7 +149,6 @@ th, td { padding: 5px 12px 5px 0; vertical-align: top; border-bottom: 1px solid 
 pre { margin: 8px 0; padding: 8px; overflow-x: auto; font: 12px/1.5 var(--mono); background: var(--panel); }
 summary { cursor: pointer; }
 """
-_KEPT = {code: mark for code, mark in CHARACTERS.items() if code not in (ord("\n"), ord("\t"))}
 Entry = Mapping[str, Any]
 
 
@@ -191,7 +182,7 @@ def _parts(report: UnitReport) -> Iterator[str]:
     yield from _stages(report)
     command = ["breakscan", "explain", "--format", "html", "--output", "report.html", *report.surveyed.unit.program()]
     yield "<h2>With time line, graphs, guards and source</h2>"
-    yield f"<p>This command runs the program again and writes all of it:</p>{_text(shlex.join(command))}"
+    yield f"<p>This command runs the program again and writes all of it:</p>{_pre(shlex.join(command))}"
 
 
 def _explained(report: Entry) -> Iterator[str]:
@@ -204,34 +195,20 @@ def _explained(report: Entry) -> Iterator[str]:
     ]
     yield f"<p>{escaped(sentence(', '.join(parts)))}</p>"
     breaks = sorted(report["breaks"], key=lambda one: -(cost_in_all(one["price"]) or 0))
-    yield from _section(
-        "Breaks",
-        ("Where", "What", "Why", "Instead", "Costs"),
-        [
+    for title, entries in (("Breaks", breaks), ("Functions that are not compiled", report["frames"])):
+        rows = [
             (
-                _place(one["site"], one["function"], one["code"]),
-                ", ".join(filter(None, (Verdict(one["verdict"]).words, one["rule"], one["gb_id"]))),
+                _place(one.get("failed_at") or one["site"], one["function"], one.get("failed_code") or one["code"]),
+                ", ".join(
+                    filter(None, (one.get("status") or Verdict(one["verdict"]).words, one["rule"], one["gb_id"]))
+                ),
                 one["reason"],
-                one["advice"] or next(iter(one["hints"]), ""),
+                one["advice"] or next(iter(one.get("hints", ())), ""),
                 _cost(one),
             )
-            for one in breaks
-        ],
-    )
-    yield from _section(
-        "Functions that are not compiled",
-        ("Where", "What", "Why", "Instead", "Costs"),
-        [
-            (
-                _place(one["failed_at"] or one["site"], one["function"], one["failed_code"] or one["code"]),
-                ", ".join(filter(None, (one["status"], one["rule"], one["gb_id"]))),
-                one["reason"],
-                one["advice"] or "",
-                _cost(one),
-            )
-            for one in report["frames"]
-        ],
-    )
+            for one in entries
+        ]
+        yield from _section(title, ("Where", "What", "Why", "Instead", "Costs"), rows)
     yield from _section(
         "Recompiles",
         ("Where", "Rule", "Why", "Instead", "Compiling again"),
@@ -260,7 +237,7 @@ def _fixed(report: Entry) -> Iterator[str]:
     yield from _section("What fix offers", ("Where", "As", "Rule", "Rewrite"), rows)
     for file in report["files"]:
         if file["diff"]:
-            yield f"<details><summary>{escaped(file['path'])}</summary>{_text(file['diff'])}</details>"
+            yield f"<details><summary>{escaped(file['path'])}</summary>{_pre(file['diff'])}</details>"
 
 
 def _stages(report: UnitReport) -> Iterator[str]:
@@ -274,21 +251,23 @@ def _stages(report: UnitReport) -> Iterator[str]:
     yield from _section("How it ran", ("Stage", "Status", "Took", "Memory", "On"), rows)
     for name in stages:
         if results[name].said:
-            yield f"<h2>The last that {escaped(name)} said</h2>{_text(results[name].said)}"
+            yield f"<h2>The last that {escaped(name)} said</h2>{_pre(results[name].said)}"
 
 
 def _section(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:
     if not rows:
         return
-    head = "".join(f"<th>{name}" for name in columns)
-    body = "".join(f"<tr>{''.join(f'<td>{escaped(cell)}' for cell in row)}" for row in rows[:MOST])
     rest = f"<p>{counted(len(rows) - MOST, 'more row')}.</p>" if len(rows) > MOST else ""
-    yield f"<h2>{title}</h2><table><tr>{head}{body}</table>{rest}"
+    yield f"<h2>{title}</h2>{html_table(columns, rows[:MOST], 'plain')}{rest}"
 
 
 def _place(site: Entry | None, function: str | None, code: str | None = None) -> str:
     at = f"{short_path(site['path'])}:{site['line']}" if site else ""
     return ": ".join(filter(None, (" in ".join(filter(None, (at, function))), code)))
+
+
+def _verdict(one: Entry) -> str:
+    return Verdict(one["verdict"]).words
 
 
 def _cost(one: Entry) -> str:
@@ -300,6 +279,5 @@ def _ratio(one: Entry) -> str:
     return f"{one['ratio']['median']:.2f}\u00d7" if one["ratio"] else ""
 
 
-def _text(text: str) -> str:
-    """Text with its lines."""
-    return f"<pre>{html.escape(text.translate(_KEPT)).encode('ascii', 'xmlcharrefreplace').decode()}</pre>"
+def _pre(text: str) -> str:
+    return f"<pre>{escaped_lines(text)}</pre>"

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
@@ -13,7 +12,6 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from breakscan import __version__
 from breakscan.model.findings import Severity
 from breakscan.model.words import UNITS, counted, grouped_reasons, listed, megabytes, sentence
 from breakscan.prove.candidate import Label, MeasuringStep, RewriteLabel, SetLabel
@@ -33,6 +31,7 @@ from breakscan.report import markdown
 from breakscan.report.console import paragraph, report_console
 from breakscan.report.diagnostics import Diagnostic, DiagnosticReport, Remark
 from breakscan.report.findings import rests_on_words
+from breakscan.report.json_report import write_json_report
 from breakscan.report.measurements import (
     captured_words,
     difference_words,
@@ -461,8 +460,6 @@ SCHEMA = 1
 def write_verify_json(verification: Verification, stream: TextIO) -> None:
     """Writes all proofs as one JSON object, ASCII only, and a line end."""
     told = {
-        "schema": SCHEMA,
-        "tool": {"name": "breakscan", "version": __version__},
         "program": list(verification.argv),
         "environment": dict(verification.environment),
         "calls": [
@@ -483,8 +480,7 @@ def write_verify_json(verification: Verification, stream: TextIO) -> None:
         "not_applied": not_applied_words(verification.not_applied),
         "held_back": list(map(label_words, verification.held_back)),
     }
-    json.dump(told, stream, indent=2)
-    stream.write("\n")
+    write_json_report(SCHEMA, told, stream)
 
 
 def _proof(proof: Proof) -> dict[str, Any]:

@@ -6,16 +6,15 @@ It has no scripts at all.  Text of the program reaches it escaped.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import TextIO
 
 from breakscan.prove.proof import KernelCode, Proof, ProofVerdict, Verification
-from breakscan.report.html_page import escaped, page_style, plain_page
+from breakscan.report.html_page import escaped, escaped_lines, page_style, plain_page
 from breakscan.report.measurements import observation_words
-from breakscan.report.printable import CHARACTERS, printable, visible
+from breakscan.report.printable import printable, visible
 from breakscan.report.verify import (
     basis_words,
     declined_words,
@@ -31,7 +30,6 @@ from breakscan.report.verify import (
 
 MOST_CODE = 200_000
 """Characters of generated code, on each side of a proof."""
-_KEPT = {code: mark for code, mark in CHARACTERS.items() if code not in (ord("\n"), ord("\t"))}
 _CLASSES = {ProofVerdict.ACCEPTED: "traced", ProofVerdict.NO_FASTER: "splits", ProofVerdict.REJECTED: "raises"}
 _STYLE = """
 main.verify { padding-top: 14px; }
@@ -105,7 +103,7 @@ def _list(items: Sequence[str]) -> str:
 
 def _diff_line(line: str) -> str:
     kind = {"-": "gone", "+": "new"}.get(line[:1], "")
-    text = _text(line)
+    text = escaped_lines(line)
     return f'<span class="{kind}">{text}</span>\n' if kind and line[:3] not in ("---", "+++") else f"{text}\n"
 
 
@@ -116,7 +114,7 @@ def _sides(before: Sequence[KernelCode], after: Sequence[KernelCode]) -> str:
     for tag, first, last, first_new, last_new in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         for one, other in zip_longest(left[first:last], right[first_new:last_new], fillvalue=""):
             gone, new = (' class="gone"', ' class="new"') if tag != "equal" else ("", "")
-            rows.append(f"<tr><td{gone}>{_text(one)}</td><td{new}>{_text(other)}</td></tr>")
+            rows.append(f"<tr><td{gone}>{escaped_lines(one)}</td><td{new}>{escaped_lines(other)}</td></tr>")
     return (
         "<details><summary>generated code, before and after</summary>"
         f'<table class="sides"><tr><th>before</th><th>after</th></tr>{"".join(rows)}</table></details>'
@@ -133,7 +131,3 @@ def _lines(made: Sequence[KernelCode]) -> list[str]:
             break
         lines += [f"# {visible(one.function)}, {one.phase}", *one.code.rstrip().split("\n"), ""]
     return lines
-
-
-def _text(line: str) -> str:
-    return html.escape(line.translate(_KEPT)).encode("ascii", "xmlcharrefreplace").decode()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pkgutil
-
 import pytest
 
 from breakscan.report import formats
@@ -15,9 +13,9 @@ def test_every_format_of_the_registry_can_be_imported() -> None:
     assert len(COMMANDS) == 10
     for command in COMMANDS:
         for name in (*command.writers.values(), *filter(None, [command.producer])):
-            assert callable(pkgutil.resolve_name(name))
+            assert callable(formats.load(name))
     for name in formats.DIAGNOSTIC_FORMATS.values():
-        assert callable(pkgutil.resolve_name(name))
+        assert callable(formats.load(name))
 
 
 def test_a_new_format_of_diagnostics_serves_every_command_that_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
