@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import difflib
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from rich.console import Console
 from rich.text import Text
@@ -52,30 +53,46 @@ class FixReport:
         return {error.path for error in self.unwritten}
 
 
+def by_outcome(file: FileRepair) -> dict[str, Sequence[Any]]:
+    """The findings of a file, with what rewrites do about them, by the names that the JSON has."""
+    return {
+        "applied": file.applied,
+        "observed": [one for one in file.held if not one.differences],
+        "unsafe": [one for one in file.held if one.differences],
+        "softening": file.softened,
+        "regenerated": [one for one in file.refused if one.at_origin is not None],
+        "declined": [one for one in file.refused if one.at_origin is None],
+        "without": file.without,
+    }
+
+
+_GROUPS = ("applied", "observed", "unsafe", "softening", "regenerated", "declined", "without")
+
+
+def _counts(files: Iterable[FileRepair]) -> Counter[str]:
+    return Counter(name for file in files for name, findings in by_outcome(file).items() for _ in findings)
+
+
 def summary_line(report: FixReport) -> str:
     """``Would rewrite 3 findings in 1 file, 2 stay; --write changes the files (41 files checked, torch 2.13.0).``"""
     repair = report.repair
     changed = [file for file in repair.files if file.changed and file.display not in report.unwritten_paths]
-    applied = sum(len(file.applied) for file in changed)
-    held = sum(bool(one.differences) for file in repair.files for one in file.held)
-    observed = sum(len(file.held) for file in repair.files) - held
-    softened = sum(len(file.softened) for file in repair.files)
-    regenerated = sum(one.at_origin is not None for file in repair.files for one in file.refused)
-    stays = sum(len(file.refused) + len(file.without) for file in repair.files) - regenerated
+    applied = _counts(changed)["applied"]
+    counts = _counts(repair.files)
     parts = []
     if applied:
         verb = "Rewrote" if report.written else "Would rewrite"
         parts.append(f"{verb} {counted(applied, 'finding')} in {counted(len(changed), 'file')}")
-    for count, option in ((observed, "--observed"), (held, "--unsafe")):
-        if count:
+    for name in ("observed", "unsafe"):
+        if count := counts[name]:
             more = f"{count} more" if parts else f"{counted(count, 'finding')} to rewrite"
-            parts.append(f"{more} with {option}")
-    if softened:
+            parts.append(f"{more} with --{name}")
+    if softened := counts["softening"]:
         parts.append(f"{softened if parts else counted(softened, 'finding')} to soften with --soften")
-    if regenerated:
+    if regenerated := counts["regenerated"]:
         whose = "its file is" if regenerated == 1 else "their files are"
         parts.append(f"{regenerated} more once {whose} generated again")
-    if stays:
+    if stays := counts["declined"] + counts["without"]:
         parts.append(f"{stays} {'stays' if stays == 1 else 'stay'}")
     words = ", ".join(parts) or "Nothing to rewrite"
     hint = "; --write changes the files" if applied and not report.written else ""
@@ -83,12 +100,8 @@ def summary_line(report: FixReport) -> str:
     return f"{words[0].upper()}{words[1:]}{hint} ({about})."
 
 
-MOST_NAMES = 5
-"""The number of operations that are named in a line."""
-
-
 class FindingOutcome(str, Enum):
-    """What happened to a finding, as reports write it."""
+    """What happened to a finding, as the notes name it."""
 
     REWRITTEN = "rewritten"
     NOT_WRITTEN = "not written"
@@ -101,8 +114,7 @@ class FindingOutcome(str, Enum):
     STAYS = "stays"
 
 
-@dataclass(frozen=True, slots=True)
-class FixedFinding:
+class FixedFinding(NamedTuple):
     """A finding, what happened to it, and the rewrite or the reason in words."""
 
     finding: Finding
@@ -110,33 +122,44 @@ class FixedFinding:
     words: str
 
 
-def fixed_findings(file: FileRepair, is_unwritten: bool, cells: NotebookCells) -> list[FixedFinding]:
+def fixed_findings(file: FileRepair, report: FixReport) -> list[FixedFinding]:
     """The findings of a printable file, in the order of their lines, with places as reports show them."""
-    applied = FindingOutcome.NOT_WRITTEN if is_unwritten else FindingOutcome.REWRITTEN
-    found = [FixedFinding(one.finding, applied, _rewrite(one)) for one in file.applied]
-    found += [FixedFinding(one.finding, _held(one), _rewrite(one)) for one in file.held]
-    found += [FixedFinding(one.finding, FindingOutcome.SOFTENS, _rewrite(one)) for one in file.softened]
-    found += [_refused(one) for one in file.refused]
-    found += [FixedFinding(one, FindingOutcome.STAYS, "no rewrite is known") for one in file.without]
-    found.sort(key=lambda one: (one.finding.site.line, one.finding.site.column))
-    return [replace(one, finding=cells.finding(one.finding)) for one in found]
-
-
-def _held(one: Applied) -> FindingOutcome:
-    return FindingOutcome.UNSAFE if one.differences else FindingOutcome.OBSERVED
+    is_unwritten = file.display in report.unwritten_paths
+    rewrites = {
+        "applied": FindingOutcome.NOT_WRITTEN if is_unwritten else FindingOutcome.REWRITTEN,
+        "observed": FindingOutcome.OBSERVED,
+        "unsafe": FindingOutcome.UNSAFE,
+        "softening": FindingOutcome.SOFTENS,
+    }
+    groups = by_outcome(file)
+    fixed = [
+        FixedFinding(one.finding, outcome, _rewrite(one)) for name, outcome in rewrites.items() for one in groups[name]
+    ]
+    fixed += map(_refused, file.refused)
+    fixed += [FixedFinding(one, FindingOutcome.STAYS, "no rewrite is known") for one in file.without]
+    fixed.sort(key=lambda one: (one.finding.site.line, one.finding.site.column))
+    return [one._replace(finding=report.cells.finding(one.finding)) for one in fixed]
 
 
 def _refused(one: Refused) -> FixedFinding:
     if one.at_origin is None:
-        return FixedFinding(one.finding, FindingOutcome.STAYS, _reasons(one))
+        reasons = grouped_reasons((reason.rewrite, reason.text) for reason in one.nearest)
+        return FixedFinding(one.finding, FindingOutcome.STAYS, reasons)
     site = one.at_origin.finding.site
     words = f"fixed at {site.path}:{site.line} by {_rewrite(one.at_origin)}"
     return FixedFinding(one.finding, FindingOutcome.REGENERATE, words)
 
 
-def _reasons(refused: Refused) -> str:
-    """Why the nearest rewrites decline."""
-    return grouped_reasons((one.rewrite, one.text) for one in refused.nearest)
+def _rewrite(one: Applied) -> str:
+    differences = [one.difference] if one.difference else []
+    differences += [taken_out_words(one.takes_out)] if one.takes_out else []
+    differences += [f"it still breaks if `{one.remains}`"] if one.remains else []
+    differences += [rests_on_words(one.rests_on)] if one.rests_on else []
+    return f"{one.rewrite}: {', and '.join(differences)}" if differences else one.rewrite
+
+
+MOST_NAMES = 5
+"""The number of operations that are named in a line."""
 
 
 def taken_out_words(code: TakenOut) -> str:
@@ -147,14 +170,6 @@ def taken_out_words(code: TakenOut) -> str:
     names = list(dict.fromkeys(code.operations))
     shown = ", ".join([*names[:MOST_NAMES], *(["…"] if len(names) > MOST_NAMES else [])])
     return f"takes {'' if code.is_complete else 'at least '}{count} out of the graph ({shown})"
-
-
-def _rewrite(one: Applied) -> str:
-    differences = [one.difference] if one.difference else []
-    differences += [taken_out_words(one.takes_out)] if one.takes_out else []
-    differences += [f"it still breaks if `{one.remains}`"] if one.remains else []
-    differences += [rests_on_words(one.rests_on)] if one.rests_on else []
-    return f"{one.rewrite}: {', and '.join(differences)}" if differences else one.rewrite
 
 
 NO_LINE_END = "\\ No newline at end of file\n"
@@ -200,74 +215,68 @@ def write_diff(report: FixReport, stream: TextIO) -> None:
 
 SCHEMA = 2
 
-Show = Callable[[Finding], dict[str, Any]]
-
 
 def write_fix_json(report: FixReport, stream: TextIO) -> None:
-    """Writes the repair as one JSON object in ASCII, with a line end."""
+    """Writes the repair as one JSON object."""
     repair, cells = report.repair, report.cells
-
-    def show(finding: Finding) -> dict[str, Any]:
-        return finding_object(cells.finding(finding), cells, report.library)
-
-    failed = {error.path for error in report.unwritten}
+    counts = _counts(repair.files)
     made = {
         **targets_object(repair.targets),
-        "files": [_file(file, report.written and file.display not in failed, show) for file in repair.files],
+        "files": [_file(file, report) for file in repair.files],
         "errors": [cells.object(error) for error in (*map(cells.error, repair.errors), *report.unwritten)],
         "summary": {
             "files": repair.checked,
             "changed": sum(file.changed for file in repair.files),
-            "applied": sum(len(file.applied) for file in repair.files),
-            "observed": sum(not one.differences for file in repair.files for one in file.held),
-            "unsafe": sum(bool(one.differences) for file in repair.files for one in file.held),
-            "softening": sum(len(file.softened) for file in repair.files),
-            "regenerated": sum(one.at_origin is not None for file in repair.files for one in file.refused),
-            "declined": sum(one.at_origin is None for file in repair.files for one in file.refused),
-            "without": sum(len(file.without) for file in repair.files),
+            **{name: counts[name] for name in _GROUPS},
         },
     }
     write_json_report(SCHEMA, made, stream)
 
 
-def _file(file: FileRepair, written: bool, show: Show) -> dict[str, Any]:
+def _file(file: FileRepair, report: FixReport) -> dict[str, Any]:
+    def show(finding: Finding) -> dict[str, Any]:
+        return finding_object(report.cells.finding(finding), report.cells, report.library)
+
+    def rewrite(one: Applied) -> dict[str, Any]:
+        return {
+            "finding": show(one.finding),
+            "rewrite": one.rewrite,
+            "difference": one.difference,
+            "effects": sorted({effect.value for difference in one.differences for effect in difference.effects}),
+            "remains": one.remains,
+            "takes_out": None if one.takes_out is None else asdict(one.takes_out),
+            "rests_on": None if one.rests_on is None else asdict(one.rests_on),
+        }
+
+    groups = by_outcome(file)
     return {
         "path": file.display,
         "changed": file.changed,
-        "written": written and file.changed,
+        "written": report.written and file.display not in report.unwritten_paths and file.changed,
         "diff": "".join(diff_lines(file)),
-        "applied": [_applied(one, show) for one in file.applied],
-        "observed": [_applied(one, show) for one in file.held if not one.differences],
-        "unsafe": [_applied(one, show) for one in file.held if one.differences],
-        "softening": [_applied(one, show) for one in file.softened],
-        "regenerated": [
-            {"finding": show(one.finding), "by": _applied(one.at_origin, show)}
-            for one in file.refused
-            if one.at_origin is not None
-        ],
+        **{name: list(map(rewrite, groups[name])) for name in ("applied", "observed", "unsafe", "softening")},
+        "regenerated": [{"finding": show(one.finding), "by": rewrite(one.at_origin)} for one in groups["regenerated"]],
         "declined": [
             {
                 "finding": show(refused.finding),
                 "reasons": [{"rewrite": one.rewrite, "reason": one.text, "near": one.near} for one in refused.reasons],
             }
-            for refused in file.refused
-            if refused.at_origin is None
+            for refused in groups["declined"]
         ],
-        "without": [show(finding) for finding in file.without],
+        "without": list(map(show, file.without)),
     }
 
 
-def _applied(one: Applied, show: Show) -> dict[str, Any]:
-    finding = show(one.finding)
-    return {
-        "finding": finding,
-        "rewrite": one.rewrite,
-        "difference": one.difference,
-        "effects": sorted({effect.value for difference in one.differences for effect in difference.effects}),
-        "remains": one.remains,
-        "takes_out": None if one.takes_out is None else asdict(one.takes_out),
-        "rests_on": None if one.rests_on is None else asdict(one.rests_on),
-    }
+_OUTCOMES = {
+    FindingOutcome.REWRITTEN: ("green", "breakscan fix --write rewrites this by"),
+    FindingOutcome.NOT_WRITTEN: ("red", "The file could not be written: this would be rewritten by"),
+    FindingOutcome.OBSERVED: ("yellow", "breakscan fix --observed rewrites this by"),
+    FindingOutcome.UNSAFE: ("yellow", "breakscan fix --unsafe rewrites this by"),
+    FindingOutcome.SOFTENS: ("yellow", "breakscan fix --soften softens this by"),
+    FindingOutcome.REGENERATE: ("yellow", "Generate the file again: this is"),
+    FindingOutcome.STAYS: ("red", "Not rewritten:"),
+}
+"""The style of each on a terminal, and how a sentence about it begins."""
 
 
 def fix_diagnostics(report: FixReport) -> DiagnosticReport:
@@ -276,10 +285,13 @@ def fix_diagnostics(report: FixReport) -> DiagnosticReport:
     files = [printable(file, originals) for file in report.repair.files]
     errors = tuple(map(report.cells.error, report.repair.errors))
     remarks = [unread_remark(error) for error in printable(errors, originals)]
-    remarks += [_unwritten(error) for error in printable(report.unwritten, originals)]
+    remarks += [
+        Remark(Severity.ERROR, f"not written: {error.message}", "not written", error_site(error))
+        for error in printable(report.unwritten, originals)
+    ]
     return DiagnosticReport(
         "fix",
-        [_diagnostic(one, report) for file in files for one in _findings(file, report)],
+        [_diagnostic(one, report) for file in files for one in fixed_findings(file, report)],
         remarks=remarks,
         end=[summary_line(report)],
         texts={**{file.display: file.before for file in report.repair.files}, **report.cells.texts},
@@ -288,46 +300,12 @@ def fix_diagnostics(report: FixReport) -> DiagnosticReport:
     )
 
 
-def _findings(file: FileRepair, report: FixReport) -> list[FixedFinding]:
-    return fixed_findings(file, file.display in report.unwritten_paths, report.cells)
-
-
 def _diagnostic(one: FixedFinding, report: FixReport) -> Diagnostic:
     diagnostic = finding_diagnostic(one.finding, report.library.get(one.finding.rule))
     is_gone = report.written and one.outcome is FindingOutcome.REWRITTEN
     severity = Severity.INFO if is_gone else diagnostic.severity
-    return replace(diagnostic, severity=severity, details=(*diagnostic.details, _outcome(one, report.written)))
-
-
-def _outcome(one: FixedFinding, written: bool) -> str:
-    if one.outcome is FindingOutcome.REWRITTEN:
-        return f"{'Rewritten' if written else 'breakscan fix --write rewrites this'} by {one.words}"
-    if one.outcome is FindingOutcome.NOT_WRITTEN:
-        return f"The file could not be written: this would be rewritten by {one.words}"
-    if one.outcome is FindingOutcome.OBSERVED:
-        return f"breakscan fix --observed rewrites this by {one.words}"
-    if one.outcome is FindingOutcome.UNSAFE:
-        return f"breakscan fix --unsafe rewrites this by {one.words}"
-    if one.outcome is FindingOutcome.SOFTENS:
-        return f"breakscan fix --soften softens this by {one.words}"
-    if one.outcome is FindingOutcome.REGENERATE:
-        return f"Generate the file again: this is {one.words}"
-    return f"Not rewritten: {one.words}"
-
-
-def _unwritten(error: SourceError) -> Remark:
-    return Remark(Severity.ERROR, f"not written: {error.message}", "not written", error_site(error))
-
-
-OUTCOME_STYLES = {
-    FindingOutcome.REWRITTEN: "green",
-    FindingOutcome.NOT_WRITTEN: "red",
-    FindingOutcome.OBSERVED: "yellow",
-    FindingOutcome.UNSAFE: "yellow",
-    FindingOutcome.SOFTENS: "yellow",
-    FindingOutcome.REGENERATE: "yellow",
-    FindingOutcome.STAYS: "red",
-}
+    outcome = f"{'Rewritten by' if is_gone else _OUTCOMES[one.outcome][1]} {one.words}"
+    return replace(diagnostic, severity=severity, details=(*diagnostic.details, outcome))
 
 
 def write_notes(report: FixReport, stream: TextIO, *, quiet: bool = False) -> None:
@@ -335,7 +313,7 @@ def write_notes(report: FixReport, stream: TextIO, *, quiet: bool = False) -> No
     could not be read or written."""
     console = report_console(stream)
     for file in () if quiet else map(printable, report.repair.files):
-        for one in fixed_findings(file, file.display in report.unwritten_paths, report.cells):
+        for one in fixed_findings(file, report):
             console.print(_note(one, console))
     for error in (*map(report.cells.error, report.repair.errors), *report.unwritten):
         console.print(Text(f"{error.path}:{error.line}:{error.column}", "bold").append(f"  {error.message}", "red"))
@@ -346,7 +324,7 @@ def write_notes(report: FixReport, stream: TextIO, *, quiet: bool = False) -> No
 def _note(one: FixedFinding, console: Console) -> Text:
     finding, words = one.finding, one.words
     text = Text(f"{finding.site.path}:{finding.site.line}:{finding.site.column}", "bold")
-    text.append(f"  {finding.rule} {finding.name}  ").append(one.outcome.value, OUTCOME_STYLES[one.outcome])
+    text.append(f"  {finding.rule} {finding.name}  ").append(one.outcome.value, _OUTCOMES[one.outcome][0])
     if text.cell_len + 2 + len(words) <= console.width:
         return text.append(f"  {words}")
     return text.append("\n").append_text(paragraph("", words, console.width))
