@@ -36,13 +36,13 @@ from breakscan.model.torch_versions import SUPPORTED, is_too_old
 from breakscan.record.bootstrap.import_watch import ImportWatch
 from breakscan.record.cells import ShownPaths
 from breakscan.record.hooks.exports import MODULES
-from breakscan.record.hooks.isolation import (
+from breakscan.record.hooks.targets import is_compiled
+from breakscan.record.isolation import (
     compiled_fresh,
     compiler_as_it_was,
     program_as_it_was,
     without_earlier_versions,
 )
-from breakscan.record.hooks.targets import is_compiled
 from breakscan.record.recorder import Recorder
 from breakscan.record.recording import read_recording
 from breakscan.record.records import Record

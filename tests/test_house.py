@@ -35,7 +35,7 @@ ROOMS = {
     "rulebook": Room("model source", 3021, 18),
     "check": Room(STATIC, 13346, 54),
     "fix": Room(f"{STATIC} check", 16660, 124),
-    "record": Room(STATIC, 9170, 60),
+    "record": Room(STATIC, 8700, 49),
     "explain": Room(f"{STATIC} check record", 8680, 47),
     "survey": Room(f"{STATIC} check record explain", 2660, 17),
     "prove": Room(f"{STATIC} check fix record explain", 9680, 41),

@@ -13,8 +13,6 @@ import breakscan
 
 PACKAGE = Path(breakscan.__file__).parent
 READ_ELSEWHERE = {
-    "Internal.purpose": "text for readers of the table",
-    "Internal.since": "tests/record/test_torch_internals.py",
     "Manifest.breakscan": "written to the recording, for people",
     "Operator.measured_on": "tests/rulebook/torch_facts/test_operators.py",
     "RewriteOffer.safety": "report/findings.py, with all fields",

@@ -26,9 +26,9 @@ class NoticeKind(Enum):
     PROFILE_KEPT = "profile-kept"
     """Torch remembers the sizes of earlier runs."""
     HOOK_MISSING = "hook-missing"
-    """Torch, of the version ``text``, lacks what the hook ``name`` needs."""
+    """Torch, of the version ``text``, lacks what the hook ``name`` needs; ``names`` say what is missing without it."""
     HOOK_FAILED = "hook-failed"
-    """The hook ``name`` raised ``text``."""
+    """The hook ``name`` raised ``text``; ``names`` say what is missing without it."""
     PROCESSES = "processes"
     """Several processes compiled: ``names`` are those of their programs, or empty for forked ones."""
     NEVER_IMPORTED = "never-imported"
@@ -77,32 +77,6 @@ AnyNotice = Notice | SourcesUnread | LogProblem
 _MOST_LINES = 3
 
 
-_WITHOUT_HOOK = {
-    "trace": "compile times are missing",
-    "breaks": "breaks are read from its structured trace: without columns, and without those that the trace leaves out",
-    "recompiles": "recompiles are read from its structured trace: without the new value of what changed",
-    "frames": "functions that run eager are read from its structured trace: those that it skips silently are missing",
-    "graphs": "graphs are read from its structured trace, and what breaks cost is missing",
-    "runs": "what calls of compiled code cost is missing",
-    "stance": "calls that ran eager under torch.compiler.set_stance are not told",
-    "targets": "what torch.compile was called for is missing",
-    "fullgraph": "--keep-going could not set fullgraph=True aside",
-    "skips": "compiled functions that the compiler passes over in silence may be missing",
-    "guards": "the lines that asked for guards are missing",
-    "values": "the values of functions are missing, which check and fix --recording ask for",
-    "lines": "how long lines were traced is missing",
-    "bytes": "what kernels read and write is missing",
-    "autograd": "why compiled autograd captures a backward pass again is missing",
-    "exports": "what torch.export.export exported, and why that failed, is missing",
-    "drafts": "what draft_export found is missing",
-    "packages": "functions that were loaded compiled are shown as never called",
-    "aot": "what aot_compile compiled, and why that failed, is missing",
-    "ahead": "what AOTInductor compiled is missing",
-    "recordings": "which CUDA graphs are recorded again, and why, is missing",
-    "cudagraphs": "why graphs do not run as CUDA graphs is missing",
-}
-
-
 _NOT_READ = {
     NotRead.OUTSIDE: (
         "outside the working directory: --source-root FOLDER allows to read the files below a folder, and "
@@ -140,9 +114,9 @@ def notice_words(notice: AnyNotice) -> str:
             )
         case NoticeKind.HOOK_MISSING:
             version = f"torch {text}" if text else "this torch"
-            return f"{version} lacks what breakscan hooks into for {name}: {_missing_without(name)}"
+            return f"{version} lacks what breakscan hooks into for {name}: {notice.names[0]}"
         case NoticeKind.HOOK_FAILED:
-            return f"breakscan's hook for {name} failed, so {_missing_without(name)} ({text})"
+            return f"breakscan's hook for {name} failed, so {notice.names[0]} ({text})"
         case NoticeKind.NEVER_IMPORTED:
             return f"--compile {name} compiled nothing: the program never imported {text}"
         case NoticeKind.NEVER_BOUND:
@@ -193,11 +167,6 @@ def _of_processes(notice: Notice) -> str:
                 "of the last value that a guard met, of how often graphs ran and of what breaks cost, and leaves out "
                 "some calls: breakscan explain tells all that"
             )
-
-
-def _missing_without(hook: str) -> str:
-    """The recording can be that of another breakscan, with other hooks."""
-    return _WITHOUT_HOOK.get(hook, "something is missing")
 
 
 def _of_log(problem: LogProblem) -> str:

@@ -23,6 +23,7 @@ from breakscan.record.records import (
     FrameEnded,
     HookFailed,
     HookInstalled,
+    HookLost,
     ProcessStarted,
     Record,
 )
@@ -37,11 +38,14 @@ def notices(processes: Sequence[Sequence[Record]]) -> Iterator[Notice]:
         yield from version_notice(started.torch)
     if started and started.profile_kept:
         yield Notice(NoticeKind.PROFILE_KEPT)
+    lost = {r.name: r.without for records in processes for r in records if isinstance(r, HookLost)}
     for record in (r for records in processes for r in records):
-        if isinstance(record, HookInstalled) and not record.available:
-            yield Notice(NoticeKind.HOOK_MISSING, record.name, started.torch if started else "")
-        elif isinstance(record, HookFailed):
-            yield Notice(NoticeKind.HOOK_FAILED, record.name, record.error)
+        if isinstance(record, HookInstalled | HookFailed):
+            without = (lost.get(record.name, "something is missing"),)
+            if isinstance(record, HookFailed):
+                yield Notice(NoticeKind.HOOK_FAILED, record.name, record.error, without)
+            elif not record.available:
+                yield Notice(NoticeKind.HOOK_MISSING, record.name, started.torch if started else "", without)
     names = tuple(_name(process) for process in processes if compiled(process))
     if len(names) > 1:
         yield Notice(NoticeKind.PROCESSES, names=names)

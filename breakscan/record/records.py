@@ -98,6 +98,14 @@ class HookFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class HookLost:
+    """What reports say is missing without a hook that torch lacks something for, or that failed."""
+
+    name: str
+    without: str
+
+
+@dataclass(frozen=True, slots=True)
 class CompileCalled:
     """``torch.compile`` was asked for something: its name, its code, and the stack of the call.  ``key`` is by which
     ``CallsRan`` names it; ``backend`` as the program named it.  ``settings`` are other arguments of
@@ -660,6 +668,7 @@ Record = (
     | RankSeen
     | HookInstalled
     | HookFailed
+    | HookLost
     | CompileCalled
     | CompileAsked
     | CompileMet

@@ -23,7 +23,8 @@ from typing import Any, TypeVar
 from breakscan.model.findings import Kind, Mode, Place, Verdict
 from breakscan.model.torch_versions import minor_version
 from breakscan.record.example_loading import ReplayError, check_runs, loaded
-from breakscan.record.hooks.frames import FrameOutcome, frame_outcomes
+from breakscan.record.hooks.frames import FrameHook, FrameOutcome, watched_conversion
+from breakscan.record.hooks.hook import wrapped
 from breakscan.record.hooks.structured_trace import structured_trace
 from breakscan.record.parsers.break_text import frame_skipped, parse_causes
 from breakscan.rulebook.document import Example, Rule
@@ -89,7 +90,10 @@ def _watch(seen: ExampleRun, code: CodeType, run: Callable[[], object]) -> None:
             seen.gave_up = True
             seen.gb += [cause.gb_id for cause in parse_causes(str(frame.error)) if cause.gb_id]
 
-    with structured_trace(record), frame_outcomes(outcome):
+    def watched(_: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        return watched_conversion(original, outcome)
+
+    with structured_trace(record), wrapped(FrameHook.wraps, watched):
         try:
             run()
         except Exception as error:

@@ -27,13 +27,7 @@ from breakscan.record.records import Record
 from breakscan.source.regular_files import read_regular_file
 
 FORMAT = 5
-"""Grows when the records or the manifest change so that another breakscan cannot read them.
-
-2: a datum has one record; before, some had a second one from the structured trace.
-3: calls that ran eager.
-4: what runs, gaps and calls took as a rule.
-5: the arguments of torch.compile, and what modules of torch were made with.
-"""
+"""Grows when the records or the manifest change so that another breakscan cannot read them.  No other is read."""
 MANIFEST = "run.json"
 SOURCES = "sources.json"
 """Name of the file with the sources that the report of the run showed, by path: they may change or move."""

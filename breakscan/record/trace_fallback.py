@@ -6,6 +6,7 @@ hook needs, or the hook has failed, the record is made from the trace alone.  A 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -173,9 +174,10 @@ class TraceAndHooks:
     """Decides for one process.  ``works`` tells whether a hook, by its name, saw what the trace speaks of now;
     ``numbers`` numbers the graphs."""
 
-    def __init__(self, works: Callable[[str], bool], numbers: Iterator[int]) -> None:
+    def __init__(self, works: Callable[[str], bool]) -> None:
+        self.numbers = itertools.count()
         self._works = works
-        self._fallback = TraceFallback(numbers)
+        self._fallback = TraceFallback(self.numbers)
         self._spans = SpanTrees()
         self._lookups = CacheLookups()
         self._recompiles: dict[str, RecompileSeen] = {}

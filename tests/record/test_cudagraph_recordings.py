@@ -16,8 +16,9 @@ import pytest
 from breakscan.explain.context import ExplainContext, Owners
 from breakscan.explain.cudagraphs import cudagraph_recordings, peak_memory
 from breakscan.explain.user_source import UserSource
-from breakscan.record.hooks import cudagraph_recordings as hook
-from breakscan.record.hooks import device_memory
+from breakscan.record.hooks.cudagraphs import CudaGraphHook
+from breakscan.record.hooks.hook import Hooks
+from breakscan.record.hooks.runs import device_memory
 from breakscan.record.records import (
     Code,
     CompileStarted,
@@ -101,7 +102,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], tuple[Devic
     monkeypatch.setattr(CUDAGraphTreeManager, "record_function", recorded_by_torch)
     reserved = iter(range(0, 10**9, 1000))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: next(reserved))
-    with hook.CudaGraphRecordings(records.append, lambda function: function).installed() as available:
+    with Hooks([CudaGraphHook], records.append).of(CudaGraphHook).installed() as available:
         assert available
         yield lambda: (Device(object.__new__(CUDAGraphTreeManager)), records)
 
@@ -193,9 +194,9 @@ def test_the_peak_of_a_device_is_that_of_the_process_that_used_most() -> None:
 
 
 def test_devices_that_are_not_used_are_not_touched(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert list(device_memory.device_memory()) == []
+    assert list(device_memory()) == []
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: device * 100)
     monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda device: device * 200)
-    assert list(device_memory.device_memory()) == [DeviceMemory("cuda:1", 100, 200)]
+    assert list(device_memory()) == [DeviceMemory("cuda:1", 100, 200)]

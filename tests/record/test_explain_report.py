@@ -14,7 +14,7 @@ from programs import Zoo
 
 from breakscan.explain.notice import Notice, NoticeKind
 from breakscan.explain.notices import notices
-from breakscan.record.records import CompileStarted, HookFailed, HookInstalled, Record
+from breakscan.record.records import CompileStarted, HookFailed, HookInstalled, HookLost, Record
 
 pytestmark = pytest.mark.torch
 
@@ -203,11 +203,12 @@ def test_a_hook_that_is_missing_is_told(zoo: Zoo) -> None:
 
 def test_a_hook_that_failed_is_told(zoo: Zoo) -> None:
     def fail(record: Record) -> Record:
-        return HookFailed("graphs", "KeyError: 'gone'") if isinstance(record, CompileStarted) else record
+        failed = HookFailed("graphs", "KeyError: 'gone'")
+        return failed if isinstance(record, CompileStarted) else record
 
     assert [notice for notice in zoo.explain(fail)["notices"] if "KeyError: 'gone'" in notice]
 
 
 def test_a_hook_of_another_breakscan_is_named() -> None:
-    (notice,) = notices([[HookInstalled("memory", False)]])
-    assert notice == Notice(NoticeKind.HOOK_MISSING, "memory")
+    (notice,) = notices([[HookInstalled("memory", False), HookLost("memory", "it is missing")]])
+    assert notice == Notice(NoticeKind.HOOK_MISSING, "memory", names=("it is missing",))

@@ -363,11 +363,11 @@ def test_the_trace_alone_tells_guards_without_lines(
     explained: Explain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from breakscan.record import recorder
-    from breakscan.record.hooks.patching import wrapped
+    from breakscan.record.hooks.guards import GuardHook
 
     torch = importlib.import_module("torch")
     importlib.import_module("torch._dynamo").reset()
-    monkeypatch.setattr(recorder, "built_guards", lambda sink: wrapped(["torch._dynamo:nothing"], "nothing", id))
+    monkeypatch.setattr(GuardHook, "wraps", ("torch._dynamo:nothing",))
     with recorder.Recorder(tmp_path):
         torch.compile(lambda x: x + 1, backend="eager")(torch.ones(3))
     importlib.import_module("torch._dynamo").reset()
@@ -382,7 +382,7 @@ def test_the_trace_alone_tells_guards_without_lines(
     )
     (compiled,) = explanation.compiles
     assert [guard.site for guard in compiled.guards if guard.kind == "TENSOR_MATCH"] == [None]
-    assert Notice(NoticeKind.HOOK_MISSING, "guards", explanation.torch) in explanation.notices
+    assert Notice(NoticeKind.HOOK_MISSING, "guards", explanation.torch, (GuardHook.without,)) in explanation.notices
 
 
 def test_the_tree_of_guards() -> None:

@@ -90,10 +90,9 @@ def test_all_hooks_find_what_they_need(recorder: Any, tmp_path: Path) -> None:
     installed = [record for record in records(tmp_path) if isinstance(record, HookInstalled)]
     names = [record.name for record in installed]
     assert len(set(names)) == len(names)
-    assert {"trace", "breaks", "recompiles", "frames", "graphs", "runs", "stance", "targets", "skips", "guards"} < {
-        *names
-    }
-    assert {"autograd", "packages", "aot", "values"} < {*names}
+    from breakscan.record.recorder import HOOKS
+
+    assert {hook.name for hook in HOOKS if hook.waits_for is None} - {*names} == {"fullgraph"}
     # The hook for silent skips needs torch 2.13.
     assert [record.name for record in installed if not record.available] in ([], ["skips"])
 
@@ -101,13 +100,15 @@ def test_all_hooks_find_what_they_need(recorder: Any, tmp_path: Path) -> None:
 def test_a_torch_that_does_not_tell_its_stance_lacks_a_hook(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._dynamo import eval_frame
 
-    from breakscan.record.hooks.stances import current_stance, known_stance
+    from breakscan.record.hooks.hook import Hooks
+    from breakscan.record.hooks.runs import StanceHook, current_stance
 
-    with torch.compiler.set_stance("force_eager"), known_stance() as available:
+    hook = Hooks([StanceHook], print).of(StanceHook)
+    with torch.compiler.set_stance("force_eager"), hook.installed() as available:
         assert (available, current_stance()) == (True, "force_eager")
     with monkeypatch.context() as patch:
         patch.setattr(eval_frame, "_stance", object())
-        with known_stance() as available:
+        with hook.installed() as available:
             assert (available, current_stance()) == (False, "default")
 
 
@@ -128,26 +129,28 @@ def test_the_results_and_the_random_numbers_are_the_same(tmp_path: Path) -> None
     assert [record for record in records(tmp_path) if isinstance(record, BreakSeen)]
 
 
-@pytest.mark.parametrize("hook", ["trace", "break", "recompile", "frame", "graph", "compile", "skip"])
+@pytest.mark.parametrize("name", ["trace", "breaks", "recompiles", "frames", "graphs", "targets", "skips", "values"])
 def test_a_hook_that_raises_never_reaches_the_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hook: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     import torch._dynamo
 
-    from breakscan.record.recorder import Recorder
+    from breakscan.record.recorder import HOOKS, Recorder
+
+    hook: Any = next(hook for hook in HOOKS if hook.name == name)
 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("on purpose")
 
     torch._dynamo.reset()
-    monkeypatch.setattr(Recorder, f"_on_{hook}", fail)
+    monkeypatch.setattr(hook, next(part for part in ("_record", "before", "after") if part in vars(hook)), fail)
     with Recorder(tmp_path):
         results = program()
     assert len(results) == 3
-    if HookInstalled("skips", False) in records(tmp_path) and hook == "skip":
+    if HookInstalled(name, False) in records(tmp_path):
         pytest.skip("this torch has no such hook")
     failed = [record for record in records(tmp_path) if isinstance(record, HookFailed)]
-    assert [record.error for record in failed] == ["RuntimeError: on purpose"]
+    assert failed == [HookFailed(name, "RuntimeError: on purpose")]
 
 
 def test_a_full_disk_never_reaches_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from breakscan.record import recorder as recorder_module
+from breakscan.record.hooks.breaks import BreakHook
+from breakscan.record.hooks.frames import FrameHook
+from breakscan.record.hooks.graphs import GraphHook
+from breakscan.record.hooks.guards import RecompileHook
+from breakscan.record.hooks.hook import Hook
+from breakscan.record.recorder import Recorder
 from breakscan.record.recording import read_recording
-from breakscan.record.records import BreakSeen, FrameEnded, GraphCompiled, HookInstalled, RecompileSeen, Record
+from breakscan.record.records import (
+    BreakSeen,
+    FrameEnded,
+    GraphCompiled,
+    HookInstalled,
+    HookLost,
+    RecompileSeen,
+    Record,
+)
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
-HOOKS = {
-    "breaks": ("graph_breaks", "_on_break"),
-    "recompiles": ("recompilations", "_on_recompile"),
-    "frames": ("frame_outcomes", "_on_frame"),
-    "graphs": ("compiled_graphs", "_on_graph"),
-}
+HANDLERS = {BreakHook: "before", RecompileHook: "before", FrameHook: "_record", GraphHook: "_record"}
 
 
 def broken(x: Any) -> Any:
@@ -51,7 +57,7 @@ def recorded(folder: Path) -> list[Record]:
 
     folder.mkdir()
     torch._dynamo.reset()
-    with recorder_module.Recorder(folder):
+    with Recorder(folder):
         torch.compile(broken, backend="eager")(torch.ones(3))
         torch.compile(given_up, backend="eager")(torch.ones(3))
         flagged = torch.compile(chosen, backend="eager")
@@ -82,27 +88,25 @@ def gist(records: list[Record]) -> dict[str, list[Any]]:
     return {"breaks": breaks, "recompiles": recompiles, "frames": frames, "graphs": graphs}
 
 
-@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("hook", HANDLERS, ids=lambda hook: hook.name)
 @pytest.mark.parametrize("how", ["missing", "fails"])
-def test_the_trace_stands_in_for_a_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hook: str, how: str) -> None:
+def test_the_trace_stands_in_for_a_hook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hook: type[Hook], how: str
+) -> None:
     whole = gist(recorded(tmp_path / "whole"))
-    installer, handler = HOOKS[hook]
-
-    @contextmanager
-    def missing(*_: object) -> Iterator[bool]:
-        yield False
 
     def fail(*_: object) -> None:
         raise RuntimeError("on purpose")
 
     if how == "missing":
-        monkeypatch.setattr(recorder_module, installer, missing)
+        monkeypatch.setattr(hook, "wraps", ("torch._dynamo:nothing",))
     else:
-        monkeypatch.setattr(recorder_module.Recorder, handler, fail)
+        monkeypatch.setattr(hook, HANDLERS[hook], fail)
     records = recorded(tmp_path / "poorer")
-    assert (HookInstalled(hook, False) in records) == (how == "missing")
+    assert (HookInstalled(hook.name, False) in records) == (how == "missing")
+    assert HookLost(hook.name, hook.without) in records
     poorer = gist(records)
-    if hook == "frames" and how == "fails":
+    if hook is FrameHook and how == "fails":
         # The trace speaks first, so that what the hook failed on is lost.
         poorer["frames"], whole["frames"] = poorer["frames"][1:], whole["frames"][len(whole["frames"]) :]
     assert poorer == whole

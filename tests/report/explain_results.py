@@ -292,7 +292,7 @@ def explanation(**changes: Any) -> Explanation:
         ),
         "entries": 1,
         "compile_seconds": 38.12345,
-        "notices": (Notice(NoticeKind.HOOK_MISSING, "memory"),),
+        "notices": (Notice(NoticeKind.HOOK_MISSING, "memory", names=("something is missing",)),),
         "compiles": (COMPILE, replace(COMPILE, compile_id="1/0", failed="RuntimeError", guard_count=None)),
         "specialisations": (Specialisation("0/0", ("x.size()[0]",), "32", ConstantReason.NUMBER, SITE, "f"),),
         "cudagraph_skips": (

@@ -16,8 +16,8 @@ ONE_OF_EACH = (
     Notice(NoticeKind.OLD_TORCH, text="2.5"),
     Notice(NoticeKind.NEW_TORCH, text="3.0"),
     Notice(NoticeKind.PROFILE_KEPT),
-    Notice(NoticeKind.HOOK_MISSING, "breaks", "2.13"),
-    Notice(NoticeKind.HOOK_FAILED, "breaks", "KeyError: 'gone'"),
+    Notice(NoticeKind.HOOK_MISSING, "breaks", "2.13", ("breaks have no columns",)),
+    Notice(NoticeKind.HOOK_FAILED, "breaks", "KeyError: 'gone'", ("breaks have no columns",)),
     Notice(NoticeKind.PROCESSES, names=("train.py", "", "train.py")),
     Notice(NoticeKind.NEVER_IMPORTED, "nets:f", "nets"),
     Notice(NoticeKind.NEVER_BOUND, ":f"),
@@ -32,8 +32,8 @@ ONE_OF_EACH = (
     Notice(NoticeKind.SEVERAL_LOGS, numbers=(3, 2)),
 )
 WORDS: dict[AnyNotice, str] = {
-    Notice(NoticeKind.HOOK_MISSING, "memory"): (
-        "this torch lacks what breakscan hooks into for memory: something is missing"
+    Notice(NoticeKind.HOOK_MISSING, "memory", names=("its peak is missing",)): (
+        "this torch lacks what breakscan hooks into for memory: its peak is missing"
     ),
     ONE_OF_EACH[6]: "3 processes compiled, each for itself, and are counted together: 2 × train.py, forked",
     ONE_OF_EACH[7]: "--compile nets:f compiled nothing: the program never imported nets",

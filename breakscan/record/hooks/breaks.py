@@ -1,41 +1,35 @@
-"""Graph breaks as Dynamo logs them, with the columns and the stack that its log leaves out.
-
-Wraps ``torch._dynamo.symbolic_convert.InstructionTranslatorBase.log_graph_break``.
-"""
+"""Graph breaks as Dynamo logs them, with the columns and the stack that its log leaves out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from breakscan.record.hooks.fullgraph import FullgraphHook
+from breakscan.record.hooks.hook import Hook
 from breakscan.record.hooks.object_facts import code_of, current_compile_id, stack_of
-from breakscan.record.hooks.patching import wrapped
+from breakscan.record.hooks.values import ValueHook
 from breakscan.record.records import BreakSeen, Code, StackFrame
 
 
-@contextmanager
-def graph_breaks(sink: Callable[[Any, str, Exception], None]) -> Iterator[bool]:
-    """Hands each logged break to the sink: the translator, the reason, the exception.
+class BreakHook(Hook):
+    """Records each break that is logged."""
 
-    Yields False where this torch has no such hook: nothing is recorded then.
-    """
+    name = "breaks"
+    without = "breaks are read from its structured trace: without columns, and without those that the trace leaves out"
+    wraps = ("torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break",)
 
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        def log_graph_break(self: Any, code_options: Any, reason: str, exc: Any, *args: Any, **kwargs: Any) -> Any:
-            if not getattr(exc, "logged", False):
-                sink(self, reason, exc)
-            return original(self, code_options, reason, exc, *args, **kwargs)
-
-        return log_graph_break
-
-    with wrapped(["torch._dynamo.symbolic_convert:InstructionTranslatorBase"], "log_graph_break", wrap) as available:
-        yield available
+    def before(self, translator: Any, code_options: Any, reason: str, exc: Any, *_: Any, **__: Any) -> None:
+        if getattr(exc, "logged", False):
+            return
+        record = replace(_break_record(translator, reason, exc), set_aside=self.hooks.of(FullgraphHook).would_raise())
+        self.hooks.merged.saw_break(record)
+        self.hooks.write(record)
+        if record.stack:
+            self.hooks.of(ValueHook).record_break(translator, record.stack[-1])
 
 
-def break_record(translator: Any, reason: str, error: Exception) -> BreakSeen:
-    """The break as the recording keeps it."""
+def _break_record(translator: Any, reason: str, error: Exception) -> BreakSeen:
     root = translator.output.root_tx or translator
     record = raised_break_record(code_of(root.f_code), error, raised=False)
     stack = record.stack

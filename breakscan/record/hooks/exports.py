@@ -1,46 +1,27 @@
-"""What the program exports with ``torch.export``, or compiles ahead of time with AOTInductor, and how that ended.
-
-Wraps ``_export`` of ``torch.export._trace``, through which every export goes, ``draft_export`` of
-``torch.export._draft_export``, ``aoti_compile_and_package`` and ``aot_compile`` of ``torch._inductor``, and
-``torch._dynamo.aot_compile.aot_compile_fullgraph``, which serves ``aot_compile`` of compiled functions.
-"""
+"""What the program exports with ``torch.export``, or compiles ahead of time with AOTInductor, and how that ended."""
 
 from __future__ import annotations
 
 import inspect
 import itertools
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import CodeType, TracebackType
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
-from breakscan.record.hooks.interned_names import InternedNames
+from breakscan.record.hooks.hook import Hook, Hooks, leave_no_trace
 from breakscan.record.hooks.object_facts import calling_stack, stack_of
-from breakscan.record.hooks.patching import leave_no_trace, wrapped
+from breakscan.record.hooks.structured_trace import InternedNames
 from breakscan.record.hooks.targets import name_of, written_code
 from breakscan.record.records import Code, ExportEnded, ExportIssue, StackFrame
-
-TRACE = "torch.export._trace"
-DRAFT = "torch.export._draft_export"
-INDUCTOR = "torch._inductor"
-COMPILED = "torch._dynamo.aot_compile"
-MODULES = (TRACE, DRAFT, INDUCTOR)
-"""Those whose functions are wrapped: a program may load them only when it exports."""
-
-_NAME = "_export"
-_DRAFTING = "draft_export"
-_COMPILING = "aot_compile"
-_AHEAD_OF_TIME = ("aoti_compile_and_package", "aot_compile")
 
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    way: str
     target: str
     code: Code | None
     strict: bool | None
@@ -48,111 +29,66 @@ class _Begun:
     at: float
 
 
-class _Depth(threading.local):
-    """How many calls of this thread are inside one another."""
+class ExportHook(Hook):
+    """Records each outermost export: every one goes through ``_export``."""
 
-    level = 0
+    name = "exports"
+    without = "what torch.export.export exported, and why that failed, is missing"
+    wraps: ClassVar[tuple[str, ...]] = ("torch.export._trace:_export",)
+    imported_by = ("torch.export._draft_export",)
+    waits_for: ClassVar[str | None] = "torch.export._trace"
+    during_exports = True
+    way = "export"
+    holds = 1
+    """By how much the calls are inside one another while this one runs: not, where what is compiled meanwhile is the
+    program's."""
 
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(hooks)
+        self.names = InternedNames()
+        self.exported: WeakKeyDictionary[Any, tuple[str, Code | None]] = WeakKeyDictionary()
 
-class ExportWatch:
-    """Hands each outermost call to ``sink`` when it has ended.  ``guarded`` makes a function of ours one that raises
-    nothing."""
+    def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        begin, end = self.guarded(self._begun), self.guarded(self._ended)
+        depth, names = self.hooks.exporting, self.hooks.of(ExportHook).names
 
-    def __init__(self, sink: Callable[[ExportEnded], object], guarded: Callable[..., Callable[..., Any]]) -> None:
-        self._sink = sink
-        self._begin = guarded(self._begun)
-        self._end = guarded(self._ended)
-        self._depth = _Depth()
-        self._names = InternedNames()
-        self._exported: WeakKeyDictionary[Any, tuple[str, Code | None]] = WeakKeyDictionary()
-
-    def saw(self, metadata: Mapping[str, Any]) -> None:
-        """A record of the structured trace."""
-        self._names.saw(metadata)
-
-    def is_running(self) -> bool:
-        """Whether this thread exports right now: what is compiled meanwhile serves the export."""
-        return self._depth.level > 0
-
-    @contextmanager
-    def exports(self) -> Iterator[bool]:
-        """Watches ``torch.export.export`` while the block runs.  ``TRACE`` is loaded already.  Yields False where this
-        torch has no such hook: nothing is recorded then."""
-        original = getattr(sys.modules[TRACE], _NAME, None)
-        with wrapped([TRACE], _NAME, self._wrap("export")) as found:
-            replacement = getattr(sys.modules[TRACE], _NAME, None)
+        def export(*args: Any, **kwargs: Any) -> Any:
+            begun = None if depth.level else begin(original, args, kwargs)
+            depth.level += self.holds
             try:
-                yield found
-            finally:
-                # Imported since, it took the wrapper.
-                late = sys.modules.get(DRAFT)
-                if found and getattr(late, _NAME, None) is replacement:
-                    setattr(late, _NAME, original)
-
-    @contextmanager
-    def drafts(self) -> Iterator[bool]:
-        """As :meth:`exports`, for ``draft_export``; ``DRAFT`` is loaded."""
-        with wrapped([DRAFT], "draft_export", self._wrap(_DRAFTING)) as found:
-            yield found
-
-    @contextmanager
-    def ahead_of_time(self) -> Iterator[bool]:
-        """As :meth:`exports`, for AOTInductor; ``INDUCTOR`` is loaded."""
-        package, compile_ = _AHEAD_OF_TIME
-        wrap = self._wrap("aot_inductor")
-        with wrapped([INDUCTOR], package, wrap) as packages, wrapped([INDUCTOR], compile_, wrap) as compiles:
-            yield packages and compiles
-
-    @contextmanager
-    def compiled_ahead(self) -> Iterator[bool]:
-        """As :meth:`exports`, for ``aot_compile`` of what ``torch.compile`` gave; ``COMPILED`` is loaded.  The program
-        runs what is compiled there."""
-        with wrapped([COMPILED], "aot_compile_fullgraph", self._wrap(_COMPILING, holds=0)) as found:
-            yield found
-
-    def _wrap(self, way: str, *, holds: int = 1) -> Callable[[Any], Callable[..., Any]]:
-        """``holds`` is by how much the calls are inside one another while this one runs: not, where what is compiled
-        meanwhile is the program's."""
-
-        def wrap(original: Any) -> Callable[..., Any]:
-            def export(*args: Any, **kwargs: Any) -> Any:
-                begun = None if self._depth.level else self._begin(way, original, args, kwargs)
-                self._depth.level += holds
-                try:
-                    with self._names.as_alone() if way == _DRAFTING else nullcontext():
-                        result = original(*args, **kwargs)
-                except Exception as error:
-                    if begun is not None:
-                        self._end(begun, None, error)
-                    leave_no_trace(error)
-                    raise
-                finally:
-                    self._depth.level -= holds
+                with names.as_alone() if isinstance(self, DraftHook) else nullcontext():
+                    result = original(*args, **kwargs)
+            except Exception as error:
                 if begun is not None:
-                    self._end(begun, result, None)
-                return result
+                    end(begun, None, error)
+                leave_no_trace(error)
+                raise
+            finally:
+                depth.level -= self.holds
+            if begun is not None:
+                end(begun, result, None)
+            return result
 
-            return export
+        return export
 
-        return wrap
-
-    def _begun(self, way: str, original: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Begun:
+    def _begun(self, original: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Begun:
         given = inspect.signature(original).bind(*args, **kwargs)
         given.apply_defaults()
         subject = next(iter(given.arguments.values()))
-        known = self._exported.get(subject) if way == "aot_inductor" else None
-        target, code = known or (name_of(subject), None if way == "aot_inductor" else written_code(subject))
+        ahead = isinstance(self, AheadHook)
+        known = self.hooks.of(ExportHook).exported.get(subject) if ahead else None
+        target, code = known or (name_of(subject), None if ahead else written_code(subject))
         strict = given.arguments.get("strict")
         stack = calling_stack(sys._getframe(1))
-        return _Begun(way, target, code, None if strict is None else bool(strict), stack, time.perf_counter())
+        return _Begun(target, code, None if strict is None else bool(strict), stack, time.perf_counter())
 
     def _ended(self, begun: _Begun, result: Any, error: Exception | None) -> None:
         seconds = time.perf_counter() - begun.at
-        if error is None and begun.way in ("export", _DRAFTING):
-            self._exported[result] = begun.target, begun.code
-        self._sink(
+        if error is None and self.way in ("export", "draft_export"):
+            self.hooks.of(ExportHook).exported[result] = begun.target, begun.code
+        self.hooks.write(
             ExportEnded(
-                way=begun.way,
+                way=self.way,
                 target=begun.target,
                 code=begun.code,
                 stack=begun.stack,
@@ -166,6 +102,41 @@ class ExportWatch:
                 issues=tuple(_issues(getattr(result, "_report", None))),
             )
         )
+
+
+class DraftHook(ExportHook):
+    """The same for ``draft_export``."""
+
+    name = "drafts"
+    without = "what draft_export found is missing"
+    wraps = ("torch.export._draft_export:draft_export",)
+    waits_for = "torch.export._draft_export"
+    way = "draft_export"
+
+
+class AheadHook(ExportHook):
+    """The same for AOTInductor."""
+
+    name = "ahead"
+    without = "what AOTInductor compiled is missing"
+    wraps = ("torch._inductor:aoti_compile_and_package", "torch._inductor:aot_compile")
+    waits_for = "torch._inductor"
+    way = "aot_inductor"
+
+
+class AotHook(ExportHook):
+    """The same for ``aot_compile`` of what ``torch.compile`` gave.  The program runs what is compiled there."""
+
+    name = "aot"
+    without = "what aot_compile compiled, and why that failed, is missing"
+    wraps = ("torch._dynamo.aot_compile:aot_compile_fullgraph",)
+    waits_for = None
+    way = "aot_compile"
+    holds = 0
+
+
+MODULES = tuple(hook.waits_for for hook in (ExportHook, DraftHook, AheadHook) if hook.waits_for)
+"""Those whose functions are wrapped as soon as they are loaded: a program may take functions out of them then."""
 
 
 def _operations(result: Any) -> int | None:

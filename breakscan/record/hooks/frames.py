@@ -1,19 +1,18 @@
-"""What became of each frame that Dynamo was asked to compile and did not.
-
-Wraps ``torch._dynamo.convert_frame.ConvertFrameAssert.__call__``: the only place that
-sees generators, the recompile limit and a failing backend, which leave no line in logs or trace.
-"""
+"""What became of each frame that Dynamo was asked to compile and did not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+from breakscan.record.hooks.breaks import raised_break_record
+from breakscan.record.hooks.fullgraph import FullgraphHook
+from breakscan.record.hooks.hook import Hook, leave_no_trace
 from breakscan.record.hooks.object_facts import code_of, stack_of
-from breakscan.record.hooks.patching import leave_no_trace, wrapped
+from breakscan.record.hooks.runs import RunHook
+from breakscan.record.hooks.targets import SkipHook
 from breakscan.record.parsers.frames import exceeds_limit
 from breakscan.record.records import FrameEnded
 
@@ -39,54 +38,70 @@ class FrameOutcome:
             return True
         if getattr(getattr(self.converter, "_box", None), "error_on_graph_break", False):
             return True
-        return not (is_break(self.error) or config.suppress_errors)
+        return not (_is_break(self.error) or config.suppress_errors)
 
 
-FrameSink = Callable[[FrameOutcome], None]
+class FrameHook(Hook):
+    """Records frames that end uncompiled: the only place that sees generators, the recompile limit and a failing
+    backend, which leave no line in logs or trace."""
+
+    name = "frames"
+    without = "functions that run eager are read from its structured trace: those that it skips silently are missing"
+    wraps = ("torch._dynamo.convert_frame:ConvertFrameAssert.__call__",)
+    needs = ("torch._dynamo.exc:Unsupported", "torch._dynamo.config:suppress_errors")
+    reads = ("torch._dynamo.convert_frame:_one_graph", "torch._dynamo.convert_frame:_box")
+
+    def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        return watched_conversion(original, self.guarded(self._record))
+
+    def _record(self, outcome: FrameOutcome) -> None:
+        self.hooks.of(RunHook).meter.compiled()
+        if self.hooks.has_failed(self.name, ever=True):
+            # From the first failure on, the trace reports frames.
+            return
+        if outcome.error is None:
+            self.hooks.of(SkipHook).record(outcome.code, outcome.skip_reason or "")
+            return
+        limit = _is_recompile_limit(outcome.error)
+        if outcome.raised and _is_break(outcome.error) and not limit:
+            self.hooks.write(raised_break_record(code_of(outcome.code), outcome.error, raised=True))
+        self.hooks.write(
+            FrameEnded(
+                frame=code_of(outcome.code),
+                error=type(outcome.error).__name__,
+                text=str(outcome.error),
+                stack=stack_of(getattr(outcome.error, "real_stack", None)),
+                raised=outcome.raised,
+                limit=limit,
+                set_aside=self.hooks.of(FullgraphHook).would_raise(),
+            )
+        )
 
 
-@contextmanager
-def frame_outcomes(sink: FrameSink) -> Iterator[bool]:
-    """Records while the block runs.  Yields False where this torch has no such hook: nothing is recorded then."""
+def watched_conversion(original: Callable[..., Any], sink: Callable[[FrameOutcome], object]) -> Callable[..., Any]:
+    """The function that converts frames; ``sink`` gets those that end uncompiled."""
 
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(self: Any, frame: Any, *args: Any, skip: int = 0, **kwargs: Any) -> Any:
-            try:
-                # There is now one more Python frame between Dynamo and the user's.
-                result = original(self, frame, *args, skip=skip + 1, **kwargs)
-            except Exception as error:
-                sink(FrameOutcome(frame.f_code, error, None, self))
-                leave_no_trace(error)
-                raise
-            if getattr(result, "guarded_code", None) is None:
-                sink(FrameOutcome(frame.f_code, None, getattr(result, "skip_reason", None), self))
-            return result
+    def call(self: Any, frame: Any, *args: Any, skip: int = 0, **kwargs: Any) -> Any:
+        try:
+            # There is now one more Python frame between Dynamo and the user's.
+            result = original(self, frame, *args, skip=skip + 1, **kwargs)
+        except Exception as error:
+            sink(FrameOutcome(frame.f_code, error, None, self))
+            leave_no_trace(error)
+            raise
+        if getattr(result, "guarded_code", None) is None:
+            sink(FrameOutcome(frame.f_code, None, getattr(result, "skip_reason", None), self))
+        return result
 
-        return call
-
-    with wrapped(["torch._dynamo.convert_frame:ConvertFrameAssert"], "__call__", wrap) as available:
-        yield available
+    return call
 
 
-def frame_record(outcome: FrameOutcome) -> FrameEnded:
-    """The outcome as the recording keeps it."""
-    error = outcome.error
-    return FrameEnded(
-        frame=code_of(outcome.code),
-        error=None if error is None else type(error).__name__,
-        text=(outcome.skip_reason or "") if error is None else str(error),
-        stack=stack_of(getattr(error, "real_stack", None)),
-        raised=outcome.raised,
-        limit=is_recompile_limit(error),
-    )
-
-
-def is_recompile_limit(error: Exception | None) -> bool:
+def _is_recompile_limit(error: Exception) -> bool:
     """Whether the exception says that the frame was compiled too often."""
-    return error is not None and (exceeds_limit(str(error)) or exceeds_limit(str(error.__cause__)))
+    return exceeds_limit(str(error)) or exceeds_limit(str(error.__cause__))
 
 
-def is_break(error: Exception | None) -> bool:
+def _is_break(error: Exception) -> bool:
     """Whether the exception is a graph break: what Dynamo cannot trace, rather than what fails."""
     from torch._dynamo.exc import Unsupported
 

@@ -1,9 +1,4 @@
-"""Sets ``fullgraph=True`` aside, so that a run continues after the first break and shows the others.
-
-Wraps ``torch._dynamo.eval_frame._optimize``, through which every ``torch.compile`` and ``Module.compile`` goes,
-``torch._dynamo.convert_frame.ConvertFrameAssert.__call__``, and ``_get_error_on_graph_break`` of
-``torch._dynamo.symbolic_convert`` and ``torch._dynamo.convert_frame``.
-"""
+"""Sets ``fullgraph=True`` aside, so that a run continues after the first break and shows the others."""
 
 from __future__ import annotations
 
@@ -13,17 +8,25 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
 
-from breakscan.record.hooks.patching import wrapped
-
-_OPTIMIZE = ["torch._dynamo.eval_frame"]
-_CONVERTERS = ["torch._dynamo.convert_frame:ConvertFrameAssert"]
-_READERS = ["torch._dynamo.symbolic_convert", "torch._dynamo.convert_frame"]
+from breakscan.record.hooks.hook import Hook, Hooks
 
 
-class FullgraphAside:
-    """What was asked for with ``fullgraph=True``, and whether this thread compiles some of it right now."""
+class FullgraphHook(Hook):
+    """Sets it aside in all that ``torch.compile`` is asked for.  Where torch lacks what that needs, the program raises
+    as it does alone.  Every ``torch.compile`` and ``Module.compile`` goes through ``_optimize``."""
 
-    def __init__(self) -> None:
+    name = "fullgraph"
+    without = "--keep-going could not set fullgraph=True aside"
+    wraps = (
+        "torch._dynamo.convert_frame:ConvertFrameAssert.__call__",
+        "torch._dynamo.symbolic_convert:_get_error_on_graph_break",
+        "torch._dynamo.eval_frame:_optimize",
+    )
+    imported_by = ("torch._dynamo.convert_frame",)
+    reads = ("torch._dynamo.convert_frame:_inner_convert", "torch._dynamo.convert_frame:_torchdynamo_orig_backend")
+
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(hooks)
         self._converters: WeakSet[Any] = WeakSet()
         self._thread = threading.local()
         self._error_on_break: Callable[[], bool] = lambda: False
@@ -36,20 +39,7 @@ class FullgraphAside:
         """Whether the context that compiles was asked for with ``fullgraph=True``, which is set aside."""
         return _converter_of(context) in self._converters
 
-    @contextmanager
-    def installed(self) -> Iterator[bool]:
-        """Sets ``fullgraph=True`` aside in all that ``torch.compile`` is asked for while the block runs.
-
-        Yields False where this torch has not what that needs: the program raises then, as it does alone.
-        """
-        with (
-            wrapped(_CONVERTERS, "__call__", self._wrap_convert) as converts,
-            wrapped(_READERS, "_get_error_on_graph_break", self._wrap_reader) as reads,
-            wrapped(_OPTIMIZE, "_optimize", self._wrap_optimize if converts else _as_it_is) as optimizes,
-        ):
-            yield converts and reads and optimizes
-
-    def _wrap_optimize(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def optimize(*args: Any, **kwargs: Any) -> Any:
             if not kwargs.get("nopython"):
                 return original(*args, **kwargs)
@@ -60,9 +50,6 @@ class FullgraphAside:
                 self._converters.add(converter)
             return context
 
-        return optimize
-
-    def _wrap_convert(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def call(converter: Any, frame: Any, *args: Any, skip: int = 0, **kwargs: Any) -> Any:
             if converter not in self._converters:
                 return original(converter, frame, *args, skip=skip + 1, **kwargs)
@@ -73,22 +60,13 @@ class FullgraphAside:
             finally:
                 self._thread.depth -= 1
 
-        return call
-
-    def _wrap_reader(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        self._error_on_break = original
-
         def get_error_on_graph_break() -> bool:
             return False
 
-        return get_error_on_graph_break
-
-
-def _as_it_is(original: Callable[..., Any]) -> Callable[..., Any]:
-    def optimize(*args: Any, **kwargs: Any) -> Any:
-        return original(*args, **kwargs)
-
-    return optimize
+        if name == "_get_error_on_graph_break":
+            self._error_on_break = original
+            return get_error_on_graph_break
+        return call if name == "__call__" else optimize
 
 
 def _converter_of(context: Any) -> Any:

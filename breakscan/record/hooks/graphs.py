@@ -1,36 +1,39 @@
-"""The graphs that went to the backend, with their operations, devices and source lines.
-
-Wraps ``torch._dynamo.output_graph.OutputGraph.call_user_compiler``.
-"""
+"""The graphs that went to the backend, their operations, devices and source lines, and the bytes that they move."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
+from breakscan.record.hooks.hook import Hook, leave_no_trace
 from breakscan.record.hooks.object_facts import code_of, current_compile_id, stack_of
-from breakscan.record.hooks.patching import leave_no_trace, wrapped
-from breakscan.record.hooks.runs import RunMeter
+from breakscan.record.hooks.runs import RunHook
 from breakscan.record.parsers.frames import innermost_frame
-from breakscan.record.records import GraphCompiled, GraphNode, StackFrame
+from breakscan.record.records import BytesMoved, GraphCompiled, GraphNode, StackFrame
 
 _OPERATIONS = ("call_function", "call_method", "call_module")
 
 
-@contextmanager
-def compiled_graphs(
-    sink: Callable[[Any, Any, Any, Any, float, float], Callable[..., Any] | None],
-) -> Iterator[bool]:
-    """Hands each graph that the backend compiled to the sink: its tracer, its module, its example inputs, what the
-    backend made of it, when it began, how many seconds it took.  What the sink returns runs in place of the graph,
-    unless that is None.
+class GraphHook(Hook):
+    """Records each graph that the backend compiled, and has its runs timed."""
 
-    Yields False where this torch has no such hook: nothing is recorded then.
-    """
+    name = "graphs"
+    without = "graphs are read from its structured trace, and what breaks cost is missing"
+    wraps = ("torch._dynamo.output_graph:OutputGraph.call_user_compiler",)
+    needs = (
+        "torch._dynamo.eval_frame:innermost_fn",
+        "torch.fx._lazy_graph_module:_LazyGraphModule.force_recompile",
+    )
+    reads = (
+        "torch._dynamo.output_graph:_dynamo_source",
+        "torch._dynamo.output_graph:compile_subgraph_reason",
+        "torch.fx._lazy_graph_module:_lazy_forward",
+    )
 
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        record = self.guarded(self._record)
+
         def call_user_compiler(self: Any, gm: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
             began = time.perf_counter()
             try:
@@ -38,37 +41,55 @@ def compiled_graphs(
             except Exception as error:
                 leave_no_trace(error)
                 raise
-            return sink(self, gm, example_inputs, compiled, began, time.perf_counter() - began) or compiled
+            return record(self, gm, example_inputs, compiled, began, time.perf_counter() - began) or compiled
 
         return call_user_compiler
 
-    with wrapped(["torch._dynamo.output_graph:OutputGraph"], "call_user_compiler", wrap) as available:
-        yield available
+    def _record(
+        self, output: Any, module: Any, inputs: Any, compiled: Any, at: float, seconds: float
+    ) -> Callable[..., Any] | None:
+        """What is to run in place of the compiled graph, so that its runs are timed.  None where it is exported or
+        stored, and has to be what the backend made."""
+        meter = self.hooks.of(RunHook).meter
+        meter.compiled()
+        number = next(self.hooks.merged.numbers)
+        nodes = [node for node in module.graph.nodes if node.op in _OPERATIONS]
+        ended_by = _break_after(output)
+        record = GraphCompiled(
+            compile_id=current_compile_id(),
+            frame=code_of(output.root_tx.f_code),
+            ops=len(nodes),
+            devices=tuple(sorted(_devices(inputs))),
+            graph=number,
+            nodes=tuple(GraphNode(node.name, innermost_frame(node.stack_trace or "")) for node in nodes),
+            ended_by=ended_by,
+            at=at,
+            seconds=seconds,
+            inputs=tuple(_input_name(node) for node in module.graph.nodes if node.op == "placeholder"),
+        )
+        self.hooks.write(record)
+        if output.export or getattr(output, "package", None) is not None:
+            return None
+        return meter.graph(_as_dynamo_calls_it(compiled), number, bool(ended_by), _cuda_device(inputs))
 
 
-def graph_record(output: Any, module: Any, inputs: Any, number: int, at: float, seconds: float) -> GraphCompiled:
-    """The graph as the recording keeps it."""
-    nodes = [node for node in module.graph.nodes if node.op in _OPERATIONS]
-    return GraphCompiled(
-        compile_id=current_compile_id(),
-        frame=code_of(output.root_tx.f_code),
-        ops=len(nodes),
-        devices=tuple(sorted(_devices(inputs))),
-        graph=number,
-        nodes=tuple(GraphNode(node.name, innermost_frame(node.stack_trace or "")) for node in nodes),
-        ended_by=_break_after(output),
-        at=at,
-        seconds=seconds,
-        inputs=tuple(_input_name(node) for node in module.graph.nodes if node.op == "placeholder"),
-    )
+class BytesHook(Hook):
+    """Records how many bytes the kernels of a graph move, while Inductor still works on it.  Its ``count_bytes`` is not
+    called: it estimates run times as well, and may run kernels for that."""
 
+    name = "bytes"
+    without = "what kernels read and write is missing"
+    wraps = ("torch._inductor.graph:GraphLowering.compile_to_module",)
+    waits_for = "torch._inductor.graph"
 
-def metered_graph(output: Any, inputs: Any, compiled: Any, number: int, meter: RunMeter) -> Callable[..., Any] | None:
-    """The compiled graph, its runs timed by ``meter``.  None where it is exported or stored, and has to be what the
-    backend made."""
-    if output.export or getattr(output, "package", None) is not None:
-        return None
-    return meter.graph(_as_dynamo_calls_it(compiled), number, bool(_break_after(output)), _cuda_device(inputs))
+    def after(self, _: Any, graph: Any, *__: Any, **___: Any) -> None:
+        self.hooks.write(
+            BytesMoved(
+                compile_id=current_compile_id(),
+                phase="inference" if graph.is_inference else "backward" if graph.is_backward else "forward",
+                bytes=int(sum(node.get_read_write_buffers_sizes() for node in graph.scheduler.nodes)),
+            )
+        )
 
 
 def _input_name(node: Any) -> str:

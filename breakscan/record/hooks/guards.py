@@ -1,50 +1,73 @@
-"""Which line of the program asked for each guard of a compiled frame.
-
-Wraps ``torch._dynamo.guards.CheckFunctionManager.__init__``.  What the guards check comes from the
-structured trace, with what checking them takes; but torch measures that once, after it has flushed the processor's
-caches: on torch 2.13, 67 us for guards that take 1.4 us at each call.  So it is measured here, as calls do it.
-"""
+"""The guards of compiled frames, and why a frame is compiled again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from time import perf_counter
 from types import CodeType
 from typing import Any
 
-from breakscan.record.hooks.object_facts import code_of, stack_of
-from breakscan.record.hooks.patching import leave_no_trace, wrapped
-from breakscan.record.records import GuardsBuilt, StackFrame
+from breakscan.record.hooks.hook import Hook, Hooks
+from breakscan.record.hooks.object_facts import (
+    code_of,
+    current_compile_id,
+    stack_above_dynamo,
+    stack_of,
+    value_in_words,
+)
+from breakscan.record.parsers.guards import subject_source
+from breakscan.record.records import FailedGuard, GuardsBuilt, RecompileSeen, StackFrame
 
 _CHECKS = 8
 """Times that guards are checked to measure it: the first ones fill the caches."""
 
 
-@contextmanager
-def built_guards(sink: Callable[[CodeType, Any, Any], None]) -> Iterator[bool]:
-    """Hands the code of each frame whose guards were built, what traced it, and what checks them, to the sink.
+class GuardHook(Hook):
+    """Adds to the guards of a compiled frame, which the structured trace has, the lines of the program that asked for
+    them, and what checking them takes.
 
-    Yields False where this torch has no such hook: nothing is recorded then.
+    Torch measures the latter once, after it has flushed the processor's caches: on torch 2.13, 67 us for guards that
+    take 1.4 us at each call.  So it is measured here, as calls do it.
     """
 
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        def init(self: Any, f_code: Any, output_graph: Any, *args: Any, **kwargs: Any) -> None:
-            try:
-                original(self, f_code, output_graph, *args, **kwargs)
-            except Exception as error:
-                leave_no_trace(error)
-                raise
-            sink(f_code, output_graph, getattr(self, "guard_manager", None))
+    name = "guards"
+    without = "the lines that asked for guards are missing"
+    wraps = ("torch._dynamo.guards:CheckFunctionManager.__init__",)
 
-        return init
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(hooks)
+        self._with_lines = self.guarded(_with_lines)
 
-    with wrapped(["torch._dynamo.guards:CheckFunctionManager"], "__init__", wrap) as available:
-        yield available
+    def after(self, _: None, manager: Any, f_code: CodeType, output_graph: Any, *__: Any, **___: Any) -> None:
+        built = self.hooks.merged.saw_guards(current_compile_id())
+        if built is not None:
+            guards = getattr(manager, "guard_manager", None)
+            self.hooks.write(self._with_lines(built, f_code, output_graph, guards) or built)
 
 
-def with_lines(built: GuardsBuilt, code: CodeType, output_graph: Any, manager: Any) -> GuardsBuilt:
+class RecompileHook(Hook):
+    """Records which guard of which version did not hold, and which value it met."""
+
+    name = "recompiles"
+    without = "recompiles are read from its structured trace: without the new value of what changed"
+    wraps = ("torch._dynamo.guards:get_and_maybe_log_recompilation_reasons",)
+    imported_by = ("torch._dynamo.convert_frame",)
+
+    def before(self, entries: Any, frame: Any, *args: Any, **kwargs: Any) -> None:
+        if kwargs.get("skip_logging") or (len(args) > 1 and args[1]):
+            # Dynamo only asks; it recompiles nothing.
+            return
+        record = RecompileSeen(
+            compile_id=current_compile_id(),
+            frame=code_of(frame.f_code),
+            guards=tuple(guard for entry in _entries(entries) if (guard := _failed_guard(entry, frame))),
+            stack=stack_above_dynamo(),
+        )
+        self.hooks.merged.saw_recompile(record)
+
+
+def _with_lines(built: GuardsBuilt, code: CodeType, output_graph: Any, manager: Any) -> GuardsBuilt:
     """The guards, each with the line that asked for it, where Dynamo knows one, and what checking them takes."""
     lines = _lines(output_graph.guards)
     return replace(
@@ -92,3 +115,41 @@ def _line(subject: str | None, kind: str, lines: dict[tuple[str, str | None], St
     owner = subject.removesuffix(".__dict__")
     keys: list[tuple[str, str | None]] = [(subject, kind), (subject, None), (owner, kind), (owner, None)]
     return next((lines[key] for key in keys if key in lines), None)
+
+
+def _entries(entries: Any) -> list[Any]:
+    """The cache entries, newest first: a list since torch 2.13, a linked list before."""
+    if isinstance(entries, list):
+        return entries
+    found = []
+    while entries is not None:
+        found.append(entries)
+        entries = entries.next
+    return found
+
+
+def _failed_guard(entry: Any, frame: Any) -> FailedGuard | None:
+    manager = entry.guard_manager
+    info = manager.check_verbose(frame.f_locals)
+    if info.result or not info.verbose_code_parts:
+        return None
+    text = info.verbose_code_parts[0]
+    return FailedGuard(
+        compile_id=str(entry.compile_id),
+        text=text,
+        executed=info.num_guards_executed,
+        new=_new_value(text, manager, frame),
+        stack=stack_of(getattr(info, "user_stack", None)),
+    )
+
+
+def _new_value(guard: str, manager: Any, frame: Any) -> str | None:
+    """What the guarded expression is now, in words; None if it is not known."""
+    source = subject_source(guard)
+    if source is None:
+        return None
+    scope = {"L": frame.f_locals, **getattr(manager, "closure_vars", {})}
+    try:
+        return value_in_words(eval(source, getattr(manager, "global_scope", {}), scope))
+    except Exception:
+        return None

@@ -18,12 +18,11 @@ from time import perf_counter
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from breakscan.record.hooks.device_memory import device_memory
 from breakscan.record.hooks.device_time import DeviceTime
+from breakscan.record.hooks.hook import Hook, Hooks
 from breakscan.record.hooks.object_facts import calling_stack
 from breakscan.record.hooks.run_tallies import KEPT, CallTally, GraphTally, Threads, ThreadState
-from breakscan.record.hooks.stances import current_stance
-from breakscan.record.records import Record, RunsTraced
+from breakscan.record.records import DEFAULT_STANCE, DeviceMemory, Record, RunsTraced
 
 TRACED_RUNS = 4096
 """Runs of a process that the timeline shows."""
@@ -138,20 +137,58 @@ class RunMeter:
             self._write(RunsTraced(graphs, starts, seconds))
 
 
-@contextmanager
-def timed_calls(meter: RunMeter, write: Callable[[], None]) -> Iterator[bool]:
-    """Calls ``write`` when the block ends, or the process.  Yields False where this torch has no hooks that
-    :meth:`RunMeter.calls` could use."""
+class RunHook(Hook):
+    """Records what ran: at a call's end now and then, and when the recording ends, or the process."""
+
+    name = "runs"
+    without = "what calls of compiled code cost is missing"
+    needs = ("torch._dynamo.eval_frame:_TorchDynamoContext.__init__",)
+    reads = ("torch._dynamo.eval_frame:DisableContext.__call__", "torch._functorch.aot_autograd:_boxed_call")
+    during_exports = True
+
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(hooks)
+        self.meter = RunMeter(self.guarded(hooks.write), self.guarded)
+        self.key_of = self.guarded(self.meter.calls)
+
+    @contextmanager
+    def installed(self) -> Iterator[bool]:
+        from torch._dynamo import eval_frame
+
+        constructor = getattr(getattr(eval_frame, "_TorchDynamoContext", None), "__init__", None)
+        write = self.guarded(self.meter.write)
+        atexit.register(write)
+        try:
+            yield isinstance(constructor, FunctionType) and "enter_exit_hooks" in constructor.__code__.co_names
+        finally:
+            atexit.unregister(write)
+            write()
+
+
+class StanceHook(Hook):
+    """Tells under which stance of ``torch.compiler.set_stance`` calls ran eager: the meter asks for it."""
+
+    name = "stance"
+    without = "calls that ran eager under torch.compiler.set_stance are not told"
+    needs = ("torch._dynamo.eval_frame:_stance.stance",)
+
+
+def current_stance() -> str:
+    """The stance as ``set_stance`` names it; the default one where this torch does not tell."""
     from torch._dynamo import eval_frame
 
-    known = "enter_exit_hooks"
-    constructor = getattr(getattr(eval_frame, "_TorchDynamoContext", None), "__init__", None)
-    atexit.register(write)
-    try:
-        yield isinstance(constructor, FunctionType) and known in constructor.__code__.co_names
-    finally:
-        atexit.unregister(write)
-        write()
+    return getattr(getattr(eval_frame, "_stance", None), "stance", DEFAULT_STANCE)
+
+
+def device_memory() -> Iterator[DeviceMemory]:
+    """Of each CUDA device that this process uses.  Nothing is started over: that is the program's."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return
+    for device in range(torch.cuda.device_count()):
+        allocated = torch.cuda.max_memory_allocated(device)
+        if allocated:
+            yield DeviceMemory(f"cuda:{device}", allocated, torch.cuda.max_memory_reserved(device))
 
 
 def _timed(compiled: Callable[..., Any], tally: GraphTally, meter: RunMeter) -> Callable[..., Any]:

@@ -1,82 +1,93 @@
-"""What the program asked torch.compile for, and what of it Dynamo passed over in silence.
-
-Wraps ``torch._dynamo.eval_frame.OptimizeContext.__call__`` and
-``torch._dynamo.convert_frame.CatchErrorsWrapper._handle_skip`` (since torch 2.13).
-"""
+"""What the program asked torch.compile for, what of it Dynamo passed over in silence, and what was loaded compiled."""
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from types import CodeType
 from typing import Any
 
+from breakscan.record.hooks.fullgraph import FullgraphHook
+from breakscan.record.hooks.hook import Hook, Hooks
 from breakscan.record.hooks.object_facts import calling_stack, code_of
-from breakscan.record.hooks.patching import leave_no_trace, wrapped
-from breakscan.record.records import Code, CompileCalled, FrameEnded
+from breakscan.record.hooks.runs import RunHook
+from breakscan.record.records import Code, CompileCalled, FrameEnded, PackageInstalled
 
 
-@contextmanager
-def compile_calls(sink: Callable[[Any, Any], None]) -> Iterator[bool]:
-    """Hands each function or module that ``torch.compile`` is asked for to the sink, with the context that compiles it.
+class TargetHook(Hook):
+    """Records each function or module that ``torch.compile`` is asked for."""
 
-    Yields False where this torch has no such hook: nothing is recorded then.
-    """
-
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(self: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
-            sink(self, fn)
-            try:
-                return original(self, fn, *args, **kwargs)
-            except Exception as error:
-                leave_no_trace(error)
-                raise
-
-        return call
-
-    with wrapped(["torch._dynamo.eval_frame:OptimizeContext"], "__call__", wrap) as available:
-        yield available
-
-
-@contextmanager
-def silent_skips(sink: Callable[[CodeType, str], None]) -> Iterator[bool]:
-    """Hands the code of each frame that Dynamo passes over, with its reason, to the sink.
-
-    Yields False where this torch has no such hook: nothing is recorded then.
-    """
-
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        def handle_skip(self: Any, result: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-            reason = getattr(result, "skip_reason", None)
-            if reason is not None and getattr(result, "guarded_code", None) is None:
-                sink(frame.f_code, reason)
-            return original(self, result, frame, *args, **kwargs)
-
-        return handle_skip
-
-    with wrapped(["torch._dynamo.convert_frame:CatchErrorsWrapper"], "_handle_skip", wrap) as available:
-        yield available
-
-
-def compile_record(context: Any, target: Any) -> CompileCalled:
-    """The call as the recording keeps it."""
-    subject = _what_it_stands_for(target)
-    return CompileCalled(
-        target=name_of(subject),
-        code=traced_code(subject),
-        stack=calling_stack(sys._getframe(1)),
-        key=id(context.callback),
-        backend=_backend_of(context),
-        fullgraph=bool(getattr(context, "fullgraph", False)),
-        settings=_settings_of(context),
+    name = "targets"
+    without = "what torch.compile was called for is missing"
+    wraps = ("torch._dynamo.eval_frame:OptimizeContext.__call__",)
+    reads = (
+        "torch._dynamo.convert_frame:_torchdynamo_orig_backend",
+        "torch._dynamo.eval_frame:_torchdynamo_orig_callable",
+        "torch.nn.modules.module:_compiled_call_impl",
+        "torch.nn.modules.module:_call_impl",
+        "torch.nn.modules.module:_wrapped_call_impl",
     )
 
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(hooks)
+        self.codes: set[Code] = set()
 
-def skip_record(code: CodeType, reason: str) -> FrameEnded:
-    """The skip as the recording keeps it."""
-    return FrameEnded(code_of(code), None, reason, (), raised=False, limit=False)
+    def before(self, context: Any, fn: Any, *_: Any, **__: Any) -> None:
+        subject = _what_it_stands_for(fn)
+        record = CompileCalled(
+            target=name_of(subject),
+            code=traced_code(subject),
+            stack=calling_stack(sys._getframe(1)),
+            key=id(context.callback),
+            backend=_backend_of(context),
+            fullgraph=bool(getattr(context, "fullgraph", False)) or self.hooks.of(FullgraphHook).concerns(context),
+            settings=_settings_of(context),
+        )
+        if record.code:
+            self.codes.add(record.code)
+        key = self.hooks.of(RunHook).key_of(context)
+        self.hooks.write(record if key is None else replace(record, key=key))
+
+
+class SkipHook(Hook):
+    """Records the frames that the compiler skips silently.  It passes over hundreds, rightly: what the user asked to
+    compile is what counts."""
+
+    name = "skips"
+    without = "compiled functions that the compiler passes over in silence may be missing"
+    wraps = ("torch._dynamo.convert_frame:CatchErrorsWrapper._handle_skip",)
+    """Since torch 2.13."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(hooks)
+        self._skipped: set[tuple[Code, str]] = set()
+
+    def before(self, wrapper: Any, result: Any, frame: Any, *_: Any, **__: Any) -> None:
+        reason = getattr(result, "skip_reason", None)
+        if reason is not None and getattr(result, "guarded_code", None) is None:
+            self.record(frame.f_code, reason)
+
+    def record(self, code: CodeType, reason: str) -> None:
+        """Records a skip once."""
+        frame = code_of(code)
+        if frame in self.hooks.of(TargetHook).codes and (frame, reason) not in self._skipped:
+            self._skipped.add((frame, reason))
+            self.hooks.write(FrameEnded(frame, None, reason, (), raised=False, limit=False))
+
+
+class PackageHook(Hook):
+    """Records functions whose compiled code was made by an earlier process
+    (``torch._dynamo.config.caching_precompile``): nothing is compiled then, and nothing in the trace tells of it."""
+
+    name = "packages"
+    without = "functions that were loaded compiled are shown as never called"
+    wraps = ("torch._dynamo.package:CompilePackage.install",)
+    reads = ("torch._dynamo.package:_codes",)
+    during_exports = True
+
+    def after(self, _: Any, package: Any, *__: Any, **___: Any) -> None:
+        self.hooks.write(PackageInstalled(tuple(map(code_of, package._codes)), calling_stack(sys._getframe(1))))
 
 
 def is_compiled(function: object) -> bool:

@@ -1,29 +1,20 @@
-"""How long Dynamo traces each line, and the functions that are called there.
-
-Wraps ``InstructionTranslatorBase.run`` and ``InstructionTranslatorBase.starts_line`` of
-``torch._dynamo.symbolic_convert``: the time between two lines belongs to the first of them.  Also wraps
-``OutputGraph.mark_bytecode_tracing_stop`` of ``torch._dynamo.output_graph``: the line at which a graph ends is the one
-at which it goes to the backend, and that is no tracing.
-"""
+"""How long Dynamo traces each line, and the functions that are called there."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 from types import CodeType
 from typing import Any
 
+from breakscan.record.hooks.hook import Hook, Hooks, leave_no_trace
 from breakscan.record.hooks.object_facts import code_of, current_compile_id
-from breakscan.record.hooks.patching import leave_no_trace, wrapped
 from breakscan.record.records import Code, TracingTimed
 
 LEAST_PART = 0.002
 """Of the time that all lines of a compilation took: what took less is part of the line that called it."""
-_TRACER = "torch._dynamo.symbolic_convert:InstructionTranslatorBase"
-_OUTPUT = "torch._dynamo.output_graph:OutputGraph"
 
 
 @dataclass(slots=True)
@@ -48,55 +39,49 @@ class _Frame:
     current: _Line
 
 
-class LineTimes:
-    """The lines of the compilations that have not ended."""
+class LineHook(Hook):
+    """Measures the lines of the compilations that have not ended: the time between two lines belongs to the first of
+    them.  The line at which a graph ends is the one at which it goes to the backend, and that is no tracing."""
 
-    def __init__(self) -> None:
+    name = "lines"
+    without = "how long lines were traced is missing"
+    wraps = (
+        "torch._dynamo.symbolic_convert:InstructionTranslatorBase.run",
+        "torch._dynamo.symbolic_convert:InstructionTranslatorBase.starts_line",
+        "torch._dynamo.output_graph:OutputGraph.mark_bytecode_tracing_stop",
+    )
+    during_exports = True
+
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(hooks)
         self._thread = threading.local()
         self._trees: dict[str, dict[tuple[Code, int], _Line]] = {}
 
-    @contextmanager
-    def installed(self, guard: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[bool]:
-        """Measures while the block runs.  ``guard`` keeps errors of ours from the program.
+    def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        enter, line = self.guarded(self._enter), self.guarded(self._line)
+        leave, stop = self.guarded(self._leave), self.guarded(self._stop)
 
-        Yields False where this torch has no such hook: nothing is recorded then.
-        """
-        enter, line, leave, stop = (guard(step) for step in (self._enter, self._line, self._leave, self._stop))
-
-        def wrap_run(original: Callable[..., Any]) -> Callable[..., Any]:
-            def run(self: Any) -> Any:
-                enter(self.f_code, self.parent is None)
-                try:
-                    return original(self)
-                except Exception as error:
-                    leave_no_trace(error)
-                    raise
-                finally:
-                    leave()
-
-            return run
-
-        def wrap_line(original: Callable[..., Any]) -> Callable[..., Any]:
-            def starts_line(self: Any, lineno: int) -> Any:
-                if self.lineno != lineno:
-                    line(lineno)
-                return original(self, lineno)
-
-            return starts_line
-
-        def wrap_stop(original: Callable[..., Any]) -> Callable[..., Any]:
-            def mark_bytecode_tracing_stop(self: Any) -> Any:
-                stop()
+        def run(self: Any) -> Any:
+            enter(self.f_code, self.parent is None)
+            try:
                 return original(self)
+            except Exception as error:
+                leave_no_trace(error)
+                raise
+            finally:
+                leave()
 
-            return mark_bytecode_tracing_stop
+        def starts_line(self: Any, lineno: int) -> Any:
+            if self.lineno != lineno:
+                line(lineno)
+            return original(self, lineno)
 
-        with (
-            wrapped([_OUTPUT], "mark_bytecode_tracing_stop", wrap_stop) as stops,
-            wrapped([_TRACER], "run", wrap_run) as runs,
-            wrapped([_TRACER], "starts_line", wrap_line) as lines,
-        ):
-            yield stops and runs and lines
+        def mark_bytecode_tracing_stop(self: Any) -> Any:
+            stop()
+            return original(self)
+
+        wrappers: tuple[Any, ...] = (run, starts_line, mark_bytecode_tracing_stop)
+        return next(wrapper for wrapper in wrappers if wrapper.__name__ == name)  # type: ignore[no-any-return]
 
     def record(self, compile_id: str) -> TracingTimed | None:
         """What is known of a compilation that has ended, once; None without anything."""

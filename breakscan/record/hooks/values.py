@@ -1,8 +1,4 @@
-"""The values that functions start with when Dynamo traces them, as frames of their own or inlined.
-
-Wraps ``InstructionTranslator.__init__`` and ``InliningInstructionTranslator.__init__`` of
-``torch._dynamo.symbolic_convert``.
-"""
+"""The values that functions start with, and those of the names on the line of a break."""
 
 from __future__ import annotations
 
@@ -13,8 +9,7 @@ import re
 import sys
 import sysconfig
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import CodeType
@@ -22,8 +17,8 @@ from typing import Any
 
 from breakscan.model.observations import joined_names
 from breakscan.record.hooks.described_values import described, described_trackers
+from breakscan.record.hooks.hook import Hook, Hooks
 from breakscan.record.hooks.object_facts import OURS, code_of, current_compile_id
-from breakscan.record.hooks.patching import leave_no_trace, wrapped
 from breakscan.record.parsers.frames import is_resumed, user_name
 from breakscan.record.records import (
     BreakValuesSeen,
@@ -39,30 +34,42 @@ from breakscan.source.regular_files import content_digest, read_regular_file
 
 _WORD = re.compile(r"\w+")
 _PACKAGE = re.compile(r"(?:site|dist)-packages[/\\](\w+?)(?:\.py$|[/\\])")
-_TRACERS = ("InstructionTranslator", "InliningInstructionTranslator")
 
 
-@contextmanager
-def traced_functions(sink: Callable[[Any], None]) -> Iterator[bool]:
-    """Hands what traces a function to the sink, before it does so.
+class ValueHook(Hook):
+    """Records the values that functions start with when Dynamo traces them, as frames of their own or inlined."""
 
-    Yields False where this torch has no such hook: nothing is recorded then.
-    """
+    name = "values"
+    without = "the values of functions are missing, which check and fix --recording ask for"
+    wraps = (
+        "torch._dynamo.symbolic_convert:InstructionTranslator.__init__",
+        "torch._dynamo.symbolic_convert:InliningInstructionTranslator.__init__",
+    )
+    needs = (
+        "torch._C:DisableTorchFunction",
+        "torch._dynamo.variables:TensorVariable",
+        "torch._dynamo.variables:ListVariable",
+        "torch._dynamo.variables:TupleVariable",
+        "torch._dynamo.variables:ConstDictVariable",
+        "torch._dynamo.variables:UserFunctionVariable",
+        "torch._dynamo.variables.tensor:SymNodeVariable",
+        "torch._dynamo.variables.lazy:LazyVariableTracker",
+    )
+    during_exports = True
 
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        def init(self: Any, *args: Any, **kwargs: Any) -> None:
-            try:
-                original(self, *args, **kwargs)
-            except Exception as error:
-                leave_no_trace(error)
-                raise
-            sink(self)
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(hooks)
+        self.tallies = ValueTallies()
+        self._at_break = self.guarded(self.tallies.at_break)
 
-        return init
+    def after(self, _: None, tracer: Any, *__: Any, **___: Any) -> None:
+        self.tallies.add(tracer)
 
-    frames, inlined = (f"torch._dynamo.symbolic_convert:{name}" for name in _TRACERS)
-    with wrapped([frames], "__init__", wrap) as one, wrapped([inlined], "__init__", wrap) as other:
-        yield one and other
+    def record_break(self, root: Any, place: StackFrame) -> None:
+        """Records the values where the graph broke."""
+        seen = self._at_break(root, place) if self.hooks.works(self.name) else None
+        if seen is not None:
+            self.hooks.write(seen)
 
 
 class ValueTallies:
