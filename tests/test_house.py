@@ -39,7 +39,7 @@ ROOMS = {
     "explain": Room(f"{STATIC} check record", 8680, 47),
     "survey": Room(f"{STATIC} check record explain", 2660, 17),
     "prove": Room(f"{STATIC} check fix record explain", 9680, 41),
-    "report": Room(f"{STATIC} check fix record explain survey prove", 9386, 50),
+    "report": Room(f"{STATIC} check fix record explain survey prove", 9321, 50),
     "serve": Room(f"{STATIC} check fix record explain survey prove report", 1780, 21),
     "cli": Room(f"{STATIC} check fix record explain survey prove report serve", 4096, 50),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

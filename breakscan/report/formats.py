@@ -45,7 +45,8 @@ WITH_REPRO = ("terminal", "markdown", "json", "html", "github", "sarif")
 
 def load(name: str) -> Callable[..., Any]:
     """A writer or a producer, by its module and name."""
-    return pkgutil.resolve_name(f"{__package__}.{name}")
+    function: Callable[..., Any] = pkgutil.resolve_name(f"{__package__}.{name}")
+    return function
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
@@ -58,12 +58,12 @@ _INPUTS = {
 def outcome_words(proof: Proof) -> list[str]:
     """What the captured calls do not show of the tests that the change replaces; the gravest first."""
     return [
-        *(unseen_words(unseen, proof) for unseen in proof.unseen),
-        *(stressed_outcome_words(found, proof) for found in proof.stressed_outcomes),
+        *(_unseen_words(unseen, proof) for unseen in proof.unseen),
+        *(_stressed_outcome_words(found, proof) for found in proof.stressed_outcomes),
     ]
 
 
-def unseen_words(unseen: UnseenOutcome, proof: Proof) -> str:
+def _unseen_words(unseen: UnseenOutcome, proof: Proof) -> str:
     """``no captured call took the `False` side of `x.sum() > 0`, line 12``. The file is named unless it is that of
     the proof.
     """
@@ -73,7 +73,7 @@ def unseen_words(unseen: UnseenOutcome, proof: Proof) -> str:
     return f"no captured call took the `{unseen.outcomes[0]}` side of {place}"
 
 
-def stressed_outcome_words(found: StressedOutcome, proof: Proof) -> str:
+def _stressed_outcome_words(found: StressedOutcome, proof: Proof) -> str:
     """``only NaN inputs took the `True` side of `x.isnan().any()`, line 12``."""
     place = _place(found.test, found.path, found.line, proof)
     return f"only {_INPUTS[found.stress]} inputs took the `{found.outcome}` side of {place}"
@@ -484,9 +484,6 @@ def write_verify_json(verification: Verification, stream: TextIO) -> None:
 
 
 def _proof(proof: Proof) -> dict[str, Any]:
-    def both(of: Callable[[Metrics], Any]) -> dict[str, Any]:
-        return {"before": of(proof.before), "after": None if proof.after is None else of(proof.after)}
-
     reasons = [observation_words(reason) for reason in proof.reasons]
     return {
         "label": label_words(proof.label),
@@ -504,56 +501,43 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "breaks_there": proof.breaks_there,
         "revealed": list(proof.revealed),
         "unrun": list(proof.unrun),
-        "unseen": [_unseen(unseen, proof) for unseen in proof.unseen],
-        "stressed_outcomes": [_stressed_outcome(found, proof) for found in proof.stressed_outcomes],
-        "stress": [_stress(found) for found in proof.stress],
+        "unseen": [{**asdict(test), "says": _unseen_words(test, proof)} for test in proof.unseen],
+        "stressed_outcomes": [
+            {
+                **{name: getattr(test, name) for name in ("path", "line", "test", "outcome")},
+                "inputs": test.stress.value,
+                "says": _stressed_outcome_words(test, proof),
+            }
+            for test in proof.stressed_outcomes
+        ],
+        "stress": [
+            {
+                "inputs": one.stress.value,
+                "callable": one.callable,
+                "part": one.difference.part.value if one.difference else None,
+                "stated": one.is_stated,
+                "says": stress_words(one),
+            }
+            for one in proof.stress
+        ],
         "held_back": proof.is_held_back,
         "outputs_equal": proof.outputs_equal,
-        "breaks": both(lambda metrics: metrics.breaks),
-        "recompiles": both(lambda metrics: metrics.recompiles),
-        "graphs": both(lambda metrics: metrics.graphs),
-        "eager_frames": both(lambda metrics: metrics.eager_frames),
-        "kernels": both(lambda metrics: dict(metrics.kernels)),
-        "launches": both(lambda metrics: dict(metrics.launches) if metrics.launches is not None else None),
-        "compile_seconds": both(lambda metrics: metrics.compile_seconds),
-        "first_call_seconds": both(lambda metrics: metrics.first_call_seconds),
-        "step_seconds": both(lambda metrics: metrics.step_seconds),
-        "memory_bytes": both(lambda metrics: metrics.memory_bytes),
+        **{
+            name: {"before": _metric(proof.before, name), "after": _metric(proof.after, name)}
+            for name in (
+                *("breaks", "recompiles", "graphs", "eager_frames", "kernels", "launches"),
+                *("compile_seconds", "first_call_seconds", "step_seconds", "memory_bytes"),
+            )
+        },
         "ratio": asdict(proof.ratio) if proof.ratio else None,
         "diff": proof.diff,
     }
 
 
-def _unseen(unseen: UnseenOutcome, proof: Proof) -> dict[str, Any]:
-    return {
-        "path": unseen.path,
-        "line": unseen.line,
-        "test": unseen.test,
-        "outcomes": list(unseen.outcomes),
-        "says": unseen_words(unseen, proof),
-    }
-
-
-def _stressed_outcome(found: StressedOutcome, proof: Proof) -> dict[str, Any]:
-    return {
-        "path": found.path,
-        "line": found.line,
-        "test": found.test,
-        "outcome": found.outcome,
-        "inputs": found.stress.value,
-        "says": stressed_outcome_words(found, proof),
-    }
-
-
-def _stress(found: StressDifference) -> dict[str, Any]:
-    difference = found.difference
-    return {
-        "inputs": found.stress.value,
-        "callable": found.callable,
-        "part": difference.part.value if difference else None,
-        "stated": found.is_stated,
-        "says": stress_words(found),
-    }
+def _metric(metrics: Metrics | None, name: str) -> Any:
+    """A field of what was measured, None where nothing was."""
+    value = None if metrics is None else getattr(metrics, name)
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 MARK = "<!-- breakscan verify -->"

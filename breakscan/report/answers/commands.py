@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from breakscan.model.findings import Mode
 from breakscan.model.words import counted, grouped_reasons
 from breakscan.report.answers.answer import (
     CheckAnswer,
@@ -36,8 +37,7 @@ def check_answer(
     """The answer to a call with the arguments ``asked``, from the JSON of ``check``."""
     found = report["findings"]
     shown, left = page(found, offset, limit)
-    rules = dict.fromkeys(one["rule"] for one in shown)
-    instead = {rule.id: rule.instead for rule in map(library.get, rules) if rule}
+    instead = {one["rule"]: rule.instead_in(Mode(one["mode"])) for one in shown if (rule := library.get(one["rule"]))}
     return CheckAnswer(
         _check_summary(report),
         [_finding(one) for one in shown],
@@ -92,58 +92,63 @@ def _after_check(found: list[Mapping[str, Any]], asked: Mapping[str, Any]) -> Ne
 
 MOST_LINES = 240
 """Lines of diffs in an answer."""
-REWRITTEN = "rewritten"
-NEEDS_UNSAFE = "needs-unsafe"
-NEEDS_SOFTEN = "needs-soften"
-STAYS = "stays"
-_ORDER = (REWRITTEN, NEEDS_UNSAFE, NEEDS_SOFTEN, STAYS)
+_DONE = "applied"
+_REWRITES = {
+    "observed": "only with a recorded run",
+    "unsafe": "only with unsafe",
+    "softening": "only with soften",
+}
+"""The outcomes that have a rewrite which was not asked for, as the JSON of ``fix`` names them."""
 
 
 def fix_answer(report: Mapping[str, Any], asked: Mapping[str, Any], offset: int, limit: int) -> FixAnswer:
     """The answer to a call with the arguments ``asked``, from the JSON of ``fix``."""
     files = report["files"]
-    found = sorted((one for file in files for one in _findings(file)), key=lambda one: _ORDER.index(one.outcome))
-    shown, left = page(found, offset, limit)
+    edits = [edit for file in files for edit in _edits(file)]
+    shown, left = page(edits, offset, limit)
     written = any(file["written"] for file in files)
     paths = {one.at.partition(":")[0] for one in shown}
-    diffs = _diffs([file for file in files if file["changed"] and file["path"] in paths])
     return FixAnswer(
-        _fix_summary(found, report, written),
+        _fix_summary(edits, report, written),
         written,
-        [] if written else diffs,
+        [] if written else _diffs([file for file in files if file["changed"] and file["path"] in paths]),
         shown,
         [error_words(one) for one in report["errors"][:limit]],
         more_step("fix", {**asked, "write": False} if "write" in asked else asked, offset + len(shown), left),
-        _after_fix(found, asked, written),
+        _after_fix(edits, asked, written),
     )
 
 
-def _fix_summary(found: Sequence[EditAnswer], report: Mapping[str, Any], written: bool) -> str:
-    counts = Counter(one.outcome for one in found)
-    done = "rewritten" if written else "can be rewritten; no file is changed yet"
-    words = {REWRITTEN: done, NEEDS_UNSAFE: "only with unsafe", NEEDS_SOFTEN: "only with soften", STAYS: "stay"}
+def _fix_summary(edits: Sequence[EditAnswer], report: Mapping[str, Any], written: bool) -> str:
+    counts = Counter(edit.outcome for edit in edits)
+    words = {_DONE: "rewritten" if written else "can be rewritten; no file is changed yet", **_REWRITES}
     parts = [f"{counts[outcome]} {words[outcome]}" for outcome in words if counts[outcome]]
+    if stay := len(edits) - sum(counts[outcome] for outcome in words):
+        parts.append(f"{stay} stay")
     files = counted(report["summary"]["files"], "file")
-    return f"{counted(len(found), 'finding')} in {files}{': ' if parts else ''}{', '.join(parts)}"
+    return f"{counted(len(edits), 'finding')} in {files}{': ' if parts else ''}{', '.join(parts)}"
 
 
-def _findings(file: Mapping[str, Any]) -> Iterator[EditAnswer]:
-    for key, outcome in (("applied", REWRITTEN), ("unsafe", NEEDS_UNSAFE), ("softening", NEEDS_SOFTEN)):
-        for one in file[key]:
-            finding = one["finding"]
+def _edits(file: Mapping[str, Any]) -> Iterator[EditAnswer]:
+    """In the order of the JSON, with its names of outcomes."""
+    for outcome in (_DONE, *_REWRITES):
+        for one in file[outcome]:
             remains = f"still breaks if {one['remains']}" if one["remains"] else None
-            note = "; ".join(filter(None, (one["difference"], remains)))
-            yield EditAnswer(at(finding["site"]), finding["rule"], outcome, one["rewrite"], note or None)
+            yield _edit(one["finding"], outcome, "; ".join(filter(None, (one["difference"], remains))), one["rewrite"])
     for one in file["regenerated"]:
-        place = at(one["by"]["finding"]["site"])
-        note = f"this file is generated: it is fixed at {place}"
-        yield EditAnswer(at(one["finding"]["site"]), one["finding"]["rule"], STAYS, one["by"]["rewrite"], note)
+        note = f"this file is generated: it is fixed at {at(one['by']['finding']['site'])}"
+        yield _edit(one["finding"], "regenerated", note, one["by"]["rewrite"])
     for one in file["declined"]:
         near = [reason for reason in one["reasons"] if reason["near"]] or one["reasons"]
-        note = grouped_reasons((reason["rewrite"], reason["reason"]) for reason in near)
-        yield EditAnswer(at(one["finding"]["site"]), one["finding"]["rule"], STAYS, None, note)
+        yield _edit(
+            one["finding"], "declined", grouped_reasons((reason["rewrite"], reason["reason"]) for reason in near)
+        )
     for finding in file["without"]:
-        yield EditAnswer(at(finding["site"]), finding["rule"], STAYS, None, "no rewrite is known")
+        yield _edit(finding, "without", "no rewrite is known")
+
+
+def _edit(finding: Mapping[str, Any], outcome: str, note: str, rewrite: str | None = None) -> EditAnswer:
+    return EditAnswer(at(finding["site"]), finding["rule"], outcome, rewrite, note or None)
 
 
 def _diffs(files: Sequence[Mapping[str, Any]]) -> list[FileDiff]:
@@ -162,17 +167,17 @@ def _after_fix(found: Sequence[EditAnswer], asked: Mapping[str, Any], written: b
     again = {key: value for key, value in asked.items() if key not in ("offset", "limit")}
     outcomes = {one.outcome for one in found}
     if written:
-        paths = list(dict.fromkeys(one.at.partition(":")[0] for one in found if one.outcome == REWRITTEN))
+        paths = list(dict.fromkeys(one.at.partition(":")[0] for one in found if one.outcome == _DONE))
         return NextStep("check", {"paths": paths}, "shows what is left; then run the project's tests")
-    if REWRITTEN in outcomes and again.get("unsafe"):
+    if _DONE in outcomes and again.get("unsafe"):
         arguments: dict[str, Any] = {
             "program": "PROGRAM",
             **{key: again[key] for key in ("select", "rewrites") if key in again},
         }
         return NextStep("verify", arguments, "runs a program with and without them: some change more than speed")
-    if REWRITTEN in outcomes:
+    if _DONE in outcomes:
         return NextStep("fix", {**again, "write": True}, "writes the diff: these rewrites are safe")
-    if NEEDS_UNSAFE in outcomes:
+    if "unsafe" in outcomes:
         return NextStep("fix", {**again, "unsafe": True}, "shows the diff of those that change more than speed")
     if found:
         return NextStep("rule", {"rule": found[0].rule}, "says what to write instead by hand")
@@ -181,7 +186,7 @@ def _after_fix(found: Sequence[EditAnswer], asked: Mapping[str, Any], written: b
 
 MOST_NAMED = 5
 ACCEPTED, NO_FASTER, REJECTED = "accepted", "no-faster", "rejected"
-_WORDS = {ACCEPTED: "accepted", NO_FASTER: "equal, but no faster", REJECTED: "rejected"}
+_WORDS = {ACCEPTED: "accepted", NO_FASTER: "no faster", REJECTED: "rejected"}
 
 
 def verify_answer(
