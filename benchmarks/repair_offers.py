@@ -23,7 +23,7 @@ from pathlib import Path
 
 from breakscan.check.pipeline.check import check_paths
 from breakscan.check.pipeline.check_file import FileChecker
-from breakscan.cli.recording_option import with_recordings
+from breakscan.cli.selection import with_recordings
 from breakscan.fix.generated.origins import origin_of
 from breakscan.fix.planner import WantedRewrites
 from breakscan.fix.repair import repair_found

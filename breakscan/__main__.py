@@ -14,8 +14,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     not be written."""
     import click
 
+    from breakscan.cli.exit_status import OutputError, standard_output
     from breakscan.cli.main import cli
-    from breakscan.cli.standard_output import OutputError, standard_output
 
     atexit.register(gc.freeze)  # before Python exits, its collector would walk all trees that are left
     try:
@@ -26,11 +26,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             error.show()
         return error.exit_code if isinstance(error, click.UsageError | OutputError) else 2
     except click.Abort:
-        from breakscan.cli.failures import INTERRUPTED
+        from breakscan.cli.exit_status import INTERRUPTED
 
         return INTERRUPTED
     except Exception as error:
-        from breakscan.cli.failures import show_failure
+        from breakscan.cli.exit_status import show_failure
 
         return show_failure(error)
     return status if isinstance(status, int) else 0

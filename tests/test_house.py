@@ -41,7 +41,7 @@ ROOMS = {
     "prove": Room(f"{STATIC} check fix record explain", 9680, 41),
     "report": Room(f"{STATIC} check fix record explain survey prove", 9321, 50),
     "serve": Room(f"{STATIC} check fix record explain survey prove report", 1780, 21),
-    "cli": Room(f"{STATIC} check fix record explain survey prove report serve", 4096, 50),
+    "cli": Room(f"{STATIC} check fix record explain survey prove report serve", 3880, 30),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix record explain survey prove report serve cli", 580, 5),
 }

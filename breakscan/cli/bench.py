@@ -7,17 +7,17 @@ from pathlib import Path
 
 import click
 
-from breakscan.cli.failures import INTERRUPTED
-from breakscan.cli.measuring import NotMeasured, measuring_options, program_of, say
+from breakscan.cli.exit_status import INTERRUPTED
+from breakscan.cli.measuring import MeasuringOptions, NotMeasured, say
+from breakscan.cli.options import format_option, options, output_option, words
 from breakscan.cli.output import report_stream
-from breakscan.cli.selection_options import words
-from breakscan.prove.bench import bench as measured
+from breakscan.cli.programs import program_arguments
+from breakscan.prove.bench import bench as measure
 from breakscan.prove.compiler_settings import SettingError, settings_of
 from breakscan.prove.devices import DeviceError
 from breakscan.prove.observation import NothingToMeasure
 from breakscan.prove.variants import UnknownName, WantedVariants
 from breakscan.prove.worker import WorkerError
-from breakscan.record.requests_file import BACKEND
 from breakscan.report.bench import progress_words
 from breakscan.report.formats import BENCH
 
@@ -49,18 +49,18 @@ from breakscan.report.formats import BENCH
     multiple=True,
     help="Try this setting of the compiler as well: capture_scalar_outputs=True, or inductor.max_autotune=True.",
 )
-@measuring_options(BENCH)
+@options("measured", MeasuringOptions)
+@format_option(BENCH)
+@output_option
+@program_arguments
 def bench(
-    as_module: bool,
     backends: tuple[str, ...] | None,
     modes: tuple[str, ...] | None,
     autotune: bool,
     dynamic: bool,
     regional: bool | None,
     settings: tuple[str, ...],
-    calls: int,
-    devices: str | None,
-    compile_: tuple[str, ...],
+    measured: MeasuringOptions,
     format_: str,
     output: Path | None,
     program: str,
@@ -80,9 +80,9 @@ def bench(
         wanted = WantedVariants(backends, modes, autotune, dynamic, regional, tried)
     except SettingError as error:
         raise click.BadParameter(str(error), param_hint="--config") from error
-    run = program_of("bench", as_module, program, arguments, calls, compile_, BACKEND)
+    user_program = measured.program("bench", program, arguments)
     try:
-        found = measured(run, wanted, lambda progress: say(progress_words(progress)), devices)
+        found = measure(user_program, wanted, lambda progress: say(progress_words(progress)), measured.devices)
     except (WorkerError, NothingToMeasure, UnknownName, DeviceError) as error:
         raise NotMeasured(str(error)) from error
     say("")

@@ -13,8 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from breakscan import __version__
+from breakscan.cli.config import settings_lines
 from breakscan.cli.output import report_stream
-from breakscan.cli.show_settings import settings_lines
 from breakscan.report.bug_report import BugReport, TorchBuild, write_bug_report
 from breakscan.rulebook.config import ConfigError, installed_torch, load_settings
 from breakscan.rulebook.document import RuleError

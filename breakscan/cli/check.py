@@ -5,39 +5,140 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+import tokenize
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
 from breakscan.check.baseline.baseline_file import CheckedPaths
 from breakscan.check.baseline.known_findings import BaselineComparison, checked_lines
-from breakscan.cli.baseline_options import baseline_options, read_baselines
-from breakscan.cli.baselining import ComparedBaselines
-from breakscan.cli.diff_option import compare_with_commit, diff_option
-from breakscan.cli.fail_on_option import fail_on_option, failing
-from breakscan.cli.output import report_stream
-from breakscan.cli.own_rules import warn_of_callees
-from breakscan.cli.progress import ProgressBar
-from breakscan.cli.recording_option import recording_option, with_recordings
-from breakscan.cli.report_options import format_option, output_option
-from breakscan.cli.selection_options import selection_options, settings_at, settings_for
-from breakscan.cli.standard_input import read_stdin, stdin_name
-from breakscan.cli.verbosity_options import quiet_option, say_details, verbose_option
-from breakscan.model.findings import CheckResult, SourceError
+from breakscan.cli.baseline import BaselineOptions, ComparedBaselines
+from breakscan.cli.commit_diff import compare_with_commit
+from breakscan.cli.config import settings_lines
+from breakscan.cli.options import format_option, option, options, output_option, words
+from breakscan.cli.output import ProgressBar, report_stream
+from breakscan.cli.selection import (
+    Selection,
+    read_stdin,
+    recording_option,
+    settings_at,
+    stdin_name,
+    warn_of_callees,
+    with_recordings,
+)
+from breakscan.model.findings import CheckResult, Finding, Severity, SourceError
 from breakscan.model.words import counted
-from breakscan.report.check import CheckReport
+from breakscan.report.check import CheckReport, detail_lines
 from breakscan.report.formats import CHECK
 from breakscan.report.printable import visible
 from breakscan.report.sources import cells_in
-from breakscan.rulebook.config import FileSettings, check_targets, library_of
+from breakscan.rulebook.config import FileSettings, Settings, check_targets, library_of, resolve_target
+from breakscan.rulebook.config.keys import selector_problem
+from breakscan.rulebook.library import Library
 from breakscan.source.files import Discovery, discover, is_excluded
-from breakscan.source.module import SourceProblem
+from breakscan.source.module import SourceProblem, read_source
 from breakscan.source.paths import display_path
 from breakscan.source.python_text import python_text
-from breakscan.source.suppressions import UnusedSuppression, unused_suppressions
+from breakscan.source.selectors import selects
+from breakscan.source.suppressions import (
+    UnusedSuppression,
+    unused_suppressions,
+    with_suppressions,
+    without_suppressions,
+)
+from breakscan.source.writing import rewrite_file
+
+_SEVERITIES = (Severity.INFO, Severity.WARNING, Severity.ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """The options of ``check`` alone, as they were given."""
+
+    stdin_filename: str | None = option(
+        "--stdin-filename", metavar="NAME", help="The name of the file that comes in on standard input (-)."
+    )
+    statistics: bool = option(
+        "--statistics", is_flag=True, help="Count the findings of each rule instead of listing them."
+    )
+    add_ignore: str | None = option(
+        "--add-ignore",
+        metavar="REASON",
+        help="Write a comment that suppresses it, with this reason, at all that would be reported.",
+    )
+    warn_unused_ignores: bool = option(
+        "--warn-unused-ignores",
+        is_flag=True,
+        help="Report comments that suppress nothing.  PATHS must be all of the project.",
+    )
+    remove_unused_ignores: bool = option(
+        "--remove-unused-ignores",
+        is_flag=True,
+        help="Take comments that suppress nothing out of the files, instead.",
+    )
+    watch: bool = option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
+    fail_on: tuple[str, ...] | None = option(
+        "--fail-on",
+        metavar="LIST",
+        multiple=True,
+        callback=words,
+        help="Exit with 1 only on these: rules (BRK101, BRK2, a name), or what is at least an error, a warning, an "
+        "info.",
+    )
+    exit_zero: bool = option("--exit-zero", is_flag=True, help="Exit with 0 even if something was found.")
+    quiet: bool = option("-q", "--quiet", is_flag=True, help="Print what was found, and nothing else.")
+    verbose: bool = option(
+        "-v", "--verbose", is_flag=True, help="Say on standard error which settings and kept results were used."
+    )
+    show_settings: bool = option(
+        "--show-settings", is_flag=True, help="Print the settings that PATHS would be checked with, and stop."
+    )
+
+    def require_sense(self, format_: str, **others: bool) -> None:
+        """Raises UsageError where the options do not go together: ``others`` are those of other groups that are given,
+        and ``stdin``."""
+        given = {
+            **{"--" + name.replace("_", "-"): is_given for name, is_given in others.items()},
+            "--statistics": self.statistics,
+            "--add-ignore": self.add_ignore is not None,
+            "--warn-unused-ignores": self.warn_unused_ignores,
+            "--remove-unused-ignores": self.remove_unused_ignores,
+            "--watch": self.watch,
+            "--fail-on": self.fail_on is not None,
+            "--exit-zero": self.exit_zero,
+            "--quiet": self.quiet,
+            "--verbose": self.verbose,
+        }
+        if self.statistics and format_ not in ("full", "concise", "json"):
+            raise click.UsageError(f"--statistics cannot be combined with --format {format_}")
+        for name in _ABOUT_FILES:
+            if given["--stdin"] and given[name]:
+                raise click.UsageError(f"{name} is about files, and cannot be combined with standard input")
+        for first, second in _EXCLUSIVE:
+            if given[first] and given[second]:
+                raise click.UsageError(f"{first} and {second} cannot be combined")
+        if self.add_ignore is not None and not (self.add_ignore and self.add_ignore.isprintable()):
+            raise click.UsageError("--add-ignore needs a reason, in one line")
+
+
+_ABOUT_FILES = (
+    "--recording",
+    "--diff",
+    "--add-ignore",
+    "--warn-unused-ignores",
+    "--remove-unused-ignores",
+    "--watch",
+)
+_EXCLUSIVE = (
+    ("--add-ignore", "--remove-unused-ignores"),
+    ("--baseline", "--diff"),
+    ("--quiet", "--verbose"),
+    ("--exit-zero", "--fail-on"),
+)
 
 
 @click.command()
@@ -45,30 +146,10 @@ from breakscan.source.suppressions import UnusedSuppression, unused_suppressions
 @format_option(CHECK)
 @output_option
 @recording_option
-@baseline_options
-@diff_option
-@selection_options
-@click.option("--stdin-filename", metavar="NAME", help="The name of the file that comes in on standard input (-).")
-@click.option("--statistics", is_flag=True, help="Count the findings of each rule instead of listing them.")
-@click.option(
-    "--add-ignore",
-    metavar="REASON",
-    help="Write a comment that suppresses it, with this reason, at all that would be reported.",
-)
-@click.option(
-    "--warn-unused-ignores",
-    is_flag=True,
-    help="Report comments that suppress nothing.  PATHS must be all of the project.",
-)
-@click.option(
-    "--remove-unused-ignores", is_flag=True, help="Take comments that suppress nothing out of the files, instead."
-)
-@click.option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
-@fail_on_option
-@click.option("--exit-zero", is_flag=True, help="Exit with 0 even if something was found.")
-@quiet_option
-@verbose_option
-@click.option("--show-settings", is_flag=True, help="Print the settings that PATHS would be checked with, and stop.")
+@options("baseline", BaselineOptions)
+@click.option("--diff", metavar="REF", help="Report only what is new since the commit at which this branch left REF.")
+@options("selection", Selection)
+@options("own", _Options)
 @click.pass_context
 def check(
     ctx: click.Context,
@@ -76,27 +157,11 @@ def check(
     paths: tuple[str, ...],
     format_: str,
     output: Path | None,
-    config: Path | None,
-    force_exclude: bool,
-    stdin_filename: str | None,
-    jobs: int | None,
-    statistics: bool,
-    watch: bool,
-    fail_on: tuple[str, ...] | None,
-    exit_zero: bool,
-    quiet: bool,
-    verbose: bool,
-    show_settings: bool,
     recordings: tuple[Path, ...],
-    baseline: Path | None,
-    no_baseline: bool,
-    locked: bool,
-    baseline_add: bool,
+    baseline: BaselineOptions,
     diff: str | None,
-    add_ignore: str | None,
-    warn_unused_ignores: bool,
-    remove_unused_ignores: bool,
-    **options: Any,
+    selection: Selection,
+    own: _Options,
 ) -> None:
     """Show where torch.compile will break the graph, recompile or fall back to eager in the Python files and notebooks
     below PATHS.
@@ -106,104 +171,86 @@ def check(
     something was (with --fail-on: what it names) or a file is no valid Python, and 2 where some of the
     work could not be done.
     """
-    stdin = stdin_name(paths, stdin_filename)
-    from_stdin = stdin is not None
-    if statistics and format_ not in ("full", "concise", "json"):
-        raise click.UsageError(f"--statistics cannot be combined with --format {format_}")
-    if from_stdin and recordings:
-        raise click.UsageError("--recording is about files, and cannot be combined with standard input")
-    if from_stdin and diff is not None:
-        raise click.UsageError("--diff is about files, and cannot be combined with standard input")
-    if from_stdin and (warn_unused_ignores or remove_unused_ignores):
-        option = "--warn-unused-ignores" if warn_unused_ignores else "--remove-unused-ignores"
-        raise click.UsageError(f"{option} is about all files of a project, not about standard input")
-    if add_ignore is not None and remove_unused_ignores:
-        raise click.UsageError(
-            "--add-ignore and --remove-unused-ignores both change the files: use one after the other"
-        )
-    if from_stdin and add_ignore is not None:
-        raise click.UsageError("--add-ignore changes files, and cannot be combined with standard input")
-    if (add_ignore is not None and not add_ignore.isprintable()) or add_ignore == "":
-        raise click.UsageError("--add-ignore needs a reason, in one line")
-    if baseline is not None and diff is not None:
-        raise click.UsageError("--diff and --baseline both say what is known: use one of them")
-    if quiet and verbose:
-        raise click.UsageError("--quiet and --verbose cannot be combined")
-    if exit_zero and fail_on is not None:
-        raise click.UsageError("--exit-zero and --fail-on cannot be combined")
-    if from_stdin and watch:
-        raise click.UsageError("--watch is about files, and cannot be combined with standard input")
-    if watch:
+    stdin = stdin_name(paths, own.stdin_filename)
+    own.require_sense(
+        format_,
+        stdin=stdin is not None,
+        recording=bool(recordings),
+        diff=diff is not None,
+        baseline=baseline.baseline is not None,
+    )
+    if own.watch:
         from breakscan.cli.watch import require_watchable
 
         excluded = {
             "--output": output is not None,
-            "--add-ignore": add_ignore is not None,
-            "--baseline-add": baseline_add,
-            "--show-settings": show_settings,
+            "--add-ignore": own.add_ignore is not None,
+            "--baseline-add": baseline.baseline_add,
+            "--show-settings": own.show_settings,
         }
-        require_watchable(format_, (option for option, is_given in excluded.items() if is_given))
-    paths = paths or (".",)
-
+        require_watchable(format_, (name for name, is_given in excluded.items() if is_given))
     started = time.perf_counter()
-    where = [stdin] if stdin is not None else list(paths)
-    settings = settings_for(config, options)
+    where = [stdin] if stdin is not None else list(paths or (".",))
+    settings = selection.settings()
     named = settings_at(where, settings)
-    if show_settings:
-        from breakscan.cli.show_settings import settings_lines
-
+    if own.show_settings:
         with report_stream(output) as stream:
             for one in named:
                 stream.writelines(f"{line}\n" for line in settings_lines(one, os.getcwd()))
         return
+    if own.watch:
+        from breakscan.cli.watch import watch
 
-    if watch:
-        from breakscan.cli.watch import watch as watch_files
+        configured = not baseline.no_baseline and any(one.baseline is not None for one in named)
+        has_baseline = baseline.baseline is not None or configured
+        ctx.exit(watch(sys.argv[1:], where, named, has_baseline and diff is None))
 
-        has_baseline = baseline is not None or (not no_baseline and any(one.baseline is not None for one in named))
-        ctx.exit(watch_files(sys.argv[1:], paths, named, has_baseline and diff is None))
-
-    fails = failing(fail_on, library_of(named))
+    fails = _failing(own.fail_on, library_of(named))
     nothing = CheckResult((), (), 0, 0, check_targets(named))
     texts: dict[str, str] = {}
     contents: dict[str, bytes] = {}
-    discovery = Discovery((), ()) if from_stdin else discover(where, settings, force_exclude=force_exclude)
-    files = [Path(os.path.abspath(where[0]))] if from_stdin else discovery.files
-    # With --diff, the other commit says what is known.
-    baselines = read_baselines(baseline, no_baseline or diff is not None, locked, baseline_add, files, settings)
-    if from_stdin:
-        result = _check_stdin(where[0], settings, nothing, texts, contents, force_exclude)
+    if stdin is not None:
+        discovery = Discovery((), ())
+        files: Sequence[Path] = [Path(os.path.abspath(stdin))]
     else:
-        result = _check_files(where, discovery, settings, nothing, force_exclude, jobs, recordings, quiet)
-    beside: ComparedBaselines | BaselineComparison | None = None
+        discovery = discover(where, settings, force_exclude=selection.force_exclude)
+        files = discovery.files
+    # With --diff, the other commit says what is known.
+    baselines = baseline.read(files, settings, off=diff is not None)
+    if stdin is not None:
+        result = _check_stdin(stdin, settings, nothing, texts, contents, selection.force_exclude)
+    else:
+        observed = with_recordings(settings, recordings, files) if files else settings
+        result = _check_files(where, discovery, observed, nothing, selection, own.quiet)
+    compared: ComparedBaselines | BaselineComparison | None = None
     if baselines is not None:
         checked = CheckedPaths.of_run(where, files, result, settings)
-        lines = {name: text.split("\n") for name, text in texts.items()}.__getitem__ if from_stdin else checked_lines
-        beside = baselines.compare(result.findings, checked, lines)
+        from_texts = {name: text.split("\n") for name, text in texts.items()}.__getitem__
+        compared = baselines.compare(result.findings, checked, checked_lines if stdin is None else from_texts)
     elif diff is not None:
-        beside = compare_with_commit(diff, where, files, result, settings, jobs)
-    if beside is not None:
-        result = replace(result, findings=beside.new)
+        compared = compare_with_commit(diff, where, files, result, settings, selection.jobs)
+    if compared is not None:
+        result = replace(result, findings=compared.new)
     unused: Sequence[UnusedSuppression] = ()
-    if warn_unused_ignores or remove_unused_ignores:
+    if own.warn_unused_ignores or own.remove_unused_ignores:
         unused = unused_suppressions(files, result.covered)
-    if remove_unused_ignores:
+    if own.remove_unused_ignores:
         ctx.exit(_remove_ignores(result, unused))
     result = replace(result, warnings=(*result.warnings, *(said for one in unused for said in one.warnings())))
-    if add_ignore is not None:
-        ctx.exit(_add_ignores(result, add_ignore))
+    if own.add_ignore is not None:
+        ctx.exit(_add_ignores(result, own.add_ignore))
     library = library_of(settings.of(Path(os.path.abspath(one.site.path))) for one in result.findings)
     cells = cells_in(result, contents)
     result = cells.result(result)
     for warning in result.warnings:
         click.echo(visible(f"warning: {warning.path}:{warning.line}:{warning.column}: {warning.message}"), err=True)
     warn_of_callees(library_of(named))
-    if verbose:
-        say_details(files, settings, result.kept)
-    known = beside.known if beside else 0
-    report = CheckReport(result, time.perf_counter() - started, library, texts, cells, known, quiet)
+    if own.verbose:
+        _say_details(files, settings, result.kept)
+    known = compared.known if compared else 0
+    report = CheckReport(result, time.perf_counter() - started, library, texts, cells, known, own.quiet)
     with report_stream(output) as stream:
-        if statistics:
+        if own.statistics:
             from breakscan.report.check import write_statistics, write_statistics_json
 
             (write_statistics_json if format_ == "json" else write_statistics)(report, stream)
@@ -211,29 +258,78 @@ def check(
             CHECK.write(format_, report, stream)
     unchecked = sum(not error.syntax for error in result.errors)
     failed = any(map(fails, result.findings))
-    if isinstance(beside, ComparedBaselines) and not from_stdin:
+    if isinstance(compared, ComparedBaselines) and stdin is None:
         # Findings that --baseline-add allows from now on are no failure.
-        failed = beside.status(unchecked, fails) != 0
+        failed = compared.status(unchecked, fails) != 0
     status = 1 if failed or result.errors or unused else 0
-    ctx.exit(2 if unchecked else 0 if exit_zero else status)
+    ctx.exit(2 if unchecked else 0 if own.exit_zero else status)
+
+
+def _failing(asked: tuple[str, ...] | None, library: Library) -> Callable[[Finding], bool]:
+    """Whether a finding fails the run: all do where nothing is ``asked``.  Raises UsageError for a word that names
+    nothing."""
+    if asked is None:
+        return lambda finding: True
+    severities = {one.value: set(_SEVERITIES[_SEVERITIES.index(one) :]) for one in _SEVERITIES}
+    rules = [word for word in asked if word.lower() not in severities]
+    for word in rules:
+        if problem := selector_problem(word, library):
+            raise click.UsageError(f"--fail-on: {problem}; severities are {', '.join(severities)}")
+    named = set().union(*(severities[word.lower()] for word in asked if word not in rules))
+    return lambda finding: finding.severity in named or any(selects(word, finding.rule, finding.name) for word in rules)
+
+
+def _say_details(files: Iterable[Path], settings: FileSettings, kept: int) -> None:
+    """Says on standard error under which settings files were checked, and how many results were ``kept``."""
+    by_settings: dict[int, tuple[Settings, int]] = {}
+    for file in files:
+        one = settings.of(file)
+        by_settings[id(one)] = one, by_settings.get(id(one), (one, 0))[1] + 1
+    groups = [(one, resolve_target(one), count) for one, count in by_settings.values()]
+    for line in detail_lines(groups, kept, os.getcwd()):
+        click.echo(visible(f"breakscan: {line}"), err=True)
 
 
 def _add_ignores(result: CheckResult, reason: str) -> int:
-    """Suppresses all findings; returns the exit status."""
-    from breakscan.cli.ignore_comments import add_ignores
-
-    done, problems = add_ignores(result.findings, reason)
-    return _changed(f"{counted(done, 'finding')} suppressed", [*result.errors, *problems])
+    """Suppresses all findings, whose sites are those of the files; returns the exit status."""
+    by_file: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for finding in result.findings:
+        by_file[finding.site.path][finding.site.line].add(finding.rule)
+    problems = {
+        path: problem
+        for path, rules in by_file.items()
+        if (problem := _rewrite(path, partial(with_suppressions, rules=rules, reason=reason)))
+    }
+    done = sum(finding.site.path not in problems for finding in result.findings)
+    return _changed(f"{counted(done, 'finding')} suppressed", [*result.errors, *problems.values()])
 
 
 def _remove_ignores(result: CheckResult, unused: Sequence[UnusedSuppression]) -> int:
-    """Takes comments out; returns the exit status."""
-    from breakscan.cli.ignore_comments import remove_ignores
-
+    """Takes comments out, or some words of them; returns the exit status."""
     if result.errors:
         return _changed("no comment removed, since not all files could be checked", result.errors)
-    done, problems = remove_ignores(unused)
+    by_file: dict[str, list[UnusedSuppression]] = defaultdict(list)
+    for one in unused:
+        by_file[one.path].append(one)
+    problems: list[SourceError] = []
+    done = 0
+    for path, comments in by_file.items():
+        places = {(one.directive.line, one.directive.column): one.words for one in comments}
+        problem = _rewrite(path, partial(without_suppressions, unused=places))
+        problems += [problem] if problem else []
+        done += 0 if problem else len(comments)
     return _changed(f"{counted(done, 'comment')} removed or shortened", problems)
+
+
+def _rewrite(path: str, change: Callable[[str], str]) -> SourceError | None:
+    try:
+        before = python_text(read_source(Path(path), path), path, path)
+        rewrite_file(Path(path), path, before, change(before))
+    except SourceProblem as problem:
+        return problem.error
+    except (tokenize.TokenError, SyntaxError) as error:
+        return SourceError(path, 1, 1, f"the comments of this file cannot be read: {error}")
+    return None
 
 
 def _changed(said: str, errors: Sequence[SourceError]) -> int:
@@ -248,19 +344,16 @@ def _check_files(
     discovery: Discovery,
     settings: FileSettings,
     nothing: CheckResult,
-    force_exclude: bool,
-    jobs: int | None,
-    recordings: Sequence[Path],
+    selection: Selection,
     quiet: bool,
 ) -> CheckResult:
     result = nothing
     if discovery.files:
         from breakscan.check.pipeline.check import check_paths
 
-        settings = with_recordings(settings, recordings, discovery.files)
         with ProgressBar("Checking", quiet=quiet) as progress:
-            result = check_paths(discovery.files, settings, on_progress=progress, jobs=jobs)
-    elif not discovery.errors and not force_exclude:
+            result = check_paths(discovery.files, settings, on_progress=progress, jobs=selection.jobs)
+    elif not discovery.errors and not selection.force_exclude:
         click.echo(f"warning: no Python files or notebooks in {', '.join(paths)}", err=True)
     errors = sorted((*discovery.errors, *result.errors), key=lambda error: (error.path, error.line, error.column))
     return replace(result, errors=tuple(errors))

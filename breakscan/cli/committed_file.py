@@ -1,4 +1,4 @@
-"""The options about a file of what is allowed, as the lock and the baseline are: ``--NAME``, ``--locked``,
+"""A committed file of what is allowed, as the lock and the baseline are, and its options ``--NAME``, ``--locked`` and
 ``--NAME-add``."""
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -17,21 +17,6 @@ T = TypeVar("T")
 
 NOT_MET = 1
 """The exit status where something is found that a gate or such a file does not allow."""
-
-
-def committed_file_options(name: str, things: str, help_: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Adds the options ``NAME``, ``locked`` and ``NAME_add`` to a command; ``things`` are what the file allows."""
-
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in (
-            click.option(f"--{name}-add", is_flag=True, help=f"Add {things} to the {name} that it does not allow yet."),
-            click.option("--locked", is_flag=True, help=f"Exit with 1 where the {name} would change, and leave it."),
-            click.option(f"--{name}", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help=help_),
-        ):
-            command = option(command)
-        return command
-
-    return add
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from breakscan.cli.options import format_option, output_option
 from breakscan.cli.output import report_stream
-from breakscan.cli.report_options import format_option, output_option
-from breakscan.cli.source_root_option import readable_files, source_root_option
+from breakscan.cli.reporting import readable_files, source_root_option
 from breakscan.explain.relocation import Relocation, relocated
 from breakscan.report.diff.comparison import compare, is_report
 from breakscan.report.formats import DIFF

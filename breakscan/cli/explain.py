@@ -9,20 +9,14 @@ from pathlib import Path
 
 import click
 
-from breakscan.cli.check_option import check_option, explain_report, require_room
-from breakscan.cli.failures import FAILED, show_failure
-from breakscan.cli.follow import Follower
-from breakscan.cli.gate_options import gate_options, gate_status, read_gates
-from breakscan.cli.live_option import SECONDS, Live, live_option
-from breakscan.cli.live_title import live_title
-from breakscan.cli.lock_options import lock_options, read_locking
+from breakscan.cli.exit_status import FAILED, UNWRITTEN, OutputError, show_failure
+from breakscan.cli.gates import GateOptions, LockOptions, gate_status
+from breakscan.cli.live import SECONDS, Follower, Live, live_option, live_title
+from breakscan.cli.options import format_option, options, output_path, stream_option
 from breakscan.cli.output import report_stream, require_writable
-from breakscan.cli.report_options import format_option, output_path, stream_option
-from breakscan.cli.repro_option import repro_option, require_repro, say_repro, write_repro
-from breakscan.cli.request_options import add_unmet, asked_for, request_options
-from breakscan.cli.requirements import refuse_notebook, require_torch
-from breakscan.cli.show_option import require_terminal, show_option
-from breakscan.cli.standard_output import UNWRITTEN, OutputError
+from breakscan.cli.programs import RequestOptions, add_unmet, program_arguments, refuse_notebook, require_torch
+from breakscan.cli.reporting import check_option, explain_report, require_room, show_option
+from breakscan.cli.repro import ReproOptions, say_repro
 from breakscan.explain.explanation import Explanation
 from breakscan.record.job import JobError
 from breakscan.record.launch import LaunchError, ProgramExit, end_like, outliving_termination, run_recorded
@@ -59,14 +53,13 @@ STDIN = "-"
     help="Keep the recording in this new folder. Otherwise, breakscan report --last has it for some days.",
 )
 @check_option
-@request_options
-@repro_option
+@options("asked", RequestOptions)
+@options("repro", ReproOptions)
 @live_option
 @show_option
-@gate_options
-@lock_options
-@click.argument("program")
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@options("gate", GateOptions)
+@options("lock", LockOptions)
+@program_arguments
 def explain(
     as_module: bool,
     as_code: bool,
@@ -74,20 +67,12 @@ def explain(
     output: str | None,
     save: Path | None,
     check: bool,
-    keep_going: bool,
-    compile_: tuple[str, ...],
-    compile_backend: str,
-    repro: str | None,
-    repro_output: Path | None,
+    asked: RequestOptions,
+    repro: ReproOptions,
     live: bool,
     tables: tuple[str, ...],
-    max_breaks: int | None,
-    max_recompiles: int | None,
-    max_eager_calls: int | None,
-    fail_on: tuple[str, ...],
-    lock: Path | None,
-    locked: bool,
-    lock_add: bool,
+    gate: GateOptions,
+    lock: LockOptions,
     program: str,
     arguments: tuple[str, ...],
 ) -> None:
@@ -102,9 +87,8 @@ def explain(
             f"--format {format_} needs --output FILE, or --output - for standard output, which your program writes to "
             "as well"
         )
-    require_room(check, format_)
-    require_terminal(tables, format_)
-    require_repro(repro, repro_output)
+    require_room(check, tables, format_)
+    repro.require_site()
     if as_module and as_code:
         raise click.UsageError("the program is a module (-m) or code (-c), not both")
     option = ["-m"] if as_module else ["-c"] if as_code else []
@@ -119,9 +103,9 @@ def explain(
         require_writable(report_path)
 
     argv = [*option, program, *arguments]
-    requests = asked_for(argv, keep_going, compile_, compile_backend)
-    gates = read_gates(library, max_breaks, max_recompiles, max_eager_calls, fail_on)
-    locking = read_locking(lock, locked, lock_add, argv)
+    requests = asked.read(argv)
+    gates = gate.read(library)
+    locking = lock.read(argv)
     session = _start_session(argv, save)
     requests.write(session.folder)
     with outliving_termination() as asked_to_end:
@@ -138,7 +122,7 @@ def explain(
             session.end(outcome)
             if session.reports:
                 wait_for_ranks(session, _say_whom_it_waits_for, asked_to_end)
-                wanted = _Wanted(format_, output, check, tables, repro, repro_output)
+                wanted = _Wanted(format_, output, check, tables, repro)
                 explanation, unmet = _report(session, library, requests, wanted)
                 if not session.kept:
                     keep_recent(session.root)
@@ -203,8 +187,7 @@ class _Wanted:
     output: str | None
     check: bool
     tables: tuple[str, ...]
-    repro: str | None
-    repro_output: Path | None
+    repro: ReproOptions
 
 
 def _report(session: Session, library: Library, requests: Requests, wanted: _Wanted) -> tuple[Explanation, int]:
@@ -213,9 +196,7 @@ def _report(session: Session, library: Library, requests: Requests, wanted: _Wan
     files = SourceFiles.trusted()
     explanation = _explained(session, library, files)[1]
     explanation, unmet = add_unmet(explanation, requests, session.folder, say=wanted.output is not None)
-    made, unreproduced = None, 0
-    if wanted.repro:
-        made, unreproduced = write_repro(wanted.repro, wanted.repro_output, explanation, files, library)
+    made, unreproduced = wanted.repro.write(explanation, files, library)
     report = explain_report(explanation, files, wanted.format, wanted.check, wanted.tables, _again(session), made)
     path = output_path(wanted.output)
     if wanted.output is None:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from breakscan.cli.output import report_stream
-from breakscan.cli.progress import ProgressBar
-from breakscan.cli.recording_option import recording_option, with_recordings
-from breakscan.cli.report_options import format_option, output_option
-from breakscan.cli.selection_options import require_rewrites, selection_options, settings_for, words
-from breakscan.cli.standard_input import read_stdin, stdin_name
-from breakscan.cli.verbosity_options import quiet_option
+from breakscan.cli.options import format_option, options, output_option, words
+from breakscan.cli.output import ProgressBar, report_stream
+from breakscan.cli.selection import (
+    Selection,
+    quiet_option,
+    read_stdin,
+    recording_option,
+    require_rewrites,
+    stdin_name,
+    stdin_option,
+    with_recordings,
+)
 from breakscan.model.findings import SourceError
 from breakscan.report.formats import FIX
 from breakscan.report.sources import NotebookCells
@@ -36,8 +40,8 @@ from breakscan.source.module import SourceProblem
 @recording_option
 @format_option(FIX)
 @output_option
-@selection_options
-@click.option("--stdin-filename", metavar="NAME", help="The name of the file that comes in on standard input (-).")
+@options("selection", Selection)
+@stdin_option
 @quiet_option
 @click.pass_context
 def fix(
@@ -52,12 +56,9 @@ def fix(
     recordings: tuple[Path, ...],
     format_: str,
     output: Path | None,
-    config: Path | None,
-    force_exclude: bool,
-    jobs: int | None,
+    selection: Selection,
     stdin_filename: str | None,
     quiet: bool,
-    **options: Any,
 ) -> None:
     """Rewrite what breaks the graph, recompiles or falls back to eager in the Python files and notebooks below PATHS.
 
@@ -82,20 +83,22 @@ def fix(
     stdin = stdin_name(paths, stdin_filename)
     if stdin is not None and (write or recordings):
         raise click.UsageError(f"{'--write' if write else '--recording'} is about files, and not about standard input")
-    settings: FileSettings = settings_for(config, options)
+    settings: FileSettings = selection.settings()
     wanted = WantedRewrites(unsafe, soften, observed, frozenset(ids) if ids else None)
     if stdin is not None:
         path, content = read_stdin(stdin)
         repair = repair_content(content, path, settings, wanted)
     else:
         paths = paths or (".",)
-        discovery = discover(paths, settings, force_exclude=force_exclude)
-        if not discovery.files and not discovery.errors and not force_exclude:
+        discovery = discover(paths, settings, force_exclude=selection.force_exclude)
+        if not discovery.files and not discovery.errors and not selection.force_exclude:
             click.echo(f"warning: no Python files or notebooks in {', '.join(paths)}", err=True)
         settings = with_recordings(settings, recordings, discovery.files)
         with ProgressBar("Checking", quiet=quiet) as checking, ProgressBar("Rewriting", quiet=quiet) as rewriting:
             progress = Progress(checking, rewriting)
-            repair = repair_paths(discovery.files, settings, wanted, progress, jobs=jobs, errors=discovery.errors)
+            repair = repair_paths(
+                discovery.files, settings, wanted, progress, jobs=selection.jobs, errors=discovery.errors
+            )
     printed = stdin is not None and ctx.get_parameter_source("format_") is ParameterSource.DEFAULT
     unwritten: tuple[SourceError, ...] = ()
     fixed = b""

@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from breakscan.cli.check_option import check_option, explain_report, require_room
-from breakscan.cli.gate_options import gate_options, gate_status, read_gates
+from breakscan.cli.gates import GateOptions, gate_status
+from breakscan.cli.options import format_option, options, output_path, stream_option
 from breakscan.cli.output import report_stream
-from breakscan.cli.report_options import format_option, output_path, stream_option
-from breakscan.cli.repro_option import repro_option, require_repro, say_repro, write_repro
-from breakscan.cli.show_option import require_terminal, show_option
-from breakscan.cli.source_root_option import readable_files, source_root_option
+from breakscan.cli.reporting import (
+    check_option,
+    explain_report,
+    readable_files,
+    require_room,
+    show_option,
+    source_root_option,
+)
+from breakscan.cli.repro import ReproOptions, say_repro
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.relocation import Relocation, relocated
 from breakscan.report.formats import EXPLAIN, WITH_REPRO
@@ -36,8 +41,8 @@ _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
 @source_root_option
 @check_option
 @show_option
-@gate_options
-@repro_option
+@options("gate", GateOptions)
+@options("repro", ReproOptions)
 @click.option("--last", is_flag=True, help="Report the last run of breakscan explain that was not saved.")
 @click.option(
     "--follow",
@@ -51,12 +56,8 @@ def report(
     relocation: Relocation,
     check: bool,
     tables: tuple[str, ...],
-    max_breaks: int | None,
-    max_recompiles: int | None,
-    max_eager_calls: int | None,
-    fail_on: tuple[str, ...],
-    repro: str | None,
-    repro_output: Path | None,
+    gate: GateOptions,
+    repro: ReproOptions,
     last: bool,
     follow: bool,
     paths: tuple[Path, ...],
@@ -70,14 +71,13 @@ def report(
     """
     if last == bool(paths):
         raise click.UsageError("name a recording or a log of torch's, or --last: one of them")
-    require_room(check, format_)
-    require_terminal(tables, format_)
+    require_room(check, tables, format_)
     library = load_library(load_settings(Path.cwd()).rule_folders)
-    gates = read_gates(library, max_breaks, max_recompiles, max_eager_calls, fail_on)
+    gates = gate.read(library)
     files = readable_files(relocation)
     explanation = _explained([_last_run()] if last else paths, library, relocation, files, follow, format_)
-    require_repro(repro, repro_output)
-    reproduction, unreproduced = write_repro(repro, repro_output, explanation, files, library) if repro else (None, 0)
+    repro.require_site()
+    reproduction, unreproduced = repro.write(explanation, files, library)
     made = explain_report(explanation, files, format_, check, tables, reproduction=reproduction)
     with report_stream(output_path(output)) as stream:
         EXPLAIN.write(format_, made, stream)
@@ -99,7 +99,7 @@ def _last_run() -> Path:
 def _explained(
     paths: Sequence[Path], library: Library, relocation: Relocation, files: SourceFiles, follow: bool, format_: str
 ) -> Explanation:
-    from breakscan.cli.follow import follow as follow_run
+    from breakscan.cli.live import follow as follow_run
     from breakscan.explain.from_recording import explain_run
     from breakscan.explain.from_trace_logs import TraceError, explain_logs
     from breakscan.record.session import SessionError, read_run

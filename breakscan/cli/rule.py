@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from breakscan.cli.options import format_option
 from breakscan.cli.output import report_stream
-from breakscan.cli.own_rules import warn_of_callees
-from breakscan.cli.report_options import format_option
+from breakscan.cli.selection import warn_of_callees
 from breakscan.report.formats import RULE, RULES
 from breakscan.report.printable import visible
 from breakscan.report.rules import RuleListReport, RuleReport

@@ -1,22 +1,24 @@
-"""``breakscan rules``, and the group that ``rules replay`` belongs to."""
+"""``breakscan rules`` and ``breakscan rules replay``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
-from breakscan.cli.output import report_stream
-from breakscan.cli.own_rules import warn_of_callees
-from breakscan.cli.replay import replay
-from breakscan.cli.report_options import format_option
+from breakscan.cli.options import format_option
+from breakscan.cli.output import ProgressBar, report_stream
+from breakscan.cli.programs import require_torch
+from breakscan.cli.selection import warn_of_callees
 from breakscan.model.findings import Mode, Verdict
+from breakscan.model.words import counted
 from breakscan.report.formats import RULES
 from breakscan.report.rules import RuleListReport
 from breakscan.rulebook.config import ConfigError, load_settings, resolve_target
 from breakscan.rulebook.document import FAMILIES, Rule
-from breakscan.rulebook.ledger import Ledger, load_ledger
-from breakscan.rulebook.library import load_library
+from breakscan.rulebook.ledger import ExampleRulings, Ledger, ledger_folder, load_ledger, read_ledger, write_ledger
+from breakscan.rulebook.library import Library, load_library
 
 
 @click.group(invoke_without_command=True)
@@ -66,4 +68,80 @@ def _compiles(rule: Rule, ledger: Ledger) -> bool:
     return bool(verdicts) and all(verdict is Verdict.COMPILES for verdict in verdicts)
 
 
-rules.add_command(replay)
+@rules.command(short_help="Run every example of every rule through the installed torch.")
+@click.argument("rules", nargs=-1, metavar="[RULE]...")
+@click.option("--write/--check", default=True, help="Write the verdicts, or only compare them.  [write]")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The folder of the verdict ledgers.  [that of the installed rules]",
+)
+@click.pass_context
+def replay(ctx: click.Context, /, rules: tuple[str, ...], write: bool, output: Path | None) -> None:
+    """Run the examples of rules (all of them, or those of each RULE) through the installed torch.
+
+    Each example is compiled alone, by default and with fullgraph=True, as it stands and inside a loop, a try
+    and a with, and exported.  The verdicts go into the ledger of that torch version.  Exits with 1 where torch
+    contradicts a rule document, or, with --check, the ledger.
+    """
+    require_torch("rules replay", rules)
+    from breakscan.record import replay as runtime
+    from breakscan.record.example_loading import ReplayError
+
+    library = load_library(load_settings(Path.cwd()).rule_folders)
+    chosen = _chosen(library, rules)
+    with ProgressBar("Replaying", patience=0) as progress:
+        done = iter(range(len(chosen)))
+        try:
+            ledger = runtime.replay(chosen, lambda _: progress(next(done), len(chosen)))
+        except ReplayError as error:
+            raise click.ClickException(str(error)) from error
+    path = (output or ledger_folder()) / f"{ledger.torch}.json"
+    known = read_ledger(path) if path.is_file() else Ledger(ledger.torch, ledger.python)
+    problems = [
+        problem
+        for rule in chosen
+        for label, rulings in ledger.examples.get(rule.id, {}).items()
+        for problem in runtime.disagreements(rule, rulings, label)
+    ]
+    if not write:
+        problems += list(_differences(known, ledger))
+    else:
+        kept = {rule.id: known.examples[rule.id] for rule in library if rules and rule.id in known.examples}
+        try:
+            write_ledger(Ledger(ledger.torch, ledger.python, {**kept, **ledger.examples}), path)
+        except OSError as error:
+            raise click.ClickException(f"cannot write {path}: {error.strerror}") from error
+    with report_stream(None) as stream:
+        stream.writelines(f"{problem}\n" for problem in problems)
+        examples = sum(len(labels) for labels in ledger.examples.values())
+        replayed = f"{counted(len(chosen), 'rule')}, {counted(examples, 'example')} on torch {ledger.torch}"
+        said = counted(len(problems), "disagreement") if problems else "the compiler agrees with the documents"
+        stream.write(f"{replayed}: {said}{f' · wrote {path}' if write else ''}\n")
+    ctx.exit(1 if problems else 0)
+
+
+def _chosen(library: Library, words: Sequence[str]) -> list[Rule]:
+    if not words:
+        return list(library)
+    try:
+        chosen = {rule.id for word in words for rule in library.select(word)}
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    return [rule for rule in library if rule.id in chosen]
+
+
+def _differences(known: Ledger, seen: Ledger) -> Iterator[str]:
+    """Where a new replay says something else than the ledger."""
+    for rule, labels in seen.examples.items():
+        for label, example in labels.items():
+            recorded: ExampleRulings | None = known.examples.get(rule, {}).get(label)
+            if recorded is None or recorded.digest != example.digest:
+                yield f"{rule} {label}: the ledger does not hold this version of the example"
+                continue
+            for (mode, place), ruling in example.rulings.items():
+                before = recorded.rulings.get((mode, place))
+                if before is None or before != ruling:
+                    was = " ".join((before.verdict.value, *before.gb)) if before else "nothing"
+                    now = " ".join((ruling.verdict.value, *ruling.gb))
+                    yield f"{rule} {label} ({mode.value}, {place.value}): the ledger says {was}, Dynamo {now}"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from breakscan.cli.options import folder_or_file_option, format_option, output_option
 from breakscan.cli.output import report_stream, require_no_input
-from breakscan.cli.report_options import folder_or_file_option, format_option, output_option
 from breakscan.report.formats import SURVEY, SURVEY_DIFF
 from breakscan.report.printable import visible
 from breakscan.survey.units import StageStatus

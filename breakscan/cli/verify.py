@@ -7,10 +7,12 @@ from pathlib import Path
 
 import click
 
-from breakscan.cli.failures import INTERRUPTED
-from breakscan.cli.measuring import NotMeasured, measuring_options, program_of, say
+from breakscan.cli.exit_status import INTERRUPTED
+from breakscan.cli.measuring import MeasuringOptions, NotMeasured, say
+from breakscan.cli.options import format_option, options, output_option, words
 from breakscan.cli.output import report_stream
-from breakscan.cli.selection_options import require_rewrites, words
+from breakscan.cli.programs import program_arguments
+from breakscan.cli.selection import require_rewrites
 from breakscan.fix.planner import WantedRewrites
 from breakscan.prove.compiler_settings import SettingError
 from breakscan.prove.devices import DeviceError
@@ -59,9 +61,11 @@ from breakscan.rulebook.config import NearestSettings
     help="Prove and time each rewrite by itself, too, where all together are accepted. --apply implies it.",
 )
 @click.option("--compile-backend", default=BACKEND, metavar="NAME", help=f"The backend of --compile.  [{BACKEND}]")
-@measuring_options(VERIFY)
+@options("measured", MeasuringOptions)
+@format_option(VERIFY)
+@output_option
+@program_arguments
 def verify(
-    as_module: bool,
     ids: tuple[str, ...] | None,
     select: tuple[str, ...] | None,
     ignore: tuple[str, ...] | None,
@@ -72,9 +76,7 @@ def verify(
     apply: bool,
     apply_unseen: bool,
     each: bool,
-    calls: int,
-    devices: str | None,
-    compile_: tuple[str, ...],
+    measured: MeasuringOptions,
     compile_backend: str,
     format_: str,
     output: Path | None,
@@ -105,9 +107,11 @@ def verify(
         apply_unseen,
         each,
     )
-    measured = program_of("verify", as_module, program, arguments, calls, compile_, compile_backend)
+    user_program = measured.program("verify", program, arguments, compile_backend)
     try:
-        verification = prove(measured, question, lambda step, label: say(progress_words(step, label)), devices)
+        verification = prove(
+            user_program, question, lambda step, label: say(progress_words(step, label)), measured.devices
+        )
     except (WorkerError, NothingToMeasure, DeviceError) as error:
         raise NotMeasured(str(error)) from error
     say("")

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from breakscan.cli.progress import ProgressBar
+from breakscan.cli.output import ProgressBar
 
 
 class Terminal(io.StringIO):

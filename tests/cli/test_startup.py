@@ -47,7 +47,7 @@ def test_version_and_help_load_next_to_nothing(folder: Path, arguments: list[str
         "breakscan.__main__",
         "breakscan.cli",
         "breakscan.cli.main",
-        "breakscan.cli.standard_output",
+        "breakscan.cli.exit_status",
     }
 
 

@@ -1,9 +1,9 @@
-"""A baseline during a check: read before it, compared with what it found, and written after it."""
+"""The baseline of ``check``: its options, read before a check, compared with what it found, and written after it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +15,15 @@ from breakscan.check.baseline.baseline_file import (
     FindingsBaseline,
     baseline_text,
     outermost,
+    read_baseline,
 )
 from breakscan.check.baseline.known_findings import BaselineComparison, checked_lines, compare, known_findings
-from breakscan.cli.committed_file import CommittedFile
+from breakscan.cli.committed_file import CommittedFile, read_file
+from breakscan.cli.options import option
 from breakscan.model.findings import Finding
-from breakscan.report.check import change_words, made_words, not_made_words, other_target_sentence
+from breakscan.report.check import change_words, made_words, no_baseline_sentence, not_made_words, other_target_sentence
+from breakscan.rulebook.config import FileSettings
+from breakscan.source.paths import display_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +140,54 @@ class ComparedBaselines:
         of_parts = {id(one) for _, part in self.parts for one in part.new}
         others = any(fails(one) for one in self.new if id(one) not in of_parts)
         return max([int(others), *(one.status(found, self.checked, unchecked, fails) for one, found in self.parts)])
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineOptions:
+    """The options, as they were given."""
+
+    baseline: Path | None = option(
+        "--baseline",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Report only what this file does not allow; take out of it what is gone.",
+    )
+    locked: bool = option("--locked", is_flag=True, help="Exit with 1 where the baseline would change, and leave it.")
+    baseline_add: bool = option(
+        "--baseline-add", is_flag=True, help="Add findings to the baseline that it does not allow yet."
+    )
+    no_baseline: bool = option(
+        "--no-baseline", is_flag=True, help="Report what the baseline of the configuration allows, too."
+    )
+
+    def read(self, files: Iterable[Path], settings: FileSettings, *, off: bool = False) -> Baselines | None:
+        """The baselines that count for some files: the one of ``--baseline`` for all, or those of their settings, if
+        they are not ``off``.
+
+        Raises UsageError where the options do not go together, ClickException for a file that cannot be used.
+        """
+        off = off or self.no_baseline
+        if self.baseline is not None:
+            if off:
+                raise click.UsageError("--baseline and --no-baseline cannot be combined")
+            asked = read_file("baseline", self.baseline, self.locked, self.baseline_add, read_baseline)
+            assert asked is not None
+            return Baselines((Baselining(*asked, lambda _: True),))
+        named: dict[Path, Path | None] = {}
+        for file in files:
+            own = settings.of(file)
+            if own.baseline is not None and not off:
+                named.setdefault(own.baseline, own.config_file)
+        if not named:
+            read_file("baseline", None, self.locked, self.baseline_add, read_baseline)
+            return None
+        return Baselines(tuple(self._of_configuration(*one, settings) for one in named.items()))
+
+    def _of_configuration(self, baseline: Path, config: Path | None, settings: FileSettings) -> Baselining:
+        shown = Path(display_path(baseline, Path.cwd()))
+        asked = read_file("baseline", shown, self.locked, self.baseline_add, read_baseline)
+        assert asked is not None
+        if asked[1] is None:
+            # Made here, it would allow everything wherever somebody forgot to commit it.
+            raise click.ClickException(no_baseline_sentence(str(shown), display_path(config or "", Path.cwd())))
+        return Baselining(*asked, lambda file: settings.of(file).baseline == baseline)

@@ -1,17 +1,18 @@
-"""The option ``--repro`` of ``explain`` and ``report``: writes a program that reproduces one finding, and for code of a
-library a text for its issue tracker."""
+"""The options ``--repro`` and ``--repro-output`` of ``explain`` and ``report``: a program that reproduces one finding,
+and for code of a library a text for its issue tracker."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from breakscan.cli.failures import show_failure
+from breakscan.cli.exit_status import show_failure
+from breakscan.cli.options import option
 from breakscan.explain.explanation import Explanation
 from breakscan.rulebook.library import Library
 from breakscan.source.source_files import SourceFiles
@@ -20,43 +21,54 @@ if TYPE_CHECKING:
     from breakscan.explain.repro.problem import RecordedProblem
     from breakscan.explain.repro.reproduction import Reproduction
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _ISSUE = ".md"
 """The ending of the text for an issue tracker, which stands beside the program."""
 NOT_WRITTEN = 2
 NOT_REPRODUCED = 1
 """Exit statuses, where the program itself ended well."""
+_MOST_SITES = 10
 
 
-def repro_option(command: F) -> F:
-    """Adds the options, as ``repro`` and ``repro_output``, to a command."""
-    for option in (
-        click.option(
-            "--repro-output",
-            type=click.Path(path_type=Path, dir_okay=False),
-            callback=_new,
-            metavar="FILE",
-            help="Where --repro writes: a file that does not exist yet.  [repro_NAME_LINE.py]",
-        ),
-        click.option(
-            "--repro",
-            metavar="SITE",
-            help="Write a small program with the same break, recompile or failure as SITE (train.py:41, or the id of a "
-            "rule or of PyTorch's), and run it to see whether it has.",
-        ),
-    ):
-        command = option(command)
-    return command
+def _new(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
+    for path in () if value is None else (value, value.with_suffix(_ISSUE)):
+        if path.exists():
+            raise click.BadParameter(f"{path} exists already: name another file, or delete it first")
+    if value is not None and not value.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {value.parent}")
+    return value
 
 
-def require_repro(repro: str | None, output: Path | None) -> None:
-    """Raises UsageError for a destination without something to write."""
-    if output is not None and repro is None:
-        raise click.UsageError("--repro-output goes with --repro SITE")
+@dataclass(frozen=True, slots=True)
+class ReproOptions:
+    """The options, as they were given."""
+
+    repro: str | None = option(
+        "--repro",
+        metavar="SITE",
+        help="Write a small program with the same break, recompile or failure as SITE (train.py:41, or the id of a "
+        "rule or of PyTorch's), and run it to see whether it has.",
+    )
+    repro_output: Path | None = option(
+        "--repro-output",
+        type=click.Path(path_type=Path, dir_okay=False),
+        callback=_new,
+        metavar="FILE",
+        help="Where --repro writes: a file that does not exist yet.  [repro_NAME_LINE.py]",
+    )
+
+    def require_site(self) -> None:
+        """Raises UsageError for a destination without something to write."""
+        if self.repro_output is not None and self.repro is None:
+            raise click.UsageError("--repro-output goes with --repro SITE")
+
+    def write(self, explanation: Explanation, files: SourceFiles, rules: Library) -> tuple[Reproduction | None, int]:
+        """Writes the program, if one is asked for; see :func:`_write_repro`."""
+        if not self.repro:
+            return None, 0
+        return _write_repro(self.repro, self.repro_output, explanation, files, rules)
 
 
-def write_repro(
+def _write_repro(
     where: str, output: Path | None, explanation: Explanation, files: SourceFiles, rules: Library
 ) -> tuple[Reproduction | None, int]:
     """Writes the program.  Returns what became of it, and the exit status for that; what keeps it from being made is
@@ -120,15 +132,6 @@ def say_repro(made: Reproduction) -> None:
     _say(visible(repro_sentence(made)))
 
 
-def _new(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
-    for path in () if value is None else (value, value.with_suffix(_ISSUE)):
-        if path.exists():
-            raise click.BadParameter(f"{path} exists already: name another file, or delete it first")
-    if value is not None and not value.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder {value.parent}")
-    return value
-
-
 def _free(problem: RecordedProblem) -> Iterator[Path]:
     """Names that no file has yet."""
     stem = re.sub(r"\W+", "_", Path(problem.site.path).stem) or "code"
@@ -148,9 +151,6 @@ def _which(where: str, found: Sequence[RecordedProblem], ambiguous: bool) -> str
     if ambiguous:
         return visible(f"--repro {where} is at several sites: name one of {shown}")
     return visible(f"nothing is reported at {where}" + (f": there is {shown}" if sites else ""))
-
-
-_MOST_SITES = 10
 
 
 def _say(text: str) -> None:

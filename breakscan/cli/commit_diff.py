@@ -15,10 +15,6 @@ from breakscan.model.findings import CheckResult
 from breakscan.rulebook.config import FileSettings
 from breakscan.source.files import is_excluded
 
-diff_option = click.option(
-    "--diff", metavar="REF", help="Report only what is new since the commit at which this branch left REF."
-)
-
 
 def compare_with_commit(
     ref: str,

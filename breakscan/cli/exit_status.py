@@ -1,4 +1,4 @@
-"""Standard output: what ends the writing early, and what is said of it."""
+"""The exit statuses of breakscan, and what ends a command early: output that cannot be written, and failures."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import contextlib
 import errno
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 
 import click
 
+FAILED = 2
+INTERRUPTED = 130
+"""The exit status where the user has stopped it, as a shell gives it."""
 UNWRITTEN = 74
 """The exit status where a report could not be written, ``EX_IOERR`` of ``sysexits.h``: the findings are lost."""
-
-
 _NOT_OF_WRITING = {errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM}
 """Errors of processes and files that cannot be opened."""
 
@@ -39,3 +41,22 @@ def standard_output() -> Iterator[None]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise OutputError(f"cannot write to standard output: {error.strerror}") from error
+
+
+def show_failure(error: Exception) -> int:
+    """Prints what went wrong on stderr, in one line if the cause is known, and returns the exit status."""
+    from breakscan.rulebook.config import ConfigError
+    from breakscan.rulebook.document import RuleError
+
+    if isinstance(error, ConfigError | RuleError):
+        print(f"Error: {error}", file=sys.stderr)
+    elif isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        print("Error: too many open files: raise the limit (ulimit -n)", file=sys.stderr)
+    else:
+        traceback.print_exception(type(error), error, error.__traceback__)
+        print(
+            "Error: this is a fault in breakscan, not in your code. Please report it, with what "
+            "'breakscan --bug-report' prints.",
+            file=sys.stderr,
+        )
+    return FAILED

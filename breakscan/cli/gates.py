@@ -1,0 +1,148 @@
+"""The options by which a run passes or fails: the gates (``--max-breaks``, ``--max-recompiles``, ``--max-eager-calls``,
+``--fail-on``) and the lock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from breakscan.cli.committed_file import NOT_MET, CommittedFile, read_file
+from breakscan.cli.options import option
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.gates import (
+    Gates,
+    lock_sentences,
+    nothing_compiled,
+    outdated_words,
+    selectors,
+    unmet,
+    unmet_sentence,
+)
+from breakscan.explain.lock_file import Judgement, Lock, judge, lock_of, lock_text, program_of, read_lock
+from breakscan.model.words import counted
+from breakscan.report.printable import visible
+from breakscan.rulebook.library import Library
+
+
+@dataclass(frozen=True, slots=True)
+class GateOptions:
+    """The options, as they were given."""
+
+    max_breaks: int | None = option(
+        "--max-breaks",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Exit with 1 where more than N sites break the graph, torch's own aside.",
+    )
+    max_recompiles: int | None = option(
+        "--max-recompiles",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Exit with 1 where more than N recompiles happened.",
+    )
+    max_eager_calls: int | None = option(
+        "--max-eager-calls",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Exit with 1 where more than N calls of something compiled ran eager.",
+    )
+    fail_on: tuple[str, ...] = option(
+        "--fail-on",
+        metavar="LIST",
+        multiple=True,
+        help="Exit with 1 on any of these: rules (BRK101, BRK2, a name), PyTorch's ids (GB0170), ALL.",
+    )
+
+    def read(self, library: Library) -> Gates:
+        """The gates that the options ask for.  Raises UsageError for a word that names nothing."""
+        words = [word.strip() for value in self.fail_on for word in value.split(",") if word.strip()]
+        try:
+            return Gates(self.max_breaks, self.max_recompiles, self.max_eager_calls, selectors(words, library))
+        except ValueError as error:
+            raise click.UsageError(f"--fail-on: {error}") from error
+
+
+def gate_status(gates: Gates, explanation: Explanation) -> int:
+    """The exit status that the gates ask for; says on standard error what is not met.
+
+    A run in which nothing was compiled meets no gate: it says nothing of the program.
+    """
+    if not gates:
+        return 0
+    if nothing_compiled(explanation):
+        click.echo("breakscan: nothing was compiled, so the gates are not met", err=True)
+        return NOT_MET
+    found = unmet(gates, explanation)
+    for gate in found:
+        click.echo(f"breakscan: {visible(unmet_sentence(gate))}", err=True)
+    return NOT_MET if found else 0
+
+
+@dataclass(frozen=True, slots=True)
+class LockOptions:
+    """The options, as they were given."""
+
+    lock: Path | None = option(
+        "--lock",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Exit with 1 on a break that this file does not allow; take out of it what is gone.",
+    )
+    locked: bool = option("--locked", is_flag=True, help="Exit with 1 where the lock would change, and leave it.")
+    lock_add: bool = option("--lock-add", is_flag=True, help="Add breaks to the lock that it does not allow yet.")
+
+    def read(self, argv: Sequence[str]) -> Locking | None:
+        """The lock that the options ask for, read before the program runs; see :func:`.read_file`."""
+        asked = read_file("lock", self.lock, self.locked, self.lock_add, read_lock)
+        if asked is None:
+            return None
+        file, found = asked
+        program = program_of(argv, file.folder)
+        if found is not None and found.program != program:
+            raise click.ClickException(
+                f"{self.lock} is the lock of {found.program}, not of {program}: give each program a lock of its own"
+            )
+        return Locking(file, found, program)
+
+
+@dataclass(frozen=True, slots=True)
+class Locking:
+    """A lock file as it was before the program ran; ``found`` is None where there is none yet."""
+
+    file: CommittedFile
+    found: Lock | None
+    program: str
+
+    def status(self, explanation: Explanation, failed: bool) -> int:
+        """The exit status that the lock asks for; says on standard error what is wrong and what was written.
+
+        After a run that failed, the lock is left as it is.  Raises ClickException where it cannot be written.
+        """
+        file = self.file
+        if nothing_compiled(explanation):
+            return file.refuse(f"nothing was compiled: {file.path} is left as it is")
+        if self.found is None:
+            lock = lock_of(explanation, self.program, file.folder)
+            said = f"was made, and allows {counted(len(lock.breaks), 'break')}"
+            return 0 if failed else file.write(lock_text(lock), said)
+        found = judge(self.found, explanation, file.folder, add=file.add)
+        if not found.is_kept and not file.add:
+            return file.refuse(*map(visible, lock_sentences(found, str(file.path))), self.advice(explanation))
+        if failed or found.follows.breaks == self.found.breaks:
+            return 0
+        return file.change(lock_text(found.follows), self.change(found))
+
+    def advice(self, explanation: Explanation) -> str:
+        """What to do about breaks that the lock does not allow."""
+        assert self.found is not None
+        torch = ".".join(explanation.torch.split(".")[:2])
+        other = f" (it was written for torch {self.found.torch}, this is {torch})" if torch != self.found.torch else ""
+        return f"fix this, or allow it in {self.file.path} with --lock-add{other}"
+
+    def change(self, found: Judgement) -> str:
+        """In what the lock differs from what follows."""
+        grown = len(found.new) + len(found.worse) if self.file.add else 0
+        return ", ".join(filter(None, (f"{grown} added" if grown else "", outdated_words(found))))

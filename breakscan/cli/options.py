@@ -1,0 +1,111 @@
+"""Groups of options as dataclasses, and the options that say how and where a command reports."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import field, fields
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import click
+
+from breakscan.cli.output import require_no_input, require_no_source
+from breakscan.report.formats import Formats
+
+F = TypeVar("F", bound=Callable[..., Any])
+Output = TypeVar("Output", Path, str, None)
+STDOUT = "-"
+
+
+def option(*names: str, **attributes: Any) -> Any:
+    """A field of a group: an option as :func:`click.option` declares it.  Its value is named like the field."""
+    return field(metadata={"option": (names, attributes)})
+
+
+def options(name: str, group: type[Any]) -> Callable[[F], F]:
+    """Adds the options of a group, a dataclass of :func:`option` fields, to a command, which gets the group as
+    ``name``."""
+
+    def add(command: F) -> F:
+        @functools.wraps(command)
+        def run(*args: Any, **values: Any) -> Any:
+            own = {one.name: values.pop(one.name) for one in fields(group)}
+            return command(*args, **values, **{name: group(**own)})
+
+        for one in reversed(fields(group)):
+            names, attributes = one.metadata["option"]
+            run = click.option(*names, one.name, **attributes)(run)
+        return cast(F, run)
+
+    return add
+
+
+def words(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The words between the commas of an option that may be given several times; None where it was not."""
+    found = tuple(word.strip() for value in values for word in value.split(",") if word.strip())
+    if values and not found:
+        raise click.BadParameter("needs at least one word", param=parameter)
+    return found or None
+
+
+def format_option(formats: Formats[Any]) -> Callable[[F], F]:
+    """Adds ``--format``, as ``format_``; the first format is the default."""
+    default = formats.names[0]
+    help_ = f"How to report.  [{default}]"
+    return click.option("--format", "format_", type=click.Choice(formats.names), default=default, help=help_)
+
+
+def output_option(command: F) -> F:
+    """Adds ``--output``, a file; without it, the report goes to standard output."""
+    return _output(click.Path(path_type=Path, dir_okay=False), "Write the report to this file.")(command)
+
+
+def folder_or_file_option(command: F) -> F:
+    """Adds ``--output``, a file or a folder; without it, the report goes to standard output."""
+    return _output(click.Path(path_type=Path), "Write the report to this file, or pages into this folder.")(command)
+
+
+def stream_option(default: str) -> Callable[[F], F]:
+    """Adds ``--output``, a file or ``-`` for standard output; ``default`` is where the report goes without it."""
+    help_ = f"Write the report to this file (- is standard output).  [{default}]"
+    return _output(click.Path(path_type=str, dir_okay=False), help_)
+
+
+def output_path(output: str | None) -> Path | None:
+    """The file that :func:`stream_option` names; None where it names none."""
+    return None if output in (None, STDOUT) else Path(str(output))
+
+
+def _output(path: click.Path, help_: str) -> Callable[[F], F]:
+    """Adds ``--output``.  The command refuses to write over source files, and over a file that one of its other options
+    or arguments names."""
+    add = click.option("-o", "--output", type=path, callback=_no_source, help=help_)
+
+    def decorate(command: F) -> F:
+        @functools.wraps(command)
+        def run(*args: Any, **values: Any) -> Any:
+            context = click.get_current_context()
+            if context.params["output"] is not None:
+                require_no_input(str(context.params["output"]), _named_files(context))
+            return command(*args, **values)
+
+        return cast(F, add(run))
+
+    return decorate
+
+
+def _named_files(context: click.Context) -> Iterator[str]:
+    for parameter in context.command.params:
+        if parameter.name == "output" or not (
+            isinstance(parameter, click.Argument) or isinstance(parameter.type, click.Path)
+        ):
+            continue
+        value = context.params.get(parameter.name or "")
+        yield from map(str, value if isinstance(value, tuple) else () if value is None else (value,))
+
+
+def _no_source(_: click.Context, __: click.Parameter, value: Output) -> Output:
+    if value is not None:
+        require_no_source(str(value))
+    return value

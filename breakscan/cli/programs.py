@@ -1,0 +1,111 @@
+"""The options of a program that runs, what it needs, and what is compiled in it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from breakscan.cli.options import F, option
+from breakscan.model.torch_versions import SUPPORTED, is_too_old
+from breakscan.record.compile_option import RequestError, compile_request
+from breakscan.record.requests_file import BACKEND, Requests
+from breakscan.rulebook.config import installed_torch
+from breakscan.source.python_text import is_notebook
+
+if TYPE_CHECKING:
+    from breakscan.explain.explanation import Explanation
+
+UNMET = 2
+"""The exit status where ``--compile`` names what is not there, and the program itself ended well."""
+COMPILE: Any = {
+    "multiple": True,
+    "metavar": "MODULE:NAME",
+    "help": "Compile this function, class (its forward) or module once it is defined; :NAME is the script's.",
+}
+
+
+def program_arguments(command: F) -> F:
+    """Adds PROGRAM and its ARGUMENTS."""
+    return click.argument("program")(click.argument("arguments", nargs=-1, type=click.UNPROCESSED)(command))
+
+
+def refuse_notebook(program: str) -> None:
+    """Raises UsageError, with the remedy, for a file that Python cannot run and Jupyter can."""
+    if is_notebook(program):
+        raise click.UsageError(
+            f"{program} is a notebook, which Python cannot run: in it, %%breakscan shows what a cell does (see "
+            f"%load_ext breakscan.notebook), or make it a program with 'jupyter nbconvert --to script {program}'"
+        )
+
+
+def require_torch(command: str, arguments: Sequence[str]) -> None:
+    """Raises ClickException, with the remedy, if this Python has no torch or one that is too old.
+
+    ``arguments`` are those of ``breakscan COMMAND`` that the message repeats.
+    """
+    installed = installed_torch()
+    if installed is None:
+        line = f"python -m breakscan {command} {shlex.join(arguments)}".rstrip()
+        raise click.ClickException(
+            f"torch is not installed for {sys.executable}. Install it there (pip install 'torch>={SUPPORTED[0]}'), or "
+            f"run breakscan with the Python that your program uses: {line}"
+        )
+    if is_too_old(installed):
+        raise click.ClickException(
+            f"torch {installed} is too old for breakscan {command}: install torch {SUPPORTED[0]} or later "
+            f"(pip install 'torch>={SUPPORTED[0]}')"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOptions:
+    """The options that change a run of ``explain``, as they were given."""
+
+    keep_going: bool = option(
+        "--keep-going", is_flag=True, help="Ignore fullgraph=True, and show all breaks, not only the first."
+    )
+    compile_: tuple[str, ...] = option("--compile", **COMPILE)
+    backend: str = option(
+        "--compile-backend",
+        default=BACKEND,
+        metavar="NAME",
+        help="The backend of --compile; eager runs its graphs as they are.  [inductor]",
+    )
+
+    def read(self, argv: Sequence[str]) -> Requests:
+        """The options for a program run as ``python ARGV``."""
+        return requests_for(argv, self.keep_going, self.compile_, self.backend)
+
+
+def requests_for(argv: Sequence[str], keep_going: bool, compile_: Sequence[str], backend: str) -> Requests:
+    """The options as they were given, for a program run as ``python ARGV``."""
+    try:
+        return Requests(keep_going, tuple(compile_request(text, argv) for text in compile_), backend)
+    except RequestError as error:
+        raise click.UsageError(f"--compile: {error}") from error
+
+
+def add_unmet(explanation: Explanation, requests: Requests, folder: Path, say: bool) -> tuple[Explanation, int]:
+    """Adds a notice for each ``--compile`` that compiled nothing, and returns the exit status for that.
+
+    With ``say``, the notices are also printed on standard error.
+    """
+    from breakscan.explain.notice import notice_words
+    from breakscan.explain.notices import unmet_requests
+    from breakscan.record.recording import read_recording
+
+    if not requests.compile:
+        return explanation, 0
+    records = (record for process in read_recording(folder) for record in process)
+    unmet = list(unmet_requests((request.text for request in requests.compile), records))
+    for notice in unmet if say else ():
+        click.echo(f"breakscan: {notice_words(notice)}", err=True)
+    # If the compiler was loaded, the recording holds these notices already.
+    notices = tuple(dict.fromkeys([*explanation.notices, *unmet]))
+    return replace(explanation, notices=notices), UNMET if unmet else 0

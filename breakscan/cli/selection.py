@@ -1,0 +1,167 @@
+"""The options of ``check`` and ``fix`` that say which files, rules and code count, and how sure a finding must be."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from breakscan.cli.options import option, words
+from breakscan.fix.registry import rewrite_ids
+from breakscan.model.findings import Confidence
+from breakscan.model.torch_versions import SUPPORTED
+from breakscan.report.printable import visible
+from breakscan.rulebook.callee_names import unknown_callees
+from breakscan.rulebook.config import REGIONS, WAYS, FileSettings, NearestSettings, Settings
+from breakscan.rulebook.document import nearest
+from breakscan.rulebook.library import Library
+from breakscan.source.paths import display_path
+
+STDIN = "-"
+_UNKNOWN = {
+    "": "is no builtin",
+    "numpy": "is not known in NumPy",
+    "torch": f"is not known in torch {SUPPORTED[0]} to {SUPPORTED[-1]}",
+}
+
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print what was found, and nothing else.")
+stdin_option = click.option(
+    "--stdin-filename", metavar="NAME", help="The name of the file that comes in on standard input (-)."
+)
+recording_option = click.option(
+    "--recording",
+    "recordings",
+    metavar="FOLDER",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Take the values that breakscan explain --save FOLDER saw for granted; may be given several times.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The options, as they were given."""
+
+    select: tuple[str, ...] | None = option(
+        "--select",
+        metavar="LIST",
+        multiple=True,
+        callback=words,
+        help="Only these rules: ids, starts of ids (BRK1), names, ALL.",
+    )
+    ignore: tuple[str, ...] | None = option(
+        "--ignore", metavar="LIST", multiple=True, callback=words, help="Not these rules."
+    )
+    exclude: tuple[str, ...] | None = option(
+        "--exclude",
+        metavar="LIST",
+        multiple=True,
+        callback=words,
+        help="Leave out files that match these .gitignore patterns.",
+    )
+    force_exclude: bool = option(
+        "--force-exclude", is_flag=True, help="Apply excludes to the given PATHS, too (for pre-commit)."
+    )
+    target_torch: str | None = option(
+        "--target-torch", metavar="VERSION", help="The torch version to check for.  [the installed one]"
+    )
+    target: str | None = option("--target", type=click.Choice(WAYS), help="How the code is compiled.  [compile]")
+    fullgraph: bool | None = option(
+        "--fullgraph/--no-fullgraph", default=None, help="Check for torch.compile(fullgraph=True)."
+    )
+    regions: str | None = option("--regions", type=click.Choice(REGIONS), help="Which code counts as compiled.  [auto]")
+    confidence: str | None = option(
+        "--confidence",
+        type=click.Choice([c.value for c in Confidence]),
+        help="Take findings that are at least this sure.  [conditional]",
+    )
+    config: Path | None = option(
+        "--config", type=click.Path(path_type=Path), help="Use this configuration file for all PATHS."
+    )
+    jobs: int | None = option("-j", "--jobs", type=click.IntRange(min=1), help="Processes to use.  [one per core]")
+    cache_dir: Path | None = option(
+        "--cache-dir", type=click.Path(path_type=Path), metavar="PATH", help="Keep results in this folder."
+    )
+    no_cache: bool = option("--no-cache", is_flag=True, help="Check every file again, and keep no results.")
+
+    def settings(self) -> NearestSettings:
+        """The settings of files, with these options over them."""
+        return NearestSettings(
+            self.config,
+            select=self.select,
+            ignore=self.ignore,
+            exclude=self.exclude,
+            target_torch=self.target_torch,
+            target=self.target,
+            fullgraph=self.fullgraph,
+            regions=self.regions,
+            confidence=Confidence(self.confidence) if self.confidence else None,
+            cache_dir=self.cache_dir,
+            no_cache=self.no_cache or None,
+        )
+
+
+def settings_at(where: Iterable[str], settings: NearestSettings) -> list[Settings]:
+    """The settings for some paths, those of a folder for its files; without repetition."""
+    folders = (path if os.path.isdir(path) else os.path.dirname(path) for path in map(os.path.abspath, where))
+    return list({id(one): one for one in map(settings.in_folder, map(Path, folders))}.values())
+
+
+def require_rewrites(ids: Iterable[str]) -> None:
+    """Raises BadParameter if there is no rewrite with one of these ids."""
+    for one in ids:
+        if one not in rewrite_ids():
+            raise click.BadParameter(
+                f"there is no rewrite {one!r}{nearest(one, rewrite_ids())}", param_hint="--rewrite"
+            )
+
+
+def warn_of_callees(library: Library) -> None:
+    """Prints a warning for each callee that does not exist: such a rule finds nothing."""
+    for rule, name, near in unknown_callees(library):
+        unknown = _UNKNOWN[name.partition(".")[0] if "." in name else ""]
+        hint = f": did you mean {near}?" if near else ""
+        path = display_path(rule.path, os.getcwd())
+        click.echo(visible(f"warning: {path}: callee {name} {unknown}{hint}"), err=True)
+
+
+def stdin_name(paths: Sequence[str], name: str | None) -> str | None:
+    """The name of what is read from standard input; None where the paths are those of files.  Raises UsageError."""
+    if STDIN not in paths and (name is None or paths):
+        if name is not None:
+            raise click.UsageError("--stdin-filename needs - as the only path")
+        return None
+    if len(paths) > 1:
+        raise click.UsageError("- means standard input, and cannot be combined with other paths")
+    return name or STDIN
+
+
+def read_stdin(name: str) -> tuple[Path, bytes]:
+    """The absolute path that standard input goes by, and its content.  Raises UsageError where it is closed."""
+    if sys.stdin is None:
+        raise click.UsageError("standard input is closed: - reads the code from it")
+    return Path(os.path.abspath(name)), sys.stdin.buffer.read()
+
+
+def with_recordings(settings: FileSettings, recordings: Sequence[Path], files: Sequence[Path]) -> FileSettings:
+    """The settings with what recordings say of the files that are checked; says which of it is left out."""
+    if not recordings:
+        return settings
+    from breakscan.explain.function_values import changed_since, observations_of
+    from breakscan.record.session import SessionError, read_run
+
+    try:
+        runs = [read_run(folder) for folder in recordings]
+    except SessionError as error:
+        raise click.ClickException(visible(str(error))) from error
+    observations = observations_of(process for run in runs for part in run.parts for process in part.processes)
+    if not observations.files:
+        click.echo("warning: the recording holds no values of functions: record the program again", err=True)
+    for path in changed_since(observations, files):
+        shown = visible(display_path(path, Path.cwd()))
+        click.echo(f"warning: {shown} has changed since it was recorded: nothing is taken from the recording", err=True)
+    return settings.changed(observations=observations)
