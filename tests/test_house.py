@@ -38,8 +38,8 @@ ROOMS = {
     "record": Room(STATIC, 8700, 49),
     "explain": Room(f"{STATIC} check record", 8680, 47),
     "survey": Room(f"{STATIC} check record explain", 2660, 17),
-    "prove": Room(f"{STATIC} check fix record explain", 9680, 41),
-    "report": Room(f"{STATIC} check fix record explain survey prove", 9321, 50),
+    "prove": Room(f"{STATIC} check fix record explain", 9699, 41),
+    "report": Room(f"{STATIC} check fix record explain survey prove", 9120, 49),
     "serve": Room(f"{STATIC} check fix record explain survey prove report", 1780, 21),
     "cli": Room(f"{STATIC} check fix record explain survey prove report serve", 3880, 30),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

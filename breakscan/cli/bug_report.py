@@ -8,6 +8,7 @@ import platform
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,7 +16,8 @@ from pathlib import Path
 from breakscan import __version__
 from breakscan.cli.config import settings_lines
 from breakscan.cli.output import report_stream
-from breakscan.report.bug_report import BugReport, TorchBuild, write_bug_report
+from breakscan.report.markdown import row, table_head
+from breakscan.report.printable import visible
 from breakscan.rulebook.config import ConfigError, installed_torch, load_settings
 from breakscan.rulebook.document import RuleError
 
@@ -40,17 +42,27 @@ print(json.dumps([torch.__version__, torch.version.cuda, torch.version.hip, devi
 
 def print_bug_report() -> None:
     """Prints what an issue needs to say of this place: versions and settings, without source text."""
-    report = BugReport(
-        __version__,
-        f"{platform.python_version()} ({platform.python_implementation()}{_variant()}, {platform.architecture()[0]})",
-        platform.platform(),
-        {name: _version(name) for name in PACKAGES},
-        _torch(),
-        [_anonymous(line) for line in _settings()],
-        sorted(name for name in os.environ if _VARIABLES.fullmatch(name)),
-    )
+    versions = {name: _version(name) for name in PACKAGES}
+    rows = {
+        "breakscan": __version__,
+        "Python": f"{platform.python_version()} "
+        f"({platform.python_implementation()}{_variant()}, {platform.architecture()[0]})",
+        "system": platform.platform(),
+        "torch": _torch(),
+        **{name: found for name, found in versions.items() if found},
+    }
+    missing = [name for name, found in versions.items() if not found]
+    variables = sorted(name for name in os.environ if _VARIABLES.fullmatch(name))
     with report_stream(None) as stream:
-        write_bug_report(report, stream)
+        stream.write(table_head("what", "version"))
+        stream.writelines(row(name, visible(value).replace("|", "\\|")) for name, value in rows.items())
+        if missing:
+            stream.write(f"\nNot installed: {', '.join(missing)}.\n")
+        if variables:
+            stream.write(f"\nEnvironment variables that are set: {', '.join(map(visible, variables))}.\n")
+        stream.write("\nSettings of the working directory:\n\n````toml\n")
+        stream.writelines(f"{visible(_anonymous(line))}\n" for line in _settings())
+        stream.write("````\n")
 
 
 def _variant() -> str:
@@ -65,11 +77,11 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _torch() -> TorchBuild | None:
+def _torch() -> str:
     """What torch says in a process of its own: it takes seconds to import, and may crash."""
     installed = installed_torch()
     if installed is None:
-        return None
+        return "not installed"
     try:
         done = subprocess.run(
             [sys.executable, "-c", _ASK], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS
@@ -77,13 +89,15 @@ def _torch() -> TorchBuild | None:
     except (OSError, subprocess.TimeoutExpired) as error:
         is_slow = isinstance(error, subprocess.TimeoutExpired)
         problem = f"importing it takes over {SECONDS:.0f} s" if is_slow else _anonymous(str(error))
-        return TorchBuild(installed, problem=problem)
+        return f"{installed}, which cannot be asked: {problem}"
     try:
         asked, cuda, hip, devices = json.loads(done.stdout.splitlines()[-1])
     except (ValueError, IndexError):
         said = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-        return TorchBuild(installed, problem=_anonymous(said[-1]))
-    return TorchBuild(asked, cuda, hip, devices)
+        return f"{installed}, which cannot be asked: {_anonymous(said[-1])}"
+    built = f"CUDA {cuda}" if cuda else f"ROCm {hip}" if hip else "CPU"
+    names = ", ".join(f"{count} × {name}" for name, count in Counter(devices).items())
+    return f"{asked}, built for {built}; {names or 'no GPU'}"
 
 
 def _settings() -> Iterator[str]:

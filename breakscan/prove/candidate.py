@@ -10,16 +10,14 @@ from breakscan.prove.protocol import CompileOption, RegionalCompile
 
 
 class MeasuringStep(Enum):
-    RUN = "run"
-    """Running the program."""
-    TRACE = "trace"
-    """Running Dynamo alone."""
-    COMPILE = "compile"
-    TIME = "time"
-    REPEAT = "repeat"
-    """Timing again in another process."""
-    RECORD_TESTS = "record-tests"
-    """Recording the outcomes of tests."""
+    """What a process is doing, as progress shows it."""
+
+    RUN = "running the program"
+    TRACE = "running Dynamo alone"
+    COMPILE = "compiling"
+    TIME = "timing"
+    REPEAT = "timing it in further processes"
+    RECORD_TESTS = "recording the outcomes of tests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +27,10 @@ class RewriteLabel:
     file: str
     lines: tuple[int, ...]
     rewrite: str
+
+    def __str__(self) -> str:
+        """``net.py:12+20 where``."""
+        return f"{self.file}:{'+'.join(map(str, self.lines))} {self.rewrite}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,18 @@ class SetLabel:
     without_slower: bool = False
     without_held_back: bool = False
     part: tuple[Label, Label] | None = None
+
+    def __str__(self) -> str:
+        """``net.py:12 where to net.py:40 cond``; ``without what is slower``; ``all``."""
+        left_out = [
+            *(["slower"] if self.without_slower else []),
+            *(["held back"] if self.without_held_back else []),
+        ]
+        if left_out:
+            return f"without what is {' or '.join(left_out)}"
+        if self.part is not None:
+            return " to ".join(map(str, self.part))
+        return "all" if self.most is None else f"the {self.most} that gain most"
 
 
 Label = str | RewriteLabel | SetLabel

@@ -1,14 +1,14 @@
 """Facts about a measured program that the reader must know, as data: why a change is rejected, why a variant was not
 measured, and notes.
 
-``report/shared/observation_words.py`` puts them into words.
+:func:`breakscan.report.measurements.observation_words` fills in their fields.
 """
 
 from __future__ import annotations
 
 import platform
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, unique
 
 from breakscan import __version__
 from breakscan.prove.devices import VISIBLE, Placement
@@ -17,91 +17,106 @@ from breakscan.prove.protocol import Description, ValueMismatch
 
 Detail = ResultDifference | ValueMismatch
 
+_ONE_PROCESS = "{names} was timed in one process alone, as another one failed"
+_NOT_PROBED = "no outcomes of tests were recorded, and nothing was run with other inputs"
+_NO_DEVICE = "{names} is left out"
 
+
+@unique
 class ObservationKind(str, Enum):
-    """The kind of an observation, which decides its words."""
+    """The kind of an observation: what reports say, with the fields of the observation in braces."""
 
-    ERROR = "error"
+    ERROR = "{text}"
 
     # The program with a change cannot be compared with the program as it is.
-    FAILS_WITH_CHANGE = "fails-with-change"
-    DOES_NOT_RUN = "does-not-run"
-    OTHER_CALLS = "other-calls"
-    NOT_LOADED = "not-loaded"
-    UNKNOWN_SETTINGS = "unknown-settings"
-    SETTINGS_LOST = "settings-lost"
-    UNREPEATABLE = "unrepeatable"
-    WARM_CACHE = "warm-cache"
-    OTHER_VALUES = "other-values"
-    OTHER_RANDOM_START = "other-random-start"
-    OTHER_START = "other-start"
+    FAILS_WITH_CHANGE = "the program fails with it: {text}"
+    DOES_NOT_RUN = "the program does not run with it: {text}"
+    OTHER_CALLS = "cannot be compared: {calls}"
+    NOT_LOADED = "the rewritten code did not run: {names} was not loaded"
+    UNKNOWN_SETTINGS = "torch has no setting {names}"
+    SETTINGS_LOST = "the setting did not hold: the program sets {names} itself"
+    UNREPEATABLE = "cannot be compared: the program does not repeat itself: {detail}"
+    WARM_CACHE = (
+        "cannot be compared: a compiler cache is warm on one side only ({first} files are in it before anything is "
+        "compiled: the program chooses its folder itself)"
+    )
+    OTHER_VALUES = "cannot be compared: {details}"
+    OTHER_RANDOM_START = "cannot be compared: random numbers are drawn otherwise before the first call: {generators}"
+    OTHER_START = "cannot be compared: other values before the first call: {some}"
 
     # It was compared.
-    NO_CODE = "no-code"
-    NOT_EXECUTED = "not-executed"
-    EAGER_DIFFERS = "eager-differs"
-    COMPILED_DIFFERS = "compiled-differs"
-    BREAK_STAYS = "break-stays"
-    SOFTENS_NOTHING = "softens-nothing"
-    MORE_BREAKS = "more-breaks"
-    MORE_EAGER = "more-eager"
-    MORE_RECOMPILES = "more-recompiles"
-    UNSTEADY = "unsteady"
-    ORIGINAL_UNSTEADY = "original-unsteady"
+    NO_CODE = "it changes no code"
+    NOT_EXECUTED = "the rewritten code did not run: none of its changed lines was executed"
+    EAGER_DIFFERS = "eager, {detail}"
+    COMPILED_DIFFERS = "compiled, {detail}"
+    BREAK_STAYS = "the break at {text} is still there"
+    SOFTENS_NOTHING = (
+        "it softens nothing: {first} breaks, {second} before, and {third} functions that run eager, {fourth} before"
+    )
+    MORE_BREAKS = "it breaks the graph {first} times, not {second}{now_at}"
+    MORE_EAGER = "{first} functions run eager, not {second}"
+    MORE_RECOMPILES = "it is compiled {more_times} ({text} changes)"
+    UNSTEADY = "it is compiled again and again while it is timed"
+    ORIGINAL_UNSTEADY = "the program as it is is compiled again and again while it is timed"
 
     # A variant of bench was not measured, or differs.
-    VALUES_NOT_TAKEN = "values-not-taken"
-    MAKES_OTHER_CALLS = "makes-other-calls"
-    PROGRAM_SETS = "program-sets"
-    DIFFERS = "differs"
-    RECOMPILES_TO_LIMIT = "recompiles-to-limit"
-    RECOMPILES_EACH_CALL = "recompiles-each-call"
-    RECOMPILES_WHILE_TIMED = "recompiles-while-timed"
-    COMPILES_WHILE_EAGER = "compiles-while-eager"
-    NEEDS_CUDA = "needs-cuda"
-    SAME_CHOICE = "same-choice"
-    REMOVES_NO_BREAK = "removes-no-break"
-    NO_CUDA_GRAPHS = "no-cuda-graphs"
-    NO_MODULE = "no-module"
-    NO_BLOCKS = "no-blocks"
-    NO_REST = "no-rest"
-    NO_NESTED_REGIONS = "no-nested-regions"
-    BLOCKS_OF_TORCH = "blocks-of-torch"
-    CONSTANT_SHAPES = "constant-shapes"
-    INTERRUPTED = "interrupted"
+    VALUES_NOT_TAKEN = "it cannot be given the values of eager runs: {detail}"
+    MAKES_OTHER_CALLS = "it makes {calls}"
+    PROGRAM_SETS = "the program sets {names} itself"
+    DIFFERS = "{detail}"
+    RECOMPILES_TO_LIMIT = "it is compiled again until torch falls back to eager{cause}"
+    RECOMPILES_EACH_CALL = "it is compiled again at every call{cause}"
+    RECOMPILES_WHILE_TIMED = "it is compiled again while it is timed{cause}"
+    COMPILES_WHILE_EAGER = "the program compiles something while it runs eager"
+    NEEDS_CUDA = "CUDA graphs need tensors on a CUDA device"
+    SAME_CHOICE = "torch.compile takes it for the same"
+    REMOVES_NO_BREAK = "it removes no break"
+    NO_CUDA_GRAPHS = "without tensors on a GPU there are no CUDA graphs"
+    NO_MODULE = "what is compiled is a function, not a module: its blocks are not known"
+    NO_BLOCKS = "there are no repeated blocks: two modules of a class in a ModuleList or Sequential"
+    NO_REST = "there is nothing beside the blocks"
+    NO_NESTED_REGIONS = "this torch has no torch.compiler.nested_compile_region"
+    BLOCKS_OF_TORCH = "the forward of the blocks is torch's own"
+    CONSTANT_SHAPES = "nothing is compiled again, so all shapes are constants already"
+    INTERRUPTED = "it was interrupted"
 
     # Notes.
-    FAILED_LATER = "failed-later"
-    LEFT_OUT = "left-out"
-    NOT_CALLED = "not-called"
-    INCOMPLETE = "incomplete"
-    NO_DOUBLE = "no-double"
-    ORIGINAL_DIFFERS = "original-differs"
-    CACHE_OF_PROGRAM = "cache-of-program"
-    NOT_PROBED = "not-probed"
-    PROBE_MAKES_OTHER_CALLS = "probe-makes-other-calls"
-    PROBE_HAS_OTHER_VALUES = "probe-has-other-values"
-    NOT_STRESSED = "not-stressed"
-    STRESS_UNREPEATABLE = "stress-unrepeatable"
-    NOT_PUT_BACK = "not-put-back"
-    NOT_COMPARED = "not-compared"
-    ONE_PROCESS = "one-process"
-    ONE_PROCESS_UNSTEADY = "one-process-unsteady"
-    ONE_PROCESS_OTHER_CALLS = "one-process-other-calls"
-    ONE_PROCESS_OTHER_VALUES = "one-process-other-values"
-    DEVICE_LACKS_CORES = "device-lacks-cores"
-    DEVICE_FAILS = "device-fails"
-    DEVICE_MAKES_OTHER_CALLS = "device-makes-other-calls"
-    DEVICE_DIFFERS = "device-differs"
-    DEVICE_STARTS_OTHERWISE = "device-starts-otherwise"
+    FAILED_LATER = "the program failed after the captured calls: {text}"
+    LEFT_OUT = "too many compiled callables: not captured were {names}"
+    NOT_CALLED = "compiled and not called until the program was stopped: {names}"
+    INCOMPLETE = "the calls reach more objects than were looked at: not all state is the same in all runs"
+    NO_DOUBLE = "there is no reference in double precision: {text}"
+    ORIGINAL_DIFFERS = "compiled, the program as it is differs from eager already: {detail}"
+    CACHE_OF_PROGRAM = (
+        "the program chooses the folder of its compiler caches itself, and they are not empty: the seconds of "
+        "compiling, and after how many calls it pays, are too small"
+    )
+    NOT_PROBED = f"{_NOT_PROBED}: {{text}}"
+    PROBE_MAKES_OTHER_CALLS = f"{_NOT_PROBED}: a further process makes {{calls}}"
+    PROBE_HAS_OTHER_VALUES = f"{_NOT_PROBED}: in a further process, {{detail}}"
+    NOT_STRESSED = "not all other inputs could be run: {text}"
+    STRESS_UNREPEATABLE = (
+        "not all other inputs were compared, as the program does not repeat itself with them: {detail}"
+    )
+    NOT_PUT_BACK = "the position of an iterator cannot be put back before a call: {some}"
+    NOT_COMPARED = "results were not compared, as the program does not repeat itself: {detail}"
+    ONE_PROCESS = f"{_ONE_PROCESS}: {{text}}"
+    ONE_PROCESS_UNSTEADY = f"{_ONE_PROCESS}: it is compiled again while it is timed"
+    ONE_PROCESS_OTHER_CALLS = f"{_ONE_PROCESS}: it makes {{calls}}"
+    ONE_PROCESS_OTHER_VALUES = f"{_ONE_PROCESS}: {{detail}}"
+    DEVICE_LACKS_CORES = f"{_NO_DEVICE}: the cores are not enough, as there should be {{first}} for each device"
+    DEVICE_FAILS = f"{_NO_DEVICE}: the program does not run there: {{text}}"
+    DEVICE_MAKES_OTHER_CALLS = f"{_NO_DEVICE}: the program makes {{calls}}"
+    DEVICE_DIFFERS = f"{_NO_DEVICE}: results differ there: {{detail}}"
+    DEVICE_STARTS_OTHERWISE = f"{_NO_DEVICE}: the program has other values there: {{text}}"
 
 
 class CallAspect(str, Enum):
     """The aspect in which the calls of two processes differ."""
 
-    CALLABLES = "callables"
-    MODES = "modes"
-    BACKWARD = "backward"
+    CALLABLES = "other calls"
+    MODES = "other modes"
+    BACKWARD = "another backward"
 
 
 @dataclass(frozen=True, slots=True)

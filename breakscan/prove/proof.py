@@ -163,8 +163,8 @@ class DeclinedFinding:
 class NotApplied(Enum):
     """Why nothing was written."""
 
-    INTERRUPTED = "interrupted"
-    NONE_ACCEPTED = "none-accepted"
+    INTERRUPTED = "it was interrupted before all was proved"
+    NONE_ACCEPTED = "no change was accepted"
 
 
 @dataclass(frozen=True, slots=True)

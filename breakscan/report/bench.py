@@ -312,22 +312,14 @@ def _median(row: BenchRow) -> float:
     return row.ratio.median
 
 
-_STEPS = {
-    MeasuringStep.RUN: "running the program",
-    MeasuringStep.TRACE: "running Dynamo alone",
-    MeasuringStep.COMPILE: "compiling",
-    MeasuringStep.TIME: "timing",
-}
-
-
 def progress_words(progress: BenchProgress) -> str:
     """``2 of 6: backend="aot_eager": compiling``."""
     label = visible(progress.label) if progress.label is not None else None
     if progress.step is MeasuringStep.REPEAT:
         return f"{label}: process {progress.number} of {progress.of}"
     if label is None:
-        return "timing it eager" if progress.step is MeasuringStep.TIME else _STEPS[progress.step]
-    return f"{progress.number} of {progress.of}: {label}: {_STEPS[progress.step]}"
+        return "timing it eager" if progress.step is MeasuringStep.TIME else progress.step.value
+    return f"{progress.number} of {progress.of}: {label}: {progress.step.value}"
 
 
 STYLES = {

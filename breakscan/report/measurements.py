@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from breakscan.model.words import counted
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
-from breakscan.prove.observation import CallAspect, Detail, Observation, ObservationKind, OtherCalls
+from breakscan.prove.observation import CallAspect, Detail, Observation, OtherCalls
 from breakscan.prove.protocol import CallModes, Description, Mismatch, ValueMismatch
 from breakscan.prove.torch_state import CUDA, NUMPY, NUMPY_GAUSS, PYTHON_GAUSS, TORCH
 from breakscan.report.printable import visible
@@ -122,92 +122,6 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-_ONE_PROCESS = "{names} was timed in one process alone, as another one failed"
-_NOT_PROBED = "no outcomes of tests were recorded, and nothing was run with other inputs"
-_NO_DEVICE = "{names} is left out"
-_WORDS = {
-    ObservationKind.ERROR: "{text}",
-    ObservationKind.FAILS_WITH_CHANGE: "the program fails with it: {text}",
-    ObservationKind.DOES_NOT_RUN: "the program does not run with it: {text}",
-    ObservationKind.OTHER_CALLS: "cannot be compared: {calls}",
-    ObservationKind.NOT_LOADED: "the rewritten code did not run: {names} was not loaded",
-    ObservationKind.UNKNOWN_SETTINGS: "torch has no setting {names}",
-    ObservationKind.SETTINGS_LOST: "the setting did not hold: the program sets {names} itself",
-    ObservationKind.UNREPEATABLE: "cannot be compared: the program does not repeat itself: {detail}",
-    ObservationKind.WARM_CACHE: (
-        "cannot be compared: a compiler cache is warm on one side only ({first} files are in it before anything is "
-        "compiled: the program chooses its folder itself)"
-    ),
-    ObservationKind.OTHER_VALUES: "cannot be compared: {details}",
-    ObservationKind.OTHER_RANDOM_START: (
-        "cannot be compared: random numbers are drawn otherwise before the first call: {generators}"
-    ),
-    ObservationKind.OTHER_START: "cannot be compared: other values before the first call: {some}",
-    ObservationKind.NO_CODE: "it changes no code",
-    ObservationKind.NOT_EXECUTED: "the rewritten code did not run: none of its changed lines was executed",
-    ObservationKind.EAGER_DIFFERS: "eager, {detail}",
-    ObservationKind.COMPILED_DIFFERS: "compiled, {detail}",
-    ObservationKind.BREAK_STAYS: "the break at {text} is still there",
-    ObservationKind.SOFTENS_NOTHING: (
-        "it softens nothing: {first} breaks, {second} before, and {third} functions that run eager, {fourth} before"
-    ),
-    ObservationKind.MORE_BREAKS: "it breaks the graph {first} times, not {second}{now_at}",
-    ObservationKind.MORE_EAGER: "{first} functions run eager, not {second}",
-    ObservationKind.MORE_RECOMPILES: "it is compiled {more_times} ({text} changes)",
-    ObservationKind.UNSTEADY: "it is compiled again and again while it is timed",
-    ObservationKind.ORIGINAL_UNSTEADY: "the program as it is is compiled again and again while it is timed",
-    ObservationKind.VALUES_NOT_TAKEN: "it cannot be given the values of eager runs: {detail}",
-    ObservationKind.MAKES_OTHER_CALLS: "it makes {calls}",
-    ObservationKind.PROGRAM_SETS: "the program sets {names} itself",
-    ObservationKind.DIFFERS: "{detail}",
-    ObservationKind.RECOMPILES_TO_LIMIT: "it is compiled again until torch falls back to eager{cause}",
-    ObservationKind.RECOMPILES_EACH_CALL: "it is compiled again at every call{cause}",
-    ObservationKind.RECOMPILES_WHILE_TIMED: "it is compiled again while it is timed{cause}",
-    ObservationKind.COMPILES_WHILE_EAGER: "the program compiles something while it runs eager",
-    ObservationKind.NEEDS_CUDA: "CUDA graphs need tensors on a CUDA device",
-    ObservationKind.SAME_CHOICE: "torch.compile takes it for the same",
-    ObservationKind.REMOVES_NO_BREAK: "it removes no break",
-    ObservationKind.NO_CUDA_GRAPHS: "without tensors on a GPU there are no CUDA graphs",
-    ObservationKind.NO_MODULE: "what is compiled is a function, not a module: its blocks are not known",
-    ObservationKind.NO_BLOCKS: "there are no repeated blocks: two modules of a class in a ModuleList or Sequential",
-    ObservationKind.NO_REST: "there is nothing beside the blocks",
-    ObservationKind.NO_NESTED_REGIONS: "this torch has no torch.compiler.nested_compile_region",
-    ObservationKind.BLOCKS_OF_TORCH: "the forward of the blocks is torch's own",
-    ObservationKind.CONSTANT_SHAPES: "nothing is compiled again, so all shapes are constants already",
-    ObservationKind.INTERRUPTED: "it was interrupted",
-    ObservationKind.FAILED_LATER: "the program failed after the captured calls: {text}",
-    ObservationKind.LEFT_OUT: "too many compiled callables: not captured were {names}",
-    ObservationKind.NOT_CALLED: "compiled and not called until the program was stopped: {names}",
-    ObservationKind.INCOMPLETE: (
-        "the calls reach more objects than were looked at: not all state is the same in all runs"
-    ),
-    ObservationKind.NO_DOUBLE: "there is no reference in double precision: {text}",
-    ObservationKind.ORIGINAL_DIFFERS: "compiled, the program as it is differs from eager already: {detail}",
-    ObservationKind.CACHE_OF_PROGRAM: (
-        "the program chooses the folder of its compiler caches itself, and they are not empty: the seconds of "
-        "compiling, and after how many calls it pays, are too small"
-    ),
-    ObservationKind.NOT_PROBED: f"{_NOT_PROBED}: {{text}}",
-    ObservationKind.PROBE_MAKES_OTHER_CALLS: f"{_NOT_PROBED}: a further process makes {{calls}}",
-    ObservationKind.PROBE_HAS_OTHER_VALUES: f"{_NOT_PROBED}: in a further process, {{detail}}",
-    ObservationKind.NOT_STRESSED: "not all other inputs could be run: {text}",
-    ObservationKind.STRESS_UNREPEATABLE: (
-        "not all other inputs were compared, as the program does not repeat itself with them: {detail}"
-    ),
-    ObservationKind.NOT_PUT_BACK: "the position of an iterator cannot be put back before a call: {some}",
-    ObservationKind.NOT_COMPARED: "results were not compared, as the program does not repeat itself: {detail}",
-    ObservationKind.ONE_PROCESS: f"{_ONE_PROCESS}: {{text}}",
-    ObservationKind.ONE_PROCESS_UNSTEADY: f"{_ONE_PROCESS}: it is compiled again while it is timed",
-    ObservationKind.ONE_PROCESS_OTHER_CALLS: f"{_ONE_PROCESS}: it makes {{calls}}",
-    ObservationKind.ONE_PROCESS_OTHER_VALUES: f"{_ONE_PROCESS}: {{detail}}",
-    ObservationKind.DEVICE_LACKS_CORES: (
-        f"{_NO_DEVICE}: the cores are not enough, as there should be {{first}} for each device"
-    ),
-    ObservationKind.DEVICE_FAILS: f"{_NO_DEVICE}: the program does not run there: {{text}}",
-    ObservationKind.DEVICE_MAKES_OTHER_CALLS: f"{_NO_DEVICE}: the program makes {{calls}}",
-    ObservationKind.DEVICE_DIFFERS: f"{_NO_DEVICE}: results differ there: {{detail}}",
-    ObservationKind.DEVICE_STARTS_OTHERWISE: f"{_NO_DEVICE}: the program has other values there: {{text}}",
-}
 _MOST_NAMED = 3
 
 
@@ -215,7 +129,7 @@ def observation_words(observation: Observation) -> str:
     """The observation as the end of a sentence without a full stop."""
     details = [detail_words(one) for one in observation.details]
     numbers = dict(zip(("first", "second", "third", "fourth"), observation.numbers, strict=False))
-    return _WORDS[observation.kind].format(
+    return observation.kind.value.format(
         text=observation.text,
         names=", ".join(observation.names),
         some=_some(observation.names, ", "),
@@ -242,12 +156,7 @@ def _some(names: Sequence[str], separator: str) -> str:
 
 def _calls(other: OtherCalls) -> str:
     """``other calls: 2 × f, not 3 × f``."""
-    name = {
-        CallAspect.CALLABLES: "other calls",
-        CallAspect.MODES: "other modes",
-        CallAspect.BACKWARD: "another backward",
-    }[other.aspect]
-    return f"{name}: {_aspect(other.aspect, other.here)}, not {_aspect(other.aspect, other.there)}"
+    return f"{other.aspect.value}: {_aspect(other.aspect, other.here)}, not {_aspect(other.aspect, other.there)}"
 
 
 def _aspect(aspect: CallAspect, of: Description) -> str:

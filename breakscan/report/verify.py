@@ -14,7 +14,7 @@ from rich.text import Text
 
 from breakscan.model.findings import Severity
 from breakscan.model.words import UNITS, counted, grouped_reasons, listed, megabytes, sentence
-from breakscan.prove.candidate import Label, MeasuringStep, RewriteLabel, SetLabel
+from breakscan.prove.candidate import Label, MeasuringStep
 from breakscan.prove.proof import (
     DeclinedFinding,
     Metrics,
@@ -118,7 +118,7 @@ def verdict_words(proof: Proof) -> str:
         return f"rejected: {observation_words(proof.reasons[0])}" if proof.reasons else "rejected"
     ratio = proof.ratio
     if proof.accepted_in is not None:
-        words = f"{'equal, ' if proof.after else ''}accepted with {label_words(proof.accepted_in)}"
+        words = f"{'equal, ' if proof.after else ''}accepted with {proof.accepted_in!s}"
     else:
         assert ratio is not None
         if proof.verdict is ProofVerdict.ACCEPTED:
@@ -154,9 +154,9 @@ def _cells(proof: Proof) -> tuple[str, ...]:
     """What is measured is empty where it was not compiled."""
     before, after = proof.before, proof.after
     if after is None:
-        return label_words(proof.label), "", "", "", "", "", verdict_words(proof)
+        return str(proof.label), "", "", "", "", "", verdict_words(proof)
     return (
-        label_words(proof.label),
+        str(proof.label),
         from_to(before.breaks, after.breaks),
         from_to(before.graphs, after.graphs),
         from_to(before.all_kernels, after.all_kernels),
@@ -265,46 +265,14 @@ def unproved(verification: Verification) -> list[tuple[str, list[str]]]:
         ("Proved together alone, as they need others first", verification.dependent),
         ("Not proved, as the captured calls do not run there", verification.unreached),
     )
-    return [(words, list(map(label_words, labels))) for words, labels in groups if labels]
-
-
-_STEPS = {
-    MeasuringStep.RUN: "running the program",
-    MeasuringStep.COMPILE: "compiling",
-    MeasuringStep.TIME: "timing",
-    MeasuringStep.REPEAT: "timing it in further processes",
-    MeasuringStep.RECORD_TESTS: "recording the outcomes of tests",
-}
+    return [(words, list(map(str, labels))) for words, labels in groups if labels]
 
 
 def progress_words(step: MeasuringStep, label: Label | None) -> str:
     """``net.py:12 where: compiling``."""
     if label is None:
-        return "compiling the program as it is" if step is MeasuringStep.COMPILE else _STEPS[step]
-    return f"{label_words(label)}: {_STEPS[step]}"
-
-
-def label_words(label: Label) -> str:
-    """``net.py:12+20 where``; ``net.py:12 where to net.py:40 cond``; ``without what is slower``."""
-    match label:
-        case RewriteLabel(file, lines, rewrite):
-            return f"{file}:{'+'.join(map(str, lines))} {rewrite}"
-        case SetLabel():
-            kinds = [
-                word
-                for word, is_left_out in (
-                    ("slower", label.without_slower),
-                    ("held back", label.without_held_back),
-                )
-                if is_left_out
-            ]
-            if kinds:
-                return f"without what is {' or '.join(kinds)}"
-            if label.part is not None:
-                return " to ".join(map(label_words, label.part))
-            return "all" if label.most is None else f"the {label.most} that gain most"
-        case _:
-            return label
+        return "compiling the program as it is" if step is MeasuringStep.COMPILE else step.value
+    return f"{label!s}: {step.value}"
 
 
 def declined_words(declined: DeclinedFinding) -> str:
@@ -312,15 +280,9 @@ def declined_words(declined: DeclinedFinding) -> str:
     return f"{declined.site.path}:{declined.site.line} {declined.rule}: {grouped_reasons(declined.reasons)}"
 
 
-_NOT_APPLIED = {
-    NotApplied.INTERRUPTED: "it was interrupted before all was proved",
-    NotApplied.NONE_ACCEPTED: "no change was accepted",
-}
-
-
 def not_applied_words(reason: NotApplied | tuple[str, ...] | None) -> str | None:
     """Why files were not written; None where all were."""
-    return _NOT_APPLIED[reason] if isinstance(reason, NotApplied) else "; ".join(reason or ()) or None
+    return reason.value if isinstance(reason, NotApplied) else "; ".join(reason or ()) or None
 
 
 def basis_words(verification: Verification) -> list[str]:
@@ -362,7 +324,7 @@ def ending_words(verification: Verification) -> str:
     else:
         said.append("Your files are unchanged.")
     if verification.held_back:
-        labels = ", ".join(map(label_words, verification.held_back))
+        labels = ", ".join(map(str, verification.held_back))
         said.append(f"Held back: {labels}. --apply-unseen writes what is held back, too.")
     elif not (verification.applied or not_applied):
         said += _options(verification)
@@ -412,7 +374,7 @@ def write_verify_terminal(verification: Verification, stream: TextIO) -> None:
     said: dict[str, list[str]] = {}
     for proof in verification.proofs:
         for line in _more(proof):
-            said.setdefault(line, []).append(label_words(proof.label))
+            said.setdefault(line, []).append(str(proof.label))
     for line, labels in said.items():
         console.print(paragraph(f"{', '.join(labels)}: ", line, console.width))
     for note in notes(verification):
@@ -472,13 +434,13 @@ def write_verify_json(verification: Verification, stream: TextIO) -> None:
         "interrupted": verification.interrupted,
         "devices": list(verification.devices),
         "proofs": [_proof(proof) for proof in verification.proofs],
-        "dependent": list(map(label_words, verification.dependent)),
-        "unreached": list(map(label_words, verification.unreached)),
+        "dependent": list(map(str, verification.dependent)),
+        "unreached": list(map(str, verification.unreached)),
         "declined": list(map(declined_words, verification.declined)),
         "notes": [observation_words(note) for note in verification.notes],
         "applied": list(verification.applied),
         "not_applied": not_applied_words(verification.not_applied),
-        "held_back": list(map(label_words, verification.held_back)),
+        "held_back": list(map(str, verification.held_back)),
     }
     write_json_report(SCHEMA, told, stream)
 
@@ -486,13 +448,13 @@ def write_verify_json(verification: Verification, stream: TextIO) -> None:
 def _proof(proof: Proof) -> dict[str, Any]:
     reasons = [observation_words(reason) for reason in proof.reasons]
     return {
-        "label": label_words(proof.label),
+        "label": str(proof.label),
         "rewrite": proof.rewrite,
         "rule": proof.rule,
         "site": asdict(proof.site) if proof.site else None,
-        "members": list(map(label_words, proof.members)),
+        "members": list(map(str, proof.members)),
         "verdict": proof.verdict.value,
-        "accepted_in": label_words(proof.accepted_in) if proof.accepted_in else None,
+        "accepted_in": str(proof.accepted_in) if proof.accepted_in else None,
         "says": verdict_words(printable(proof)),
         "reason": next(iter(reasons), None),
         "reasons": reasons,
@@ -574,7 +536,7 @@ def _row(proof: Proof, change: tuple[str, ...]) -> str:
 
 
 def _details(proof: Proof, diff: str) -> str:
-    said = [f"<details><summary>{markdown.prose(label_words(proof.label))}</summary>\n"]
+    said = [f"<details><summary>{markdown.prose(str(proof.label))}</summary>\n"]
     said += [f"- {markdown.prose(line)}" for line in (*map(observation_words, proof.reasons), *remarks(proof))]
     said += [f"- {markdown.prose(name)}: {markdown.prose(text)}" for name, text in facts(proof)]
     if diff and _FENCE not in diff:
@@ -606,7 +568,7 @@ def verify_diagnostics(verification: Verification) -> DiagnosticReport:
 def _diagnostic(proof: Proof) -> Diagnostic:
     return Diagnostic(
         id=f"verify-{proof.verdict.value}",
-        name=f"verify {label_words(proof.label)}",
+        name=f"verify {proof.label!s}",
         kind_summary=_KIND_SUMMARIES[proof.verdict],
         severity=Severity.WARNING if proof.verdict is ProofVerdict.REJECTED else Severity.INFO,
         site=proof.site,

@@ -21,7 +21,6 @@ from breakscan.report.verify import (
     ending_words,
     facts,
     headline,
-    label_words,
     notes,
     remarks,
     table_rows,
@@ -88,7 +87,7 @@ def _details(proof: Proof, original: Proof) -> str:
     """What is known of a change; its diff and its code, which have lines, are those of the original."""
     listed = [*map(observation_words, proof.reasons), *remarks(proof)]
     listed += [f"{name}: {text}" for name, text in facts(proof)]
-    parts = [f"<details><summary>{escaped(label_words(proof.label))}</summary>{_list(listed)}"]
+    parts = [f"<details><summary>{escaped(str(proof.label))}</summary>{_list(listed)}"]
     if original.diff:
         parts.append(f"<pre>{''.join(map(_diff_line, original.diff.rstrip().split(chr(10))))}</pre>")
     before, after = original.before, original.after
