@@ -1,7 +1,8 @@
-"""Hand-made results of a check, for the tests of reports."""
+"""Hand-made results of ``check``, and the text of a report."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -24,6 +25,7 @@ from breakscan.model.findings import (
     Verdict,
 )
 from breakscan.report.check import CheckReport
+from breakscan.report.formats import CHECK, Formats
 from breakscan.rulebook.library import load_library
 
 LIBRARY = load_library()
@@ -88,3 +90,15 @@ def report(found: CheckResult, texts: Mapping[str, str] | None = None, **changes
 
 
 UNPARSED = SourceError("src/bad.py", 2, 7, "cannot be parsed: invalid syntax", syntax=True)
+
+
+def text_of(formats: Formats[Any], name: str, told: Any) -> str:
+    """What a format writes of a report."""
+    stream = io.StringIO()
+    formats.write(name, told, stream)
+    return stream.getvalue()
+
+
+def checked(name: str, found: CheckResult, texts: Mapping[str, str] | None = None, **changes: Any) -> str:
+    """A report of ``check``."""
+    return text_of(CHECK, name, report(found, {"src/model.py": SOURCE} if texts is None else texts, **changes))

@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 from hostile import NASTY, STRINGS, poisoned
 from hypothesis import example, given, settings
-from report_results import BEHIND, EAGER, SPLIT, UNPARSED, report, result
+from report_results import BEHIND, EAGER, SPLIT, UNPARSED, report, result, text_of
 from sarif_validity import validate_sarif
 
 import breakscan
@@ -51,10 +51,8 @@ def explained(format_: str, strings: list[str], stream: io.StringIO | None = Non
 
 
 def checked(format_: str, strings: list[str], **more: Any) -> str:
-    stream = io.StringIO()
     found = poisoned(result(EAGER, SPLIT, BEHIND, errors=(UNPARSED,)), strings)
-    CHECK.write(format_, report(found, **more), stream)
-    return stream.getvalue()
+    return text_of(CHECK, format_, report(found, **more))
 
 
 class Terminal(io.StringIO):

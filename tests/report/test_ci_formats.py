@@ -1,52 +1,61 @@
-"""SARIF of ``check`` and of ``explain``."""
+"""What services read: SARIF, GitLab's Code Quality, reviewdog, JUnit, Checkstyle."""
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import explain_results as made
 import pytest
-from report_results import BEHIND, EAGER, SOURCE, SPLIT, UNPARSED, report, result
+from hostile import NASTY, STRINGS, poisoned
+from hypothesis import example, given, settings
+from report_results import BEHIND, EAGER, SOURCE, SPLIT, UNPARSED, checked, result, text_of
 from sarif_validity import validate_sarif
 
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.repro.reproduction import Reproduction
-from breakscan.model.findings import CheckResult, Severity
+from breakscan.model.findings import CheckResult, Severity, Site
 from breakscan.report.explain.report import ExplainReport
-from breakscan.report.formats import CHECK, EXPLAIN
+from breakscan.report.formats import EXPLAIN
 
 
 @pytest.fixture(autouse=True)
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A git repository as the working directory."""
-    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+    for name in ("GITHUB_WORKSPACE", "CI_PROJECT_DIR"):
+        monkeypatch.delenv(name, raising=False)
     (tmp_path / ".git").mkdir()
     (tmp_path / "src").mkdir()
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def checked(found: CheckResult, texts: dict[str, str] | None = None) -> Any:
-    stream = io.StringIO()
-    CHECK.write("sarif", report(found, {"src/model.py": SOURCE} if texts is None else texts), stream)
-    return parsed(stream.getvalue())
+def parsed(format_: str, text: str) -> Any:
+    """The data of a report; of SARIF its run."""
+    assert text.isascii()
+    assert text.endswith("\n")
+    if format_ in ("junit", "checkstyle"):
+        return ElementTree.fromstring(text)
+    data = json.loads(text)
+    if format_ != "sarif":
+        return data
+    validate_sarif(data)
+    return data["runs"][0]
+
+
+def read(format_: str, found: CheckResult, texts: dict[str, str] | None = None) -> Any:
+    return parsed(format_, checked(format_, found, texts))
+
+
+def sarif(found: CheckResult, texts: dict[str, str] | None = None) -> Any:
+    return read("sarif", found, texts)
 
 
 def explained(told: Explanation, reproduction: Reproduction | None = None) -> Any:
-    stream = io.StringIO()
-    EXPLAIN.write("sarif", ExplainReport(told, reproduction=reproduction), stream)
-    return parsed(stream.getvalue())
-
-
-def parsed(text: str) -> Any:
-    assert text.isascii()
-    log = json.loads(text)
-    validate_sarif(log)
-    return log["runs"][0]
+    return parsed("sarif", text_of(EXPLAIN, "sarif", ExplainReport(told, reproduction=reproduction)))
 
 
 def place(location: Any) -> tuple[str, int]:
@@ -60,7 +69,7 @@ def fingerprints(run: Any) -> list[str]:
 
 class TestCheck:
     def test_a_finding(self) -> None:
-        run = checked(result(EAGER, SPLIT, replace(EAGER, severity=Severity.INFO)))
+        run = sarif(result(EAGER, SPLIT, replace(EAGER, severity=Severity.INFO)))
         assert [found["level"] for found in run["results"]] == ["error", "warning", "note"]
         first, second, _ = run["results"]
         assert first["message"]["text"] == (
@@ -80,18 +89,18 @@ class TestCheck:
         assert run["invocations"][0]["executionSuccessful"]
 
     def test_a_rule_is_told_once_with_its_document(self) -> None:
-        (rule,) = checked(result(EAGER, SPLIT))["tool"]["driver"]["rules"]
+        (rule,) = sarif(result(EAGER, SPLIT))["tool"]["driver"]["rules"]
         assert (rule["id"], rule["name"]) == ("BRK101", "branch-on-tensor")
         assert "## Breaks\n```python\n" in rule["help"]["markdown"]
         assert rule["help"]["text"].startswith("Why: ")
         assert rule["defaultConfiguration"] == {"level": "warning"}
 
     def test_what_hides_a_finding_is_related(self) -> None:
-        hidden = checked(result(EAGER, BEHIND))["results"][1]
+        hidden = sarif(result(EAGER, BEHIND))["results"][1]
         assert [place(at) for at in hidden["relatedLocations"]][1:] == [("src/model.py", 3)]
 
     def test_what_could_not_be_checked_is_a_notification(self) -> None:
-        (invocation,) = checked(result(errors=(UNPARSED,), warnings=(replace(UNPARSED, message="odd"),)))["invocations"]
+        (invocation,) = sarif(result(errors=(UNPARSED,), warnings=(replace(UNPARSED, message="odd"),)))["invocations"]
         assert not invocation["executionSuccessful"]
         error, warning = invocation["toolExecutionNotifications"]
         assert (error["level"], warning["level"]) == ("error", "warning")
@@ -100,29 +109,29 @@ class TestCheck:
 
     def test_a_finding_is_known_again_when_its_line_moves(self) -> None:
         moved = replace(EAGER, site=replace(EAGER.site, line=6, end_line=6))
-        before = checked(result(EAGER))
-        assert fingerprints(checked(result(moved), {"src/model.py": "\n\n\n" + SOURCE})) == fingerprints(before)
-        assert fingerprints(checked(result(EAGER), {"src/model.py": SOURCE.replace("x.any", "y.any")})) != fingerprints(
+        before = sarif(result(EAGER))
+        assert fingerprints(sarif(result(moved), {"src/model.py": "\n\n\n" + SOURCE})) == fingerprints(before)
+        assert fingerprints(sarif(result(EAGER), {"src/model.py": SOURCE.replace("x.any", "y.any")})) != fingerprints(
             before
         )
 
     def test_equal_lines_of_a_function_are_told_apart(self) -> None:
         source = "\n\n    if x.any():\n    if x.any():\n"
         other = replace(EAGER, site=replace(EAGER.site, line=4, end_line=4))
-        assert len(set(fingerprints(checked(result(EAGER, other), {"src/model.py": source})))) == 2
+        assert len(set(fingerprints(sarif(result(EAGER, other), {"src/model.py": source})))) == 2
 
     def test_paths_are_relative_to_the_checkout(self, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(checkout / "src")
         here = replace(EAGER, site=replace(EAGER.site, path="a b#%.py"))
         outside = replace(EAGER, site=replace(EAGER.site, path="/elsewhere/x y.py"))
-        run = checked(result(here, outside), {})
+        run = sarif(result(here, outside), {})
         assert [place(found["locations"][0])[0] for found in run["results"]] == [
             "src/a%20b%23%25.py",
             "file:///elsewhere/x%20y.py",
         ]
         assert run["originalUriBaseIds"]["%SRCROOT%"]["uri"] == checkout.as_uri() + "/"
         monkeypatch.setenv("GITHUB_WORKSPACE", str(checkout / "src"))
-        assert place(checked(result(here), {})["results"][0]["locations"][0])[0] == "a%20b%23%25.py"
+        assert place(sarif(result(here), {})["results"][0]["locations"][0])[0] == "a%20b%23%25.py"
 
 
 class TestExplain:
@@ -196,3 +205,101 @@ def test_the_program_that_reproduces_a_finding_is_a_notification() -> None:
     run = explained(made.explanation(), made.REPRODUCTION)
     texts = [one["message"]["text"] for one in run["invocations"][0]["toolExecutionNotifications"]]
     assert any(text.startswith("repro_model_3.py reproduces ") for text in texts)
+
+
+INFO = replace(EAGER, severity=Severity.INFO)
+FORMATS = ("gitlab", "rdjson", "junit", "checkstyle")
+
+
+def test_gitlab() -> None:
+    first, second, third, unread = read("gitlab", result(EAGER, SPLIT, INFO, errors=(UNPARSED,)))
+    assert first["description"].startswith("BRK101 branch-on-tensor: A Python branch on a tensor's value. The break is")
+    assert first["check_name"] == "BRK101"
+    assert first["location"] == {"path": "src/model.py", "lines": {"begin": 3, "end": 3}}
+    assert second["location"]["lines"] == {"begin": 5, "end": 7}
+    assert [one["severity"] for one in (first, second, third, unread)] == ["major", "minor", "info", "critical"]
+    assert unread["check_name"] == "not-checked"
+    assert len({one["fingerprint"] for one in (first, second, third, unread)}) == 4
+
+
+def test_a_fingerprint_survives_lines_above() -> None:
+    (before,) = read("gitlab", result(EAGER))
+    lower = replace(EAGER, site=Site("src/model.py", 5, 8, 5, 15))
+    (after,) = read("gitlab", result(lower), {"src/model.py": "\n\n" + SOURCE})
+    (other,) = read("gitlab", result(lower))
+    assert before["fingerprint"] == after["fingerprint"] != other["fingerprint"]
+
+
+def test_gitlab_paths_are_relative_to_the_checkout(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("src")
+    here = result(replace(EAGER, site=replace(EAGER.site, path="model.py")))
+    (one,) = read("gitlab", here)
+    assert one["location"]["path"] == "src/model.py"
+    monkeypatch.setenv("CI_PROJECT_DIR", str(checkout / "src"))
+    (one,) = read("gitlab", here)
+    assert one["location"]["path"] == "model.py"
+
+
+def test_reviewdog_counts_columns_in_bytes() -> None:
+    """As its format says: ``𐐀`` is one character of four bytes, ``ä`` one of two."""
+    source = "import torch\n\n𐐀ä = 1 if x else 2\n"
+    report_ = read("rdjson", result(replace(EAGER, site=Site("src/model.py", 3, 11, 3, 12))), {"src/model.py": source})
+    (one,) = report_["diagnostics"]
+    assert one["location"] == {
+        "path": "src/model.py",
+        "range": {"start": {"line": 3, "column": 15}, "end": {"line": 3, "column": 16}},
+    }
+    assert report_["source"] == {"name": "breakscan"}
+    assert one["severity"] == "ERROR"
+    assert one["code"] == {"value": "BRK101 branch-on-tensor"}
+
+
+def test_junit_counts_what_fails() -> None:
+    root = read("junit", result(EAGER, SPLIT, errors=(UNPARSED,)))
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("3", "2", "1")
+    suites = {suite.get("name"): suite for suite in root}
+    assert suites.keys() == {"src/model.py", UNPARSED.path}
+    first = suites["src/model.py"][0]
+    assert first.attrib == {
+        "name": "BRK101 branch-on-tensor",
+        "classname": "src/model.py",
+        "file": "src/model.py",
+        "line": "3",
+    }
+    (failure,) = first
+    assert failure.get("type") == "error"
+    assert failure.text.startswith("src/model.py:3:8: A Python branch on a tensor's value.")
+
+
+def test_junit_of_nothing_is_a_test_that_passes() -> None:
+    """GitLab and Jenkins take a report without test cases for one that is missing."""
+    root = read("junit", result())
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("1", "0", "0")
+
+
+def test_checkstyle() -> None:
+    root = read("checkstyle", result(EAGER, SPLIT))
+    (file,) = root
+    assert file.get("name") == "src/model.py"
+    assert [(one.get("line"), one.get("column"), one.get("severity"), one.get("source")) for one in file] == [
+        ("3", "8", "error", "breakscan.BRK101"),
+        ("5", "4", "warning", "breakscan.BRK101"),
+    ]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_run_is_reported_too(format_: str) -> None:
+    text = text_of(EXPLAIN, format_, ExplainReport(made.explanation()))
+    parsed(format_, text)
+    assert made.BREAK.site.path in text
+
+
+@settings(max_examples=25, deadline=None)
+@given(STRINGS)
+@example([*NASTY, "\ufffe\uffff"])
+def test_whatever_the_strings_are_readers_can_read_it(strings: list[str]) -> None:
+    found = poisoned(result(EAGER, SPLIT, BEHIND, errors=(UNPARSED,)), strings)
+    told = poisoned(made.explanation(), strings)
+    for format_ in FORMATS:
+        read(format_, found)
+        parsed(format_, text_of(EXPLAIN, format_, ExplainReport(told)))
