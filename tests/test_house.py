@@ -30,18 +30,18 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1031, 8),
-    "source": Room("model", 2191, 17),
-    "rulebook": Room("model source", 3021, 18),
+    "model": Room("", 1039, 9),
+    "source": Room("model", 2197, 17),
+    "rulebook": Room("model source", 3023, 18),
     "check": Room(STATIC, 13346, 54),
     "fix": Room(f"{STATIC} check", 16660, 124),
-    "record": Room(STATIC, 8700, 49),
+    "record": Room(STATIC, 8702, 49),
     "explain": Room(f"{STATIC} check record", 8680, 47),
-    "survey": Room(f"{STATIC} check record explain", 2660, 17),
+    "survey": Room(f"{STATIC} check record explain", 2661, 17),
     "prove": Room(f"{STATIC} check fix record explain", 9699, 41),
     "report": Room(f"{STATIC} check fix record explain survey prove", 9120, 49),
-    "serve": Room(f"{STATIC} check fix record explain survey prove report", 1780, 21),
-    "cli": Room(f"{STATIC} check fix record explain survey prove report serve", 3880, 30),
+    "serve": Room(f"{STATIC} check fix record explain survey prove report", 1692, 13),
+    "cli": Room(f"{STATIC} check fix record explain survey prove report serve", 3816, 30),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix record explain survey prove report serve cli", 580, 5),
 }

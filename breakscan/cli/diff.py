@@ -64,14 +64,10 @@ def read_report(path: Path, relocation: Relocation) -> Any:
 
 def _recorded(folder: Path, relocation: Relocation) -> Any:
     from breakscan.explain.from_recording import explain_run
-    from breakscan.record.session import SessionError, read_run
+    from breakscan.record.session import read_run
     from breakscan.report.explain.json import explain_object
-    from breakscan.report.printable import visible
 
-    try:
-        run = relocated(read_run(folder), relocation)
-    except SessionError as error:
-        raise click.ClickException(visible(str(error))) from error
+    run = relocated(read_run(folder), relocation)
     library = load_library(load_settings(Path.cwd()).rule_folders)
     files = readable_files(relocation)
     return explain_object(explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd), files=files))

@@ -45,11 +45,11 @@ def standard_output() -> Iterator[None]:
 
 def show_failure(error: Exception) -> int:
     """Prints what went wrong on stderr, in one line if the cause is known, and returns the exit status."""
-    from breakscan.rulebook.config import ConfigError
-    from breakscan.rulebook.document import RuleError
+    from breakscan.model.errors import InputError
+    from breakscan.report.printable import visible
 
-    if isinstance(error, ConfigError | RuleError):
-        print(f"Error: {error}", file=sys.stderr)
+    if isinstance(error, InputError):
+        print(f"Error: {visible(str(error))}", file=sys.stderr)
     elif isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         print("Error: too many open files: raise the limit (ulimit -n)", file=sys.stderr)
     else:

@@ -18,7 +18,6 @@ from breakscan.cli.programs import RequestOptions, add_unmet, program_arguments,
 from breakscan.cli.reporting import check_option, explain_report, require_room, show_option
 from breakscan.cli.repro import ReproOptions, say_repro
 from breakscan.explain.explanation import Explanation
-from breakscan.record.job import JobError
 from breakscan.record.launch import LaunchError, ProgramExit, end_like, outliving_termination, run_recorded
 from breakscan.record.recent_runs import can_keep, keep_recent
 from breakscan.record.recording import Tally
@@ -106,7 +105,7 @@ def explain(
     requests = asked.read(argv)
     gates = gate.read(library)
     locking = lock.read(argv)
-    session = _start_session(argv, save)
+    session = start_session(argv, save)
     requests.write(session.folder)
     with outliving_termination() as asked_to_end:
         try:
@@ -159,13 +158,6 @@ def _explained(session: Session, library: Library, files: SourceFiles) -> tuple[
 
     run = read_run(session.root, session.rank.local_ranks if session.rank else None)
     return run, explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd), files=files)
-
-
-def _start_session(argv: list[str], save: Path | None) -> Session:
-    try:
-        return start_session(argv, save)
-    except (SessionError, JobError) as error:
-        raise click.ClickException(str(error)) from error
 
 
 def _again(session: Session) -> str:

@@ -75,7 +75,11 @@ def report(
     library = load_library(load_settings(Path.cwd()).rule_folders)
     gates = gate.read(library)
     files = readable_files(relocation)
-    explanation = _explained([_last_run()] if last else paths, library, relocation, files, follow, format_)
+    if last:
+        from breakscan.record.recent_runs import last_run
+
+        paths = (last_run(),)
+    explanation = _explained(paths, library, relocation, files, follow, format_)
     repro.require_site()
     reproduction, unreproduced = repro.write(explanation, files, library)
     made = explain_report(explanation, files, format_, check, tables, reproduction=reproduction)
@@ -86,24 +90,13 @@ def report(
     return unreproduced or gate_status(gates, explanation)
 
 
-def _last_run() -> Path:
-    from breakscan.record.recent_runs import last_run
-    from breakscan.record.session import SessionError
-
-    try:
-        return last_run()
-    except SessionError as error:
-        raise click.ClickException(str(error)) from error
-
-
 def _explained(
     paths: Sequence[Path], library: Library, relocation: Relocation, files: SourceFiles, follow: bool, format_: str
 ) -> Explanation:
     from breakscan.cli.live import follow as follow_run
     from breakscan.explain.from_recording import explain_run
-    from breakscan.explain.from_trace_logs import TraceError, explain_logs
-    from breakscan.record.session import SessionError, read_run
-    from breakscan.report.printable import visible
+    from breakscan.explain.from_trace_logs import explain_logs
+    from breakscan.record.session import read_run
 
     try:
         if not any(_is_recording(path) for path in paths):
@@ -118,8 +111,6 @@ def _explained(
             return run, explain_run(run, rules=library, show=lambda path: shown_path(path, os.getcwd()), files=files)
 
         return follow_run(read, aside=format_ != "terminal") if follow else read()[1]
-    except (SessionError, TraceError) as error:
-        raise click.ClickException(visible(str(error))) from error
     except OSError as error:
         raise click.ClickException(f"cannot read {error.filename}: {error.strerror}") from error
 

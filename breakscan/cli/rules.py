@@ -86,16 +86,12 @@ def replay(ctx: click.Context, /, rules: tuple[str, ...], write: bool, output: P
     """
     require_torch("rules replay", rules)
     from breakscan.record import replay as runtime
-    from breakscan.record.example_loading import ReplayError
 
     library = load_library(load_settings(Path.cwd()).rule_folders)
     chosen = _chosen(library, rules)
     with ProgressBar("Replaying", patience=0) as progress:
         done = iter(range(len(chosen)))
-        try:
-            ledger = runtime.replay(chosen, lambda _: progress(next(done), len(chosen)))
-        except ReplayError as error:
-            raise click.ClickException(str(error)) from error
+        ledger = runtime.replay(chosen, lambda _: progress(next(done), len(chosen)))
     path = (output or ledger_folder()) / f"{ledger.torch}.json"
     known = read_ledger(path) if path.is_file() else Ledger(ledger.torch, ledger.python)
     problems = [

@@ -152,12 +152,9 @@ def with_recordings(settings: FileSettings, recordings: Sequence[Path], files: S
     if not recordings:
         return settings
     from breakscan.explain.function_values import changed_since, observations_of
-    from breakscan.record.session import SessionError, read_run
+    from breakscan.record.session import read_run
 
-    try:
-        runs = [read_run(folder) for folder in recordings]
-    except SessionError as error:
-        raise click.ClickException(visible(str(error))) from error
+    runs = [read_run(folder) for folder in recordings]
     observations = observations_of(process for run in runs for part in run.parts for process in part.processes)
     if not observations.files:
         click.echo("warning: the recording holds no values of functions: record the program again", err=True)

@@ -70,11 +70,10 @@ def run(
     Each unit runs in processes of its own, with the limits of the manifest; what crashes, hangs or lacks a package is a
     result.  A survey that was ended at any moment goes on where it was.  Exits with 0, and with 130 if interrupted.
     """
-    from breakscan.survey.engine import EngineError
-    from breakscan.survey.manifest import ManifestError, read_manifest
+    from breakscan.survey.manifest import read_manifest
     from breakscan.survey.overview import overview
     from breakscan.survey.plan import planned, shard
-    from breakscan.survey.store import Store, StoreError
+    from breakscan.survey.store import Store
     from breakscan.survey.survey import run_survey
 
     if address is not None and engine != "ray":
@@ -85,21 +84,18 @@ def run(
         mine = None if part is None else shard(part)
     except ValueError as error:
         raise click.UsageError(f"--shard: {error}") from error
-    try:
-        asked = read_manifest(manifest)
-        units = planned(asked) if mine is None else mine.of(planned(asked))
-        with Store(store_path) as store:
-            # What an engine prints of itself does not belong into the report.
-            with redirect_stdout(sys.stderr), closing(_engine(engine, jobs, gpus, address)) as running:
-                try:
-                    number = run_survey(asked, units, store, running, again=again, on_result=_say)
-                except KeyboardInterrupt:
-                    click.echo(f"breakscan: stopped: the same command goes on from {store_path}", err=True)
-                    ctx.exit(130)
-            with report_stream(output) as stream:
-                SURVEY.write(format_, overview(store.surveyed(number)), stream)
-    except (ManifestError, StoreError, EngineError) as error:
-        raise click.ClickException(str(error)) from error
+    asked = read_manifest(manifest)
+    units = planned(asked) if mine is None else mine.of(planned(asked))
+    with Store(store_path) as store:
+        # What an engine prints of itself does not belong into the report.
+        with redirect_stdout(sys.stderr), closing(_engine(engine, jobs, gpus, address)) as running:
+            try:
+                number = run_survey(asked, units, store, running, again=again, on_result=_say)
+            except KeyboardInterrupt:
+                click.echo(f"breakscan: stopped: the same command goes on from {store_path}", err=True)
+                ctx.exit(130)
+        with report_stream(output) as stream:
+            SURVEY.write(format_, overview(store.surveyed(number)), stream)
 
 
 @survey.command()
@@ -112,20 +108,17 @@ def report(store: Path, format_: str, output: Path | None) -> None:
     With --format html, --output may be a folder: it gets the page of the survey, index.html, and one for each unit.
     """
     from breakscan.survey.overview import overview
-    from breakscan.survey.store import Store, StoreError
+    from breakscan.survey.store import Store
 
     folder = output if output is not None and (output.is_dir() or not output.suffix) and format_ == "html" else None
     if folder is None and output is not None and output.is_dir():
         raise click.UsageError("--output is a folder, which --format html alone writes to")
-    try:
-        with Store(store, must_exist=True) as opened:
-            if folder is not None:
-                _write_pages(opened, folder)
-                return
-            with report_stream(output) as stream:
-                SURVEY.write(format_, overview(opened.surveyed(opened.latest())), stream)
-    except StoreError as error:
-        raise click.ClickException(str(error)) from error
+    with Store(store, must_exist=True) as opened:
+        if folder is not None:
+            _write_pages(opened, folder)
+            return
+        with report_stream(output) as stream:
+            SURVEY.write(format_, overview(opened.surveyed(opened.latest())), stream)
 
 
 def _write_pages(store: Store, folder: Path) -> None:
@@ -163,12 +156,8 @@ def diff(ctx: click.Context, /, before: str, after: str, format_: str, output: P
     something that ran does not any more, breaks at more places, runs more functions eager or recompiles more often.
     """
     from breakscan.survey.comparison import compared
-    from breakscan.survey.store import StoreError
 
-    try:
-        found = compared(_units_of(before), _units_of(after))
-    except StoreError as error:
-        raise click.ClickException(str(error)) from error
+    found = compared(_units_of(before), _units_of(after))
     with report_stream(output) as stream:
         SURVEY_DIFF.write(format_, found, stream)
     ctx.exit(1 if any(change.is_regression for change in found.changes) else 0)
@@ -184,17 +173,14 @@ def export(store: Path, output: Path) -> None:
 
     Needs the extra 'export'.
     """
-    from breakscan.survey.export import ExportError, export_survey
-    from breakscan.survey.store import Store, StoreError
+    from breakscan.survey.export import export_survey
+    from breakscan.survey.store import Store
 
     require_no_input(str(output), [str(store)])
     if output.suffix not in ("", ".duckdb") and not output.is_dir():
         raise click.UsageError("--output needs a folder, or a file that ends in .duckdb")
-    try:
-        with Store(store, must_exist=True) as opened:
-            written = export_survey(opened.surveyed(opened.latest()), output)
-    except (StoreError, ExportError) as error:
-        raise click.ClickException(str(error)) from error
+    with Store(store, must_exist=True) as opened:
+        written = export_survey(opened.surveyed(opened.latest()), output)
     click.echo(f"breakscan: {', '.join(map(str, written))}", err=True)
 
 
@@ -206,19 +192,16 @@ def merge(target: Path, stores: tuple[Path, ...]) -> None:
 
     The last surveys of STORES are one survey there, which `report` and `diff` then read.
     """
-    from breakscan.survey.store import Store, StoreError
+    from breakscan.survey.store import Store
 
-    try:
-        with Store(target) as into:
-            numbers = []
-            for path in stores:
-                with Store(path, must_exist=True) as other:
-                    came, number = into.merge(other)
-                numbers.append(number)
-                click.echo(f"breakscan: {came} results from {path}", err=True)
-            into.unite(numbers)
-    except StoreError as error:
-        raise click.ClickException(str(error)) from error
+    with Store(target) as into:
+        numbers = []
+        for path in stores:
+            with Store(path, must_exist=True) as other:
+                came, number = into.merge(other)
+            numbers.append(number)
+            click.echo(f"breakscan: {came} results from {path}", err=True)
+        into.unite(numbers)
 
 
 def _engine(name: str, jobs: int | None, gpus: str | None, address: str | None) -> Engine:

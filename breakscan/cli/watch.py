@@ -11,8 +11,7 @@ from pathlib import Path
 import click
 
 from breakscan.rulebook.config import Settings
-from breakscan.serve.editor.settings_files import is_settings_file
-from breakscan.source.files import SKIPPED_FOLDERS
+from breakscan.source.files import SKIPPED_FOLDERS, is_settings_file
 from breakscan.source.python_text import is_notebook
 
 FORMATS = ("full", "concise")

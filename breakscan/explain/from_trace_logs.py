@@ -13,6 +13,7 @@ from breakscan.explain.notice import Notice, NoticeKind
 from breakscan.explain.notices import unread_sources, version_notice
 from breakscan.explain.rank_report import EndingKind, RankEnding
 from breakscan.explain.relocation import Relocation
+from breakscan.model.errors import InputError
 from breakscan.record.tracelog.lines import is_log
 from breakscan.record.tracelog.processes import TracedProcess
 from breakscan.record.tracelog.read import NAME, logs_in, read_trace
@@ -21,7 +22,7 @@ from breakscan.source.paths import shown_path
 from breakscan.source.source_files import SourceFiles
 
 
-class TraceError(Exception):
+class TraceError(InputError):
     """There is no trace to read.  Says why, and what to do."""
 
 

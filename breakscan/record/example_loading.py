@@ -17,13 +17,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from breakscan.model.errors import InputError
 from breakscan.model.findings import Kind, Place
 from breakscan.rulebook.document import Example, Rule
 
 _numbers = itertools.count()
 
 
-class ReplayError(Exception):
+class ReplayError(InputError):
     """An example cannot be run.  Names the document, the line of the example and what is wrong."""
 
 

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from breakscan.model.errors import InputError
+
 
 def signal_name(number: int) -> str:
     """``SIGKILL``; ``signal 77`` where the system has no name for it."""
@@ -27,7 +29,7 @@ _START_TIME = 19
 """Which field of ``/proc/PID/stat`` is the start time, counted after the name of the program."""
 
 
-class JobError(Exception):
+class JobError(InputError):
     """The ranks of a job cannot share a folder.  Says why."""
 
 

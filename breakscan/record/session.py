@@ -20,6 +20,7 @@ from pathlib import Path
 
 from breakscan import __version__
 from breakscan.model.dataclass_json import decoder
+from breakscan.model.errors import InputError
 from breakscan.record.job import Rank, is_running, own_rank, shared_folder
 from breakscan.record.launch import ProgramExit
 from breakscan.record.recording import SUFFIX, TORCH_IMPORTED, cut_by, read_recording
@@ -35,7 +36,7 @@ _RANK = "rank-"
 _RESTART = "restart-"
 
 
-class SessionError(Exception):
+class SessionError(InputError):
     """A folder cannot be recorded into, or holds no recording that can be read.  Says why, and what to do."""
 
 

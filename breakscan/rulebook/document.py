@@ -14,12 +14,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from breakscan.model.errors import InputError
 from breakscan.model.findings import Kind, Mode, Place, Severity
 from breakscan.rulebook.events import FORMS, OPERANDS, EventKind
 from breakscan.source.toml_text import TomlProblem, parse_toml
 
 
-class RuleError(Exception):
+class RuleError(InputError):
     """A rule document is malformed.  Names the file, the line (from 1) and, if there is one, the key."""
 
     def __init__(self, path: Path | str, line: int, message: str, key: str | None = None) -> None:

@@ -175,3 +175,9 @@ def _is_pattern(line: str) -> bool:
     except (ValueError, re.error):
         return False
     return True
+
+
+def is_settings_file(path: Path) -> bool:
+    """Whether a file decides about others, as configurations, rules and ``.gitignore`` do.  A configuration can extend
+    any other TOML file."""
+    return path.suffix in (".toml", ".md") or path.name == ".gitignore"

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
+from breakscan.model.errors import InputError
 from breakscan.survey.run_unit import Task, UnitProcesses
 from breakscan.survey.units import StageResult
 
@@ -18,7 +19,7 @@ Arriving = Generator[tuple[str, StageResult], None, None]
 """Results, each with the key of its task; whoever closes it ends what runs."""
 
 
-class EngineError(Exception):
+class EngineError(InputError):
     """An engine cannot be used.  Says why, and what to do."""
 
 

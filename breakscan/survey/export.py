@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from breakscan.model.errors import InputError
 from breakscan.survey.store import Surveyed
 from breakscan.survey.unit_row import row_of, sites_of
 
@@ -74,7 +75,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
 """The columns of each table with their types in SQL.  ``unit`` joins them."""
 
 
-class ExportError(Exception):
+class ExportError(InputError):
     """A survey cannot be exported.  Says why, and what to do."""
 
 

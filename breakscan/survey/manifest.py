@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from breakscan.model.errors import InputError
 from breakscan.rulebook.document import nearest
 from breakscan.source.toml_text import TomlProblem, parse_toml
 from breakscan.survey.ask import Unanswered, ask
@@ -20,7 +21,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(MiB|GiB)")
 _UNITS = {"MiB": 2**20, "GiB": 2**30}
 
 
-class ManifestError(Exception):
+class ManifestError(InputError):
     """A manifest cannot be used.  Names the file and the key, and says what is wrong."""
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from breakscan.model.errors import InputError
 from breakscan.survey.plan import PlannedUnit
 from breakscan.survey.units import Environment, StageResult, Unit, digest, unpacked
 
@@ -33,7 +34,7 @@ _PATIENCE = 60.0
 """Seconds to wait while another command writes."""
 
 
-class StoreError(Exception):
+class StoreError(InputError):
     """A store cannot be used.  Names the file, and says why and what to do."""
 
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from breakscan.model.errors import InputError
 from breakscan.model.torch_versions import SUPPORTED, has_compiler, supported_range
 from breakscan.rulebook.document import nearest
 from breakscan.rulebook.library import Library
 from breakscan.source.paths import PathPattern, Patterns
 
 
-class ConfigError(Exception):
+class ConfigError(InputError):
     """A configuration file or option is wrong.  Names the file and line (from 1), or the option, and the key."""
 
     def __init__(self, message: str, *, path: Path | None = None, line: int = 1, key: str | None = None) -> None:

@@ -19,8 +19,8 @@ from anyio.abc import ByteReceiveStream, Process
 
 from breakscan.report.answers.tool_words import fault_words, no_report_words, too_early_words
 from breakscan.report.printable import visible
+from breakscan.serve.agents.arguments import ToolFailure
 from breakscan.serve.agents.child import command_line
-from breakscan.serve.agents.failure import ToolFailure
 
 KEPT = 16_000
 """Bytes of the output of a process, its last, that are kept."""

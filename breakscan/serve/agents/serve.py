@@ -27,9 +27,7 @@ from breakscan.report.answers.answer import answer_object, answer_text
 from breakscan.report.answers.tool_words import DESCRIPTIONS, INSTRUCTIONS, TITLES, fault_words
 from breakscan.report.printable import visible
 from breakscan.rulebook.document import nearest
-from breakscan.serve.agents.arguments import input_schema, read_arguments
-from breakscan.serve.agents.failure import ToolFailure
-from breakscan.serve.agents.root import RootFolder
+from breakscan.serve.agents.arguments import RootFolder, ToolFailure, input_schema, read_arguments
 from breakscan.serve.agents.tools import ToolKind, Tools
 
 logger = logging.getLogger(__name__)

@@ -32,14 +32,14 @@ from breakscan.serve.agents.arguments import (
     CheckArguments,
     ExplainArguments,
     FixArguments,
+    RootFolder,
     RuleArguments,
     RunArguments,
     ToolArguments,
+    ToolFailure,
     VerifyArguments,
 )
 from breakscan.serve.agents.command import CommandResult, Progress, run_command
-from breakscan.serve.agents.failure import ToolFailure
-from breakscan.serve.agents.root import RootFolder
 
 STATIC_SECONDS = 600.0
 """The time limit of the tools that run no program."""

@@ -15,8 +15,7 @@ from breakscan.model.findings import CompiledFunction, Finding, SourceError
 from breakscan.rulebook.config import NearestSettings
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import Library, load_library
-from breakscan.serve.editor.settings_files import is_settings_file
-from breakscan.source.files import is_excluded
+from breakscan.source.files import is_excluded, is_settings_file
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from lsprotocol import types
 
 from breakscan.report.editor import page_of
-from breakscan.serve.editor.code_actions import actions_at
+from breakscan.serve.editor.documents import actions_at
 from breakscan.serve.editor.session import BreakscanServer, path_of
-from breakscan.serve.editor.settings_files import WATCHED
+
+WATCHED = ("**/*.py", "**/*.ipynb", "**/*.toml", "**/.gitignore", "**/BRK*.md")
+"""The files that editors are asked to tell of, as patterns of the protocol."""
 
 
 def make_server() -> BreakscanServer:

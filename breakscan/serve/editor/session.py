@@ -26,10 +26,8 @@ from breakscan.report.editor import SCAN_DIED
 from breakscan.rulebook.config import ConfigError
 from breakscan.rulebook.document import RuleError
 from breakscan.serve.editor.checked import CheckedText, TextChecker
-from breakscan.serve.editor.code_lenses import lenses_of
-from breakscan.serve.editor.diagnostics import diagnostics_of
-from breakscan.serve.editor.open_text import OpenText, text_of_file, text_of_notebook
-from breakscan.serve.editor.scan_process import ScanProcess
+from breakscan.serve.editor.documents import OpenText, diagnostics_of, lenses_of, text_of_file, text_of_notebook
+from breakscan.serve.editor.workspace_scan import ScanProcess
 from breakscan.source.module import SourceProblem, with_plain_line_ends
 from breakscan.source.paths import relative_to
 

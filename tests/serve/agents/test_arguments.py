@@ -17,11 +17,11 @@ from breakscan.serve.agents.arguments import (
     ExplainArguments,
     FixArguments,
     RuleArguments,
+    ToolFailure,
     VerifyArguments,
     input_schema,
     read_arguments,
 )
-from breakscan.serve.agents.failure import ToolFailure
 
 MODELS = [CheckArguments, ExplainArguments, FixArguments, RuleArguments, VerifyArguments]
 JSON = st.recursive(

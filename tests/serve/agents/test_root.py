@@ -10,8 +10,7 @@ import pytest
 
 pytest.importorskip("mcp")
 
-from breakscan.serve.agents.failure import ToolFailure
-from breakscan.serve.agents.root import RootFolder
+from breakscan.serve.agents.arguments import RootFolder, ToolFailure
 
 
 @pytest.fixture
