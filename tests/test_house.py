@@ -32,7 +32,7 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1039, 9),
     "source": Room("model", 2197, 17),
-    "rulebook": Room("model source", 3023, 18),
+    "rulebook": Room("model source", 3070, 18),
     "check": Room(STATIC, 13346, 54),
     "fix": Room(f"{STATIC} check", 16660, 124),
     "record": Room(STATIC, 8702, 49),

@@ -120,6 +120,22 @@ def test_a_folder_of_ones_own_rules_joins_the_shipped_ones(tmp_path: Path) -> No
     assert len(library) == len(load_library()) + 1
 
 
+def test_kept_rules_are_those_of_the_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = tmp_path / "rules" / "BRK199-made-up.md"
+    document.parent.mkdir()
+    document.write_text(GOOD, encoding="utf-8")
+    monkeypatch.setattr("breakscan.rulebook.library.user_cache_path", lambda *_, **__: tmp_path / "cache")
+    monkeypatch.setattr("breakscan.rulebook.library.shipped_rules", lambda: document.parent)
+    load = load_library.__wrapped__
+    first = [*load(), *load()]
+    assert first == [read_rule(document)] * 2
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+    document.write_text(GOOD.replace("does a thing", "does another"), encoding="utf-8")
+    assert [rule.summary for rule in load()] == ["does another"]
+    next((tmp_path / "cache").iterdir()).write_text('{"stamp": 1', encoding="utf-8")
+    assert [rule.summary for rule in load()] == ["does another"]
+
+
 def test_an_id_is_given_once(tmp_path: Path) -> None:
     for name in ("one", "other"):
         text = GOOD.replace("BRK199", "BRK001").replace("made-up", name)
