@@ -14,7 +14,6 @@ from breakscan.cli.output import report_stream
 from breakscan.cli.programs import program_arguments
 from breakscan.prove.bench import bench as measure
 from breakscan.prove.compiler_settings import SettingError, settings_of
-from breakscan.prove.devices import DeviceError
 from breakscan.prove.observation import NothingToMeasure
 from breakscan.prove.variants import UnknownName, WantedVariants
 from breakscan.prove.worker import WorkerError
@@ -82,8 +81,8 @@ def bench(
         raise click.BadParameter(str(error), param_hint="--config") from error
     user_program = measured.program("bench", program, arguments)
     try:
-        found = measure(user_program, wanted, lambda progress: say(progress_words(progress)), measured.devices)
-    except (WorkerError, NothingToMeasure, UnknownName, DeviceError) as error:
+        found = measure(user_program, wanted, lambda progress: say(progress_words(progress)))
+    except (WorkerError, NothingToMeasure, UnknownName) as error:
         raise NotMeasured(str(error)) from error
     say("")
     with report_stream(output) as stream:

@@ -22,11 +22,6 @@ class MeasuringOptions:
     """The options of ``verify`` and ``bench`` that say what is run, as they were given."""
 
     as_module: bool = option("-m", is_flag=True, help="PROGRAM is the name of a module, as for python -m.")
-    devices: str | None = option(
-        "--devices",
-        metavar="LIST",
-        help="Use these GPUs of one kind at the same time: numbers (0,1), or all.  [as the program does]",
-    )
     calls: int = option(
         "--calls", type=click.IntRange(min=1), default=CALLS, help=f"Calls that are captured.  [{CALLS}]"
     )

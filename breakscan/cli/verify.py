@@ -15,7 +15,6 @@ from breakscan.cli.programs import program_arguments
 from breakscan.cli.selection import require_rewrites
 from breakscan.fix.planner import WantedRewrites
 from breakscan.prove.compiler_settings import SettingError
-from breakscan.prove.devices import DeviceError
 from breakscan.prove.observation import NothingToMeasure
 from breakscan.prove.patch import PatchError, patched_files
 from breakscan.prove.proof import ProofVerdict, Verification
@@ -109,10 +108,8 @@ def verify(
     )
     user_program = measured.program("verify", program, arguments, compile_backend)
     try:
-        verification = prove(
-            user_program, question, lambda step, label: say(progress_words(step, label)), measured.devices
-        )
-    except (WorkerError, NothingToMeasure, DeviceError) as error:
+        verification = prove(user_program, question, lambda step, label: say(progress_words(step, label)))
+    except (WorkerError, NothingToMeasure) as error:
         raise NotMeasured(str(error)) from error
     say("")
     with report_stream(output) as stream:

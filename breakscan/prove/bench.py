@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import shutil
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
@@ -14,7 +13,6 @@ from breakscan.explain.explanation import Explanation
 from breakscan.prove.bench_result import OWN, Bench, BenchProgress, BenchRow, LeastTime, MeasurementStatus
 from breakscan.prove.best import best_of, flags_for, least_time, write_for
 from breakscan.prove.candidate import MeasuringStep, Variant
-from breakscan.prove.devices import Placement, placements
 from breakscan.prove.eager_baseline import EagerBaseline, measure_eager
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import environment_of, notes_of
@@ -29,7 +27,6 @@ from breakscan.prove.trial import (
     is_over_limit,
     is_worth_repeating,
     run_again,
-    time_all,
     trace_alone,
     unsteady_row,
     useless_row,
@@ -48,19 +45,18 @@ from breakscan.prove.variants import (
 from breakscan.prove.worker import UserProgram, Worker, interrupted_once
 
 
-def bench(program: UserProgram, wanted: WantedVariants, say: Say, devices: str | None = None) -> Bench:
-    """Runs the program several times, and writes nothing. ``devices`` are those of ``--devices``.
+def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
+    """Runs the program several times, and writes nothing.
 
     ``say`` is called with the progress. SIGINT or SIGTERM ends the run, which returns what is measured until then.
     Raises NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run, UnknownName if torch
-    lacks a backend or mode that is asked for, DeviceError if it lacks a device.
+    lacks a backend or mode that is asked for.
     """
     folder = Path(tempfile.mkdtemp(prefix="breakscan-bench-"))
     work = _Work(program, wanted, folder, say)
     try:
         with interrupted_once(), ForkServerProcess() as server:
-            # The server imports torch meanwhile.
-            work.run(server, placements(devices))
+            work.run(server)
     except KeyboardInterrupt:
         work.interrupted = True
     finally:
@@ -79,17 +75,15 @@ class _Work:
         self.interrupted = False
         self.measured: _Variants | None = None
 
-    def run(self, server: ForkServerProcess, devices: Sequence[Placement | None]) -> None:
+    def run(self, server: ForkServerProcess) -> None:
         """Measures all variants."""
-        first, *further = devices
         variants: list[Variant] = []
 
         def plan(choices: Choices) -> list[Mapping[str, CompileOption]]:
             variants.extend(planned(self.wanted, choices))
             return [variant.options or {} for variant in variants]
 
-        others = [one for one in further if one is not None]
-        baseline = measure_eager(self.program.on(first), self.folder, server, plan, self.say, others)
+        baseline = measure_eager(self.program, self.folder, server, plan, self.say)
         self.measured = _Variants(baseline, variants, self.say)
         self.measured.run()
 
@@ -146,14 +140,11 @@ class _Variants:
             self.at_once = count
             # Those that generate no code are quick: they fill the gaps.
             wanted.sort(key=lambda variant: "backend" in (variant.options or {}))
-            devices = itertools.cycle(self.baseline.devices.placements)
-            self._compiled = {variant.label: self._trial(variant, next(devices)) for variant in wanted}
+            self._compiled = {variant.label: self._trial(variant) for variant in wanted}
             trials = list(self._compiled.values())
             tracing: list[Worker] = []
             static = [variant for variant in self.variants if is_static(variant) and variant.label not in skipped]
             compile_all(trials, count, [functools.partial(self._trace_ahead, one, tracing) for one in static], tracing)
-            if self.baseline.devices.together:
-                time_all(trials)
 
     def _trace_ahead(self, variant: Variant, tracing: list[Worker]) -> None:
         """Runs a static variant with Dynamo alone, if anything that was compiled until now is compiled again: else it
@@ -163,8 +154,8 @@ class _Variants:
             self._say(variant, MeasuringStep.TRACE)
             self._traced[variant.label] = trace_alone(variant, self.baseline, self._new_folder(), tracing.append)
 
-    def _trial(self, variant: Variant, placement: Placement | None) -> Trial:
-        return Trial(variant, self.baseline, self._new_folder(), functools.partial(self._say, variant), placement)
+    def _trial(self, variant: Variant) -> Trial:
+        return Trial(variant, self.baseline, self._new_folder(), functools.partial(self._say, variant))
 
     def _new_folder(self) -> Path:
         """Returns a path for the files of a process."""
@@ -185,7 +176,7 @@ class _Variants:
     def _try(self, variant: Variant) -> Explanation | None:
         trial = self._compiled.get(variant.label)
         if trial is None or trial.lacked_memory:
-            trial = self._trial(variant, self.baseline.program.placement)
+            trial = self._trial(variant)
             try:
                 trial.compile()
                 tried = trial.time()
@@ -291,9 +282,6 @@ class _Variants:
         same, about = self.baseline.same, self.baseline.about
         best, as_fast = best_of(self.rows, same)
         done = {row.label for row in self.rows}
-        # An interrupt may have come while several devices were timed.
-        timed = [one.tried.row for one in self._compiled.values() if one.tried and one.row.label not in done]
-        done |= {row.label for row in timed}
         left = [interrupted(variant) for variant in self.variants if variant.label not in done]
         callables = {one.name: one.calls for one in about.callables}
         return Bench(
@@ -301,13 +289,12 @@ class _Variants:
             environment=environment_of(about, self.device),
             callables=callables,
             backward=about.with_backward,
-            rows=(*self.rows, *timed, *left),
+            rows=(*self.rows, *left),
             eager=self.baseline.eager,
             same=same,
             notes=(*notes_of(about), *self.baseline.notes),
             interrupted=was_interrupted,
             compiled_at_once=self.at_once,
-            devices=self.baseline.devices.compared,
             best=best.label if best else None,
             as_fast=tuple(row.label for row in as_fast),
             write=self._write(best),

@@ -8,7 +8,7 @@ from enum import Enum
 
 from breakscan.prove.candidate import MeasuringStep, Variant
 from breakscan.prove.faster import Ratio
-from breakscan.prove.observation import Detail, Observation
+from breakscan.prove.observation import Observation
 from breakscan.prove.protocol import Stage
 
 
@@ -24,40 +24,6 @@ class BenchProgress:
 
 OWN = "program's own"
 """The label of the variant in which the program itself compiles."""
-
-
-class DeviceUse(str, Enum):
-    """What a further device is used for."""
-
-    NONE = "none"
-    """It is left out."""
-    TOO_FEW_CORES = "too-few-cores"
-    """It is left out, as the cores of the machine are not enough for one more device."""
-    TIMED_IN_TURNS = "timed-in-turns"
-    """Ways are compiled there at the same time, and timed while the other devices rest."""
-    TIMED_AT_ONCE = "timed-at-once"
-
-    @property
-    def is_used(self) -> bool:
-        """Whether anything runs there."""
-        return self in (DeviceUse.TIMED_IN_TURNS, DeviceUse.TIMED_AT_ONCE)
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceComparison:
-    """A further device compared with the first one.
-
-    ``slower`` is how many times as long an eager step takes there, ``beside`` how many times as long one on the first
-    device takes while both work. ``difference`` is how results there differ, ``error`` why the program does not
-    run there: nothing was timed then.
-    """
-
-    label: str
-    use: DeviceUse
-    slower: Ratio | None = None
-    beside: Ratio | None = None
-    difference: Detail | None = None
-    error: str | None = None
 
 
 class MeasurementStatus(str, Enum):
@@ -89,7 +55,7 @@ class BenchRow:
     ``kernels`` are those of a step, by kind; ``launches`` is what a step launches on a GPU; ``compile_seconds`` has
     ``total`` and the stages in it; ``cold_seconds`` are those of the first ``cold_steps`` steps, including compiling.
     ``ratio`` says how many times as fast as eager a step is, measured in ``processes`` processes; ``pays_after_calls``
-    counts from the first call. ``device`` is the one on which it was measured, if several were named.
+    counts from the first call.
     """
 
     variant: Variant
@@ -111,7 +77,6 @@ class BenchRow:
     processes: int | None = None
     memory_bytes: int | None = None
     pays_after_calls: int | None = None
-    device: str | None = None
 
     @property
     def label(self) -> str:
@@ -162,7 +127,6 @@ class Bench:
     notes: tuple[Observation, ...] = ()
     interrupted: bool = False
     compiled_at_once: int = 1
-    devices: tuple[DeviceComparison, ...] = ()
     best: str | None = None
     as_fast: tuple[str, ...] = ()
     write: str | None = None

@@ -13,7 +13,6 @@ from breakscan.prove.call_result import one_line
 from breakscan.prove.call_runs import CallRuns, SharedState
 from breakscan.prove.capture import Capture
 from breakscan.prove.codec import CommandTable
-from breakscan.prove.devices import VISIBLE
 from breakscan.prove.overlay import OutcomeRecorder
 from breakscan.prove.protocol import (
     AvailableChoices,
@@ -27,7 +26,7 @@ from breakscan.prove.protocol import (
 from breakscan.prove.regions import RegionalCompiler, has_nested_regions
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.stress import OverwrittenValues, ProbeRuns
-from breakscan.prove.torch_state import cuda_in_use, devices_in_use, free_memory
+from breakscan.prove.torch_state import cuda_in_use, free_memory
 
 _NEEDS = {"tvm": "tvm", "openxla": "torch_xla"}
 """Backends that torch names even where the package that they need is not installed."""
@@ -165,8 +164,6 @@ class CommandHandler:
             complete=all(snapshot.complete for one in captured for snapshot in one.snapshots()),
             iterators=tuple(sorted({path for one in captured for held in one.snapshots() for path in held.iterators})),
             warm_cache=_cached_files(self._cache),
-            cuda_devices=tuple(devices_in_use()) if captured else (),
-            visible_devices=os.environ.get(VISIBLE),
         )
 
     def choices(self) -> AvailableChoices:

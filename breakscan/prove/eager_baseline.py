@@ -13,11 +13,9 @@ from breakscan.prove import faster as measure
 from breakscan.prove.bench_result import BenchProgress, Eager
 from breakscan.prove.call_result import CallResult
 from breakscan.prove.candidate import MeasuringStep
-from breakscan.prove.device_comparison import FurtherDevices, UsedDevices
-from breakscan.prove.devices import Placement
 from breakscan.prove.equal import ResultDifference
 from breakscan.prove.fork_server import ForkServerProcess
-from breakscan.prove.observation import Observation, ObservationKind, other_calls, require_calls, require_one_device
+from breakscan.prove.observation import Observation, ObservationKind, other_calls, require_calls
 from breakscan.prove.original import Baseline, SavedValues, Unrepeatable
 from breakscan.prove.protocol import (
     CompileOption,
@@ -63,7 +61,6 @@ class EagerBaseline:
     launches: Mapping[str, int] | None
     host_bytes: int | None
     free_device_bytes: int | None
-    devices: UsedDevices
 
     @property
     def eager(self) -> Eager:
@@ -99,19 +96,14 @@ def measure_eager(
     server: ForkServerProcess,
     plan: Plan,
     say: Callable[[BenchProgress], None],
-    further: Sequence[Placement] = (),
 ) -> EagerBaseline:
-    """Runs the program eager; ``folder`` is new, and ``further`` are devices beside that of the program. Raises
+    """Runs the program eager; ``folder`` is new. Raises
     NothingToMeasure and WorkerError, and what ``plan`` raises.
     """
     say(BenchProgress(MeasuringStep.RUN))
-    with (
-        Worker(program, ProgramChange(), folder / "eager", server=server) as worker,
-        FurtherDevices(program, further, folder, server) as there,
-    ):
+    with Worker(program, ProgramChange(), folder / "eager", server=server) as worker:
         about = worker.ready()
         require_calls(about)
-        require_one_device(about, program.placement)
         baseline = Baseline(worker, SavedValues(worker), ())
         say(BenchProgress(MeasuringStep.TIME))
         with Worker(program, ProgramChange(), folder / "second", server=server) as second:
@@ -120,9 +112,7 @@ def measure_eager(
             choices = Choices(available, "cuda" in about.devices)
             resolved = second.ask(ResolveChoices(tuple(dict(options) for options in plan(choices))))
             unrepeatable = baseline.unrepeatable(second)
-            there.wait()
             times = _times(worker, second)
-        devices = there.compared(worker, baseline)
         host_bytes = worker.host_bytes
         memory = worker.ask(MeasureMemory(StepKind.EAGER))
         free = worker.ask(FreeMemory())
@@ -145,7 +135,6 @@ def measure_eager(
         launches=launches,
         host_bytes=host_bytes,
         free_device_bytes=free,
-        devices=devices,
     )
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from enum import Enum, unique
 
 from breakscan import __version__
-from breakscan.prove.devices import VISIBLE, Placement
 from breakscan.prove.equal import ResultDifference
 from breakscan.prove.protocol import Description, ValueMismatch
 
@@ -19,7 +18,6 @@ Detail = ResultDifference | ValueMismatch
 
 _ONE_PROCESS = "{names} was timed in one process alone, as another one failed"
 _NOT_PROBED = "no outcomes of tests were recorded, and nothing was run with other inputs"
-_NO_DEVICE = "{names} is left out"
 
 
 @unique
@@ -104,11 +102,6 @@ class ObservationKind(str, Enum):
     ONE_PROCESS_UNSTEADY = f"{_ONE_PROCESS}: it is compiled again while it is timed"
     ONE_PROCESS_OTHER_CALLS = f"{_ONE_PROCESS}: it makes {{calls}}"
     ONE_PROCESS_OTHER_VALUES = f"{_ONE_PROCESS}: {{detail}}"
-    DEVICE_LACKS_CORES = f"{_NO_DEVICE}: the cores are not enough, as there should be {{first}} for each device"
-    DEVICE_FAILS = f"{_NO_DEVICE}: the program does not run there: {{text}}"
-    DEVICE_MAKES_OTHER_CALLS = f"{_NO_DEVICE}: the program makes {{calls}}"
-    DEVICE_DIFFERS = f"{_NO_DEVICE}: results differ there: {{detail}}"
-    DEVICE_STARTS_OTHERWISE = f"{_NO_DEVICE}: the program has other values there: {{text}}"
 
 
 class CallAspect(str, Enum):
@@ -159,22 +152,6 @@ def require_calls(about: Description) -> None:
         names = ", ".join(about.not_called)
         raise NothingToMeasure(f"the program called nothing that it had compiled ({names} was never called)")
     raise NothingToMeasure("the program compiles nothing: torch.compile was not called (--compile module:name asks)")
-
-
-def require_one_device(about: Description, placement: Placement | None) -> None:
-    """Raises NothingToMeasure if a process does not run on its device alone: others may be timed on another one."""
-    if placement is None:
-        return
-    if about.visible_devices != placement.visible:
-        raise NothingToMeasure(f"the program sets {VISIBLE} itself, so --devices cannot choose its device")
-    if not about.cuda_devices:
-        raise NothingToMeasure("the program uses no CUDA device: --devices is for programs that run on one")
-    if len(about.cuda_devices) > 1:
-        names = ", ".join(f"cuda:{number}" for number in about.cuda_devices)
-        raise NothingToMeasure(
-            f"the program uses several devices ({names}) or an allocator of its own: --devices is for programs that "
-            "run on one"
-        )
 
 
 def notes_of(about: Description) -> list[Observation]:

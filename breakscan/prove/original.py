@@ -7,10 +7,8 @@ processes of the same program differ.
 from __future__ import annotations
 
 import contextlib
-import copy
 import itertools
 import os
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,10 +20,9 @@ from breakscan.explain.function_values import observations_of
 from breakscan.model.observations import Observations
 from breakscan.prove.call_result import CallResult, load_results
 from breakscan.prove.candidate import Label, MeasuringStep
-from breakscan.prove.devices import Placement, placements
 from breakscan.prove.equal import ResultDifference, Strictness, differences
 from breakscan.prove.fork_server import ForkServerProcess
-from breakscan.prove.observation import require_calls, require_one_device
+from breakscan.prove.observation import require_calls
 from breakscan.prove.proof import KernelCode, Metrics
 from breakscan.prove.protocol import (
     CompiledRun,
@@ -222,32 +219,12 @@ class Workers:
         self._library = library
         self._server = server
         self._numbers = itertools.count(1)
-        self._started: list[Worker] = []
-        self._interrupted = threading.Event()
-
-    def on(self, placement: Placement) -> Workers:
-        """Returns those of another device."""
-        found = copy.copy(self)
-        found._program = self._program.on(placement)
-        return found
 
     def start(self, change: ProgramChange, cache_of: Worker | None = None) -> Worker:
-        """Starts a process of the program with a change. It has the compiler caches of another one, if one is given.
-        Threads may call it.
-        """
+        """Starts a process of the program with a change. It has the compiler caches of another one, if one is given."""
         folder = self._folder / f"worker{next(self._numbers)}"
         cache = None if cache_of is None else cache_of.folder
-        worker = Worker(self._program, change, folder, cache, server=self._server)
-        self._started.append(worker)
-        if self._interrupted.is_set():
-            worker.interrupt()
-        return worker
-
-    def interrupt(self) -> None:
-        """Ends all processes that were started or will be, on any device."""
-        self._interrupted.set()
-        for worker in self._started:
-            worker.interrupt()
+        return Worker(self._program, change, folder, cache, server=self._server)
 
     def compile(self, worker: Worker, change: ProgramChange) -> CompiledProgram:
         """Runs the calls compiled. Raises WorkerError."""
@@ -266,7 +243,7 @@ class Workers:
 @dataclass(frozen=True, slots=True)
 class Original:
     """The two processes of the unchanged program. ``wavering`` holds what already differs between them before the first
-    calls. ``further`` are devices on which it can run as well, and ``keep_open`` keeps a process until all is done.
+    calls.
     """
 
     workers: Workers
@@ -277,8 +254,6 @@ class Original:
     wavering: OtherStart
     values: SavedValues
     compiled: CompiledProgram
-    further: tuple[Placement, ...]
-    keep_open: Callable[[Worker], Worker]
 
     def other_start(self, worker: Worker) -> OtherStart:
         """Returns what differs in a worker before the first calls.
@@ -294,25 +269,18 @@ class Original:
 
 
 @contextlib.contextmanager
-def running_original(
-    program: UserProgram, folder: Path, library: Library, say: Say, devices: str | None = None
-) -> Iterator[Original]:
-    """Starts the program in ``folder``, which is new, on the first one of ``devices``, which are those of
-    ``--devices``. Raises NothingToMeasure, WorkerError and DeviceError.
-    """
+def running_original(program: UserProgram, folder: Path, library: Library, say: Say) -> Iterator[Original]:
+    """Starts the program in ``folder``, which is new.  Raises NothingToMeasure and WorkerError."""
     unchanged = ProgramChange()
     say(MeasuringStep.RUN, None)
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(ForkServerProcess())
-        # The server imports torch meanwhile.
-        placement, *further = placements(devices)
-        workers = Workers(program.on(placement), folder, library, server)
+        workers = Workers(program, folder, library, server)
         first = stack.enter_context(workers.start(unchanged))
         # The time that it takes to compile is measured in the first one alone.
         second = stack.enter_context(workers.start(unchanged, first))
         about = first.ready()
         require_calls(about)
-        require_one_device(about, placement)
         second.ready()
         starts = first.ask(DigestStart())
         wavering = _other_start(starts, second.ask(DigestStart()))
@@ -328,8 +296,6 @@ def running_original(
             wavering,
             values,
             compiled,
-            tuple(one for one in further if one is not None),
-            stack.enter_context,
         )
 
 

@@ -25,7 +25,6 @@ from breakscan.prove.capture import Capture, ProgramStopped
 from breakscan.prove.codec import read_settings
 from breakscan.prove.commands import CommandHandler
 from breakscan.prove.compiler_settings import CompilerSettings
-from breakscan.prove.devices import VISIBLE
 from breakscan.prove.fork_server import CannotFork, ForkServer, caches_in, process_command
 from breakscan.prove.overlay import (
     OutcomeRecorder,
@@ -59,7 +58,6 @@ class WorkerProcess:
         self._argv = given.argv
         self._recording = Path(given.recording)
         self._cache = Path(given.cache)
-        self._visible_devices = given.visible_devices
         self._records_outcomes = given.records_outcomes
         self._outcomes = OutcomeRecorder()
         self._overlay = Overlay(given.overlay, self._outcomes.compile if given.records_outcomes else plain_code)
@@ -75,8 +73,6 @@ class WorkerProcess:
     def run(self) -> None:
         """Runs the program, then serves if it has not served yet."""
         os.environ.update(caches_in(self._cache))
-        if self._visible_devices is not None:
-            os.environ[VISIBLE] = self._visible_devices
         self._environment = dict(os.environ)
         self._preloaded.hide(self._restart, lambda module: self._watch.execute(_nothing, module))
         if any(map(self._overlay.holds, self._preloaded.files)):

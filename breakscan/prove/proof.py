@@ -199,5 +199,3 @@ class Verification:
     eager_memory_bytes: int | None = None
     interrupted: bool = False
     """The user stopped the command; it holds what was proved until then."""
-    devices: tuple[str, ...] = ()
-    """Those on which changes were proved at the same time, if several were named."""

@@ -44,7 +44,7 @@ class Stage(str, Enum):
 @dataclass(frozen=True)
 class ProcessSettings:
     """What a worker process is started with.  ``records_outcomes`` says that the outcomes of tests in the texts of
-    ``overlay`` are recorded, ``visible_devices`` is its CUDA_VISIBLE_DEVICES, if that is not the parent's."""
+    ``overlay`` are recorded."""
 
     argv: tuple[str, ...]
     recording: str
@@ -54,7 +54,6 @@ class ProcessSettings:
     settings: dict[str, object]
     calls: int
     patience: float
-    visible_devices: str | None = None
 
 
 @dataclass(frozen=True)
@@ -116,8 +115,7 @@ class CallModes:
 class Description:
     """What was captured.  ``complete`` is False where the calls reach more objects than were looked at; ``iterators``
     are the paths of what has a position that cannot be put back; ``warm_cache`` is the number of files that the
-    compiler caches held before anything was compiled.  ``devices`` are types, ``cuda_devices`` the numbers of the CUDA
-    devices that were used, and ``visible_devices`` is CUDA_VISIBLE_DEVICES as the program has left it."""
+    compiler caches held before anything was compiled.  ``devices`` are types."""
 
     run: ProgramRun
     callables: tuple[CapturedCount, ...]
@@ -129,8 +127,6 @@ class Description:
     complete: bool
     iterators: tuple[str, ...]
     warm_cache: int
-    cuda_devices: tuple[int, ...] = ()
-    visible_devices: str | None = None
 
     @property
     def with_backward(self) -> frozenset[str]:

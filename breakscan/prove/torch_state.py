@@ -176,22 +176,16 @@ def cuda_in_use() -> bool:
 
     Where there is a GPU, the compiler initializes CUDA for any program, to keep the states of its generators.
     """
-    return bool(devices_in_use())
-
-
-def devices_in_use() -> list[int]:
-    """The numbers of the CUDA devices on which the program has had a tensor."""
     import torch
 
     cuda: Any = torch.cuda
     if not cuda.is_initialized():
-        return []
-    every = range(cuda.device_count())
+        return False
     try:
-        return [number for number in every if cuda.memory_stats(number).get(ALLOCATIONS, 0)]
+        return any(cuda.memory_stats(number).get(ALLOCATIONS, 0) for number in range(cuda.device_count()))
     except RuntimeError:
         # An allocator of the program's own does not count.
-        return list(every)
+        return True
 
 
 def wait_for_device() -> None:

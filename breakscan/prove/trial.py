@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,7 +15,6 @@ from breakscan.prove import faster as measure
 from breakscan.prove.bench_result import BenchProgress, BenchRow, MeasurementStatus, Problem
 from breakscan.prove.best import pays_after
 from breakscan.prove.candidate import MeasuringStep, Variant
-from breakscan.prove.devices import Placement
 from breakscan.prove.eager_baseline import LONGEST, EagerBaseline
 from breakscan.prove.faster import PROCESSES, Pace, Unsteady, compile_in, pace_of, prepare
 from breakscan.prove.observation import Observation, ObservationKind
@@ -121,8 +118,7 @@ class _Stopped(Exception):
 
 
 class Trial:
-    """Measures one variant in a separate process, in two steps. ``folder`` is new, ``say`` is called with the progress,
-    ``placement`` is the device.
+    """Measures one variant in a separate process, in two steps. ``folder`` is new, ``say`` is called with the progress.
 
     The row records any failure, after which the process has ended and is not timed.
     """
@@ -133,10 +129,8 @@ class Trial:
         baseline: EagerBaseline,
         folder: Path,
         say: Callable[[MeasuringStep], None],
-        placement: Placement | None,
     ) -> None:
-        self.placement = placement
-        self.row = BenchRow(variant, MeasurementStatus.MEASURED, device=placement.label if placement else None)
+        self.row = BenchRow(variant, MeasurementStatus.MEASURED)
         self.tried: Tried | None = None
         """What :meth:`time` returned, unless it was interrupted."""
         self.explanation: Explanation | None = None
@@ -155,8 +149,7 @@ class Trial:
         change, baseline = ProgramChange({}, self.row.variant.settings), self._baseline
         with self._recorded():
             self._say(MeasuringStep.RUN)
-            program = baseline.program.on(self.placement)
-            self._worker = worker = Worker(program, change, self._folder, server=baseline.server)
+            self._worker = worker = Worker(baseline.program, change, self._folder, server=baseline.server)
             if self._interrupted:
                 raise _Stopped
             self._compile(worker)
@@ -331,10 +324,9 @@ HOST_MEMORY = 2
 
 def at_once(baseline: EagerBaseline) -> int:
     """Returns how many variants of a program can be compiled at the same time. One means one after another."""
-    devices = len(baseline.devices.placements)
-    limits = [MOST * devices, usable_cores() // CORES_TO_COMPILE]
+    limits = [MOST, usable_cores() // CORES_TO_COMPILE]
     if baseline.memory_bytes and baseline.free_device_bytes is not None:
-        limits.append(devices * (baseline.free_device_bytes // (DEVICE_MEMORY * baseline.memory_bytes)))
+        limits.append(baseline.free_device_bytes // (DEVICE_MEMORY * baseline.memory_bytes))
     free = _free_host_bytes()
     if free is None or not baseline.host_bytes:
         return 1
@@ -348,19 +340,6 @@ def compile_all(
     processes of the variants go on.
     """
     run_all([*(trial.compile for trial in trials), *also], count, lambda: _interrupt_all([*trials, *workers]))
-
-
-def time_all(trials: Sequence[Trial]) -> None:
-    """Times compiled variants: those of a device one after another, those of different ones at the same time."""
-    rows: dict[Placement | None, list[Trial]] = {}
-    for trial in trials:
-        rows.setdefault(trial.placement, []).append(trial)
-    run_all([functools.partial(_time, row) for row in rows.values()], len(rows), lambda: _interrupt_all(trials))
-
-
-def _time(trials: Sequence[Trial]) -> None:
-    for trial in trials:
-        trial.time()
 
 
 def _interrupt_all(running: Sequence[Trial | Worker]) -> None:
@@ -415,25 +394,14 @@ def run_again(row: BenchRow, baseline: EagerBaseline, first: Path, say: Callable
     """
     assert row.ratio is not None
     assert row.step_seconds is not None
-    workers: list[Worker] = []
-
-    def timed(placement: Placement | None, numbers: Sequence[int]) -> list[Pace]:
-        found = []
-        for number in numbers:
-            say(BenchProgress(MeasuringStep.REPEAT, row.label, number, PROCESSES))
-            found.append(_pace(row, baseline, first, number, placement, workers))
-        return found
-
-    # Those of a device one after another.
-    devices = baseline.devices.placements if baseline.devices.together else baseline.devices.placements[:1]
-    numbers = range(2, PROCESSES + 1)
-    tasks = [functools.partial(timed, one, numbers[at :: len(devices)]) for at, one in enumerate(devices)]
+    paces = []
     try:
-        found = run_all(tasks, len(tasks), functools.partial(_interrupt_workers, workers))
+        for number in range(2, PROCESSES + 1):
+            say(BenchProgress(MeasuringStep.REPEAT, row.label, number, PROCESSES))
+            paces.append(_pace(row, baseline, first, number))
     except (_NotComparable, WorkerError, Unsteady) as error:
         baseline.note(_failed(row, error))
         return row
-    paces = list(chain(*found))
     steps = [row.step_seconds, *(pace.step_seconds for pace in paces)]
     ratios = [row.ratio, *(pace.ratio for pace in paces)]
     row = replace(
@@ -445,11 +413,6 @@ def run_again(row: BenchRow, baseline: EagerBaseline, first: Path, say: Callable
     return replace(row, pays_after_calls=pays_after(row, baseline.same))
 
 
-def _interrupt_workers(workers: Sequence[Worker]) -> None:
-    for worker in workers:
-        worker.interrupt()
-
-
 def _failed(row: BenchRow, error: _NotComparable | WorkerError | Unsteady) -> Observation:
     if isinstance(error, Unsteady):
         return Observation(ObservationKind.ONE_PROCESS_UNSTEADY, names=(row.label,))
@@ -458,14 +421,10 @@ def _failed(row: BenchRow, error: _NotComparable | WorkerError | Unsteady) -> Ob
     return Observation(ObservationKind.ONE_PROCESS, error.first_line, (row.label,))
 
 
-def _pace(
-    row: BenchRow, baseline: EagerBaseline, first: Path, number: int, placement: Placement | None, workers: list[Worker]
-) -> Pace:
+def _pace(row: BenchRow, baseline: EagerBaseline, first: Path, number: int) -> Pace:
     change = ProgramChange({}, row.variant.settings)
     folder = first.with_name(f"{first.name}-{number}")
-    program = baseline.program.on(placement)
-    with Worker(program, change, folder, cache_of=first, server=baseline.server) as worker:
-        workers.append(worker)
+    with Worker(baseline.program, change, folder, cache_of=first, server=baseline.server) as worker:
         if problem := baseline.other_than(worker.ready()) or baseline.not_taken(worker):
             raise _NotComparable(problem)
         compile_in(worker, row.variant)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NoReturn
 
 from breakscan.fix.source_map import SourceMap
@@ -16,14 +17,13 @@ from breakscan.prove.candidate import Label, MeasuringStep
 from breakscan.prove.changed_code import evidence
 from breakscan.prove.equal import ResultDifference, Strictness, differences
 from breakscan.prove.faster import Ratio, Unsteady
-from breakscan.prove.lanes import AFTER, Lane, Lanes, StepTimes
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
 from breakscan.prove.original import Baseline, CompiledProgram, Original, Say, run_eager
 from breakscan.prove.probe import Probe, Stressed
 from breakscan.prove.proof import Proof, ProofVerdict
 from breakscan.prove.protocol import CountLaunches, Description, MeasureMemory, StepKind
 from breakscan.prove.rewrites import Candidate, diff_of
-from breakscan.prove.worker import Worker, WorkerError, run_all
+from breakscan.prove.worker import ProgramChange, Worker, WorkerError
 from breakscan.source.paths import display_path
 
 
@@ -74,6 +74,103 @@ class BreakChanges:
         return self.maps[site.path].before(site.line) if site.path in self.maps else site.line
 
 
+LONGEST_AGAIN = 4.0
+"""Seconds for which each further pair of processes is timed."""
+BEFORE, SAME, AFTER = "before", "same", "after"
+"""The blocks of a round: the two processes of the unchanged program, and that of the change."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    seconds: float
+    memory: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """The seconds of a step before and after the change, the speed ratio of the change, and the speed ratio that the
+    second process of the unchanged program shows.
+    """
+
+    before: float
+    after: float
+    memory_before: int | None
+    ratio: Ratio
+    same: Ratio
+
+
+class StepRace:
+    """Times workers against the unchanged program. ``same`` is the last ratio of its two processes, None before
+    anything was timed.
+    """
+
+    def __init__(self, original: Original) -> None:
+        self.same: Ratio | None = None
+        self._original = original
+
+    @cached_property
+    def _prepared(self) -> _Prepared:
+        """Prepares both processes of the unchanged program, once."""
+        first = self._original.first
+        seconds = first.prepare(StepKind.COMPILED)
+        self._original.second.prepare(StepKind.COMPILED)
+        return _Prepared(seconds, first.ask(MeasureMemory(StepKind.COMPILED)))
+
+    def run(self, worker: Worker) -> StepTimes:
+        """Times a worker with a change.  Raises Unsteady and WorkerError."""
+        before = self._prepared
+        after = worker.prepare(StepKind.COMPILED)
+        blocks = {BEFORE: self._original.first.block, SAME: self._original.second.block, AFTER: worker.block}
+        times = measure.interleave(blocks, [before.seconds, after], decided=_is_decided)
+        self.same = measure.ratio([times[BEFORE]], times[SAME])
+        return StepTimes(
+            before=statistics.median(times[BEFORE] + times[SAME]),
+            memory_before=before.memory,
+            after=statistics.median(times[AFTER]),
+            ratio=measure.ratio([times[BEFORE], times[SAME]], times[AFTER]),
+            same=self.same,
+        )
+
+    def run_again(self, worker: Worker, change: ProgramChange) -> Ratio:
+        """Times a change in a new process against a new one of the unchanged program. Both use what the others have
+        compiled.  Raises Unsteady and WorkerError.
+        """
+        start = self._original.workers.start
+        with start(ProgramChange(), self._original.first) as before, start(change, worker) as after:
+            for one in (before, after):
+                one.ready()
+                if self._original.values.hand_over(one):
+                    raise WorkerError("a further process does not take the values")
+            seconds = [one.prepare(StepKind.COMPILED) for one in (before, after)]
+            times = measure.interleave({BEFORE: before.block, AFTER: after.block}, seconds, LONGEST_AGAIN)
+        return measure.ratio([times[BEFORE]], times[AFTER])
+
+    def launches(self) -> Mapping[str, int] | None:
+        """Counts what a step of the unchanged program launches on the device.
+
+        Call it after all timing: the profiler slows down the process in which it has run.
+        """
+        if self.same is not None:
+            with contextlib.suppress(WorkerError):
+                return self._original.first.ask(CountLaunches(StepKind.COMPILED))
+        return None
+
+    def eager_memory(self) -> int | None:
+        """Returns the most memory of a GPU that an eager step takes, None without one.
+
+        Call it last: compiled steps cannot be timed after it.
+        """
+        if self.same is not None and "cuda" in self._original.about.devices:
+            with contextlib.suppress(WorkerError):
+                self._original.first.prepare(StepKind.EAGER)
+                return self._original.first.ask(MeasureMemory(StepKind.EAGER))
+        return None
+
+
+def _is_decided(times: Mapping[str, Sequence[float]]) -> bool:
+    return measure.is_decided(times[BEFORE], times[SAME], times[AFTER])
+
+
 class _Rejected(Exception):
     """A change is rejected and needs no further checks."""
 
@@ -90,8 +187,7 @@ class Verifier:
         self._say = say
         self._probed: Probe | None = None
         self._baseline = Baseline(original.first, original.values, files)
-        self._lanes = Lanes(original, self._baseline)
-        self._stopped = False
+        self.race = StepRace(original)
         self._unrepeatable = self._baseline.unrepeatable(original.second)
         self._compiled = self._baseline.compiled(original.first)
         self._original_differs = self._baseline.differences(self._compiled)
@@ -100,11 +196,6 @@ class Verifier:
     def executed(self) -> Mapping[str, Sequence[int]]:
         """The executed lines of the watched files, by path."""
         return self._baseline.lines
-
-    @property
-    def same(self) -> Ratio | None:
-        """The last ratio of the two processes of the unchanged program."""
-        return self._lanes.first.race.same
 
     @property
     def notes(self) -> list[Observation]:
@@ -116,62 +207,19 @@ class Verifier:
             notes.append(Observation(ObservationKind.ORIGINAL_DIFFERS, details=(self._original_differs[0],)))
         if self._probed is not None and self._probed.problem is not None:
             notes.append(self._probed.problem)
-        return [*notes, *self._lanes.notes]
-
-    @property
-    def devices(self) -> tuple[str, ...]:
-        """The devices on which changes were proved, if ``--devices`` names any."""
-        return self._lanes.used
-
-    def launches(self) -> Mapping[str, int] | None:
-        """See :meth:`StepRace.launches`."""
-        return self._lanes.first.race.launches()
-
-    def eager_memory(self) -> int | None:
-        """See :meth:`StepRace.eager_memory`."""
-        return self._lanes.first.race.eager_memory()
+        return notes
 
     def prove(self, candidate: Candidate, accepted_in: Label | None = None) -> Proof:
         """Runs the program with the change and returns the proof. It is not timed if it is known to be a member of a
         set that is accepted.
         """
-        return self._prove(candidate, accepted_in, self._lanes.first)
-
-    def prove_each(
-        self, candidates: Sequence[Candidate], accepted_in: Label | None, done: Callable[[Candidate, Proof], None]
-    ) -> None:
-        """Proves several changes by themselves, on several devices at the same time if there are any. ``done`` is told
-        each proof.
-        """
-        lanes = [self._lanes.first] if self._unrepeatable else self._lanes.open(len(candidates))
-        if len(lanes) > 1:
-            # Threads must not make it.
-            self._probe()
-
-        def prove_on(lane: Lane, some: Sequence[Candidate]) -> None:
-            for one in some:
-                proof = self._prove(one, accepted_in, lane)
-                if self._stopped:
-                    return
-                done(one, proof)
-
-        tasks = [functools.partial(prove_on, lane, candidates[at :: len(lanes)]) for at, lane in enumerate(lanes)]
-        run_all(tasks, len(lanes), self._stop)
-
-    def _stop(self) -> None:
-        self._stopped = True
-        self.original.workers.interrupt()
-
-    def _prove(self, candidate: Candidate, accepted_in: Label | None, lane: Lane) -> Proof:
-        trial = _Trial(candidate, lane, accepted_in)
+        trial = _Trial(candidate, self.original, accepted_in)
         if candidate.texts:
             trial.proof = replace(trial.proof, unseen=self._probe().unseen(candidate))
         self._say(MeasuringStep.RUN, candidate.label)
         try:
-            with contextlib.ExitStack() as stack:
-                with self._lanes.turns.working():
-                    worker = stack.enter_context(lane.original.workers.start(candidate.change))
-                    self._judge(trial, worker)
+            with self.original.workers.start(candidate.change) as worker:
+                self._judge(trial, worker)
                 if not trial.proof.reasons:
                     self._measure(trial, worker)
         except _Rejected:
@@ -184,7 +232,7 @@ class Verifier:
         """Returns the proof of a change that needs no process of its own, since a set that has it is accepted, and is
         clear.
         """
-        trial = _Trial(candidate, self._lanes.first, accepted.label)
+        trial = _Trial(candidate, self.original, accepted.label)
         trial.accept()
         tests = {(test.shown, test.span.line, test.code) for test in self._probe().replaced(candidate)}
         return replace(
@@ -230,8 +278,7 @@ class Verifier:
         else:
             trial.accept()
         if trial.candidate.texts:
-            with self._lanes.turns.working():
-                trial.add_stressed(self._probe().stress(trial.candidate, worker))
+            trial.add_stressed(self._probe().stress(trial.candidate, worker))
 
     def _require_equal(self, trial: _Trial, worker: Worker, about: Description) -> None:
         results, lines = run_eager(worker, list(trial.candidate.texts))
@@ -265,7 +312,7 @@ class Verifier:
 
     def _time(self, trial: _Trial, worker: Worker) -> None:
         try:
-            times = trial.lane.race.run(worker)
+            times = self.race.run(worker)
             ratio = self._repeated(trial, worker, times)
         except Unsteady as error:
             kind = ObservationKind.UNSTEADY if error.name == AFTER else ObservationKind.ORIGINAL_UNSTEADY
@@ -273,9 +320,8 @@ class Verifier:
         after = trial.proof.after
         assert after is not None
         before = replace(trial.proof.before, step_seconds=times.before, memory_bytes=times.memory_before)
-        with self._lanes.turns.working():
-            memory = worker.ask(MeasureMemory(StepKind.COMPILED))
-            launches = worker.ask(CountLaunches(StepKind.COMPILED))
+        memory = worker.ask(MeasureMemory(StepKind.COMPILED))
+        launches = worker.ask(CountLaunches(StepKind.COMPILED))
         faster = measure.is_faster(ratio, times.same)
         trial.proof = replace(
             trial.proof,
@@ -293,7 +339,7 @@ class Verifier:
 
         def again() -> Ratio:
             self._say(MeasuringStep.REPEAT, trial.candidate.label)
-            return trial.lane.race.run_again(worker, trial.candidate.change)
+            return self.race.run_again(worker, trial.candidate.change)
 
         try:
             return measure.repeated(times.ratio, times.same, again)
@@ -303,14 +349,13 @@ class Verifier:
 
 class _Trial:
     """The checks of one change. ``proof`` holds the results so far; a reason rejects the change. ``accepted_in`` is an
-    accepted set that has it, and ``lane`` is where it runs.
+    accepted set that has it.
     """
 
-    def __init__(self, candidate: Candidate, lane: Lane, accepted_in: Label | None = None) -> None:
+    def __init__(self, candidate: Candidate, original: Original, accepted_in: Label | None = None) -> None:
         self.candidate = candidate
         self.accepted_in = accepted_in
-        self.lane = lane
-        self._original = original = lane.original
+        self._original = original
         finding = candidate.finding
         self.proof = Proof(
             candidate.label,

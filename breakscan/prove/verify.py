@@ -86,17 +86,8 @@ class RewriteProofs:
         return None if candidate is None else self.prove(candidate)
 
     def _prove_each(self, members: Sequence[Candidate], accepted_in: Label | None = None) -> None:
-        found: dict[Label, Proof] = {}
-
-        def done(candidate: Candidate, proof: Proof) -> None:
-            found[candidate.label] = proof
-            self.candidates[candidate.label] = candidate
-
-        try:
-            self._verifier.prove_each(members, accepted_in, done)
-        finally:
-            # Devices need not finish in this order.
-            self.proofs += [found[one.label] for one in members if one.label in found]
+        for one in members:
+            self.prove(one, accepted_in)
 
 
 def _place(proof: Proof) -> int:
@@ -122,16 +113,16 @@ class Question:
     each: bool = False
 
 
-def verify(program: UserProgram, question: Question, say: Say, devices: str | None = None) -> Verification:
-    """Runs the program several times, and writes nothing unless ``apply``. ``devices`` are those of ``--devices``.
+def verify(program: UserProgram, question: Question, say: Say) -> Verification:
+    """Runs the program several times, and writes nothing unless ``apply``.
 
     ``say`` is called with the progress. SIGINT or SIGTERM ends the run, which returns what is proved until then. Raises
-    NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run, DeviceError without a device.
+    NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run.
     """
     folder = Path(tempfile.mkdtemp(prefix="breakscan-verify-"))
     try:
         rules = load_library(question.settings.of(Path.cwd() / "any file").rule_folders)
-        with interrupted_once(), running_original(program, folder, rules, say, devices) as original:
+        with interrupted_once(), running_original(program, folder, rules, say) as original:
             return _Work(program, question, original, say).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -173,7 +164,7 @@ class _Work:
             callables={one.name: one.calls for one in about.callables},
             backward=about.with_backward,
             proofs=self._proofs_with_launches(),
-            same=self.verifier.same,
+            same=self.verifier.race.same,
             tolerances=TOLERANCES,
             dependent=tuple(one.label for one in self.planned.dependent),
             unreached=self.planned.unreached,
@@ -183,16 +174,15 @@ class _Work:
             not_applied=self.not_applied,
             held_back=self._held_back() if self.question.apply else (),
             breaks=self.original.compiled.metrics.breaks,
-            eager_memory_bytes=None if self.interrupted else self.verifier.eager_memory(),
+            eager_memory_bytes=None if self.interrupted else self.verifier.race.eager_memory(),
             interrupted=self.interrupted,
-            devices=self.verifier.devices,
         )
 
     def _proofs_with_launches(self) -> tuple[Proof, ...]:
         """Returns the proofs with the launches of the unchanged program, which are counted last, for proofs that were
         timed.
         """
-        launches = None if self.interrupted else self.verifier.launches()
+        launches = None if self.interrupted else self.verifier.race.launches()
         return tuple(
             proof if proof.ratio is None else replace(proof, before=replace(proof.before, launches=launches))
             for proof in self.proved.in_order

@@ -11,12 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from breakscan.prove.codec import CommandFailed, command_line, reply_of, settings_text
-from breakscan.prove.devices import Placement
 from breakscan.prove.fork_server import ForkServerProcess, process_command, worker_environment
 from breakscan.prove.protocol import (
     BlockTime,
@@ -120,17 +119,12 @@ class ProgramChange:
 
 @dataclass(frozen=True, slots=True)
 class UserProgram:
-    """``python ARGV`` with requests; ``calls`` of each callable are captured, on the device of ``placement``."""
+    """``python ARGV`` with requests; ``calls`` of each callable are captured."""
 
     argv: tuple[str, ...]
     requests: Requests = field(default_factory=Requests)
     calls: int = CALLS
     patience: float = PATIENCE
-    placement: Placement | None = None
-
-    def on(self, placement: Placement | None) -> UserProgram:
-        """Returns the program on another device."""
-        return replace(self, placement=placement)
 
 
 class Worker:
@@ -166,7 +160,6 @@ class Worker:
             settings=dict(change.settings),
             calls=program.calls,
             patience=program.patience,
-            visible_devices=program.placement.visible if program.placement else None,
         )
         settings = folder / "worker.json"
         settings.write_text(settings_text(given), encoding="utf-8")

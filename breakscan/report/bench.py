@@ -19,8 +19,6 @@ from breakscan.prove.bench_result import (
     Bench,
     BenchProgress,
     BenchRow,
-    DeviceComparison,
-    DeviceUse,
     MeasurementStatus,
     Problem,
 )
@@ -30,9 +28,8 @@ from breakscan.prove.protocol import Stage
 from breakscan.report import markdown
 from breakscan.report.console import paragraph, report_console
 from breakscan.report.json_report import write_json_report
-from breakscan.report.measurements import captured_words, detail_words, interval, number, observation_words, ratio_words
+from breakscan.report.measurements import captured_words, interval, number, observation_words, ratio_words
 from breakscan.report.printable import visible
-from breakscan.source.cores import CORES_TO_COMPILE
 
 STAGES = {"dynamo": "Dynamo", "aot_autograd": "AOTAutograd", "inductor": "Inductor"}
 ENTERING = 'backend="eager"'
@@ -160,7 +157,6 @@ def basis_words(bench: Bench) -> list[str]:
             f"Two eager processes differ by {ratio_words(bench.same)}: what lies within that, or below {LEAST}, counts "
             "as no faster."
         )
-    said += _devices(bench)
     said += _repeated(bench)
     beside = [row.step_seconds * row.ratio.median for row in bench.rows if row.step_seconds and row.ratio]
     if beside and max(beside) > _DRIFT * min(beside):
@@ -170,34 +166,6 @@ def basis_words(bench: Bench) -> list[str]:
             "rows cannot be compared."
         )
     return said
-
-
-def _devices(bench: Bench) -> list[str]:
-    """What the further devices were used for, and how they compare with the first one."""
-    said = [f"{one.label} is left out: {_why_left_out(one)}." for one in bench.devices if not one.use.is_used]
-    used = [one for one in bench.devices if one.use.is_used]
-    if not used:
-        return said
-    at_once = all(one.use is DeviceUse.TIMED_AT_ONCE for one in used)
-    how = "and timed there at the same time" if at_once else "and timed one after another"
-    also = ", ".join(f"{_longer(one.slower)} as long on {one.label}" for one in used if one.slower)
-    beside = max(one.beside.median for one in used if one.beside)
-    return [
-        *said,
-        f"Ways were compiled on {counted(len(used) + 1, 'device')}, {how}, each in turns with eager steps of its "
-        f"device. An eager step takes {also} as on the first one, and {number(beside)}× as long beside others.",
-    ]
-
-
-def _why_left_out(device: DeviceComparison) -> str:
-    if device.use is DeviceUse.TOO_FEW_CORES:
-        return f"the cores are not enough, as there should be {CORES_TO_COMPILE} for each device"
-    if device.error is not None:
-        return f"the program does not run there: {visible(device.error)}"
-    if device.difference is not None:
-        return f"results differ there: {visible(detail_words(device.difference))}"
-    assert device.slower is not None
-    return f"an eager step takes {_longer(device.slower)} as long there"
 
 
 def _longer(ratio: Ratio) -> str:
@@ -410,7 +378,6 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
         "notes": [observation_words(note) for note in bench.notes],
         "interrupted": bench.interrupted,
         "compiled_at_once": bench.compiled_at_once,
-        "devices": [_device(one) for one in bench.devices],
         "eager": asdict(bench.eager) if bench.eager else None,
         "same": asdict(bench.same) if bench.same else None,
         "ways": [_variant(row) for row in bench.rows],
@@ -420,17 +387,6 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
         "least_time": [{"way": one.label, "from_call": one.from_call, "write": one.write} for one in bench.least_time],
     }
     write_json_report(SCHEMA, told, stream)
-
-
-def _device(device: DeviceComparison) -> dict[str, Any]:
-    return {
-        "device": device.label,
-        "use": device.use.value,
-        "slower": asdict(device.slower) if device.slower else None,
-        "beside": asdict(device.beside) if device.beside else None,
-        "difference": detail_words(device.difference) if device.difference else None,
-        "error": device.error,
-    }
 
 
 def _variant(row: BenchRow) -> dict[str, Any]:

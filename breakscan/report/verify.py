@@ -299,11 +299,6 @@ def basis_words(verification: Verification) -> list[str]:
         )
         if max(same.high, 1 / same.low) > NOISY:
             said.append("The machine was busy: on a quieter one, smaller gains can be measured.")
-    if len(verification.devices) > 1:
-        said.append(
-            f"Changes were proved on {' and '.join(verification.devices)} at the same time, each compared with two "
-            "processes on its own device."
-        )
     if verification.eager_memory_bytes is not None:
         said.append(f"Run eager, a step takes {megabytes(verification.eager_memory_bytes)} at most.")
     if any(proof.accepted_in is not None for proof in verification.proofs):
@@ -432,7 +427,6 @@ def write_verify_json(verification: Verification, stream: TextIO) -> None:
         "same": asdict(verification.same) if verification.same else None,
         "eager_memory_bytes": verification.eager_memory_bytes,
         "interrupted": verification.interrupted,
-        "devices": list(verification.devices),
         "proofs": [_proof(proof) for proof in verification.proofs],
         "dependent": list(map(str, verification.dependent)),
         "unreached": list(map(str, verification.unreached)),

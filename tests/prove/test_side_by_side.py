@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.prove.bench import side_by_side
-from breakscan.prove.device_comparison import UsedDevices
+from breakscan.prove import trial
 from breakscan.prove.protocol import CompileChoice
 from breakscan.prove.variants import times_kernels
 
@@ -26,13 +25,11 @@ def limit(
     free: int | None = 100 * GB,
     device: int | None = None,
     step: int = GB,
-    devices: int = 1,
 ) -> int:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
-    monkeypatch.setattr(side_by_side, "_free_host_bytes", lambda: free)
-    used = UsedDevices((None,) * devices)
-    baseline: Any = SimpleNamespace(memory_bytes=step, host_bytes=2 * GB, free_device_bytes=device, devices=used)
-    return side_by_side.at_once(baseline)
+    monkeypatch.setattr(trial, "_free_host_bytes", lambda: free)
+    baseline: Any = SimpleNamespace(memory_bytes=step, host_bytes=2 * GB, free_device_bytes=device)
+    return trial.at_once(baseline)
 
 
 @pytest.mark.parametrize(("cores", "count"), [(1, 1), (2, 1), (7, 1), (8, 2), (16, 4), (128, 4)])
@@ -46,12 +43,6 @@ def test_memory_limits_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limit(monkeypatch, 16, free=None) == 1, "what is not known is no permission"
     assert limit(monkeypatch, 16, device=80 * GB, step=10 * GB) == 2
     assert limit(monkeypatch, 16, device=80 * GB, step=70 * GB) == 1
-    assert limit(monkeypatch, 16, device=80 * GB, step=10 * GB, devices=2) == 4
-
-
-def test_more_devices_hold_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert limit(monkeypatch, 128, devices=2) == 8
-    assert limit(monkeypatch, 16, devices=2) == 4
 
 
 def test_what_chooses_kernels_by_timing_them_is_compiled_alone() -> None:
@@ -67,9 +58,9 @@ def test_what_chooses_kernels_by_timing_them_is_compiled_alone() -> None:
 TWO_AT_ONCE = """\
 import sys
 from breakscan.__main__ import main
-from breakscan.prove.bench import side_by_side
+import breakscan.prove.bench
 
-side_by_side.at_once = lambda _: 2
+breakscan.prove.bench.at_once = lambda _: 2
 sys.exit(main(sys.argv[1:]))
 """
 PROGRAM = """\
