@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from breakscan.fix.offer import Offer
-from breakscan.fix.result import RestsOn
 from breakscan.model.findings import (
     Assumption,
     CheckTarget,
@@ -25,6 +24,9 @@ from breakscan.model.words import INSIDE, counted
 from breakscan.report.printable import visible
 from breakscan.report.sources import NotebookCells
 from breakscan.rulebook.library import Library
+
+if TYPE_CHECKING:
+    from breakscan.fix.result import RestsOn
 
 _LONGEST = 100
 

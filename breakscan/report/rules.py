@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Group, RenderableType
 from rich.markdown import Markdown
@@ -15,7 +15,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from breakscan.check.pipeline.rule_trial import RuleTrial
 from breakscan.fix.registry import described
 from breakscan.model.findings import Kind, Mode, Place, Site, Verdict
 from breakscan.model.words import counted, position
@@ -25,6 +24,9 @@ from breakscan.report.printable import printable, visible
 from breakscan.rulebook.document import FAMILIES, Rule
 from breakscan.rulebook.ledger import Ledger
 from breakscan.source.paths import display_path
+
+if TYPE_CHECKING:
+    from breakscan.check.pipeline.rule_trial import RuleTrial
 
 
 @dataclass(frozen=True, slots=True)
