@@ -20,7 +20,6 @@ from breakscan.prove.bench_result import (
     BenchProgress,
     BenchRow,
     MeasurementStatus,
-    Problem,
 )
 from breakscan.prove.candidate import MeasuringStep
 from breakscan.prove.faster import LEAST, PROCESSES, Ratio
@@ -40,9 +39,6 @@ _WORTH_SAYING = 0.1
 _DRIFT = 1.25
 """How many times as long eager steps may take beside one way as beside another before the report says so."""
 
-TITLES = ("way", "breaks", "kernels", "memory", "compile", "step", "× eager", "pays after")
-"""Of the table; the cells behind the first are those of :func:`cells`."""
-
 
 def calls_words(count: int) -> str:
     """``2,300 calls``: two digits, as a further run of the same program tells up to a quarter more or less."""
@@ -50,30 +46,35 @@ def calls_words(count: int) -> str:
     return f"{rounded:,} {'call' if rounded == 1 else 'calls'}"
 
 
-def cells(row: BenchRow, bench: Bench) -> tuple[str, ...]:
-    """Breaks, kernels of a step, peak memory, time spent compiling, step, ratio to eager, and the calls after which it
-    pays; empty what was not measured."""
-    total = row.compile_seconds.get("total")
-    return (
-        "" if row.breaks is None else str(row.breaks),
-        str(sum(row.kernels.values())) if row.kernels else "",
-        _memory(row.memory_bytes, bench),
-        "" if total is None else duration(total),
-        "" if row.step_seconds is None else duration(row.step_seconds),
-        "" if row.ratio is None else ratio_words(row.ratio),
-        "" if row.pays_after_calls is None else calls_words(row.pays_after_calls),
-    )
+TITLES = ("way", "breaks", "kernels", "memory", "compile", "step", "× eager", "pays after")
 
 
-def eager_cells(bench: Bench) -> tuple[str, ...]:
-    """Those of the program run eager."""
+def table_lines(bench: Bench) -> list[tuple[tuple[str, ...], BenchRow | None]]:
+    """The cells of the table, each line with its row: eager, which has none, comes first.  What was not measured is
+    empty.  Memory is that of a GPU: that of a process is mostly torch's own."""
     assert bench.eager is not None
-    return ("", "", _memory(bench.eager.memory_bytes, bench), "", duration(bench.eager.step_seconds), "", "")
 
+    def memory(count: int | None) -> str:
+        return "" if count is None or bench.environment["device"] == "cpu" else megabytes(count)
 
-def _memory(count: int | None, bench: Bench) -> str:
-    """The peak memory of a GPU, ``374 MB``: that of a process is mostly torch's own."""
-    return "" if count is None or bench.environment["device"] == "cpu" else megabytes(count)
+    def seconds(value: float | None) -> str:
+        return "" if value is None else duration(value)
+
+    eager = ("eager", "", "", memory(bench.eager.memory_bytes), "", duration(bench.eager.step_seconds), "", "")
+    rows = [
+        (
+            visible(row.label),
+            "" if row.breaks is None else str(row.breaks),
+            str(sum(row.kernels.values())) if row.kernels else "",
+            memory(row.memory_bytes),
+            seconds(row.compile_seconds.get("total")),
+            seconds(row.step_seconds),
+            "" if row.ratio is None else ratio_words(row.ratio),
+            "" if row.pays_after_calls is None else calls_words(row.pays_after_calls),
+        )
+        for row in bench.rows
+    ]
+    return [(eager, None), *zip(rows, bench.rows, strict=True)]
 
 
 def outcome_words(row: BenchRow) -> str:
@@ -82,14 +83,13 @@ def outcome_words(row: BenchRow) -> str:
         return f"same as {visible(row.same_as)}"
     if row.problem is None:
         return ""
-    said = visible(observation_words(row.problem.observation))
-    if row.status is MeasurementStatus.SKIPPED:
-        return f"not run: {said}"
-    if row.status is MeasurementStatus.FAILED:
-        return f"failed {_stage_words(row.problem)}: {said}"
-    if row.status is MeasurementStatus.DIFFERS:
-        return f"differs from eager: {said}"
-    return f"unsteady: {said}"
+    stage = row.problem.stage
+    how = {
+        MeasurementStatus.SKIPPED: "not run",
+        MeasurementStatus.FAILED: "failed at run time" if stage is Stage.RUN_TIME else f"failed in {stage.value}",
+        MeasurementStatus.DIFFERS: "differs from eager",
+    }
+    return f"{how.get(row.status, 'unsteady')}: {visible(observation_words(row.problem.observation))}"
 
 
 def headline(bench: Bench) -> str:
@@ -261,18 +261,11 @@ def _flags(bench: Bench) -> list[str]:
 def _left(row: BenchRow | None) -> list[str]:
     if row is None or not row.breaks:
         return []
-    verb = "is" if row.breaks == 1 else "are"
-    return [
-        f"{counted(row.breaks, 'graph break')} {verb} left in it: 'breakscan explain' shows where and why, "
-        "'breakscan fix' rewrites what it can."
-        if row.label != OWN
-        else f"The program has {counted(row.breaks, 'graph break')}: 'breakscan explain' shows where and why, "
-        "'breakscan fix' rewrites what it can."
-    ]
-
-
-def _stage_words(problem: Problem) -> str:
-    return "at run time" if problem.stage is Stage.RUN_TIME else f"in {problem.stage.value}"
+    breaks = counted(row.breaks, "graph break")
+    what = (
+        f"{breaks} {'is' if row.breaks == 1 else 'are'} left in it" if row.label != OWN else f"The program has {breaks}"
+    )
+    return [f"{what}: 'breakscan explain' shows where and why, 'breakscan fix' rewrites what it can."]
 
 
 def _median(row: BenchRow) -> float:
@@ -319,8 +312,7 @@ def write_bench_terminal(bench: Bench, stream: TextIO) -> None:
 
 
 def _print_table(bench: Bench, console: Console) -> None:
-    lines: list[tuple[tuple[str, ...], BenchRow | None]] = [(("eager", *eager_cells(bench)), None)]
-    lines += [((visible(row.label), *cells(row, bench)), row) for row in bench.rows]
+    lines = table_lines(bench)
     widths = _widths([TITLES, *(line for line, _ in lines)], console.width)
     console.print(Text(_line(TITLES, widths), "dim"))
     for line, row in lines:
@@ -429,11 +421,12 @@ def _markdown_line(line: str) -> str:
 
 
 def _markdown_table(bench: Bench) -> str:
-    lines = [("eager", *map(markdown.prose, eager_cells(bench)), "")]
-    for one in bench.rows:
-        label = markdown.code(visible(one.label))
-        told = f"**{label}**" if one.label == bench.best else label
-        lines.append((told, *map(markdown.prose, cells(one, bench)), markdown.prose(outcome_words(one))))
+    lines = []
+    for (way, *measured), row in table_lines(bench):
+        label = way if row is None else markdown.code(way)
+        outcome = "" if row is None else outcome_words(row)
+        bold = "**" if row is not None and row.label == bench.best else ""
+        lines.append((f"{bold}{label}{bold}", *map(markdown.prose, (*measured, outcome))))
     titles = (*TITLES, "")
     # Peak memory is told of a GPU alone.
     shown = [at for at, title in enumerate(titles) if title != "memory" or any(line[at] for line in lines)]
