@@ -131,7 +131,7 @@ _READERS = (Path(document.__file__), Path(events.__file__))
 
 def _decoded(values: Sequence[Any], path: Path) -> Rule:
     """The rule of all fields but the last, which is the path."""
-    return Rule(*(part(value) for part, value in zip(_decoders(), values, strict=True)), path)
+    return Rule(*[*(part(value) for part, value in zip(_decoders(), values, strict=True)), path])
 
 
 @cache
