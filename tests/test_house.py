@@ -35,7 +35,7 @@ ROOMS = {
     "rulebook": Room("model source", 3070, 18),
     "check": Room(STATIC, 13346, 54),
     "fix": Room(f"{STATIC} check", 16660, 124),
-    "record": Room(STATIC, 8702, 49),
+    "record": Room(STATIC, 8654, 49),
     "explain": Room(f"{STATIC} check record", 8680, 47),
     "survey": Room(f"{STATIC} check record explain", 2661, 17),
     "prove": Room(f"{STATIC} check fix record explain", 9064, 37),
