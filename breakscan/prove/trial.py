@@ -15,19 +15,19 @@ from breakscan.prove import faster as measure
 from breakscan.prove.bench_result import BenchProgress, BenchRow, MeasurementStatus, Problem
 from breakscan.prove.best import pays_after
 from breakscan.prove.candidate import MeasuringStep, Variant
+from breakscan.prove.commands import CommandHandler
 from breakscan.prove.eager_baseline import LONGEST, EagerBaseline
 from breakscan.prove.faster import PROCESSES, Pace, Unsteady, compile_in, pace_of, prepare
 from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.original import explained, kernels_of_step, run_compiled
 from breakscan.prove.protocol import (
-    Compile,
     CompiledResult,
-    CountLaunches,
     Description,
     RegionalCompile,
     Stage,
     StepKind,
 )
+from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import ProgramChange, Worker, WorkerError, run_all
 from breakscan.record.records import CompileTimed, Record
 from breakscan.source.cores import CORES_TO_COMPILE, usable_cores
@@ -52,8 +52,8 @@ def trace_alone(
                 return None
             if baseline.other_than(about) or baseline.not_taken(worker):
                 return None
-            worker.ask(Compile(options))
-            result = worker.ask(run_compiled(worker, patient=False))
+            worker.ask(CommandHandler.compile, options)
+            result = run_compiled(worker, patient=False)
             return None if result.failure is not None else explained(worker, (), {})[0]
     except WorkerError:
         return None
@@ -206,7 +206,7 @@ class Trial:
         self._say(MeasuringStep.COMPILE)
         result = None
         try:
-            result = worker.ask(run_compiled(worker, patient=False))
+            result = run_compiled(worker, patient=False)
         finally:
             self.explanation = self._explain(worker, result)
         if result.failure is not None:
@@ -282,7 +282,7 @@ class Trial:
             step_seconds=pace.step_seconds,
             ratio=pace.ratio,
             memory_bytes=pace.memory_bytes,
-            launches=worker.ask(CountLaunches(StepKind.COMPILED)),
+            launches=worker.ask(StepTimer.launches, StepKind.COMPILED),
         )
         differs = row.status is MeasurementStatus.DIFFERS
         self.row = replace(row, pays_after_calls=None if differs else pays_after(row, self._baseline.same))
