@@ -16,7 +16,6 @@ from breakscan.explain.relocation import Relocation
 from breakscan.model.findings import Origin
 from breakscan.model.torch_versions import is_version
 from breakscan.report.explain.report import ExplainReport
-from breakscan.report.explain.summary import dearest_first
 from breakscan.report.explain.tables import FINDINGS, LISTINGS
 from breakscan.report.formats import WITH_AGREEMENT
 from breakscan.rulebook.config import NearestSettings
@@ -134,8 +133,8 @@ def _agreement(explanation: Explanation, files: SourceFiles) -> Agreement | None
 def _fix_offer(explanation: Explanation, files: SourceFiles) -> Offer | None:
     """The best of the edits that ``fix`` has for the breaks in the user's code; None if it has none.  A failure is
     reported and has no other effect."""
-    breaks = [one for one in explanation.breaks if one.origin is Origin.USER and one.rule and one.rule.rewrites]
-    places = [(one.site.path, one.site.line, one.rule.id) for one in sorted(breaks, key=dearest_first) if one.rule]
+    breaks = [one for one in explanation.problems if one.may_be_rewritten]
+    places = [(one.site.path, one.site.line, one.id) for one in breaks]
     compiled_from = [target.caller for target in explanation.targets if target.caller]
     callers = [*compiled_from, *(caller for one in breaks for caller in one.stack)]
     paths = dict.fromkeys([path for path, *_ in places] + [one.path for one in callers if one.origin is Origin.USER])

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from breakscan.explain.explanation import Explanation
 from breakscan.prove import faster as measure
-from breakscan.prove.bench_result import BenchProgress, BenchRow, MeasurementStatus, Problem
+from breakscan.prove.bench_result import BenchProblem, BenchProgress, BenchRow, MeasurementStatus
 from breakscan.prove.best import pays_after
 from breakscan.prove.candidate import MeasuringStep, Variant
 from breakscan.prove.commands import CommandHandler
@@ -77,16 +77,16 @@ def first_cause(explanation: Explanation) -> str:
 def unsteady_row(variant: Variant, explanation: Explanation) -> BenchRow:
     """Returns the row of a variant that is compiled again until torch falls back to eager."""
     cause = Observation(ObservationKind.RECOMPILES_TO_LIMIT, first_cause(explanation))
-    return _row(variant, MeasurementStatus.UNSTEADY, Problem(Stage.RECOMPILING, cause), explanation)
+    return _row(variant, MeasurementStatus.UNSTEADY, BenchProblem(Stage.RECOMPILING, cause), explanation)
 
 
 def useless_row(variant: Variant, explanation: Explanation) -> BenchRow:
     """Returns the row of a variant whose settings remove no break."""
-    problem = Problem(Stage.NOT_RUN, Observation(ObservationKind.REMOVES_NO_BREAK))
+    problem = BenchProblem(Stage.NOT_RUN, Observation(ObservationKind.REMOVES_NO_BREAK))
     return _row(variant, MeasurementStatus.SKIPPED, problem, explanation)
 
 
-def _row(variant: Variant, status: MeasurementStatus, problem: Problem, explanation: Explanation) -> BenchRow:
+def _row(variant: Variant, status: MeasurementStatus, problem: BenchProblem, explanation: Explanation) -> BenchRow:
     return BenchRow(
         variant,
         status,
@@ -288,7 +288,7 @@ class Trial:
         self.row = replace(row, pays_after_calls=None if differs else pays_after(row, self._baseline.same))
 
     def _fail(self, status: MeasurementStatus, stage: Stage, observation: Observation) -> None:
-        self.row = replace(self.row, status=status, problem=Problem(stage, observation))
+        self.row = replace(self.row, status=status, problem=BenchProblem(stage, observation))
 
     def _stop(self, status: MeasurementStatus, stage: Stage, observation: Observation) -> NoReturn:
         """Raises _Stopped."""
