@@ -39,8 +39,8 @@ ROOMS = {
     "explain": Room(f"{STATIC} check record", 8940, 48),
     "survey": Room(f"{STATIC} check record explain", 2665, 17),
     "prove": Room(f"{STATIC} check fix record explain", 8867, 36),
-    "report": Room(f"{STATIC} check fix record explain survey prove", 8406, 48),
-    "serve": Room(f"{STATIC} check fix record explain survey prove report", 1692, 13),
+    "report": Room(f"{STATIC} check fix record explain survey prove", 8333, 47),
+    "serve": Room(f"{STATIC} check fix record explain survey prove report", 1725, 13),
     "cli": Room(f"{STATIC} check fix record explain survey prove report serve", 3830, 30),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix record explain survey prove report serve cli", 580, 5),
