@@ -24,7 +24,7 @@ from pathlib import Path
 from breakscan.check.pipeline.check import check_paths
 from breakscan.check.pipeline.check_file import FileChecker
 from breakscan.cli.selection import with_recordings
-from breakscan.fix.generated.origins import origin_of
+from breakscan.fix.generated import origin_of
 from breakscan.fix.planner import WantedRewrites
 from breakscan.fix.repair import repair_found
 from breakscan.fix.result import Applied, FileRepair

@@ -26,15 +26,11 @@ LEFT = {
     "check/compile_uses/arguments.py": (2, CHOICE),
     "check/compile_uses/parameters.py": (1, CHOICE),
     "check/interpreter/attributes.py": (1, CHOICE),
-    "fix/support/one_element.py": (1, CHOICE),
-    "fix/rewrites/drop_requires_grad.py": (1, CHOICE),
-    "fix/rewrites/list_behind_tensor.py": (1, CHOICE),
+    "fix/rewrites/index_one_element.py": (1, CHOICE),
+    "fix/support/escapes.py": (1, CHOICE),
     "fix/rewrites/mask_from_nonzero.py": (1, CHOICE),
     "fix/rewrites/masked_vector.py": (1, CHOICE),
-    "fix/rewrites/math_of_numpy.py": (1, CHOICE),
-    "fix/rewrites/one_hot_classes.py": (1, CHOICE),
     "fix/rewrites/requires_grad_guard.py": (1, CHOICE),
-    "fix/rewrites/torch_function.py": (2, CHOICE),
 }
 """How many such lists a file still holds, and why.  Lower the number when you remove one, and never raise it."""
 

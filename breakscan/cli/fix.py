@@ -62,10 +62,10 @@ def fix(
 ) -> None:
     """Rewrite what breaks the graph, recompiles or falls back to eager in the Python files and notebooks below PATHS.
 
-    Prints a diff on standard output, for git apply, and on standard error what becomes of each finding.  A rewrite
-    is safe where an eager program cannot tell the difference; where that is known only for the values that a recording
-    saw, it needs --observed; the others need --unsafe.  What does not remove a break,
-    but takes its code out of the graph, needs --soften.  Nothing is imported or run.
+    Prints a diff on standard output, for git apply, and on standard error what becomes of each finding.  A rewrite is
+    safe where it is plain that nothing can tell the difference; where that is known only for the values that a
+    recording saw, it needs --observed; the others need --unsafe, and say what they assume.  What does not remove a
+    break, but takes its code out of the graph, needs --soften.  Nothing is imported or run.
 
     With - as the only path, reads the code from standard input, and prints the new code in place of a diff.
 
@@ -73,8 +73,7 @@ def fix(
     Python; and 2 where some of the work could not be done.
     """
     from breakscan.fix.planner import WantedRewrites
-    from breakscan.fix.repair import Progress, repair_content, repair_paths
-    from breakscan.fix.write import new_content
+    from breakscan.fix.repair import Progress, new_content, repair_content, repair_paths
     from breakscan.report.fix import FixReport, write_notes
 
     require_rewrites(ids or ())
@@ -108,7 +107,7 @@ def fix(
         except SourceProblem as problem:
             unwritten = (problem.error,)
     if write:
-        from breakscan.fix.write import write_repairs
+        from breakscan.fix.repair import write_repairs
 
         unwritten = write_repairs(repair.files)
     cells = NotebookCells.of(

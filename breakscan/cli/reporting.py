@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -24,7 +23,6 @@ from breakscan.source.source_files import SourceFiles
 if TYPE_CHECKING:
     from breakscan.explain.agreement.result import Agreement
     from breakscan.explain.repro.reproduction import Reproduction
-    from breakscan.fix.offer import Offer
 
 ALL = "all"
 _WORDS = (FINDINGS, *LISTINGS)
@@ -106,7 +104,6 @@ def explain_report(
     given_up = any(frame.status is FrameStatus.EAGER and frame.origin is Origin.USER for frame in explanation.frames)
     has_hidden = format_ == "terminal" and given_up and explanation.trace is None
     agreement = _agreement(explanation, files) if check or has_hidden else None
-    offer = _fix_offer(explanation, files) if format_ == "terminal" and explanation.trace is None else None
     return ExplainReport(
         explanation,
         agreement,
@@ -114,7 +111,7 @@ def explain_report(
         tables=tables,
         again=again,
         reproduction=reproduction,
-        offer=offer,
+        hints_fix=explanation.trace is None and _may_be_fixed(explanation, files),
         files=files,
     )
 
@@ -130,21 +127,9 @@ def _agreement(explanation: Explanation, files: SourceFiles) -> Agreement | None
         return None
 
 
-def _fix_offer(explanation: Explanation, files: SourceFiles) -> Offer | None:
-    """The best of the edits that ``fix`` has for the breaks in the user's code; None if it has none.  A failure is
-    reported and has no other effect."""
-    breaks = [one for one in explanation.problems if one.may_be_rewritten]
-    places = [(one.site.path, one.site.line, one.id) for one in breaks]
-    compiled_from = [target.caller for target in explanation.targets if target.caller]
-    callers = [*compiled_from, *(caller for one in breaks for caller in one.stack)]
-    paths = dict.fromkeys([path for path, *_ in places] + [one.path for one in callers if one.origin is Origin.USER])
-    sources = [Path(os.path.abspath(path)) for path in paths if path.endswith(".py") and files.lines(path)]
-    if not places or not sources:
-        return None
-    from breakscan.fix.offers import best_offer
-
-    try:
-        return best_offer(sources, NearestSettings(), places)
-    except Exception as error:
-        show_failure(error)
-        return None
+def _may_be_fixed(explanation: Explanation, files: SourceFiles) -> bool:
+    """Whether ``fix`` may have an edit for a break in the user's code: its rule names one.  To ask ``fix`` itself would
+    check the program's files, and import everything that rewrites need."""
+    own = [one for one in explanation.breaks if one.origin is Origin.USER and files.lines(one.site.path)]
+    rules = {one.rule for one in own if one.rule is not None}
+    return any(not one.startswith("disable-") for rule in rules for one in rule.rewrites)

@@ -1,7 +1,10 @@
-"""Applies edits to the text of a file, and records where the new lines come from."""
+"""Applies edits to the text of a file, and records where the new lines come from.  No comment is lost."""
 
 from __future__ import annotations
 
+import io
+import tokenize
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -42,7 +45,10 @@ class AppliedText:
 
 
 class _Replacer(cst.CSTTransformer):
-    """Puts the new nodes into the tree. ``sizes`` are the numbers of lines that each of ``units`` takes afterwards."""
+    """Puts the new nodes into the tree. ``sizes`` are the numbers of lines that each of ``units`` takes afterwards.
+
+    ``lost`` are comments that no new code holds: they go above the code that replaces theirs, or that follows it.
+    """
 
     def __init__(
         self,
@@ -50,8 +56,13 @@ class _Replacer(cst.CSTTransformer):
         replace: Mapping[cst.CSTNode, Replacement],
         above: Mapping[cst.CSTNode, list[cst.BaseStatement]],
         units: Collection[cst.CSTNode],
+        lost: Counter[str],
     ) -> None:
         super().__init__()
+        self.lost = lost
+        self.left_over: dict[cst.CSTNode | None, list[cst.EmptyLine]] = {}
+        """Comments of a statement that goes, by the block that it was in."""
+        self.moves_comments = False
         self.tree = tree
         self.module = tree.module
         self.replace = replace
@@ -62,16 +73,50 @@ class _Replacer(cst.CSTTransformer):
         # libcst's types do not allow a visitor to replace a node by one of another type, although this works.
         made = self._made(original_node, updated_node)
         if original_node in self.sizes:
+            made = self._with_comments(original_node, made)
             indent = self.tree.span(original_node)[1] - 1
             made = [
                 fitted(one, indent, self.tree.text, self.module) if isinstance(one, cst.BaseStatement) else one
                 for one in made
             ]
             self.sizes[original_node] = sum(_size(self.module, one) for one in made)
+        elif self.left_over:
+            made = self._with_left_over(original_node, made)
         made = [*self.above.get(original_node, ()), *made]
         if not made:
             return cst.RemoveFromParent()  # type: ignore[return-value]
         return made[0] if len(made) == 1 else cst.FlattenSentinel(made)  # type: ignore[return-value]
+
+    def _with_comments(self, original: cst.CSTNode, made: list[cst.CSTNode]) -> list[cst.CSTNode]:
+        """New statements with the lost comments of the old one."""
+        comments = self.left_over.pop(self.tree.parents.get(original), []) if made else []
+        for comment in _comments_in(original) if self.lost else ():
+            if self.lost[comment] > 0:
+                self.lost[comment] -= 1
+                comments.append(cst.EmptyLine(comment=cst.Comment(comment)))
+        if not comments:
+            return made
+        self.moves_comments = True
+        if not made:
+            self.left_over.setdefault(self.tree.parents.get(original), []).extend(comments)
+            return made
+        first, *others = made
+        lines = [*getattr(first, "leading_lines", ()), *comments]
+        return [first.with_changes(leading_lines=lines), *others]
+
+    def _with_left_over(self, original: cst.CSTNode, made: list[cst.CSTNode]) -> list[cst.CSTNode]:
+        """A statement below the comments of one before it that went, or a block that ends with them."""
+        block = isinstance(original, cst.IndentedBlock | cst.Module)
+        is_statement = isinstance(original, cst.SimpleStatementLine | cst.BaseCompoundStatement)
+        above = original if block else self.tree.parents.get(original)
+        if not made or not (block or is_statement) or above not in self.left_over:
+            return made
+        comments = self.left_over.pop(above)
+        self.moves_comments = True
+        first = made[0]
+        if block:
+            return [first.with_changes(footer=[*comments, *first.footer])]  # type: ignore[attr-defined]
+        return [first.with_changes(leading_lines=[*comments, *first.leading_lines]), *made[1:]]  # type: ignore[attr-defined]
 
     def _made(self, original: cst.CSTNode, updated: cst.CSTNode) -> list[cst.CSTNode]:
         if original not in self.replace:
@@ -100,21 +145,49 @@ def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> Ap
                 there.add(code)
                 above.setdefault(_outermost(tree, next(iter(edit.replace))), []).append(statement)
     units = _units(tree, replace)
-    replacer = _Replacer(tree, replace, above, units)
+    replacer = _Replacer(tree, replace, above, units, Counter())
     module = tree.module.visit(replacer)
+    if lost := _comments(before) - _comments(module.code):
+        replacer = _Replacer(tree, replace, above, units, lost)
+        module = tree.module.visit(replacer)
     regions = [
         ChangedLines(_first_line(tree, one), _size(tree.module, one), size) for one, size in replacer.sizes.items()
     ]
     for node, statements in above.items():
         regions.append(ChangedLines(_first_line(tree, node), 0, sum(_size(tree.module, one) for one in statements)))
     text = module.code
-    lines = _source_map(before, text, regions)
+    lines = SourceMap.of_one_change(before, text) if replacer.moves_comments else _source_map(before, text, regions)
     added = with_imports(module, imports)
     for step in (added, without_unused(added, tree.module)):
         if step is not module:
             lines = lines.then(SourceMap.of_one_change(text, step.code))
             module, text = step, step.code
     return AppliedText(text, lines)
+
+
+def _comments(text: str) -> Counter[str]:
+    """The comments of a text, and how often each occurs."""
+    if "#" not in text:
+        return Counter()
+    try:
+        found = [
+            one.string for one in tokenize.generate_tokens(io.StringIO(text).readline) if one.type == tokenize.COMMENT
+        ]
+    except (tokenize.TokenError, SyntaxError):  # text that is no Python is refused later
+        return Counter()
+    return Counter(one.rstrip() for one in found)
+
+
+def _comments_in(node: cst.CSTNode) -> list[str]:
+    """The comments of a statement, in order."""
+    found: list[str] = []
+
+    class Comments(cst.CSTVisitor):
+        def visit_Comment(self, node: cst.Comment) -> None:
+            found.append(node.value.rstrip())
+
+    node.visit(Comments())
+    return found
 
 
 def _source_map(before: str, after: str, regions: Sequence[ChangedLines]) -> SourceMap:

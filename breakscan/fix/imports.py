@@ -90,7 +90,10 @@ def _place(lines: Sequence[cst.CSTNode], name: str) -> int | None:
 def _starts_block(lines: Sequence[cst.CSTNode], at: int) -> bool:
     line = lines[at]
     above = getattr(line, "leading_lines", ())
-    return at == 0 or _imported(lines[at - 1]) is None or any(one.comment is None for one in above)
+    before = lines[at - 1] if at else None
+    # What comes from `__future__` stays first.
+    is_first = before is None or _imported(before) is None or _package(before) == "__future__"
+    return is_first or any(one.comment is None for one in above)
 
 
 def _imported(line: cst.CSTNode) -> _Import | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,16 +15,15 @@ import libcst as cst
 from breakscan.check.pipeline.checker import Checker
 from breakscan.check.pipeline.rewrite_facts import Studies, Study
 from breakscan.fix.apply import applied, overlap
-from breakscan.fix.left import Left, joined_left
 from breakscan.fix.registry import load_rewrite
 from breakscan.fix.rests_on import values_under
-from breakscan.fix.result import Applied, FileRepair, Reason, Refused
+from breakscan.fix.result import Applied, FileRepair, Left, Reason, Refused, joined_left
 from breakscan.fix.source_map import SourceMap
 from breakscan.fix.support.context import FileTree, RewriteContext
+from breakscan.fix.support.difference import Effect, assumes, differs
 from breakscan.fix.support.edit import Declined, Edit, OtherForm
+from breakscan.fix.support.escapes import loud
 from breakscan.fix.support.generated import refuse_generated, why_generated
-from breakscan.fix.support.new_imports import with_new_imports
-from breakscan.fix.support.observers import observed
 from breakscan.model.findings import Finding, RewriteOffer, Site, SourceError, Verdict
 from breakscan.rulebook.config import FileSettings, Settings
 from breakscan.rulebook.library import load_library
@@ -64,6 +65,8 @@ GUESSED = "what a value is here is guessed from its uses, and no edit may rest o
 
 
 MAGIC_INSIDE = "the code to rewrite holds a magic command of the notebook"
+IMPORTS_TORCH = differs("the file imports torch, which it did not before", Effect.RAISES, Effect.STATE)
+INVALID = "the new text is not valid Python"
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,13 +336,15 @@ class _Planner:
             after: Study | None = None
             try:
                 made = applied(tree, [one.edit for one in chosen], imports)
-                if marks(made.text) == marks(tree.text):
+                if marks(made.text) != marks(tree.text):
+                    useless = dict.fromkeys(range(len(chosen)), MAGIC_INSIDE)
+                elif not _compiles(made.text):
+                    useless = dict.fromkeys(range(len(chosen)), INVALID)
+                else:
                     after = self._study(made.text)
                     useless = _useless(seen, after, chosen)
-                else:
-                    useless = dict.fromkeys(range(len(chosen)), MAGIC_INSIDE)
             except (SourceProblem, cst.ParserSyntaxError):
-                useless = dict.fromkeys(range(len(chosen)), "the new text cannot be parsed")
+                useless = dict.fromkeys(range(len(chosen)), INVALID)
             if after is not None and not useless:
                 done = (*chosen, *_along(tree, seen, after, chosen))
                 self.applied += [self._as_applied(tree, seen, one) for one in done]
@@ -391,7 +396,23 @@ class _Planner:
 
 def _edit(context: RewriteContext, rewrite: str) -> Edit:
     """The edit of a rewrite, with all that it changes."""
-    return with_new_imports(context, observed(context, load_rewrite(rewrite)(context)))
+    edit = load_rewrite(rewrite)(context)
+    if edit.takes_out is None and edit.is_safe and not edit.keeps_operations and (code := loud(context)) is not None:
+        edit = replace(edit, differences=[assumes(f"`{code}` must not see which operations run, or change them")])
+    if "torch" in context.imports and not context.imports_torch:
+        edit = replace(edit, differences=[*edit.differences, IMPORTS_TORCH])
+    return edit
+
+
+def _compiles(text: str) -> bool:
+    """Whether Python compiles a text, in which notebooks may await at the top level."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            compile(text, "<new text>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError):
+            return False
+    return True
 
 
 def _along(tree: FileTree, before: Study, after: Study, chosen: Sequence[_Chosen]) -> list[_Chosen]:

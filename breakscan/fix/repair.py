@@ -1,10 +1,10 @@
-"""The pipeline of ``fix``: from the findings of many files to the repair of each."""
+"""The pipeline of ``fix``: from the findings of many files to the repair of each, and to what is written."""
 
 from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +13,14 @@ from breakscan.check.pipeline.check import check_paths, no_collector
 from breakscan.check.pipeline.checker import Checker
 from breakscan.check.pipeline.rewrite_facts import Studies
 from breakscan.check.pipeline.workers import in_processes, start_worker
-from breakscan.fix.generated.regenerate import with_origins
+from breakscan.fix.generated import with_origins
 from breakscan.fix.planner import WantedRewrites, repair_file
 from breakscan.fix.result import FileRepair, Repair
 from breakscan.model.findings import CheckResult, Finding, SourceError
 from breakscan.rulebook.config import FileSettings, check_targets
 from breakscan.source.cores import usable_cores
+from breakscan.source.module import SourceProblem
+from breakscan.source.writing import encoded, rewrite_file
 
 Task = tuple[Path, tuple[Path, ...], tuple[Finding, ...]]
 """A file, the files from which the compiler reaches it, and its findings."""
@@ -167,3 +169,27 @@ def _start(folder: str, settings: FileSettings, wanted: WantedRewrites, tasks: S
 def _repair(task: Task) -> FileRepair:
     assert _planned is not None
     return _planned.repair(task)
+
+
+def new_content(repair: FileRepair) -> bytes:
+    """The content of a file after its repair.  Raises SourceProblem if its encoding lacks a character."""
+    if not repair.changed:
+        return repair.data
+    try:
+        return encoded(repair.path, repair.data, repair.after)
+    except UnicodeEncodeError as error:
+        raise SourceProblem(
+            SourceError(repair.display, 1, 1, f"cannot be written: its encoding, {error.encoding}, lacks a character")
+        ) from error
+
+
+def write_repairs(repairs: Iterable[FileRepair]) -> tuple[SourceError, ...]:
+    """Writes the files that change. Returns the reasons why some could not be written; those are left unchanged."""
+    errors: list[SourceError] = []
+    for repair in repairs:
+        if repair.changed:
+            try:
+                rewrite_file(repair.path, repair.display, repair.before, repair.after)
+            except SourceProblem as problem:
+                errors.append(problem.error)
+    return tuple(errors)

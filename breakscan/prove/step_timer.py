@@ -57,7 +57,7 @@ class StepTimer:
         self._steps: dict[StepKind, list[list[_TimedCall]]] = {}
 
     def prepare(self, kind: StepKind) -> None:
-        """Prepares for blocks of a kind.  What is compiled is compiled again, in one run of each step."""
+        """Answers :class:`.protocol.Prepare`."""
         import torch
 
         self._before_timing()
@@ -75,8 +75,8 @@ class StepTimer:
         self.block(longest, kind)
 
     def block(self, calls: int, kind: StepKind) -> BlockTime:
-        """Times a block of steps.  A step is one call of each callable.  It is the median of a few parts, as the
-        machine does other work now and then."""
+        """Answers :class:`.protocol.RunBlock`: the median of a few parts, as the machine does other work now and
+        then."""
 
         cycle = self._steps[kind]
         for captured in self._callables:
@@ -110,8 +110,7 @@ class StepTimer:
         return BlockTime(statistics.median(seconds), compiles.count)
 
     def memory(self, kind: StepKind) -> int | None:
-        """The peak memory of a few steps in bytes, on the device if one is in use.  None where the system cannot
-        tell."""
+        """Answers :class:`.protocol.MeasureMemory`."""
         import torch
 
         if kind is StepKind.EAGER and self._steps.pop(StepKind.COMPILED, None) is not None:
@@ -134,7 +133,7 @@ class StepTimer:
         return int(line.split()[1]) * 1024 if line else None
 
     def launches(self, kind: StepKind) -> dict[str, int] | None:
-        """What one step launches on the device: ``kernels`` and ``cuda_graphs``.  None without a device."""
+        """Answers :class:`.protocol.CountLaunches`."""
 
         if not cuda_in_use():
             return None
@@ -152,8 +151,8 @@ class StepTimer:
         return {name: round(count / steps) for name, count in counts.items()}
 
     def warm_up(self, kind: StepKind) -> float:
-        """Runs steps of a kind that is prepared until their time is steady.  Returns the seconds of a step.  Runs until
-        two blocks in a row compile nothing and take about the same time.  Returns the seconds of a step."""
+        """Answers :class:`.protocol.WarmUp`: runs until two blocks in a row compile nothing and take about the same
+        time.  Returns the seconds of a step."""
         began = time.monotonic()
         size = len(self._steps[kind])
         seconds = 0.0

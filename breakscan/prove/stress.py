@@ -142,8 +142,7 @@ class ProbeRuns:
         self._recorder = recorder
 
     def outcomes(self) -> dict[str, tuple[SeenOutcomes, ...]]:
-        """Runs each call eager.  Returns the outcomes of all tested expressions, by the real paths of the files in
-        which they are recorded."""
+        """Answers :class:`.protocol.RecordOutcomes`."""
         seen: set[RecordedOutcome] = set()
         for captured in self._callables:
             for call in captured.calls:
@@ -153,8 +152,7 @@ class ProbeRuns:
         return self._recorder.outcomes(seen)
 
     def stressed(self, path: str, stress: Stress, compiled: bool, seconds: float) -> StressedRun:
-        """Runs the first call of each callable with other inputs, eager or ``compiled``, and writes the results.  All
-        of them take at most some ``seconds``."""
+        """Answers :class:`.protocol.RunStressed`."""
         until = time.monotonic() + seconds
         ended: dict[StressedCall, CallResult] = {}
         outcomes: list[dict[str, tuple[SeenOutcomes, ...]]] = []
@@ -214,7 +212,7 @@ class OverwrittenValues:
         self._callables = callables
 
     def find(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Runs the first calls eager with other values for these names.  Returns those that change nothing."""
+        """Answers :class:`.protocol.FindOverwritten`."""
         found: set[str] = set()
         read: set[str] = set()
         for captured in self._callables:

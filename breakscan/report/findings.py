@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from breakscan.fix.offer import Offer
 from breakscan.model.findings import (
     Assumption,
     CheckTarget,
@@ -70,11 +69,7 @@ def _in_words(condition: Condition) -> str:
 
 
 FIX_HINT = "'breakscan fix' shows a diff of those that it can rewrite."
-_ASKED_FOR = {
-    Offer.SAFE: FIX_HINT,
-    Offer.UNSAFE: "'breakscan fix --unsafe' shows a diff of those that it can rewrite, and says what else it changes.",
-    Offer.SOFTENING: "'breakscan fix --soften' shows a diff that takes what breaks out of the graph.",
-}
+FIX_UNSAFE_HINT = "'breakscan fix --unsafe' shows a diff of those that it can rewrite, and says what else it changes."
 _MOST_LINES_NAMED = 8
 
 
@@ -116,11 +111,6 @@ def verdict_sentence(finding: Finding) -> str | None:
     if finding.verdict is Verdict.UNUSED:
         return "Nothing is ever compiled."
     return None
-
-
-def fix_hint(offer: Offer) -> str:
-    """How to see the edits of the best kind that there is."""
-    return _ASKED_FOR[offer]
 
 
 _ASSUMED = {Assumption.FORWARD: "nn.Module.forward", Assumption.FUNCTION: "any function"}

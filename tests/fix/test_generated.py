@@ -253,27 +253,3 @@ def test_an_edit_that_leaves_the_finding_in_the_generated_file_fixes_nothing(tmp
     left = _stays(tmp_path, other, "modeling_ash.py")["AshSteps.forward"]
     assert left.at_origin is None
     assert left.reasons[0].text == "this file is generated: change `trees/modeling_oak.py:11`"
-
-
-SIZE = """import numpy as np
-import torch
-from torch import nn
-
-
-class OakSize(nn.Module):
-    def forward(self, x: torch.Tensor):
-        n = np.ceil(np.log1p(x.shape[0])).astype("int").item()
-        return x * n
-"""
-
-
-def test_what_the_generator_imports_with_the_code_is_there(tmp_path: Path) -> None:
-    texts = {
-        "__init__.py": "",
-        "modeling_oak.py": SIZE,
-        "modular_ash.py": "from .modeling_oak import OakSize\n\n\nclass AshSize(OakSize):\n    pass\n",
-        "modeling_ash.py": f"# Automatically generated from modular_ash.py.\n{SIZE.replace('Oak', 'Ash')}",
-    }
-    stays = _stays(tmp_path, texts, "modeling_ash.py")["AshSize.forward"]
-    assert stays.at_origin is not None
-    assert stays.at_origin.rewrite == "math-of-numpy"

@@ -20,10 +20,9 @@ from breakscan.explain.function_values import FunctionValues
 from breakscan.explain.graphs import Generated, Graph, Kernel, SavedValue
 from breakscan.explain.kernel_calls import KernelKind
 from breakscan.explain.notice import Notice, NoticeKind
-from breakscan.explain.problems import break_problem, export_problem
 from breakscan.explain.rank_report import EndingKind, RankDifference, RankEnding, RankReport, RankTopic, Times
 from breakscan.explain.recompiles import Recompile
-from breakscan.explain.repro.problem import FunctionAt, recorded
+from breakscan.explain.repro.problem import FunctionAt, ProblemKind, RecordedProblem
 from breakscan.explain.repro.program import MinimalProgram
 from breakscan.explain.repro.reproduction import Reproduction, ReproStatus
 from breakscan.explain.run_totals import Calls, RunTotals
@@ -347,11 +346,16 @@ FINDING = Finding(
     torch="2.13",
 )
 REPRODUCTION = Reproduction(
-    recorded(
-        break_problem(replace(BREAK, verdict=Verdict.SPLITS)),
+    RecordedProblem(
+        ProblemKind.BREAK,
+        SITE,
         "if scores.max() > 1:",
-        None,
-        way=(FunctionAt(SITE.path, "Block.forward"),),
+        Origin.USER,
+        "splits",
+        (FunctionAt(SITE.path, "Block.forward"),),
+        "BRK101",
+        "GB0170",
+        "Data-dependent branching",
     ),
     MinimalProgram(FunctionAt(SITE.path, "Block.forward"), (), (), (), ("self.mode",), "NOT_RECORDED", None),
     ReproStatus.REPRODUCED,
@@ -368,8 +372,8 @@ AGREEMENT = Agreement(
         Judged(FINDING, AgreementOutcome.CONFIRMED, BREAK.site, True),
         Judged(FINDING, AgreementOutcome.NOT_TRIGGERED, None, False),
     ),
-    missed=(break_problem(BREAK),),
-    silenced=(break_problem(BREAK),),
+    missed=(BREAK,),
+    silenced=(BREAK,),
     hidden={},
     errors=(SourceError(BREAK.site.path, 1, 1, "cannot be parsed"),),
     exports=(
@@ -377,7 +381,7 @@ AGREEMENT = Agreement(
             mode=Mode.EXPORT,
             files=(BREAK.site.path,),
             judged=(Judged(FINDING, AgreementOutcome.CONFIRMED, BREAK.site, False),),
-            missed=(export_problem(EXPORT_FAILURE),),
+            missed=(EXPORT_FAILURE,),
             silenced=(),
             errors=(),
         ),

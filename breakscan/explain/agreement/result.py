@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from breakscan.explain.breaks import BreakSite
+from breakscan.explain.exports import ExportFailure
+from breakscan.explain.frames import UncompiledFrame
 from breakscan.model.findings import Finding, Mode, Site, SourceError
-from breakscan.model.problem import Problem
 
+Missed = BreakSite | UncompiledFrame
 BreakKey = tuple[Site, str]
 """What identifies a recorded break: its site and type."""
 
@@ -51,8 +54,8 @@ class ExportAgreement:
     mode: Mode
     files: tuple[str, ...]
     judged: tuple[Judged, ...]
-    missed: tuple[Problem, ...]
-    silenced: tuple[Problem, ...]
+    missed: tuple[ExportFailure, ...]
+    silenced: tuple[ExportFailure, ...]
     errors: tuple[SourceError, ...]
 
 
@@ -70,8 +73,8 @@ class Agreement:
     mode: Mode
     files: tuple[str, ...]
     judged: tuple[Judged, ...]
-    missed: tuple[Problem, ...]
-    silenced: tuple[Problem, ...]
+    missed: tuple[Missed, ...]
+    silenced: tuple[Missed, ...]
     hidden: Mapping[BreakKey, tuple[Finding, ...]]
     errors: tuple[SourceError, ...]
     exports: tuple[ExportAgreement, ...]

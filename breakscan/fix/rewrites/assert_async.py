@@ -7,27 +7,23 @@ a later call reports.  Python conditions in the test stay Python conditions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import libcst as cst
 
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.build import call, copied
-from breakscan.fix.support.check_block import block_of, breaking
-from breakscan.fix.support.checks import When, check_of
-from breakscan.fix.support.compiling import compiling, indentation
+from breakscan.fix.support.checks import block_of, breaking, guard_of
+from breakscan.fix.support.compiling import compiling
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import EXCEPTIONS, ShowsOnly, differs
+from breakscan.fix.support.difference import EXCEPTIONS, differs
 from breakscan.fix.support.edit import Declined, Edit
-from breakscan.fix.support.guards import guard_of
-from breakscan.fix.support.layout import width_of
 from breakscan.fix.support.messages import constant_text
-from breakscan.fix.support.reporting_calls import why_missed
+from breakscan.fix.support.purity import why_missed
+from breakscan.fix.support.tensor_test import When, tensor_test
 
 _FAILURE = differs(
-    "in compiled code, a failure is a RuntimeError with a constant text, or a device-side assert on CUDA",
-    *EXCEPTIONS,
-    only=ShowsOnly.COMPILED,
+    "in compiled code, a failure is a RuntimeError with a constant text, or a device-side assert on CUDA", *EXCEPTIONS
 )
 
 
@@ -45,10 +41,10 @@ def rewrite(context: RewriteContext) -> Edit:
     block: Sequence[cst.CSTNode] = [guard] if _is_elif(context, guard) else block_of(context, guard)
     if (culprit := breaking(context, block[:-1])) is not None:
         raise Declined(f"the check needs `{culprit}`, which breaks the graph itself")
-    check = check_of(context, guard.test, negated=True)
+    check = tensor_test(context, guard.test, negated=True)
     text = _message(context, raised, before)
     asserted = call(context.imported("torch._assert_async"), check.tensor, *([] if text is None else [text]))
-    body = _conditional(context, check.when, asserted, text, indentation(context, guard) + 4)
+    body = _conditional(context, check.when, asserted, text)
     old = guard.deep_clone().with_changes(leading_lines=())
     made = cst.If(
         compiling(context),
@@ -56,7 +52,7 @@ def rewrite(context: RewriteContext) -> Edit:
         old,
         leading_lines=[one.deep_clone() for one in guard.leading_lines],
     )
-    return Edit({guard: made}, [_FAILURE, *check.differences(compiled=True)])
+    return Edit({guard: made}, [_FAILURE, *check.differences()])
 
 
 def _conditional(
@@ -64,19 +60,18 @@ def _conditional(
     conditions: Sequence[When],
     asserted: cst.Call,
     text: cst.BaseExpression | None,
-    indent: int,
 ) -> list[cst.BaseStatement]:
     """The assertion under its Python conditions: each is an ``if``, or a check of its own."""
     if not conditions:
-        return [cst.SimpleStatementLine([cst.Expr(_folded(context, asserted, indent))])]
+        return [cst.SimpleStatementLine([cst.Expr(asserted)])]
     first, *others = conditions
     if first.otherwise:
-        inner = _conditional(context, others, asserted, text, indent + 4)
+        inner = _conditional(context, others, asserted, text)
         return [cst.If(copied(first.test), cst.IndentedBlock(inner))]
     said = [] if text is None else [cst.Lambda(cst.Parameters(), text.deep_clone(), lpar=(), rpar=())]
     checked = call(context.imported("torch._check"), first.test, *said)
-    line = cst.SimpleStatementLine([cst.Expr(_folded(context, checked, indent))])
-    return [line, *_conditional(context, others, asserted, text, indent)]
+    line = cst.SimpleStatementLine([cst.Expr(checked)])
+    return [line, *_conditional(context, others, asserted, text)]
 
 
 def _is_elif(context: RewriteContext, guard: cst.If) -> bool:
@@ -106,33 +101,3 @@ def _message(context: RewriteContext, raised: cst.Raise, before: Sequence[cst.CS
         if isinstance(message, cst.Name) and m.matches(assigned.targets[0].target, m.Name(message.value)):
             message = assigned.value
     return constant_text(context, message)
-
-
-def _folded(context: RewriteContext, asserted: cst.Call, indent: int) -> cst.Call:
-    """The call on one line if it fits, or with one argument per line."""
-    code = context.tree.module.code_for_node(asserted)
-    if "\n" not in code and indent + len(code) <= width_of(context.tree.text):
-        return asserted
-
-    def newline(inner: bool) -> cst.ParenthesizedWhitespace:
-        return cst.ParenthesizedWhitespace(
-            cst.TrailingWhitespace(), [], indent=True, last_line=cst.SimpleWhitespace("    " if inner else "")
-        )
-
-    args = []
-    for position, one in enumerate(asserted.args):
-        is_last = position == len(asserted.args) - 1
-        value = _piecewise(context, one.value, newline) if is_last and len(asserted.args) > 1 else copied(one.value)
-        args.append(cst.Arg(value, comma=cst.Comma(whitespace_after=newline(not is_last))))
-    return asserted.with_changes(whitespace_before_args=newline(True), args=args)
-
-
-def _piecewise(
-    context: RewriteContext, text: cst.BaseExpression, newline: Callable[[bool], cst.ParenthesizedWhitespace]
-) -> cst.BaseExpression:
-    """The parts of a text, one per line."""
-    if isinstance(text, cst.Lambda):
-        return text.with_changes(body=_piecewise(context, text.body, newline))
-    if isinstance(text, cst.ConcatenatedString):
-        return text.with_changes(whitespace_between=newline(True), right=_piecewise(context, text.right, newline))
-    return text

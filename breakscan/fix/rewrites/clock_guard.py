@@ -12,12 +12,12 @@ import libcst as cst
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.compiling import guarded
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import Effect, ShowsOnly, differs
+from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.edit import Declined, Edit
 from breakscan.fix.support.names import read, written
 from breakscan.fix.support.walking import findall, nodes_named
 
-DIFFERENCE = differs("in compiled code, no time is measured or reported", Effect.OUTPUT, only=ShowsOnly.COMPILED)
+DIFFERENCE = differs("in compiled code, no time is measured or reported", Effect.OUTPUT)
 _REPORTS = re.compile(r"(self\.)?(print|(_?log(ger|ging)?|writer)\.\w+)", re.IGNORECASE)
 
 _CLOCK = re.compile(r"\b(time|time_ns|perf_counter|perf_counter_ns|monotonic|process_time|now|default_timer)\(\)")

@@ -15,20 +15,17 @@ from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_read, origin, plain_value, reads_of
 from breakscan.fix.support.breaks import refuse_breaks_in
-from breakscan.fix.support.called import called
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import Difference, Effect, assumes, differs
+from breakscan.fix.support.difference import Effect, assumes, differs
 from breakscan.fix.support.edit import Declined, Edit, OtherForm, Replacement
+from breakscan.fix.support.escapes import is_local
 from breakscan.fix.support.later_uses import is_read_outside
-from breakscan.fix.support.masked import NAN_GRADIENTS, bool_needed, hits_of, is_bool_tensor
+from breakscan.fix.support.masked import hits_of
 from breakscan.fix.support.names import read, written
+from breakscan.fix.support.operators import called
 from breakscan.fix.support.purity import why_not_pure
-from breakscan.fix.support.row_tests import tells_rows
-from breakscan.fix.support.rows import Rows, of_all
-from breakscan.fix.support.shapes import rank_of
-from breakscan.fix.support.unaliased import is_unshared, may_be_saved
+from breakscan.fix.support.rows import Rows, of_all, tells_rows
 from breakscan.fix.support.walking import findall, nodes_named
-from breakscan.fix.support.wording import plain
 from breakscan.rulebook.torch_facts.not_measured import ONLY_LOOKED_AT
 
 _NUMBERS = ("nonzero", "argwhere")
@@ -36,14 +33,11 @@ _ZERO = m.SubscriptElement(m.Index(m.Integer("0")))
 _MINUS = [m.UnaryOperation(operator=m.Minus(), expression=m.Integer(one)) for one in ("1", "2")]
 _LAST_TWO = m.Tuple([m.Element(one) for one in _MINUS]) | m.Tuple([m.Element(one) for one in reversed(_MINUS)])
 _ALL = m.SubscriptElement(m.Slice(lower=None, upper=None, step=None))
-_ROUNDING = differs("the sizes of matrix products change, so the last digits may differ", Effect.VALUES)
-_COST = differs("every expert computes all rows, which takes more operations and memory, the more experts there are")
-_NO_GRADIENTS = differs("the gradients of an expert without rows are zero instead of None", Effect.GRADIENTS)
-_DTYPES = differs(
-    "if the dtypes of the result and of what is added differ, there is no error",
-    *(Effect.NO_LONGER_RAISES, Effect.DTYPES),
+_ALL_ROWS = differs(
+    "every expert computes all rows, each of which must select an expert at most once: that rounds differently, costs"
+    " more with many experts, and an expert without rows gets a gradient of zero, or NaN",
+    *(Effect.VALUES, Effect.GRADIENTS, Effect.DTYPES, Effect.STRIDES, Effect.NO_LONGER_RAISES),
 )
-_ONCE = assumes("a row must select an expert at most once")
 _ROWS_TOGETHER = m.Name(m.MatchRegex(r"(Lazy)?(Batch|Instance|SyncBatch)Norm.*"))
 
 
@@ -58,19 +52,14 @@ def rewrite(context: RewriteContext) -> Edit:
         raise OtherForm("the loop does not add up what experts compute for selected rows")
     if listed is not None:
         found.over_all(listed)
-    for text, (owner, more) in found.rows.ranks.items():
-        if not _has_more_dimensions(context, owner, found.mask, more):
-            found.differences.append(assumes(f"`{text}` must have {_more(more)} the mask"))
-    differences = [
-        *(_of_expert(context, text, loop) for text in found.rows.called),
-        *([] if not found.rows.widths else [assumes(f"{' and '.join(found.rows.widths)} must be the size of a row")]),
-        *(_ROUNDING, NAN_GRADIENTS, _COST),
-        *found.differences,
-    ]
+    experts = " and ".join(f"`{one}`" for one in found.rows.called) or "the experts"
+    for text in found.rows.called:
+        _refuse_norms(context, text, loop)
+    rowwise = assumes(f"{experts} must compute each row by itself, without dropout, counters or hooks")
     for new in found.changes.values():
         for one in [new] if isinstance(new, cst.CSTNode) else new or ():
             refuse_breaks_in(context, loop, one)
-    return Edit(found.changes, list(dict.fromkeys(differences)))
+    return Edit(found.changes, [rowwise, _ALL_ROWS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,30 +102,13 @@ def _listed(context: RewriteContext, loop: cst.For) -> _Listed | None:
     return None
 
 
-def _has_more_dimensions(
-    context: RewriteContext, owner: cst.BaseExpression, mask: cst.BaseExpression | None, more: int
-) -> bool:
-    """Whether a tensor has so many more dimensions than the mask, which is None if it has one dimension."""
-    own = rank_of(context, owner)
-    least, most = (1, 1) if mask is None else (rank_of(context, mask).least, rank_of(context, mask).most)
-    return most is not None and own.most is not None and own.least == own.most == least + more == most + more
-
-
-def _more(more: int) -> str:
-    return "as many dimensions as" if more == 0 else f"{more} dimension{'s' * (more > 1)} more than"
-
-
-def _of_expert(context: RewriteContext, text: str, loop: cst.For) -> Difference:
-    """What must hold of what is called with rows.  Declines if it is known to compute rows together."""
-    calls = [one for one in findall(loop, m.Call()) if isinstance(one, cst.Call) and plain(context, one.func) == text]
+def _refuse_norms(context: RewriteContext, text: str, loop: cst.For) -> None:
+    """Declines if what is called with rows is known to compute rows together."""
+    calls = [one for one in findall(loop, m.Call()) if isinstance(one, cst.Call) and context.plain(one.func) == text]
     kind = context.fact(calls[0].func).name if calls else None
     for one in context.tree.module.body:
         if isinstance(one, cst.ClassDef) and one.name.value == kind and findall(one, _ROWS_TOGETHER):
             raise Declined(f"`{text}` has a norm that computes several rows together")
-    return assumes(
-        f"`{text}` must compute each row by itself, without dropout, batch norm, counters or hooks, and must not "
-        "change its argument in place"
-    )
 
 
 def _squeezed(name: str) -> m.BaseMatcherNode:
@@ -177,7 +149,6 @@ class _Loop:
         self.context = context
         self.loop = loop
         self.changes: dict[cst.CSTNode, Replacement] = {}
-        self.differences: list[Difference] = []
         self.added = False
         self.listed = listed
         self.skips = listed is not None
@@ -206,8 +177,7 @@ class _Loop:
             for name in read(index):
                 self._refuse_changes(name, 1 if isinstance(index, cst.Name) else 0)
             self.mask = index
-            self.differences += bool_needed(context, index)
-            return Rows(plain(context, index), is_mask=True)
+            return Rows(context.plain(index), is_mask=True)
         raise OtherForm("the loop does not add up what experts compute for selected rows")
 
     def _lines(self, block: cst.CSTNode) -> Iterator[cst.SimpleStatementLine]:
@@ -229,16 +199,14 @@ class _Loop:
         names = [one.value for one in target.elements] if isinstance(target, cst.Tuple) else [target]
         if not all(isinstance(one, cst.Name) for one in names):
             raise Declined("the indices are stored where other code can read them")
-        texts = [plain(context, one) for one in names]
+        texts = [context.plain(one) for one in names]
         for text in set(texts) - {"_"}:
             self._refuse_changes(text, 1)
             if is_read_outside(context, text, self.loop):
                 raise Declined(f"`{text}` is used after the loop")
         aliases = self._aliases(texts)
-        truth = build.copied(mask) if is_bool_tensor(context, mask) else build.method(mask, "bool")
+        truth = build.copied(mask) if context.fact(mask).dtype == "bool" else build.method(mask, "bool")
         if len(names) == 1 and (is_vector or isinstance(target, cst.Tuple)):
-            if rank_of(context, mask).most != 1:
-                self.differences.append(assumes(f"`{plain(context, mask)}` must have one dimension"))
             new = small.with_changes(targets=[cst.AssignTarget(build.copied(names[0]))], value=truth)  # type: ignore[arg-type]
             self.changes[line] = line.with_changes(body=[new])
             return Rows(texts[0], aliases=aliases)
@@ -247,12 +215,11 @@ class _Loop:
         index = self._row_index(texts, aliases)
         if index == 1:
             turned = cst.Attribute(build.operand(mask), cst.Name("T"))
-            truth = turned if is_bool_tensor(context, mask) else build.method(turned, "bool")
+            truth = turned if context.fact(mask).dtype == "bool" else build.method(turned, "bool")
         hit, routed = self._new_name("hit"), self._new_name("is_routed")
         first = line.with_changes(body=build.assignment(hit, truth).body)
         second = build.assignment(routed, build.method(hit, "any", build.expression("-1")))
         self.changes[line] = [first, second]
-        self.differences.append(_ONCE)
         self.routed = routed
         return Rows(texts[index], texts[1 - index], hits=hit, aliases=aliases)
 
@@ -264,7 +231,7 @@ class _Loop:
             if not m.matches(line.body[0], alias):
                 continue
             small = cst.ensure_type(line.body[0], cst.Assign)
-            name, value = plain(self.context, small.targets[0].target), plain(self.context, small.value)
+            name, value = self.context.plain(small.targets[0].target), self.context.plain(small.value)
             if value not in texts:
                 continue
             self._refuse_changes(name, 1)
@@ -278,7 +245,7 @@ class _Loop:
         """Which of two indices selects the rows: the one that comes first in subscripts."""
         firsts = set()
         for one in findall(self.loop.body, m.Subscript()):
-            elements = [plain(self.context, each.slice) for each in cst.ensure_type(one, cst.Subscript).slice]
+            elements = [self.context.plain(each.slice) for each in cst.ensure_type(one, cst.Subscript).slice]
             first = elements[1] if elements[0] == "None" and len(elements) > 1 else elements[0]
             firsts.add(aliases.get(first, first))
         found = [text in firsts for text in texts]
@@ -371,7 +338,7 @@ class _Loop:
         if not m.matches(one.test, test) or not m.matches(one, skips):
             return False
         last = cst.ensure_type(one.test, cst.Comparison).comparisons[0].comparator
-        return plain(self.context, last) == self._classes()
+        return self.context.plain(last) == self._classes()
 
     def _if(self, one: cst.If) -> Sequence[cst.BaseStatement]:
         if self._is_no_expert(one):
@@ -379,13 +346,11 @@ class _Loop:
             return []
         tells = tells_rows(self.context, self.rows, one.test)
         if tells is None or one.orelse is not None or not isinstance(one.body, cst.IndentedBlock):
-            raise Declined(f"`{plain(self.context, one.test)}` is not a test for rows without an `else`")
+            raise Declined(f"`{self.context.plain(one.test)}` is not a test for rows without an `else`")
         self.skips = True
-        if _NO_GRADIENTS not in self.differences:
-            self.differences.append(_NO_GRADIENTS)
         if not tells:
             if not m.matches(one.body.body[0], m.SimpleStatementLine([m.Continue()])):
-                raise Declined(f"`{plain(self.context, one.test)}` does more than skip an expert")
+                raise Declined(f"`{self.context.plain(one.test)}` does more than skip an expert")
             self.changes[one] = None
             self._drop_count(one.test)
             return []
@@ -414,12 +379,12 @@ class _Loop:
     def _stays(self, small: cst.BaseSmallStatement) -> None:
         """Declines if a statement needs the rows, or does something for experts without rows."""
         if self.rows.touches(self.context, small):
-            raise Declined(f"`{plain(self.context, small)}` needs the selected rows, whose number depends on values")
+            raise Declined(f"`{self.context.plain(small)}` needs the selected rows, whose number depends on values")
         if not self.skips or isinstance(small, cst.Pass) or m.matches(small, m.Expr(m.SimpleString())):
             return
         names = written(small)
         if not isinstance(small, cst.Assign | cst.AnnAssign) or small.value is None or not names:
-            raise Declined(f"`{plain(self.context, small)}` would run for experts without rows")
+            raise Declined(f"`{self.context.plain(small)}` would run for experts without rows")
         if (reason := why_not_pure(self.context, small.value)) is not None:
             raise Declined(f"{reason}, and would run for experts without rows")
         for name in names:
@@ -439,7 +404,7 @@ class _Loop:
         if m.matches(small, m.Assign([m.AssignTarget(m.Tuple())], m.Call(m.Attribute(attr=m.Name("chunk"))))):
             return self._parts(small)
         if not m.matches(small, m.Assign([m.AssignTarget(m.Name())])):
-            raise Declined(f"`{plain(self.context, small)}` stores selected rows")
+            raise Declined(f"`{self.context.plain(small)}` stores selected rows")
         name = cst.ensure_type(small.targets[0].target, cst.Name).value
         self._refuse_carried(name, small.value)
         made = of_all(self.context, self.rows, small.value)
@@ -455,12 +420,12 @@ class _Loop:
         target = cst.ensure_type(small.targets[0].target, cst.Tuple)
         last = m.Arg(m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1")))
         if len(call.args) != 2 or not m.matches(call.args[1], last) or self.rows.touches(self.context, call.args[0]):
-            raise Declined(f"`{plain(self.context, call)}` may split rows from each other")
+            raise Declined(f"`{self.context.plain(call)}` may split rows from each other")
         func = cst.ensure_type(call.func, cst.Attribute)
         made = func.with_changes(value=build.operand(of_all(self.context, self.rows, func.value)))
         for one in target.elements:
             if not isinstance(one.value, cst.Name):
-                raise Declined(f"`{plain(self.context, small)}` stores selected rows")
+                raise Declined(f"`{self.context.plain(small)}` stores selected rows")
             self._refuse_carried(one.value.value, small.value)
             self.rows.packed.add(one.value.value)
         return small.with_changes(value=call.with_changes(func=made))
@@ -473,10 +438,10 @@ class _Loop:
         if isinstance(small, cst.Assign) and len(small.targets) == 1 and self._is_rows_of(small.targets[0].target):
             owner = cst.ensure_type(small.targets[0].target, cst.Subscript).value
             made = self._where(small.value, owner, build.copied(owner))
-            return self._rebound(owner, made) or self._in_place(owner, cst.Expr(build.method(owner, "copy_", made)))
+            return self._rebound(owner, made) or cst.Expr(build.method(owner, "copy_", made))
         if isinstance(small, cst.AugAssign) and self._is_rows_of(small.target):
             if not isinstance(small.operator, cst.AddAssign | cst.SubtractAssign):
-                raise Declined(f"`{plain(context, small)}` does more than add to the result")
+                raise Declined(f"`{context.plain(small)}` does more than add to the result")
             owner = cst.ensure_type(small.target, cst.Subscript).value
             return self._sum(owner, self._where(small.value, owner, build.expression("0")), small.operator)
         call = small.value if isinstance(small, cst.Expr) else None
@@ -485,9 +450,9 @@ class _Loop:
         owner = cst.ensure_type(call.func, cst.Attribute).value
         args = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
         if len(args) != len(call.args) or len(args) != 3 or not m.matches(args[0], m.Integer("0")):
-            raise Declined(f"`{plain(context, call)}` does not add rows by position")
-        if self.rows.name_of(plain(context, args[1])) != self.rows.index:
-            raise Declined(f"`{plain(context, args[1])}` is not the index of the selected rows")
+            raise Declined(f"`{context.plain(call)}` does not add rows by position")
+        if self.rows.name_of(context.plain(args[1])) != self.rows.index:
+            raise Declined(f"`{context.plain(args[1])}` is not the index of the selected rows")
         return self._sum(owner, self._where(args[2], owner, build.expression("0")), cst.AddAssign())
 
     def _sum(self, owner: cst.BaseExpression, made: cst.Call, operator: cst.BaseAugOp) -> cst.BaseSmallStatement:
@@ -498,30 +463,19 @@ class _Loop:
             if (rebound := self._rebound(owner, total)) is not None:
                 return rebound
         if isinstance(owner, cst.Name) and owner.value in written(self.context.function):
-            return self._in_place(owner, cst.AugAssign(owner.deep_clone(), operator.deep_clone(), made))
-        return self._in_place(owner, cst.Expr(build.method(owner, "sub_" if subtracts else "add_", made)))
+            return cst.AugAssign(owner.deep_clone(), operator.deep_clone(), made)
+        return cst.Expr(build.method(owner, "sub_" if subtracts else "add_", made))
 
     def _rebound(self, owner: cst.BaseExpression, made: cst.BaseExpression) -> cst.Assign | None:
         """``out = made``, if nothing else holds the tensor."""
-        if not isinstance(owner, cst.Name) or not is_unshared(self.context, owner):
+        if not isinstance(owner, cst.Name) or not is_local(self.context, owner):
             return None
-        self.differences.append(differs(f"the memory layout of `{owner.value}` may change", Effect.STRIDES))
-        if may_be_saved(self.context, owner):
-            said = f"autograd does not raise if it needs the old value of `{owner.value}`"
-            self.differences.append(differs(said, Effect.GRADIENTS))
         return cst.Assign([cst.AssignTarget(owner.deep_clone())], made)
-
-    def _in_place(self, owner: cst.BaseExpression, made: cst.BaseSmallStatement) -> cst.BaseSmallStatement:
-        unshared = isinstance(owner, cst.Name) and is_unshared(self.context, owner)
-        if self._is_needed(owner) or not unshared:
-            said = f"autograd raises if an expert needs `{plain(self.context, owner)}`, which is changed in place"
-            self.differences.append(differs(said, Effect.GRADIENTS))
-        return made
 
     def _is_needed(self, owner: cst.BaseExpression) -> bool:
         """Whether the loop reads the elements of a tensor besides adding to it."""
-        text = plain(self.context, owner)
-        found = [one for one in findall(self.loop.body, m.Name() | m.Attribute()) if plain(self.context, one) == text]
+        text = self.context.plain(owner)
+        found = [one for one in findall(self.loop.body, m.Name() | m.Attribute()) if self.context.plain(one) == text]
         used = [one for one in found if not self._is_result(one)]
         return bool(used)
 
@@ -535,20 +489,18 @@ class _Loop:
         """Whether an expression is the selected rows of a tensor, ``out[hit]`` or ``out[hit, :]``."""
         if not isinstance(target, cst.Subscript):
             return False
-        if self.rows.name_of(plain(self.context, target.slice[0].slice)) != self.rows.index:
+        if self.rows.name_of(self.context.plain(target.slice[0].slice)) != self.rows.index:
             return False
         return all(m.matches(one, _ALL) for one in target.slice[1:])
 
     def _where(self, value: cst.BaseExpression, owner: cst.BaseExpression, off: cst.BaseExpression) -> cst.Call:
         context = self.context
         if self.rows.touches(context, owner):
-            raise Declined(f"`{plain(context, owner)}` holds selected rows")
+            raise Declined(f"`{context.plain(owner)}` holds selected rows")
         made = of_all(context, self.rows, value)
         if not self.rows.called and not self.rows.multiplies:
             raise OtherForm("no expert is called with the selected rows")
         self.added = True
-        self.differences.append(_DTYPES)
-        self.rows.ranks.setdefault(plain(context, owner), (owner, 1))
         mask = self.routed or build.expression(self.rows.index)
         dots = cst.SubscriptElement(cst.Index(cst.Ellipsis()))
         column = cst.Subscript(build.operand(mask), [dots, cst.SubscriptElement(cst.Index(cst.Name("None")))])
@@ -580,7 +532,6 @@ class _Loop:
             raise Declined(f"the line with `{listed.name}` is the only one in its block")
         self.changes[self.loop.iter] = build.call(build.expression("range"), build.expression(count))
         self.changes[listed.line] = None
-        self.differences += [_NO_GRADIENTS, assumes(f"`{listed.name}` must hold the numbers of all experts with rows")]
 
     def _classes(self) -> str | None:
         """The number of classes of the ``one_hot`` that the mask is made by, as code."""
@@ -593,7 +544,7 @@ class _Loop:
                     continue
                 number = call.args[1].value
                 if m.matches(number, m.Attribute(value=m.Name("self")) | m.Integer()):
-                    return plain(self.context, number)
+                    return self.context.plain(number)
         return None
 
     def _counted(self, listed: _Listed) -> str | None:
@@ -609,7 +560,6 @@ class _Loop:
         anchors = [origin(self.context, one).anchor for one in (owner, *used)]
         if not used or anchors[0] is None or any(one is not anchors[0] for one in anchors):
             return None
-        self.differences.append(assumes(f"`{owner.value}` must have three dimensions"))
         return f"{owner.value}.shape[0]"
 
     def _index_by_number(self, name: str) -> None:
@@ -661,8 +611,8 @@ class _Loop:
         for one in findall(self.loop.body, m.Subscript(slice=[m.SubscriptElement(m.Index(m.Name(name)))])):
             owner = cst.ensure_type(one, cst.Subscript).value
             if self.context.fact(owner).kind == "module":
-                yield plain(self.context, owner)
+                yield self.context.plain(owner)
         for one in findall(self.loop.body, m.Call(func=m.Name("getattr"))):
             first = cst.ensure_type(one, cst.Call).args[0].value
             if name in read(one) and self.context.fact(first).kind == "module":
-                yield plain(self.context, first)
+                yield self.context.plain(first)

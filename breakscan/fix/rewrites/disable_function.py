@@ -12,13 +12,10 @@ import builtins
 import libcst as cst
 
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.called import called
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.costs import what_costs
-from breakscan.fix.support.definitions import attributes_of_wrapper
 from breakscan.fix.support.edit import Declined, Edit
 from breakscan.fix.support.names import written
-from breakscan.fix.support.taken_out import taken_out
+from breakscan.fix.support.operators import called, taken_out, what_costs
 from breakscan.fix.support.walking import code_children, findall, nodes_of
 from breakscan.model.findings import Confidence, Kind
 
@@ -70,7 +67,6 @@ def rewrite(context: RewriteContext) -> Edit:
     made = function.with_changes(decorators=[*function.decorators, disable])
     return Edit(
         {function: made},
-        attributes_of_wrapper(context, name),
         takes_out=taken_out(context, function.body),
         keeps_operations=True,
     )

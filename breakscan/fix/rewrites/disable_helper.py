@@ -19,11 +19,10 @@ import libcst as cst
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.build import statements
 from breakscan.fix.support.context import RewriteContext, Statement
-from breakscan.fix.support.decorators import unknown_decorator
 from breakscan.fix.support.edit import Declined, Edit
 from breakscan.fix.support.flow import flow, loaded, stored
 from breakscan.fix.support.names import written
-from breakscan.fix.support.taken_out import taken_out
+from breakscan.fix.support.operators import taken_out
 from breakscan.fix.support.walking import children, findall
 from breakscan.model.findings import Confidence, Place, Verdict
 
@@ -63,8 +62,8 @@ def rewrite(context: RewriteContext) -> Edit:
     """The outermost statement that prevents Dynamo from resuming, as a call of a helper that contains it."""
     _worth_it(context)
     function = context.function
-    if (decorator := unknown_decorator(context, function)) is not None:
-        raise Declined(f"`@{decorator}` may read the code of the function, as `torch.jit.script` does")
+    if any("script" in context.code(one.decorator) for one in function.decorators):
+        raise Declined("`torch.jit.script` reads the code of the function")
     classes = _classes_around(context, function)
     part = _part(context, function)
     what = next(word for kind, word in WORDS if isinstance(part, kind))

@@ -11,32 +11,21 @@ import libcst as cst
 
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.aliases import change_behind
 from breakscan.fix.support.assignments import defined, origin, plain_value, reads_of
 from breakscan.fix.support.breaks import refuse_breaks_in
-from breakscan.fix.support.called import called, only_argument
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import Difference, Effect, assumes, differs
+from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.fix.support.losses import Loss, loss_of, name_of_loss
-from breakscan.fix.support.masked import (
-    NAN_GRADIENTS,
-    Leaf,
-    Masked,
-    conditions,
-    filled,
-    leaf_of,
-    masked,
-    may_require_gradient,
-    rounding,
-    whole,
-)
-from breakscan.fix.support.names import read
-from breakscan.fix.support.shapes import rank_of
+from breakscan.fix.support.masked import Leaf, conditions, filled, leaf_of, masked, whole
+from breakscan.fix.support.operators import called, only_argument
 from breakscan.fix.support.walking import findall
-from breakscan.fix.support.wording import plain
-from breakscan.model.facts import Exactly
 from breakscan.rulebook.torch_facts.not_measured import IGNORED_BY_DEFAULT, OF_CLASSES
+
+_CLASSES = differs(
+    "targets must be class indices; those left out are ignored, and their rows may make gradients NaN",
+    *(Effect.VALUES, Effect.GRADIENTS, Effect.RAISES),
+)
 
 
 @dataclass(slots=True)
@@ -60,25 +49,19 @@ def rewrite(context: RewriteContext) -> Edit:
     prediction, target = _sides(context, loss, leaf)
     kind = context.fact(target.owner)
     if kind.dtype == "float":
-        raise Declined(f"`{plain(context, target.owner)}` holds probabilities, which are not ignored")
+        raise Declined(f"`{context.plain(target.owner)}` holds probabilities, which are not ignored")
     changes: dict[cst.CSTNode, Replacement] = {}
     made = list(loss.call.args)
-    needs = [*rounding(context, [prediction.owner]), *_needs(context, loss, leaf, prediction, target)]
-    rank = rank_of(context, leaf.mask)
     values = [whole(context, side.value, side.leaves) for side in (prediction, target)]
-    index, adds, more = _ignored(context, loss, leaf, target)
-    needs += more
+    index, adds = _ignored(context, loss, leaf, target)
     if index is not None:
         values[1] = filled(context, leaf.mask, values[1], index)
-    if rank.most != 1:
-        ends = [build.expression(text) for text in ("0", "-2")]
-        values = [build.method(values[0], "flatten", *ends), build.method(values[1], "flatten")]
-        if rank.least < 1:
-            needs.append(differs(f"if `{plain(context, leaf.mask)}` is 0-d, it raises", Effect.RAISES))
+    ends = [build.expression(text) for text in ("0", "-2")]
+    values = [build.method(values[0], "flatten", *ends), build.method(values[1], "flatten")]
     for side, value in zip((prediction, target), values, strict=True):
         if side.line is None:
             made[made.index(side.arg)] = side.arg.with_changes(value=value)
-        elif m.matches(side.arg.value, m.Name(plain(context, value))):
+        elif m.matches(side.arg.value, m.Name(context.plain(value))):
             _refuse_only(context, side.line)
             changes[side.line] = None
         else:
@@ -89,12 +72,12 @@ def rewrite(context: RewriteContext) -> Edit:
     refuse_breaks_in(context, loss.call, new)
     if code_differs(context, loss.call, new):
         changes[loss.call] = new
-    return Edit(changes, list(dict.fromkeys(needs)))
+    return Edit(changes, [_CLASSES, *conditions(context, leaf.mask, target.leaves)])
 
 
 def code_differs(context: RewriteContext, old: cst.Call, new: cst.Call) -> bool:
     """Whether new code is not the old one with other spaces."""
-    return plain(context, old) != plain(context, new)
+    return context.plain(old) != context.plain(new)
 
 
 # -- what is computed -----------------------------------------------------------------------------------------------
@@ -126,13 +109,9 @@ def _sides(context: RewriteContext, loss: Loss, leaf: Leaf) -> tuple[_Side, _Sid
     for side in found:
         side.leaves = masked(context, side.value, leaf.mask).leaves
         if len(side.leaves) != 1 or side.leaves[0].loose == "select":
-            raise Declined(f"`{plain(context, side.value)}` are not rows that `{plain(context, leaf.mask)}` selects")
+            raise Declined(f"`{context.plain(side.value)}` are not rows that `{context.plain(leaf.mask)}` selects")
         if _anchors(context, side.leaves[0].mask) != _anchors(context, leaf.mask):
-            raise Declined(f"`{plain(context, leaf.mask)}` may be a different mask: give it another name")
-    first = min((side.value for side in found), key=lambda one: context.tree.span(one))
-    changed = change_behind(context, set(read(leaf.mask)), first, trusts_calls=True)
-    if any(side.line is not None for side in found) and changed is not None:
-        raise Declined(f"`{changed}` may change the mask")
+            raise Declined(f"`{context.plain(leaf.mask)}` may be a different mask: give it another name")
     return found[0], found[1]
 
 
@@ -174,27 +153,21 @@ def _refuse_only(context: RewriteContext, line: cst.SimpleStatementLine) -> None
 
 def _ignored(
     context: RewriteContext, loss: Loss, leaf: Leaf, target: _Side
-) -> tuple[cst.BaseExpression | None, cst.BaseExpression | None, list[Difference]]:
-    """What the targets outside the mask become, and the index that the loss ignores in addition, with differences."""
+) -> tuple[cst.BaseExpression | None, cst.BaseExpression | None]:
+    """What the targets outside the mask become, and the index that the loss ignores in addition."""
     given = dict(loss.settings).get("ignore_index")
-    default = build.expression(str(IGNORED_BY_DEFAULT))
-    index = given or default
+    index = given or build.expression(str(IGNORED_BY_DEFAULT))
     dropped = _compared(context, leaf.mask, target)
-    if dropped is not None and plain(context, dropped) == plain(context, index):
-        return None, None, []
+    if dropped is not None and context.plain(dropped) == context.plain(index):
+        return None, None
     is_int = dropped is not None and (_is_int(dropped) or type(context.fact(dropped).literal) is int)
     if dropped is not None and is_int and given is None and loss.module is None:
-        said = f"a target of {IGNORED_BY_DEFAULT} raises instead of being ignored"
-        return None, dropped, [differs(said, Effect.RAISES)]
+        return None, dropped
     if loss.module is not None and isinstance(loss.call.func, cst.Attribute):
         index = cst.Attribute(build.operand(loss.call.func), cst.Name("ignore_index"))
     elif given is not None and not _is_int(given):
-        raise Declined(f"`{plain(context, given)}` is ignored already: choose one index for both")
-    facts = context.fact(target.owner).tensor
-    if isinstance(index, cst.Integer) or (facts is not None and facts.dtype == Exactly("int64")):
-        return index, None, []
-    said = f"a uint8 target cannot hold {plain(context, index)}, and raises"
-    return index, None, [differs(said, Effect.RAISES, Effect.VALUES)]
+        raise Declined(f"`{context.plain(given)}` is ignored already: choose one index for both")
+    return index, None
 
 
 def _is_int(node: cst.BaseExpression) -> bool:
@@ -219,34 +192,8 @@ def _compared(context: RewriteContext, mask: cst.BaseExpression, target: _Side) 
         owner, value = made.func.value, argument
     else:
         return None
-    if not isinstance(owner, cst.Name) or plain(context, owner) != plain(context, target.owner):
+    if not isinstance(owner, cst.Name) or context.plain(owner) != context.plain(target.owner):
         return None
     if _anchors(context, owner) != _anchors(context, target.owner):
         return None
-    return value if change_behind(context, {owner.value, *read(mask)}, made, trusts_calls=True) is None else None
-
-
-# -- what it changes ------------------------------------------------------------------------------------------------
-
-
-def _needs(context: RewriteContext, loss: Loss, leaf: Leaf, prediction: _Side, target: _Side) -> list[Difference]:
-    needs = []
-    if loss.name == "cross_entropy" and may_require_gradient(context, prediction.owner):
-        needs.append(NAN_GRADIENTS)
-    kind = context.fact(target.owner)
-    if kind.dtype != "int" or not kind.certain:
-        needs.append(assumes(f"`{plain(context, target.owner)}` must hold class indices"))
-    if not context.fact(prediction.owner).certain:
-        needs.append(assumes(f"`{plain(context, prediction.owner)}` must be a tensor"))
-    start = min((side.line or side.value for side in (prediction, target)), key=lambda one: context.tree.span(one))
-    names = {*read(prediction.owner), *read(target.owner), *(_named(side) for side in (prediction, target))}
-    # A loss changes none of its arguments, which is not known of calls of modules.
-    changed = change_behind(context, names - {""}, start, trusts_calls=loss.module is not None)
-    if changed is not None:
-        said = f"the loss uses `{plain(context, prediction.owner)}` and `{plain(context, target.owner)}` themselves"
-        needs.append(differs(f"{said}, which `{changed}` may change", Effect.VALUES, Effect.STORAGE, Effect.GRADIENTS))
-    return [*needs, *conditions(context, Masked(leaf.mask, target.leaves))]
-
-
-def _named(side: _Side) -> str:
-    return side.arg.value.value if isinstance(side.arg.value, cst.Name) else ""
+    return value

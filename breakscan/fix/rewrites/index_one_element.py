@@ -1,33 +1,33 @@
 """``x[t]`` → ``x[t[None]].squeeze(0)``, and ``x[t] = v`` → ``x[t[None]] = v``, with a 0-d integer tensor ``t``.
 
-An index with a dimension is applied in the graph, while a 0-d one is first read into Python.  The elements are the
-same, also for negative indices.  The result is a copy, not a view, so it is safe only if no code can distinguish them;
-an index out of range is still an IndexError on the CPU, but a device-side assert on a GPU.
+An index with a dimension is applied in the graph, while a 0-d one is first read into Python.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 
+from breakscan.fix.support import matchers as m
+from breakscan.fix.support.assignments import defined
+from breakscan.fix.support.build import operand
 from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.difference import EXCEPTIONS, Effect, assumes, differs
 from breakscan.fix.support.edit import Declined, Edit, OtherForm
-from breakscan.fix.support.one_element import element_edit, is_no_mask
+from breakscan.fix.support.numbers import is_number
+
+_ARITHMETIC = cst.Add | cst.Subtract | cst.Multiply | cst.FloorDivide | cst.Modulo
+_COUNTS = frozenset({"argmax", "argmin", "count_nonzero", "int", "long", "sum"})
+LOOKED_UP = differs(
+    "the result is a copy, not a view, and on a GPU an index out of range is a device-side assert",
+    *(Effect.STORAGE, Effect.STRIDES, *EXCEPTIONS),
+)
+STORED = differs("on a GPU, an index out of range is a device-side assert", *EXCEPTIONS)
 
 
 def rewrite(context: RewriteContext) -> Edit:
-    """The index with a dimension, or the masked fill."""
-    node, index = _index(context)
-    if not context.fact(node.value).is_tensor:
-        raise Declined(f"`{context.code(node.value)}` is not known to be a tensor")
-    if context.fact(index).dtype == "bool":
-        raise OtherForm(f"`{context.code(index)}` is a mask")
-    if context.fact(index).dtype != "int" and not is_no_mask(context, index):
-        raise Declined(f"`{context.code(index)}` may be a mask")
-    return element_edit(context, node, index, index, index)
-
-
-def _index(context: RewriteContext) -> tuple[cst.Subscript, cst.BaseExpression]:
-    """The subscript, and its 0-d tensor index that the finding is about."""
+    """The index with a dimension."""
     node = context.node if isinstance(context.node, cst.Subscript) else context.enclosing(cst.Subscript)
     if node is None:
         raise OtherForm("this is not an index")
@@ -35,4 +35,78 @@ def _index(context: RewriteContext) -> tuple[cst.Subscript, cst.BaseExpression]:
     tensors = [one for one in indices if context.fact(one).is_tensor and context.fact(one).zero_dim]
     if len(tensors) != 1:
         raise Declined("it is not known which index is a 0-d tensor" if not tensors else "two indices are tensors")
-    return node, tensors[0]
+    index = tensors[0]
+    if not context.fact(node.value).is_tensor:
+        raise Declined(f"`{context.code(node.value)}` is not known to be a tensor")
+    if context.fact(index).dtype == "bool":
+        raise OtherForm(f"`{context.code(index)}` is a mask")
+    if context.fact(index).dtype != "int" and not _is_no_mask(context, index):
+        raise Declined(f"`{context.code(index)}` may be a mask")
+    return element_edit(context, node, index, index)
+
+
+def _is_no_mask(context: RewriteContext, index: cst.BaseExpression) -> bool:
+    """Whether an index cannot be a bool tensor: a sum, or arithmetic with a number."""
+    made = defined(context, index)
+    if isinstance(made, cst.BinaryOperation) and isinstance(made.operator, _ARITHMETIC):
+        return is_number(context, made.left) or is_number(context, made.right)
+    return context.method(made) in _COUNTS
+
+
+def element_edit(
+    context: RewriteContext, node: cst.Subscript, index: cst.BaseExpression, made: cst.BaseExpression
+) -> Edit:
+    """The edit of a subscript of a tensor in which the 0-d integer tensor ``made`` replaces ``index``."""
+    position = next(
+        (at for at, one in enumerate(node.slice) if isinstance(one.slice, cst.Index) and one.slice.value is index), None
+    )
+    if position is None:
+        raise Declined("the tensor is only part of an index")
+    dimension = _dimension(context, node.slice, position)
+    elements = [element.deep_clone() for element in node.slice]
+    row = cst.Subscript(operand(made), [cst.SubscriptElement(cst.Index(cst.Name("None")))])
+    elements[position] = elements[position].with_changes(slice=cst.Index(row))
+    element = cst.Subscript(operand(node.value), elements)
+    above = context.parent(node)
+    if isinstance(above, cst.Element) and context.enclosing(cst.AssignTarget) is not None:
+        raise Declined("several targets are assigned at once")
+    if isinstance(above, cst.AssignTarget) or (isinstance(above, cst.AugAssign) and above.target is node):
+        assign = context.parent(above) if isinstance(above, cst.AssignTarget) else above
+        value = cst.ensure_type(assign, cst.Assign).value if isinstance(above, cst.AssignTarget) else above.value
+        if is_number(context, value):
+            return Edit({node: element}, [STORED])
+        if dimension and not context.fact(value).zero_dim:
+            raise Declined(f"`{context.code(value)}` would need the dimension that is added to the index")
+        said = f"`{context.code(value)}` must have the dtype of the tensor that it is assigned to"
+        return Edit({node: element}, [STORED, assumes(said)])
+    if isinstance(above, cst.Attribute) and above.attr.value.endswith("_") and not above.attr.value.endswith("__"):
+        code = context.code(node)
+        raise Declined(f"`{code}` is a view through which `{context.code(node.value)}` is changed in place")
+    squeezed = cst.Call(cst.Attribute(element, cst.Name("squeeze")), [cst.Arg(cst.parse_expression(str(dimension)))])
+    return Edit({node: squeezed}, [LOOKED_UP])
+
+
+def _dimension(context: RewriteContext, elements: Sequence[cst.SubscriptElement], position: int) -> int:
+    """The dimension of the result that belongs to an index with one element."""
+    kinds = [_kind(context, element.slice) for element in elements]
+    if "other" in kinds[:position] + kinds[position + 1 :]:
+        raise Declined("the other indices are not known")
+    if "ellipsis" in kinds[:position]:
+        return -1 - sum(kind in ("slice", "new") for kind in kinds[position + 1 :])
+    return sum(kind in ("slice", "new") for kind in kinds[:position])
+
+
+def _kind(context: RewriteContext, index: cst.BaseSlice) -> str:
+    if isinstance(index, cst.Slice):
+        return "slice"
+    if not isinstance(index, cst.Index) or index.star:
+        return "other"
+    value = index.value
+    if isinstance(value, cst.Ellipsis):
+        return "ellipsis"
+    if m.matches(value, m.Name("None")):
+        return "new"
+    if m.matches(value, m.Integer() | m.UnaryOperation(operator=m.Minus(), expression=m.Integer())):
+        return "number"
+    fact = context.fact(value)
+    return "number" if fact.is_number and fact.dtype != "bool" else "other"

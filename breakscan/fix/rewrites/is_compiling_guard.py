@@ -11,17 +11,16 @@ from collections.abc import Sequence
 import libcst as cst
 
 from breakscan.fix.support.build import operand_of_and
-from breakscan.fix.support.check_block import block_of, breaking
-from breakscan.fix.support.checks import asks_tensor, operands
+from breakscan.fix.support.checks import block_of, breaking, guard_of
 from breakscan.fix.support.compiling import and_not_compiling, compiling, guarded, not_compiling
 from breakscan.fix.support.context import RewriteContext, Statement
-from breakscan.fix.support.difference import Effect, ShowsOnly, differs
+from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.edit import Declined, Edit, Replacement
-from breakscan.fix.support.guards import guard_of
-from breakscan.fix.support.reporting_calls import is_reporting, why_missed
+from breakscan.fix.support.purity import is_reporting, why_missed
+from breakscan.fix.support.tensor_test import asks_tensor, operands
 
-_UNCHECKED = differs("compiled code skips the check", Effect.NO_LONGER_RAISES, only=ShowsOnly.COMPILED)
-_SILENT = differs("compiled code does not print, log or warn", Effect.OUTPUT, only=ShowsOnly.COMPILED)
+_UNCHECKED = differs("compiled code skips the check", Effect.NO_LONGER_RAISES)
+_SILENT = differs("compiled code does not print, log or warn", Effect.OUTPUT)
 
 
 def rewrite(context: RewriteContext) -> Edit:

@@ -13,13 +13,13 @@ import libcst as cst
 
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.build import and_list, operand, or_list
-from breakscan.fix.support.called import called
 from breakscan.fix.support.compiling import and_not_compiling, compiling
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import ShowsOnly, assumes
+from breakscan.fix.support.difference import assumes
 from breakscan.fix.support.edit import Declined, Edit, OtherForm
 from breakscan.fix.support.if_sides import branch_of
 from breakscan.fix.support.names import written
+from breakscan.fix.support.operators import called
 from breakscan.fix.support.purity import why_not_pure
 
 _ONES = (m.Integer("1"), m.Float("1.0"), m.Name("True"))
@@ -65,7 +65,7 @@ def rewrite(context: RewriteContext) -> Edit:
         made = made if context.parent(found.node) is not node else made.with_changes(lpar=(), rpar=())
     name = found.mask.value
     said = f"in compiled code, `{name}` is kept even if it hides nothing, and must then mean the same as None"
-    return Edit({found.node: made}, [assumes(said, only=ShowsOnly.COMPILED)])
+    return Edit({found.node: made}, [assumes(said)])
 
 
 def _mask_test(context: RewriteContext, node: cst.BaseExpression) -> _MaskTest | None:

@@ -11,12 +11,10 @@ from itertools import pairwise
 
 import libcst as cst
 
-from breakscan.fix.support.assertions import edit_of_assert
-from breakscan.fix.support.checks import AS_TENSOR, asks_tensor, check_of, is_chain, operands
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import Effect, ShowsOnly, assumes, differs
-from breakscan.fix.support.dtypes import is_bool
+from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.edit import Declined, Edit
+from breakscan.fix.support.tensor_test import AS_TENSOR, asks_tensor, edit_of_assert, is_chain, operands, tensor_test
 
 _OWN_TENSOR = (cst.Call, cst.Comparison, cst.BinaryOperation, cst.UnaryOperation, cst.BooleanOperation)
 
@@ -33,11 +31,11 @@ def rewrite(context: RewriteContext) -> Edit:
         fact = context.fact(one)
         if not asks_tensor(context, one):
             raise Declined(f"`{context.code(one)}` is not known to be a tensor")
-        if not isinstance(whole, cst.UnaryOperation) and fact.kind == "tensor" and not is_bool(context, one):
+        if not isinstance(whole, cst.UnaryOperation) and fact.kind == "tensor" and fact.dtype != "bool":
             raise Declined(f"`{context.code(one)}` is not known to be a bool tensor, and may itself be the result")
         if fact.kind == "tensor" and not fact.zero_dim:
             raise Declined(f"`{context.code(one)}` is not known to have a single element")
-    check = check_of(context, whole)
+    check = tensor_test(context, whole)
     if check.when:
         raise Declined("if the shapes differ, the result is a Python bool")
     node = check.tensor
@@ -45,8 +43,6 @@ def rewrite(context: RewriteContext) -> Edit:
         lpar=[one.deep_clone() for one in whole.lpar], rpar=[one.deep_clone() for one in whole.rpar]
     )
     differences = []
-    if not check.certain:
-        differences.append(assumes("the operands must be tensors", only=ShowsOnly.NO_TENSOR))
     differences += check.differences()
     if _has_not(whole) or any(_compares_numbers(context, one) for one in _leaves(whole)):
         differences.append(AS_TENSOR)

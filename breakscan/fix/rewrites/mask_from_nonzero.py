@@ -9,19 +9,19 @@ import libcst as cst
 
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.asserted_ranks import asserted_rank
 from breakscan.fix.support.assignments import reads_of
-from breakscan.fix.support.called import called
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import Difference, Effect, assumes, differs
+from breakscan.fix.support.difference import Difference, Effect, differs
 from breakscan.fix.support.edit import Declined, Edit, OtherForm
-from breakscan.fix.support.masked import COUNT_IN_FLOAT16, bool_needed, hits_of, is_bool_tensor, is_scalar
+from breakscan.fix.support.masked import COUNT, Leaf, conditions, hits_of, is_scalar
+from breakscan.fix.support.operators import called
 from breakscan.fix.support.purity import why_not_pure
-from breakscan.fix.support.shapes import have_one_shape, rank_of
-from breakscan.fix.support.wording import plain
 
 _ZERO = m.Index(m.Integer("0"))
-_FIRST = differs("if the mask selects nothing, the result is 0 instead of an IndexError", Effect.NO_LONGER_RAISES)
+_FIRST = differs(
+    "the mask must have one dimension; if it selects nothing, the result is 0 instead of an IndexError",
+    *(Effect.NO_LONGER_RAISES, Effect.VALUES),
+)
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -35,7 +35,7 @@ def rewrite(context: RewriteContext) -> Edit:
     if (reason := why_not_pure(context, mask)) is not None:
         raise Declined(reason)
     if not context.fact(mask).is_tensor:
-        raise Declined(f"`{plain(context, mask)}` is not known to be a tensor")
+        raise Declined(f"`{context.plain(mask)}` is not known to be a tensor")
     above = _above(context, context.node)
     if not rows and isinstance(above, cst.Subscript) and above.value is not context.node:
         return _store(context, above, mask)
@@ -73,20 +73,9 @@ def _store(context: RewriteContext, subscript: cst.Subscript, mask: cst.BaseExpr
     if not isinstance(assignment, cst.Assign) or not isinstance(context.parent(subscript), cst.AssignTarget):
         raise Declined("the selected elements themselves are needed")
     if not is_scalar(context, assignment.value):
-        raise Declined(f"`{plain(context, assignment.value)}` may have a different value for each selected element")
-    needs = _index_needs(context, subscript.value, mask)
-    return Edit({context.node: build.copied(mask)}, needs)
-
-
-def _index_needs(context: RewriteContext, owner: cst.BaseExpression, mask: cst.BaseExpression) -> list[Difference]:
-    needs = []
-    if rank_of(context, mask).least < 1:
-        said = f"if `{plain(context, mask)}` is 0-d, the value is assigned instead of raising an IndexError"
-        needs.append(differs(said, Effect.NO_LONGER_RAISES))
-    if not have_one_shape(context, mask, owner):
-        needs.append(assumes(f"`{plain(context, mask)}` must have the same shape as `{plain(context, owner)}`"))
-    needs += bool_needed(context, mask)
-    return needs
+        raise Declined(f"`{context.plain(assignment.value)}` may have a different value for each selected element")
+    leaf = Leaf(subscript, subscript.value, mask)
+    return Edit({context.node: build.copied(mask)}, conditions(context, mask, [leaf]))
 
 
 def _vector(context: RewriteContext, node: cst.Call, rows: bool) -> tuple[cst.BaseExpression, bool]:
@@ -123,31 +112,21 @@ def _used(context: RewriteContext, vector: cst.BaseExpression, mask: cst.BaseExp
         if rows and m.matches(counted, m.Call(func=m.Attribute(attr=m.Name("numel")))):
             raise Declined("`numel` counts the indices of every dimension")
         made = build.call(context.imported("torch.count_nonzero"), mask)
-        return Edit({_as_tensor(context, counted): made}, [COUNT_IN_FLOAT16])
+        return Edit({_as_tensor(context, counted): made}, [COUNT])
     if isinstance(above, cst.Subscript) and above.value is vector:
         first = _first_at(context, above, rows)
-        needs = [_FIRST, *_one_dimension(context, mask)]
-        return Edit({first: _argmax(context, mask)}, needs)
+        return Edit({first: _argmax(context, mask)}, [_FIRST])
     if isinstance(above, cst.For | cst.CompFor):
         raise Declined("a loop runs once for each selected element")
     if isinstance(above, cst.Return):
         raise Declined("the indices are returned")
     where = above if isinstance(above, cst.BaseExpression) else vector
-    raise Declined(f"`{plain(context, where)}` needs the indices themselves, and how many there are depends on values")
-
-
-def _one_dimension(context: RewriteContext, mask: cst.BaseExpression) -> list[Difference]:
-    known = rank_of(context, mask)
-    if known.least > 1:
-        raise Declined(f"`{plain(context, mask)}` has more than one dimension")
-    if not asserted_rank(context, mask).allows(1):
-        raise Declined(f"`{plain(context, mask)}` does not have one dimension, as the code asserts")
-    return [] if known.most == 1 else [assumes(f"`{plain(context, mask)}` must have one dimension")]
+    raise Declined(f"`{context.plain(where)}` needs the indices themselves, and how many there are depends on values")
 
 
 def _argmax(context: RewriteContext, mask: cst.BaseExpression) -> cst.BaseExpression:
     """The position of the first nonzero element: ``argmax`` returns the first of several, and does not support bool."""
-    truth = mask if is_bool_tensor(context, mask) else build.binary(mask, cst.NotEqual(), build.expression("0"))  # type: ignore[arg-type]
+    truth = mask if context.fact(mask).dtype == "bool" else build.binary(mask, cst.NotEqual(), build.expression("0"))  # type: ignore[arg-type]
     return build.method(build.method(truth, "int"), "argmax")
 
 
@@ -188,7 +167,7 @@ def _first_at(context: RewriteContext, subscript: cst.Subscript, rows: bool) -> 
     if rows and m.matches(subscript, m.Subscript(slice=[m.SubscriptElement(_ZERO), m.SubscriptElement(_ZERO)])):
         return subscript
     raise Declined(
-        f"`{plain(context, subscript)}` needs the indices themselves, and how many there are depends on values"
+        f"`{context.plain(subscript)}` needs the indices themselves, and how many there are depends on values"
     )
 
 
@@ -204,7 +183,6 @@ def _named(context: RewriteContext, assignment: cst.Assign, mask: cst.BaseExpres
         raise Declined("the indices are stored where other code can read them")
     line = context.line(assignment)
     uses = reads_of(context, target, line)
-    shown = [] if one_dim else _one_dimension(context, mask)
     counts = {one: _count_at(context, one) for one in uses}
     firsts = [context.parent(one) for one in uses]
     if all(
@@ -215,17 +193,16 @@ def _named(context: RewriteContext, assignment: cst.Assign, mask: cst.BaseExpres
         made = build.assignment(target, _argmax(context, mask)).body[0]
         changes: dict[cst.CSTNode, cst.CSTNode] = {assignment: made}
         changes.update({one: build.copied(target) for one in firsts if isinstance(one, cst.Subscript)})
-        return Edit(changes, [_FIRST, *shown])
-    needs = list(shown)
+        return Edit(changes, [_FIRST])
+    needs: list[Difference] = []
     changes = {assignment: build.assignment(target, build.copied(mask)).body[0]}
     for one in uses:
         count = counts[one]
         if count is not None:
             changes[_as_tensor(context, count)] = build.method(target, "sum")
-            needs.insert(0, COUNT_IN_FLOAT16)
+            needs.insert(0, COUNT)
         else:
-            needs += _index_needs(context, _stored_into(context, one), mask)
-    needs += bool_needed(context, mask)
+            needs += conditions(context, mask, [Leaf(one, _stored_into(context, one), mask)])
     return Edit(changes, list(dict.fromkeys(needs)))
 
 
@@ -237,6 +214,6 @@ def _stored_into(context: RewriteContext, name: cst.Name) -> cst.BaseExpression:
     if isinstance(subscript, cst.Subscript) and len(subscript.slice) == 1 and isinstance(assignment, cst.Assign):
         if is_scalar(context, assignment.value):
             return subscript.value
-        raise Declined(f"`{plain(context, assignment.value)}` may have a different value for each selected element")
+        raise Declined(f"`{context.plain(assignment.value)}` may have a different value for each selected element")
     where = subscript if isinstance(subscript, cst.BaseExpression) else name
-    raise Declined(f"`{plain(context, where)}` needs the indices themselves, and how many there are depends on values")
+    raise Declined(f"`{context.plain(where)}` needs the indices themselves, and how many there are depends on values")

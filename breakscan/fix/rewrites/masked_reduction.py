@@ -14,33 +14,28 @@ import libcst as cst
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.breaks import refuse_breaks_in, refuse_reads_of
-from breakscan.fix.support.called import called, is_builtin
 from breakscan.fix.support.context import RewriteContext
 from breakscan.fix.support.difference import Difference, Effect, differs
 from breakscan.fix.support.edit import Declined, Edit, OtherForm
-from breakscan.fix.support.losses import loss_of, name_of_loss, without_module
+from breakscan.fix.support.losses import loss_of, name_of_loss
 from breakscan.fix.support.masked import (
-    COUNT_IN_FLOAT16,
+    COUNT,
+    MEAN,
     NAN_GRADIENTS,
+    ROUNDING,
     Leaf,
     Masked,
-    bends_gradients,
-    beside,
-    bool_needed,
     conditions,
     filled,
     in_place_of,
     is_scalar,
     leaf_of,
     masked,
-    mean_hazards,
-    rounding,
+    may_require_gradient,
     whole,
     zero,
 )
-from breakscan.fix.support.operators import flattens, is_conversion, is_elementwise
-from breakscan.fix.support.shapes import Fit, fit
-from breakscan.fix.support.wording import plain
+from breakscan.fix.support.operators import called, flattens, is_builtin, is_conversion, is_elementwise
 from breakscan.rulebook.torch_facts.not_measured import ELEMENTWISE_SETTINGS, OF_CLASSES, WEIGHTED
 
 _DIMENSION = m.Arg(keyword=None) | m.Arg(keyword=m.Name("dim") | m.Name("axis"))
@@ -65,31 +60,28 @@ def rewrite(context: RewriteContext) -> Edit:
         return _loss(context, use, leaf)
     if use.what == "count":
         return _count(context, use, leaf)
-    found = masked(context, use.value, leaf.mask, numbers=True)
-    needs = conditions(context, found, counts=use.what == "mean")
-    hazards = [NAN_GRADIENTS] if bends_gradients(context, use.value, found) else []
+    found = masked(context, use.value, leaf.mask)
+    bends = found.bends and may_require_gradient(context, use.value)
     value = whole(context, use.value, found.leaves)
+    hazard: Difference | None
     if use.what in ("any", "all", "count_nonzero"):
         _refuse_arguments(use)
-        hazards.clear()
         made: cst.BaseExpression = _logical(context, use, leaf.mask, value)
+        hazard = None
     elif use.what in ("sum", "mean"):
         arguments = _without_only_dimension(use)
         if use.what == "mean" and arguments:
             raise Declined("`mean` changes the dtype or keeps the dimension")
-        hazards += rounding(context, [use.value])
         summed = build.method(filled(context, leaf.mask, value, zero(context, use.value)), "sum")
         made = summed.with_changes(args=[arg.deep_clone() for arg in arguments])
         if use.what == "mean":
             made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
-            hazards += mean_hazards(context, [use.value])
+        hazard = NAN_GRADIENTS if bends else MEAN if use.what == "mean" else ROUNDING
     else:
         _refuse_arguments(use)
         made, hazard = _extreme(context, use, leaf.mask, value)
-        hazards.append(hazard)
-    if any(m.matches(arg, _DIMENSION) for arg in use.args):
-        _refuse_rows(context, use, found)
-    return _edit(context, use, made, [*hazards, *needs])
+    needs = conditions(context, leaf.mask, found.leaves)
+    return _edit(context, use, made, [*([hazard] if hazard is not None else []), *needs])
 
 
 def _edit(context: RewriteContext, use: _Use, made: cst.BaseExpression, differences: list[Difference]) -> Edit:
@@ -144,7 +136,7 @@ def _attribute_use(
         ):
             return above
     raise Declined(
-        f"`{plain(context, attribute)}` needs the selected elements themselves, whose number depends on values"
+        f"`{context.plain(attribute)}` needs the selected elements themselves, whose number depends on values"
     )
 
 
@@ -162,7 +154,7 @@ def _argument_use(context: RewriteContext, node: cst.BaseExpression, arg: cst.Ar
         return _Use(call, call, "loss")
     if is_elementwise(context, call):
         return call
-    raise Declined(f"`{plain(context, call.func)}` is called with the selected elements: pass all and the mask")
+    raise Declined(f"`{context.plain(call.func)}` is called with the selected elements: pass all and the mask")
 
 
 def _why_needed(context: RewriteContext, node: cst.CSTNode, above: cst.CSTNode | None) -> str:
@@ -171,8 +163,8 @@ def _why_needed(context: RewriteContext, node: cst.CSTNode, above: cst.CSTNode |
     if isinstance(above, cst.Assign | cst.AnnAssign):
         return "the selected elements are assigned to a name: reduce them where they are selected, `x[mask].sum()`"
     if isinstance(above, cst.Subscript):
-        return f"`{plain(context, above)}` needs the selected elements themselves, whose number depends on values"
-    return f"`{plain(context, node)}` itself is used, and its size depends on values: use all elements and the mask"
+        return f"`{context.plain(above)}` needs the selected elements themselves, whose number depends on values"
+    return f"`{context.plain(node)}` itself is used, and its size depends on values: use all elements and the mask"
 
 
 # -- what replaces them ---------------------------------------------------------------------------------------------
@@ -196,27 +188,23 @@ def _without_only_dimension(use: _Use) -> list[cst.Arg]:
     return [arg for arg in use.args if not m.matches(arg, _DIMENSION)]
 
 
-def _refuse_rows(context: RewriteContext, use: _Use, found: Masked) -> None:
-    """Declines unless a vector is known to be selected: who names a dimension may mean one of several."""
-    for leaf in found.leaves:
-        if leaf.loose != "select" and fit(context, found.mask, leaf.owner) is Fit.OPEN:
-            raise Declined(
-                f"`{use.what}` reduces one dimension, and `{plain(context, found.mask)}` may select rows"
-                f" of `{plain(context, leaf.owner)}`"
-            )
-
-
 def _logical(
     context: RewriteContext, use: _Use, mask: cst.BaseExpression, value: cst.BaseExpression
 ) -> cst.BaseExpression:
     if context.fact(use.value).dtype == "bool" and context.fact(use.value).certain:
         if use.what == "all":
-            both = beside(value, cst.BitOr(), build.inverted(mask))
+            both = _beside(value, cst.BitOr(), build.inverted(mask))
         else:
-            both = beside(value, cst.BitAnd(), mask)
+            both = _beside(value, cst.BitAnd(), mask)
         return build.method(both, "sum" if use.what == "count_nonzero" else use.what)
     off = build.expression("1" if use.what == "all" else "0")
     return build.method(filled(context, mask, value, off), use.what)
+
+
+def _beside(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.BaseExpression) -> cst.BinaryOperation:
+    """``left operator right``; ``~m`` on the right needs no parentheses."""
+    made = build.copied(right) if isinstance(right, cst.UnaryOperation) else build.operand(right)
+    return cst.BinaryOperation(build.operand(left), operator, made)
 
 
 def _extreme(
@@ -224,7 +212,7 @@ def _extreme(
 ) -> tuple[cst.BaseExpression, Difference]:
     fact = context.fact(use.value)
     if not (fact.certain and fact.dtype == "float"):
-        raise Declined(f"`{plain(context, use.value)}` is not known to be a float tensor, which can hold infinity")
+        raise Declined(f"`{context.plain(use.value)}` is not known to be a float tensor, which can hold infinity")
     if not is_builtin(context, "float", use.node):
         raise Declined("`float` may have another meaning in this file")
     infinity = '"-inf"' if use.what in ("max", "amax") else '"inf"'
@@ -238,15 +226,13 @@ def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
     """``F.mse_loss(x[mask], y[mask])``: where the mask is False, both arguments, the loss and its gradient are zero."""
     loss = loss_of(context, cst.ensure_type(use.node, cst.Call))
     if loss.name in OF_CLASSES:
-        raise OtherForm(f"`{plain(context, loss.call.func)}` is a loss of rows: see `ignore-index`")
+        raise OtherForm(f"`{context.plain(loss.call.func)}` is a loss of rows: see `ignore-index`")
     leaves: list[Leaf] = []
-    bends = False
     weight: cst.BaseExpression | None = leaf.mask if loss.name == WEIGHTED else None
     arguments: list[cst.Arg] = []
     for arg in loss.sides:
         value, found = _filled_side(context, arg.value, leaf.mask)
         leaves += found.leaves
-        bends |= bends_gradients(context, arg.value, found)
         arguments.append(build.argument(value, arg.keyword.value if arg.keyword is not None else None))
     for keyword, setting in loss.settings:
         if keyword in ELEMENTWISE_SETTINGS or (keyword == "pos_weight" and is_scalar(context, setting)):
@@ -255,21 +241,15 @@ def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
             weight, found = _filled_side(context, setting, leaf.mask)
             leaves += found.leaves
         else:
-            raise Declined(f"`{plain(context, loss.call.func)}` has additional arguments")
-    needs = [
-        *([NAN_GRADIENTS] if bends else []),
-        *without_module(context, loss),
-        *rounding(context, [one.owner for one in leaves]),
-        *conditions(context, Masked(leaf.mask, leaves), counts=True),
-    ]
+            raise Declined(f"`{context.plain(loss.call.func)}` has additional arguments")
     if weight is not None:
         arguments.append(build.argument(weight, "weight"))
     arguments.append(build.argument(build.expression('"sum"'), "reduction"))
     made: cst.BaseExpression = cst.Call(build.operand(loss.function(context)), arguments)
     if loss.reduction != "sum":
         made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
-        needs = [*mean_hazards(context, [one.owner for one in leaves]), *needs]
-    return _edit(context, use, made, needs)
+    hazards = [NAN_GRADIENTS, *loss.without_module()]
+    return _edit(context, use, made, [*hazards, *conditions(context, leaf.mask, leaves)])
 
 
 def _filled_side(
@@ -283,10 +263,8 @@ def _filled_side(
 
 
 def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
-    """The number of selected elements, if it may be a tensor instead of a Python number."""
+    """The number of selected elements, where floats are divided by it or multiplied with it."""
     found = masked(context, use.value, leaf.mask)
-    elements = m.matches(use.node, m.Call(func=m.Attribute(attr=m.Name("numel"))))
-    needs = conditions(context, found, counts=True) if elements or leaf.loose else bool_needed(context, found.mask)
     node: cst.BaseExpression = use.node
     made: cst.BaseExpression = build.method(leaf.mask, "sum")
     above = context.parent(node)
@@ -296,16 +274,9 @@ def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
         made = cst.Call(build.operand(cst.Attribute(made, cst.Name("clamp"))), [build.argument(number, "min")])
         above = context.parent(node)
     if isinstance(above, cst.BinaryOperation):
-        other = above.right if above.left is node else above.left
-        fact = context.fact(other)
+        fact = context.fact(above.right if above.left is node else above.left)
         if fact.is_tensor and fact.certain and fact.dtype == "float":
-            return Edit({node: made}, [COUNT_IN_FLOAT16, *needs])
-    asked = context.parent(above) if isinstance(above, cst.ComparisonTarget) else above
-    arg = context.parent(asked) if isinstance(asked, cst.Comparison) else None
-    call = context.parent(arg) if isinstance(arg, cst.Arg) else None
-    if isinstance(call, cst.Call) and not (called(context, call)[0] or "").startswith(("torch.", "builtins.")):
-        hazard = differs(f"`{plain(context, call.func)}` gets a tensor instead of a Python bool", Effect.TYPES)
-        return Edit({node: made}, [hazard, *needs])
+            return Edit({node: made}, [COUNT, *conditions(context, leaf.mask, found.leaves)])
     raise Declined("the count is needed as a Python number: use `mask.sum()`, a tensor, instead")
 
 

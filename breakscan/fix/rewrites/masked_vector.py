@@ -14,26 +14,25 @@ import libcst as cst
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_settled, origin, reads_of
-from breakscan.fix.support.called import called
 from breakscan.fix.support.context import RewriteContext
 from breakscan.fix.support.difference import Difference
 from breakscan.fix.support.edit import Declined, Edit, OtherForm, Replacement
-from breakscan.fix.support.losses import loss_of, name_of_loss, without_module
+from breakscan.fix.support.losses import loss_of, name_of_loss
 from breakscan.fix.support.masked import (
-    COUNT_IN_FLOAT16,
+    COUNT,
+    MEAN,
+    ROUNDING,
     Leaf,
-    Masked,
     conditions,
     filled,
     in_place_of,
     is_scalar,
     leaf_at,
     leaf_of,
-    mean_hazards,
-    rounding,
     zero,
 )
 from breakscan.fix.support.names import read, written
+from breakscan.fix.support.operators import called
 from breakscan.rulebook.torch_facts.not_measured import ELEMENTWISE_SETTINGS, OF_CLASSES, WEIGHTED
 
 _ZERO_AT_ZERO = frozenset({"abs", "square", "relu", "float", "double", "to", "neg", "clone", "contiguous"})
@@ -72,7 +71,7 @@ def rewrite(context: RewriteContext) -> Edit:
     group.waiting.append(line)
     while group.waiting:
         _follow(context, group, group.waiting.pop())
-    needs = conditions(context, Masked(leaf.mask, list(group.lines.values())), counts=True)
+    needs = conditions(context, leaf.mask, group.lines.values())
     above: list[cst.BaseStatement] = []
     if group.counts and not named:
         if len(group.lines) > 1 or "mask" in {*read(context.function), *written(context.function)}:
@@ -87,15 +86,8 @@ def rewrite(context: RewriteContext) -> Edit:
             group.changes[one] = [*above, new]
         else:
             group.changes[picked.node] = made
-    owners = [picked.owner for picked in group.lines.values()]
-    differences = [
-        *rounding(context, owners),
-        *(mean_hazards(context, owners) if group.divides else []),
-        *([COUNT_IN_FLOAT16] if group.compares else []),
-        *group.differences,
-        *needs,
-    ]
-    return Edit(group.changes, differences)
+    hazard = MEAN if group.divides else COUNT if group.compares else ROUNDING
+    return Edit(group.changes, [hazard, *dict.fromkeys(group.differences), *needs])
 
 
 def _leaf_on(context: RewriteContext, line: cst.SimpleStatementLine) -> Leaf | None:
@@ -185,7 +177,7 @@ def _lost(context: RewriteContext, group: _Group, call: cst.Call) -> None:
         _zero_at_zero(context, group, side.value)
     if loss.reduction == "sum" and loss.name != WEIGHTED:
         return
-    group.differences += without_module(context, loss)
+    group.differences += loss.without_module()
     arguments = [build.argument(one.value, one.keyword.value if one.keyword else None) for one in loss.sides]
     arguments += [build.argument(value, keyword) for keyword, value in loss.settings]
     if loss.name == WEIGHTED:

@@ -9,13 +9,11 @@ import libcst as cst
 
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.aliases import Fate, change_behind
 from breakscan.fix.support.assignments import defined, is_bound_once, origin
-from breakscan.fix.support.called import called
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.copies import fate_of_name, names_of
-from breakscan.fix.support.difference import Difference, Effect, differs
+from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.edit import Declined, Edit
+from breakscan.fix.support.operators import called
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -33,34 +31,9 @@ def rewrite(context: RewriteContext) -> Edit:
     if repeats is None:
         raise Declined("the call does not pass `repeats`")
     size = build.argument(_sum(context, repeats), "output_size")
-    repeated = named.get("input") or (positional[0] if positional else None)
-    if method is not None and isinstance(node.func, cst.Attribute):
-        repeated = node.func.value
-    differences = [] if _has_several(context, repeats, repeated) else [_one_count(context, repeats)]
-    return Edit({node: node.deep_clone().with_changes(args=[*_open_ended(node), size])}, differences)
-
-
-def _one_count(context: RewriteContext, repeats: cst.BaseExpression) -> Difference:
-    said = f"if `{context.code(repeats)}` has one element, which then counts for all, it raises"
-    return differs(said, Effect.RAISES)
-
-
-def _has_several(context: RewriteContext, repeats: cst.BaseExpression, repeated: cst.BaseExpression | None) -> bool:
-    """Whether there is one count for each element that is repeated: a single count is broadcast to all."""
-    if repeated is repeats or (repeated is not None and context.code(repeated) == context.code(repeats)):
-        return True
-    value = defined(context, repeats)
-    if _counted(context, value) is not None:
-        least = [arg.value for arg in cst.ensure_type(value, cst.Call).args if arg.keyword is not None]
-        return any(isinstance(one, cst.Integer) and one.evaluated_value > 1 for one in least)
-    if (elements := _written(context, value)) is not None:
-        return len(elements) > 1
-    # `values, counts = torch.unique(tensor, return_counts=True)`
-    anchor = origin(context, repeats).anchor if isinstance(repeats, cst.Name) else None
-    if not isinstance(repeated, cst.Name) or not isinstance(anchor, cst.SimpleStatementLine):
-        return False
-    first = m.Assign([m.AssignTarget(m.Tuple([m.Element(m.Name(repeated.value)), m.ZeroOrMore()]))])
-    return origin(context, repeated).anchor is anchor and m.matches(anchor.body[0], first)
+    said = f"`{context.code(repeats)}` must add up to it, and count each element by itself"
+    made = node.deep_clone().with_changes(args=[*_open_ended(node), size])
+    return Edit({node: made}, [differs(said, Effect.RAISES)])
 
 
 def _open_ended(node: cst.Call) -> list[cst.Arg]:
@@ -81,13 +54,11 @@ def _sum(context: RewriteContext, repeats: cst.BaseExpression) -> cst.BaseExpres
     if counted is not None:
         if not isinstance(counted, cst.Name) or not is_bound_once(context, counted.value):
             raise Declined(f"`{context.code(counted)}` may be a different tensor here than where it is counted")
-        _must_be_unchanged(context, repeats, counted)
         return build.method(counted, "numel")
     elements = _written(context, value)
     if elements is not None:
         if len(elements) == 1:
             raise Declined("a single count is the count of every element")
-        _must_be_unchanged(context, repeats)
         return build.expression(str(sum(elements)))
     raise Declined(f"the sum of `{context.code(repeats)}` is not known from shapes: pass `output_size`")
 
@@ -99,21 +70,6 @@ def _written(context: RewriteContext, value: cst.BaseExpression) -> list[int] | 
         return None
     found = [one.value for one in value.args[0].value.elements]  # type: ignore[attr-defined]
     return [one.evaluated_value for one in found] if all(isinstance(one, cst.Integer) for one in found) else None
-
-
-def _must_be_unchanged(context: RewriteContext, repeats: cst.BaseExpression, counted: cst.Name | None = None) -> None:
-    """Declines if the counts or the counted tensor may be changed in place after counting."""
-    anchor = origin(context, repeats).anchor if isinstance(repeats, cst.Name) else None
-    names = names_of(context, repeats) if isinstance(repeats, cst.Name) else set()
-    if counted is not None:
-        names = {*names, counted.value}
-    if anchor is not None and (change := change_behind(context, names, anchor)) is not None:
-        raise Declined(f"`{change}` may change the counts or the counted tensor")
-    if (
-        isinstance(repeats, cst.Name)
-        and fate_of_name(context, repeats.value, context.statement(repeats)) is Fate.CHANGED
-    ):
-        raise Declined(f"`{repeats.value}` is changed in place")
 
 
 def _counted(context: RewriteContext, value: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -11,6 +11,7 @@ import libcst as cst
 from breakscan.fix.support.build import operand
 from breakscan.fix.support.context import RewriteContext
 from breakscan.fix.support.edit import Declined, Edit, OtherForm
+from breakscan.fix.support.operators import is_builtin
 
 _SHORT = cst.Name | cst.Attribute | cst.BaseNumber
 
@@ -20,6 +21,8 @@ def rewrite(context: RewriteContext) -> Edit:
     node = context.node
     if not isinstance(node, cst.Call):
         raise OtherForm("this is not a call of `pow`")
+    if isinstance(node.func, cst.Name) and not is_builtin(context, node.func.value, node):
+        raise Declined(f"`{node.func.value}` may have another meaning in this file")
     given = dict(zip(("base", "exp", "mod"), (arg for arg in node.args if arg.keyword is None), strict=False))
     given |= {arg.keyword.value: arg for arg in node.args if arg.keyword is not None}
     if any(arg.star for arg in node.args) or not {"base", "exp"} <= given.keys():

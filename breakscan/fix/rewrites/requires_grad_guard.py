@@ -12,14 +12,12 @@ from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_read
 from breakscan.fix.support.compiling import and_not_compiling, guarded
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import Effect, ShowsOnly, differs
+from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.edit import Declined, Edit
 from breakscan.fix.support.names import written
 from breakscan.fix.support.walking import findall, nodes_named
 
-DIFFERENCE = differs(
-    "in compiled code, the tensor is not set to require a gradient", Effect.GRADIENTS, only=ShowsOnly.COMPILED
-)
+DIFFERENCE = differs("in compiled code, the tensor is not set to require a gradient", Effect.GRADIENTS)
 
 
 def rewrite(context: RewriteContext) -> Edit:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.assignments import defined, is_outer, is_read, plain_value
+from breakscan.fix.support.assignments import defined, is_outer, is_read, is_settled
 from breakscan.fix.support.build import and_list, joined_and, operand, operand_of_and
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import Difference, Effect, differs
+from breakscan.fix.support.difference import Difference, Effect, assumes, differs
 from breakscan.fix.support.edit import Declined, Edit, OtherForm
-from breakscan.fix.support.plain_attributes import may_run_code
+from breakscan.fix.support.escapes import is_local
 from breakscan.fix.support.walking import findall, nodes_named
 
 _UNIT = [m.Arg(one, keyword=None) for one in (m.Integer("0") | m.Float("0.0"), m.Integer("1") | m.Float("1.0"))]
@@ -52,12 +52,14 @@ def rewrite(context: RewriteContext) -> Edit:
         in_parentheses = bool(whole.lpar)
     if in_parentheses:
         made = made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    text = context.code(probability)
     differences: list[Difference] = []
-    if (attribute := may_run_code(context, probability)) is not None:
-        differences.append(differs(f"`{attribute}` may be a property, which would run twice", Effect.STATE))
-    if not _is_only_tested(context, whole):
-        said = f"the value is False, not a tensor, if `{context.code(probability)}` is 0"
-        differences.append(differs(said, Effect.TYPES))
+    is_drawn_once = isinstance(number, cst.Name) and is_local(context, number) and is_settled(context, number.value)
+    if not isinstance(probability, cst.Name) or not is_drawn_once:
+        said = f"`{text}` must be a plain number, and `{context.code(number)}` must not have changed since it was drawn"
+        differences.append(assumes(said))
+    if isinstance(context.parent(whole), cst.Assign | cst.Return | cst.Arg):
+        differences.append(differs(f"the value is False, not a tensor, if `{text}` is 0", Effect.TYPES))
     return Edit({whole: made}, differences, remains=code)
 
 
@@ -79,25 +81,6 @@ def _draws_one(drawn: cst.Call) -> bool:
             given = arg.value
             sizes += [one.value for one in given.elements] if isinstance(given, cst.List | cst.Tuple) else [given]
     return all(m.matches(one, m.Integer("1")) for one in sizes)
-
-
-def _is_only_tested(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether nothing but the truth of an expression is used, through a name too."""
-    above = context.parent(node)
-    if isinstance(above, cst.If | cst.While | cst.IfExp | cst.Assert):
-        return above.test is node
-    if isinstance(above, cst.UnaryOperation):
-        return isinstance(above.operator, cst.Not)
-    if isinstance(above, cst.BooleanOperation):
-        return _is_only_tested(context, above)
-    line = context.parent(above) if isinstance(above, cst.Assign) else None
-    if not isinstance(above, cst.Assign) or not isinstance(line, cst.SimpleStatementLine):
-        return False
-    target = above.targets[0].target
-    if not isinstance(target, cst.Name) or plain_value(line, target.value) is None:
-        return False
-    reads = [one for one in nodes_named(context.function, target.value) if is_read(context, one)]
-    return all(not isinstance(context.parent(one), cst.Assign) and _is_only_tested(context, one) for one in reads)
 
 
 def _comparison(context: RewriteContext) -> cst.Comparison:

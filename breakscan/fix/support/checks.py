@@ -1,409 +1,168 @@
-"""The test of a check as a bool tensor, separated from its Python conditions."""
+"""Checks: the ``if`` that raises, and the statements before it that only the check needs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import libcst as cst
 
-from breakscan.fix.support.build import (
-    binary,
-    call,
-    compared,
-    compared_with_zero,
-    copied,
-    inverted,
-    is_inverted,
-    method,
-    operand,
-)
-from breakscan.fix.support.called import only_argument
-from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.devices import TESTS_APART, tests_on_one_device
-from breakscan.fix.support.difference import Difference, Effect, ShowsOnly, differs
-from breakscan.fix.support.dtypes import is_bool
-from breakscan.fix.support.edit import Declined
-from breakscan.fix.support.not_raising import may_raise
-from breakscan.fix.support.purity import why_may_raise, why_not_pure
-
-EQUAL = frozenset({"torch.equal", "torch.Tensor.equal"})
-ALLCLOSE = frozenset({"torch.allclose", "torch.Tensor.allclose"})
-NONZERO = frozenset({"torch.is_nonzero", "torch.Tensor.is_nonzero"})
-COMPARING = EQUAL | ALLCLOSE | NONZERO
-REDUCING = frozenset({"any", "all"})
-_SHORT = 24
-"""Longer code is not repeated."""
+from breakscan.fix.support.context import RewriteContext, Statement
+from breakscan.fix.support.edit import Declined, OtherForm
+from breakscan.fix.support.names import read, written
+from breakscan.fix.support.operators import reads_values
+from breakscan.fix.support.purity import why_missed
+from breakscan.fix.support.walking import walk
 
 
-@dataclass(frozen=True, slots=True)
-class When:
-    """A Python condition.  If it does not hold, the whole test is ``otherwise``."""
-
-    test: cst.BaseExpression
-    otherwise: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A test.  If all of ``when`` hold, in this order, ``tensor`` is True if and only if the test is true.
-
-    ``certain`` says that all tensors are known to be tensors; ``raising`` is the code that runs although a test before
-    it decides, and that may raise; ``one_device`` says that what becomes one tensor is known to be on one device.
-    """
-
-    when: tuple[When, ...]
-    tensor: cst.BaseExpression
-    certain: bool
-    raising: tuple[str, ...]
-    one_device: bool
-
-    def differences(self, *, compiled: bool = False) -> list[Difference]:
-        """What is different because all tests are computed; ``compiled`` says that only compiled code computes them."""
-        apart = [] if self.one_device else [TESTS_APART]
-        code = " and ".join(f"`{one}`" for one in self.raising)
-        if not code:
-            return apart
-        said = f"all tests are computed, and {code} may raise"
-        if compiled:
-            return [differs(f"in compiled code, {said}", Effect.RAISES, only=ShowsOnly.COMPILED), *apart]
-        return [differs(said, Effect.RAISES), *apart]
+def guard_of(context: RewriteContext) -> cst.If:
+    """The ``if`` whose test is at the site and that then raises.  Declines if there is none."""
+    child = context.node
+    for above in context.around():
+        if isinstance(above, cst.If):
+            if child is not above.test:
+                break
+            if not _raises(above.body):
+                raise Declined("the `if` does more than raise an exception")
+            if _is_caught(context, above):
+                raise Declined("the exception may be caught in this function")
+            return above
+        if isinstance(above, cst.BaseSmallStatement | cst.BaseCompoundStatement | cst.Lambda):
+            break
+        child = above
+    raise OtherForm("this is not the test of an `if` that raises")
 
 
-def check_of(context: RewriteContext, test: cst.BaseExpression, negated: bool = False) -> Check:
-    """A test, or its opposite, as a bool tensor.  Declines if this is not possible."""
-    reader = _Reader(context)
-    tensor = reader.read(test, negated)
-    return Check(tuple(reader.when), tensor, reader.certain, tuple(reader.raising), reader.one_device)
-
-
-AS_TENSOR = differs("the result is a tensor, not a Python bool", Effect.TYPES)
-
-
-def asks_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:
-    """Whether a test tests the truth of a tensor or of a value read from a tensor."""
-    if isinstance(test, cst.BooleanOperation):
-        return asks_tensor(context, test.left) or asks_tensor(context, test.right)
-    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        return asks_tensor(context, test.expression)
-    return context.fact(test).kind in ("tensor", "number") or is_membership(context, test) or is_chain(context, test)
-
-
-def is_chain(context: RewriteContext, test: cst.BaseExpression) -> bool:
-    """Whether the test is a chain of comparisons with a tensor, such as ``0 < t < 1``."""
-    if not isinstance(test, cst.Comparison) or len(test.comparisons) < 2:
-        return False
-    return any(context.fact(one).is_tensor for one in (test.left, *(target.comparator for target in test.comparisons)))
-
-
-def is_membership(context: RewriteContext, test: cst.BaseExpression) -> bool:
-    """Whether the test is ``value in tensor`` or ``value not in tensor``."""
-    if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
-        return False
-    target = test.comparisons[0]
-    return isinstance(target.operator, cst.In | cst.NotIn) and context.fact(target.comparator).kind == "tensor"
-
-
-def operands(test: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """The operands of ``a and b and c``, or of ``a or b or c``, in order."""
-    if not isinstance(test, cst.BooleanOperation):
-        return [test]
-    left = test.left
-    same = isinstance(left, cst.BooleanOperation) and type(left.operator) is type(test.operator) and not left.lpar
-    return [*(operands(left) if same else [left]), test.right]
-
-
-def not_python(test: cst.BaseExpression) -> cst.BaseExpression:
-    """The opposite of a Python condition."""
-    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        return copied(test.expression)
-    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
-        target = test.comparisons[0]
-        other = _OPPOSITE.get(type(target.operator))
-        if other is not None:
-            return cst.Comparison(
-                copied(test.left), [cst.ComparisonTarget(other.deep_clone(), copied(target.comparator))]
-            )
-    inner = copied(test) if isinstance(test, cst.Comparison) else operand(test)
-    return cst.UnaryOperation(cst.Not(), inner)
-
-
-_OPPOSITE: dict[type[cst.BaseCompOp], cst.BaseCompOp] = {
-    cst.Equal: cst.NotEqual(),
-    cst.NotEqual: cst.Equal(),
-    cst.Is: cst.IsNot(),
-    cst.IsNot: cst.Is(),
-    cst.In: cst.NotIn(),
-    cst.NotIn: cst.In(),
-}
-
-
-def _reduced(context: RewriteContext, node: cst.Call) -> tuple[cst.BaseExpression, bool]:
-    """The builtin ``any`` or ``all`` over tensors as a torch operation, and whether its result is a bool tensor."""
-    name = context.dotted(node.func) or ""
-    values = only_argument(node)
-    if values is None:
-        raise Declined(f"`{name}` is not called with one argument")
-    if context.fact(values).is_tensor:
-        return method(values, name), is_bool(context, values)
-    element: cst.BaseExpression
-    if isinstance(values, cst.GeneratorExp | cst.ListComp):
-        if values.for_in.inner_for_in is not None or values.for_in.ifs:
-            raise Declined(f"`{name}` iterates over a filtered or nested comprehension, which may be empty")
-        if not _is_filled(context, values.for_in.iter):
-            raise Declined(f"`{context.code(values.for_in.iter)}` may be empty, and an empty list cannot be stacked")
-        elements = [values.elt]
-        stacked: cst.BaseExpression = cst.ListComp(values.elt.deep_clone(), values.for_in.deep_clone())
-    elif isinstance(values, cst.List | cst.Tuple) and values.elements:
-        elements = [one.value for one in values.elements]
-        stacked = cst.List([cst.Element(copied(one)) for one in elements])
-    else:
-        raise Declined(f"`{context.code(values)}` is not a list or comprehension with known elements")
-    for element in elements:
-        fact = context.fact(element)
-        if not fact.is_tensor or not fact.zero_dim:
-            raise Declined(f"`{context.code(element)}` is not known to be a tensor with a single element")
-        reason = why_not_pure(context, element) or why_may_raise(context, element)
-        if reason is not None:
-            raise Declined(f"all elements would be computed, and {reason}")
-    made = method(call(context.imported("torch.stack"), stacked), name)
-    return made, all(is_bool(context, one) for one in elements)
-
-
-def _elements_on_one_device(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether the tensors that the builtin ``any`` or ``all`` asks are known to be on one device."""
-    values = only_argument(node)
-    if isinstance(values, cst.List | cst.Tuple):
-        return tests_on_one_device(context, [one.value for one in values.elements])
-    return values is not None and context.fact(values).is_tensor
-
-
-def _is_filled(context: RewriteContext, values: cst.BaseExpression) -> bool:
-    if isinstance(values, cst.List | cst.Tuple):
-        return bool(values.elements) and not any(isinstance(one, cst.StarredElement) for one in values.elements)
-    return bool(context.fact(values).elements)
-
-
-class _Reader:
-    def __init__(self, context: RewriteContext) -> None:
-        self.context = context
-        self.when: list[When] = []
-        self.certain = True
-        self.raising: dict[str, None] = {}
-        self.one_device = True
-        self.not_bool = 0
-        """How many tests that were read are 0 or 1, but not known to be bool: `~` of such a tensor is always true."""
-
-    def read(self, test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
-        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-            return self.read(test.expression, not negated)
-        if isinstance(test, cst.BooleanOperation):
-            return self._boolean(test, negated)
-        if isinstance(test, cst.Comparison) and len(test.comparisons) > 1:
-            return self._turned(self._chain(test), negated, self.not_bool)
-        return self._leaf(test, negated)
-
-    def _turned(self, made: cst.BaseExpression, negated: bool, not_bool: int) -> cst.BaseExpression:
-        """A test or its opposite; ``not_bool`` counts the tests before it that are not known to be bool."""
-        if negated and self.not_bool > not_bool:
-            return compared_with_zero(made, negated)
-        return inverted(made) if negated else made
-
-    def _boolean(self, test: cst.BooleanOperation, negated: bool) -> cst.BaseExpression:
-        parts = operands(test)
-        tensors = [one for one in parts if asks_tensor(self.context, one)]
-        for one in parts:
-            if one not in tensors:
-                self._static(one, isinstance(test.operator, cst.And), negated)
-        if len(tensors) == 1:
-            return self.read(tensors[0], negated)
-        if not tensors:
-            raise Declined(f"`{self.context.code(test)}` is not known to test a tensor")
-        self.one_device &= tests_on_one_device(self.context, tensors)
-        for one in tensors[1:]:
-            self._refuse_effects(one)
-            self._note_raising(one, tensors[0])
-        # `not (not a or not b)` is simpler as `a & b`.
-        inner = negated and sum(_is_negative(one) for one in tensors) * 2 > len(tensors)
-        both = isinstance(test.operator, cst.And) is not inner
-        before, not_bool = len(self.when), self.not_bool
-        made = self.read(tensors[0], inner)
-        for one in tensors[1:]:
-            made = binary_of(made, _like(self.context, one, both), self.read(one, inner))
-        # If a Python condition of one operand does not hold, this must decide the whole test.
-        if any(when.otherwise is both for when in self.when[before:]):
-            raise Declined(f"`{self.context.code(test)}` mixes tensors with Python conditions")
-        turn = negated and not inner
-        self.when[before:] = [When(when.test, when.otherwise is not turn) for when in self.when[before:]]
-        return self._turned(made, turn, not_bool)
-
-    def _static(self, test: cst.BaseExpression, conjunct: bool, negated: bool) -> None:
-        reason = why_not_pure(self.context, test) or why_may_raise(self.context, test)
-        if reason is not None:
-            raise Declined(f"a Python condition would be evaluated twice, and {reason}")
-        self.when.append(When(copied(test) if conjunct else not_python(test), conjunct is negated))
-
-    def _refuse_effects(self, test: cst.BaseExpression) -> None:
-        for one in _asked(self.context, test):
-            if self.context.fact(one).kind == "number":
-                raise Declined(f"`{self.context.code(one)}` is a number read from a tensor")
-            reason = why_not_pure(self.context, one) or why_may_raise(self.context, one)
-            if reason is not None:
-                raise Declined(f"all tests would be evaluated, and {reason}")
-
-    def _note_raising(self, test: cst.BaseExpression, *ran: cst.BaseExpression) -> None:
-        if (raising := may_raise(self.context, test, ran=set(map(self.context.code, ran)))) is not None:
-            self.raising[raising] = None
-
-    def _chain(self, test: cst.Comparison) -> cst.BaseExpression:
-        if not is_chain(self.context, test):
-            raise Declined(f"`{self.context.code(test)}` is not known to compare tensors")
-        self.one_device &= tests_on_one_device(self.context, [test])
-        left = test.left
-        made: cst.BaseExpression | None = None
-        for target in test.comparisons:
-            if isinstance(target.operator, cst.In | cst.NotIn | cst.Is | cst.IsNot):
-                raise Declined(f"`{self.context.code(test)}` chains `in` or `is`")
-            self._refuse_effects(target.comparator)
-            if made is not None:
-                self._note_raising(target.comparator, test.left, test.comparisons[0].comparator)
-            if left is not test.left and len(self.context.code(left)) > _SHORT:
-                raise Declined(f"`{self.context.code(left)}` would be computed twice: assign it to a variable first")
-            pair = compared(left, target.operator.deep_clone(), target.comparator)
-            made = pair if made is None else binary_of(made, cst.BitAnd(), pair)
-            left = target.comparator
-        assert made is not None
-        return made
-
-    def _leaf(self, test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
-        if isinstance(test, cst.Comparison) and isinstance(test.comparisons[0].operator, cst.In | cst.NotIn):
-            return self._membership(test, negated)
-        if isinstance(test, cst.Call):
-            name = self.context.dotted(test.func) or ""
-            if name in EQUAL:
-                return self._equal(test, negated)
-            if name in ALLCLOSE:
-                return self._turned(method(self._isclose(test), "all"), negated, self.not_bool)
-            if name in NONZERO:
-                return compared_with_zero(self._arguments(test, 1)[0], negated)
-            if name in REDUCING and self.context.fact(test.args[0].value if test.args else test).kind != "constant":
-                self._note_raising(test)
-                made, known_bool = _reduced(self.context, test)
-                self.one_device &= _elements_on_one_device(self.context, test)
-                return self._zero_or_one(made, known_bool, negated)
-        fact = self.context.fact(test)
-        if fact.kind == "number":
-            raise Declined(f"`{self.context.code(test)}` is a number read from a tensor")
-        if not fact.is_tensor:
-            raise Declined(f"`{self.context.code(test)}` is not known to be a tensor")
-        if fact.optional:
-            raise Declined(f"`{self.context.code(test)}` is a tensor only in some calls")
-        self.certain &= fact.certain
-        if fact.dtype != "bool":
-            return compared_with_zero(test, negated)
-        return self._zero_or_one(copied(test), is_bool(self.context, test), negated)
-
-    def _zero_or_one(self, made: cst.BaseExpression, known_bool: bool, negated: bool) -> cst.BaseExpression:
-        not_bool = self.not_bool
-        self.not_bool += not known_bool
-        return self._turned(made, negated, not_bool)
-
-    def _arguments(self, node: cst.Call, number: int) -> list[cst.BaseExpression]:
-        """The tensors that a function or method compares."""
-        given: list[cst.BaseExpression] = []
-        if self.context.method(node) is not None:
-            given.append(cst.ensure_type(node.func, cst.Attribute).value)
-        given += [one.value for one in node.args if one.keyword is None and not one.star]
-        if len(given) < number:
-            raise Declined(f"`{self.context.code(node)}` has keyword or starred arguments")
-        for one in given[:number]:
-            if not self.context.fact(one).is_tensor and self.context.fact(one).kind != "unknown":
-                raise Declined(f"`{self.context.code(one)}` is not known to be a tensor")
-            self.certain &= self.context.fact(one).certain and self.context.fact(one).is_tensor
-        return given
-
-    def _equal(self, node: cst.Call, negated: bool) -> cst.BaseExpression:
-        one, other = self._arguments(node, 2)[:2]
-        if self.context.code(one) == self.context.code(other):
-            raise Declined(f"`{self.context.code(node)}` is false only for NaN: test `torch.isnan` instead, or nothing")
-        single = self.context.fact(one).zero_dim and self.context.fact(other).zero_dim
-        if not single:
-            for side in (one, other):
-                if not _is_short(side):
-                    raise Declined(
-                        f"`{self.context.code(side)}` would be computed twice: assign it to a variable first"
-                    )
-            shapes = [cst.Attribute(operand(side), cst.Name("shape")) for side in (one, other)]
-            same = cst.Comparison(shapes[0], [cst.ComparisonTarget(cst.Equal(), shapes[1])])
-            self.when.append(When(same, negated))
-        operator = cst.NotEqual() if negated else cst.Equal()
-        made = compared(one, operator, other)
-        return made if single else method(made, "any" if negated else "all")
-
-    def _isclose(self, node: cst.Call) -> cst.BaseExpression:
-        self._arguments(node, 2)
-        func = cst.ensure_type(node.func, cst.Attribute) if isinstance(node.func, cst.Attribute) else None
-        if func is None:
-            return node.with_deep_changes(node, func=self.context.imported("torch.isclose")).deep_clone()
-        return cst.Call(
-            cst.Attribute(operand(func.value), cst.Name("isclose")), [one.deep_clone() for one in node.args]
-        )
-
-    def _membership(self, test: cst.Comparison, negated: bool) -> cst.BaseExpression:
-        target = test.comparisons[0]
-        value, holder = self.context.fact(test.left), self.context.fact(target.comparator)
-        if not (value.is_number or value.zero_dim):
-            raise Declined(f"`{self.context.code(test.left)}` is not known to be a single number")
-        if not holder.is_tensor:
-            raise Declined(f"`{self.context.code(target.comparator)}` is not known to be a tensor")
-        self.certain &= holder.certain
-        absent = isinstance(target.operator, cst.NotIn) is not negated
-        operator = cst.NotEqual() if absent else cst.Equal()
-        return method(compared(target.comparator, operator, test.left), "all" if absent else "any")
-
-
-def _like(context: RewriteContext, right: cst.BaseExpression, both: bool) -> cst.BaseBinaryOp:
-    """``&`` or ``|`` with the whitespace of the ``and`` or ``or`` before an operand."""
-    above = context.parent(right)
-    operator = cst.BitAnd() if both else cst.BitOr()
-    if not isinstance(above, cst.BooleanOperation) or above.right is not right:
-        return operator
-    return operator.with_changes(
-        whitespace_before=above.operator.whitespace_before.deep_clone(),
-        whitespace_after=above.operator.whitespace_after.deep_clone(),
+def _raises(body: cst.BaseSuite) -> bool:
+    last = body.body[-1]
+    return (
+        isinstance(body, cst.IndentedBlock)
+        and isinstance(last, cst.SimpleStatementLine)
+        and isinstance(last.body[-1], cst.Raise)
     )
 
 
-def binary_of(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.BaseExpression) -> cst.BaseExpression:
-    """``left & right``, without parentheses around ``~t`` and around operands with the same operator."""
-    made = binary(left, operator, right)
-    if is_inverted(left) or (isinstance(left, cst.BinaryOperation) and type(left.operator) is type(operator)):
-        made = made.with_changes(left=copied(left))
-    if is_inverted(right):
-        made = made.with_changes(right=copied(right))
-    return made
+def _is_caught(context: RewriteContext, guard: cst.If) -> bool:
+    child: cst.CSTNode = guard
+    for above in context.around(guard):
+        if isinstance(above, cst.FunctionDef):
+            return False
+        if isinstance(above, cst.Try | cst.TryStar) and above.handlers and child is above.body:
+            return True
+        child = above
+    return False
 
 
-def _is_negative(test: cst.BaseExpression) -> bool:
-    return isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not | cst.BitInvert)
+def block_of(context: RewriteContext, last: Statement) -> list[Statement]:
+    """The statements that end with a check and that no other code needs: the check alone, or with its preparation.
+
+    Preparation only binds names, has no other effect, and its names are not read after the check.
+    """
+    body, position = context.siblings(last)
+    found = [last]
+    wanted = set(read(last))
+    for one in reversed(body[:position]):
+        if not isinstance(one, cst.SimpleStatementLine | cst.If):
+            break
+        bound = set(written(one))
+        if not bound or not bound <= wanted or not _only_binds(one) or why_missed(context, one) is not None:
+            break
+        if any(_is_read_behind(context, last, name) for name in bound):
+            break
+        found.insert(0, one)
+        wanted |= set(read(one))
+    # The first statement must not rebind a name that it reads, or a parameter.
+    while len(found) > 1 and _rebinds(context, found[0]):
+        found.pop(0)
+    return found
 
 
-def _is_short(node: cst.BaseExpression) -> bool:
-    """Whether code is short enough to be repeated: a name, an attribute of a name, or an item with a constant index."""
-    if isinstance(node, cst.Subscript):
-        index = node.slice[0].slice if len(node.slice) == 1 else None
-        return isinstance(index, cst.Index) and isinstance(index.value, cst.Integer) and _is_short(node.value)
-    if isinstance(node, cst.Attribute):
-        return _is_short(node.value)
-    return isinstance(node, cst.Name)
+def breaking(context: RewriteContext, statements: Sequence[cst.CSTNode]) -> str | None:
+    """The first call in statements that breaks the graph itself, even without the check."""
+    calls = (one for statement in statements for one in walk(statement) if isinstance(one, cst.Call))
+    return next((context.code(call.func) for call in calls if reads_values(context, call)), None)
 
 
-def _asked(context: RewriteContext, test: cst.BaseExpression) -> Sequence[cst.CSTNode]:
-    """The parts of a test that its new form evaluates."""
-    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-        return _asked(context, test.expression)
-    if isinstance(test, cst.BooleanOperation):
-        return [one for part in operands(test) for one in _asked(context, part)]
-    if isinstance(test, cst.Call) and context.dotted(test.func) in COMPARING | REDUCING:
-        return [one.value for one in test.args]
-    return [test]
+def _only_binds(statement: cst.CSTNode) -> bool:
+    if isinstance(statement, cst.SimpleStatementLine):
+        return all(isinstance(one, cst.Assign) and _to_names(one) for one in statement.body)
+    if isinstance(statement, cst.If):
+        body = statement.body.body
+        rest = statement.orelse
+        other = rest.body.body if isinstance(rest, cst.Else) else [rest] if rest is not None else []
+        return all(_only_binds(one) for one in (*body, *other))
+    return False
+
+
+def _to_names(node: cst.Assign) -> bool:
+    return all(isinstance(target.target, cst.Name) for target in node.targets)
+
+
+def _rebinds(context: RewriteContext, statement: Statement) -> bool:
+    """Whether it reads a name that it binds, such as ``preds = preds > 0``: other code may still need the old value."""
+    return bool(set(written(statement)) & set(read(_values(statement)))) or any(
+        name in _parameters(context) for name in written(statement)
+    )
+
+
+def _values(statement: Statement) -> list[cst.CSTNode]:
+    if isinstance(statement, cst.SimpleStatementLine):
+        return [one.value for one in statement.body if isinstance(one, cst.Assign)]
+    return []
+
+
+def _parameters(context: RewriteContext) -> set[str]:
+    return set(written(context.function.params))
+
+
+def _is_read_behind(context: RewriteContext, statement: Statement, name: str) -> bool:
+    node: cst.CSTNode = statement
+    for above in context.around(statement):
+        if isinstance(above, cst.IndentedBlock):
+            position = next(at for at, one in enumerate(above.body) if one is node)
+            settled = _is_live(above.body[position + 1 :], name)
+            if settled is not None:
+                return settled
+        if isinstance(above, cst.For | cst.While) and _is_live([*above.body.body], name):
+            return True  # in the next iteration of the loop
+        if isinstance(above, cst.Try) and name in read(
+            [*above.handlers, *([above.finalbody] if above.finalbody else [])]
+        ):
+            return True
+        if isinstance(above, cst.FunctionDef):
+            return False
+        node = above
+    return True
+
+
+def _is_live(statements: Sequence[cst.CSTNode], name: str) -> bool | None:
+    """Whether statements read a name that was bound before them; None if they neither read nor bind it."""
+    for one in statements:
+        if isinstance(one, cst.SimpleStatementLine):
+            plain = [small for small in one.body if isinstance(small, cst.Assign) and _to_names(small)]
+            if len(plain) == len(one.body):
+                if name in read([small.value for small in plain]):
+                    return True
+                if name in written(one):
+                    return False
+                continue
+            if name in read(one) or name in written(one):
+                return True
+            if any(isinstance(small, cst.Return | cst.Raise) for small in one.body):
+                return False
+        elif isinstance(one, cst.If):
+            if name in read(one.test):
+                return True
+            arms = [_is_live(one.body.body, name)]
+            if isinstance(one.orelse, cst.Else):
+                arms.append(_is_live(one.orelse.body.body, name))
+            elif one.orelse is not None:
+                arms.append(_is_live([one.orelse], name))
+            else:
+                arms.append(None)
+            if True in arms:
+                return True
+            if None not in arms:
+                return False
+        elif name in read(one):
+            return True
+    return None

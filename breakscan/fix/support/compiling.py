@@ -54,26 +54,3 @@ def guarded(context: RewriteContext, statements: Sequence[Statement]) -> cst.If:
     first, *others = (one.deep_clone() for one in statements)
     block = cst.IndentedBlock([first.with_changes(leading_lines=()), *others])
     return cst.If(not_compiling(context), block, leading_lines=first.leading_lines)
-
-
-def either(
-    context: RewriteContext,
-    lines: Sequence[cst.SimpleStatementLine],
-    compiled: Sequence[cst.BaseSmallStatement],
-    eager: Sequence[cst.BaseSmallStatement],
-) -> cst.If:
-    """``if torch.compiler.is_compiling(): compiled`` / ``else: eager`` in place of lines, each of which has one
-    statement; their comments stay.
-    """
-    first, *others = (line.deep_clone().with_changes(body=[one]) for line, one in zip(lines, eager, strict=True))
-    return cst.If(
-        compiling(context),
-        cst.IndentedBlock([cst.SimpleStatementLine([one]) for one in compiled]),
-        cst.Else(cst.IndentedBlock([first.with_changes(leading_lines=[]), *others])),
-        leading_lines=first.leading_lines,
-    )
-
-
-def indentation(context: RewriteContext, node: cst.CSTNode) -> int:
-    """The indentation of the statement around a node, in columns."""
-    return context.tree.span(context.statement(node))[1] - 1

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import libcst as cst
 
-from breakscan.fix.support.contradictions import may_be_no_tensor
+from breakscan.fix.support.build import copied
 from breakscan.fix.support.edit import Declined, Edit
 from breakscan.fix.support.names import written
 from breakscan.fix.support.places import Places
@@ -36,15 +36,13 @@ class FileTree:
         self.module = module
         self.parents: Mapping[cst.CSTNode, cst.CSTNode] = _parents(module)
         self.syntax = syntax
-        self.contradicted: dict[cst.CSTNode, bool] = {}
-        """What :meth:`RewriteContext.is_contradicted` has found out."""
         self._places = Places(module, syntax)
         self._found: dict[cst.CSTNode, dict[Span, cst.CSTNode]] = {}
 
     def with_facts(self, facts: FileFacts) -> FileTree:
         """The same tree, of which other things are known."""
         other = copy(self)
-        other.facts, other.contradicted = facts, {}
+        other.facts = facts
         return other
 
     def holds(self, node: cst.CSTNode) -> bool:
@@ -195,36 +193,9 @@ class RewriteContext:
         """What is known about an expression of the file or the target of an assignment."""
         span = self.tree.span(node)
         known = self.tree.facts.values.get(span)
-        if known is not None and known.kind == "tensor" and self.is_contradicted(node):
-            return UNKNOWN
         if known is None and isinstance(node, cst.BaseNumber | cst.SimpleString | cst.ConcatenatedString):
             return Fact("constant", Source.INFERRED)
         return known or UNKNOWN
-
-    def is_contradicted(self, node: cst.CSTNode) -> bool:
-        """Whether the code shows that a value need not be a tensor, although the analysis knows tensors only."""
-        known = self.tree.contradicted
-        if node not in known:
-            known[node] = self._contradicts(node)
-        return known[node]
-
-    def _contradicts(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, cst.Name | cst.Attribute) and may_be_no_tensor(node, self.around):
-            return True
-        made_from: list[cst.CSTNode] = []
-        if isinstance(node, cst.Comparison):
-            made_from = [node.left, *(one.comparator for one in node.comparisons)]
-        elif isinstance(node, cst.BinaryOperation | cst.BooleanOperation):
-            made_from = [node.left, node.right]
-        elif isinstance(node, cst.UnaryOperation):
-            made_from = [node.expression]
-        elif isinstance(node, cst.Subscript):
-            made_from = [node.value]
-        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-            made_from = [node.func.value]
-        facts = [(one, self.tree.facts.values.get(self.tree.span(one))) for one in made_from]
-        tensors = [one for one, fact in facts if fact is not None and fact.kind == "tensor"]
-        return bool(tensors) and all(self.is_contradicted(one) for one in tensors)
 
     def names_before(self, statement: cst.BaseCompoundStatement) -> Mapping[str, Fact]:
         """The values of names at the start of a compound statement; empty if it was not reached."""
@@ -243,6 +214,10 @@ class RewriteContext:
     def code(self, node: cst.CSTNode) -> str:
         """The text of a node."""
         return self.tree.module.code_for_node(node)
+
+    def plain(self, node: cst.CSTNode) -> str:
+        """The text of a node on one line, without parentheses around it: equal texts mean the same."""
+        return " ".join(self.code(copied(node) if isinstance(node, cst.BaseExpression) else node).split())
 
     # -- what is built ------------------------------------------------------------------------------------------
 

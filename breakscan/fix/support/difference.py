@@ -34,22 +34,12 @@ EXCEPTIONS = frozenset({Effect.RAISES, Effect.NO_LONGER_RAISES})
 """Both together are another type of exception."""
 
 
-class ShowsOnly(Enum):
-    """What must be the case for a difference to show."""
-
-    COMPILED = "the code is compiled"
-    DEVICES = "tensors are on a GPU, or on several devices"
-    NO_TENSOR = "a value that is taken for a tensor is none"
-
-
 @dataclass(frozen=True, slots=True)
 class Difference:
     """``text`` describes it, without a period at the end.  ``effects`` are what it may change directly."""
 
     text: str
     effects: frozenset[Effect]
-    only: ShowsOnly | None = None
-    """The condition without which it does not show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +50,9 @@ class TakenOut:
     is_complete: bool
 
 
-def differs(text: str, *effects: Effect, only: ShowsOnly | None = None) -> Difference:
+def differs(text: str, *effects: Effect) -> Difference:
     """A difference with some effects."""
-    return Difference(_in_one_line(text), frozenset(effects), only)
+    return Difference(_in_one_line(text), frozenset(effects))
 
 
 _FOLLOWS: Mapping[Effect, frozenset[Effect]] = {
@@ -95,9 +85,9 @@ def effects_of(differences: Iterable[Difference], *, reads_gradients: bool = Fal
     return frozenset(found)
 
 
-def assumes(text: str, *, only: ShowsOnly | None = None) -> Difference:
+def assumes(text: str) -> Difference:
     """An assumption that is not known to hold: if it does not, anything may change."""
-    return Difference(_in_one_line(text), frozenset(Effect), only)
+    return Difference(_in_one_line(text), frozenset(Effect))
 
 
 def _in_one_line(text: str) -> str:

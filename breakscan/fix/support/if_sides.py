@@ -10,7 +10,7 @@ import libcst as cst
 from breakscan.fix.support.build import AUGMENTED, binary
 from breakscan.fix.support.context import RewriteContext
 from breakscan.fix.support.edit import Declined, OtherForm
-from breakscan.fix.support.reporting_calls import is_reporting
+from breakscan.fix.support.purity import is_reporting
 
 _OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {**AUGMENTED, cst.MatrixMultiplyAssign: cst.MatrixMultiply()}
 _BLOCKS = {
@@ -49,7 +49,6 @@ class Side:
 
     assigned: tuple[Assigned, ...] = ()
     returned: cst.BaseExpression | None = None
-    comments: tuple[cst.EmptyLine, ...] = ()
     messages: tuple[cst.SimpleStatementLine, ...] = ()
 
     def value(self, name: str) -> Assigned | None:
@@ -77,7 +76,6 @@ def branch_of(context: RewriteContext) -> cst.If | cst.IfExp:
 def read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where: str = "one side") -> Side:
     """The side that a block is.  Declines if it contains more than assignments to names and the return of a value."""
     assigned: dict[str, Assigned] = {}
-    comments: list[cst.EmptyLine] = []
     messages: list[cst.SimpleStatementLine] = []
     returned: cst.BaseExpression | None = None
     for statement in body:
@@ -85,9 +83,6 @@ def read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where:
             raise Declined(f"{where} contains {_BLOCKS.get(type(statement), 'a compound statement')}")
         if len(statement.body) != 1:
             raise Declined("several statements share a line")
-        comments += [line for line in statement.leading_lines if line.comment is not None]
-        if (trailing := statement.trailing_whitespace.comment) is not None:
-            comments.append(cst.EmptyLine(comment=trailing))
         small = statement.body[0]
         if isinstance(small, cst.Pass):
             continue
@@ -101,7 +96,7 @@ def read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where:
         if one.name in assigned:
             raise Declined(f"`{one.name}` is assigned twice on one side")
         assigned[one.name] = one
-    return Side(tuple(assigned.values()), returned, tuple(comments), tuple(messages))
+    return Side(tuple(assigned.values()), returned, tuple(messages))
 
 
 def tells(context: RewriteContext, node: cst.BaseExpression) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 import libcst as cst
 
-from breakscan.fix.support.spans import spans_in
+from breakscan.fix.support.places import spans_in
 from breakscan.fix.support.walking import children
 
 _WIDTHS = (79, 88, 100, 120)
@@ -18,7 +17,6 @@ _ENOUGH_LINES = 60
 _MOST_STEPS = 20
 
 _BRACKETED = cst.Arg | cst.SubscriptElement | cst.List | cst.Dict | cst.Set | cst.BaseComp
-Listed = TypeVar("Listed", cst.Arg, cst.BaseDictElement | cst.BaseElement)
 Branching = cst.BooleanOperation | cst.BinaryOperation | cst.IfExp
 
 
@@ -78,8 +76,6 @@ def _step(code: str, width: int, old: Collection[str], text: str, config: cst.Pa
         best = code
         # `_nodes` gives outer nodes first.
         for node in (one for one in found.parents if _can_split(one) and span(one) == (number, number)):
-            if isinstance(node, cst.CompFor) and span(found.parents[node])[0] == number:
-                continue
             base, unit = found.whitespace(node, number)
             for made, lines_needed in found.split(node, base, unit):
                 changed = found.replaced(node, made)
@@ -101,8 +97,7 @@ def _nodes(module: cst.Module) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
     pending: list[cst.CSTNode] = [module]
     while pending:
         node = pending.pop(0)
-        # Of a comprehension, the part after `for` is split off first.
-        for child in sorted(children(node), key=lambda one: not isinstance(one, cst.CompFor)):
+        for child in children(node):
             yield child, node
             if not isinstance(child, cst.FormattedString):  # before Python 3.12, its fields have one line
                 pending.append(child)
@@ -111,9 +106,7 @@ def _nodes(module: cst.Module) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
 def _can_split(node: cst.CSTNode) -> bool:
     if isinstance(node, cst.Call):
         return bool(node.args) and not isinstance(node.args[0].value, cst.GeneratorExp)
-    if isinstance(node, cst.Subscript):
-        return len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index)
-    return isinstance(node, Branching | cst.CompFor) or (isinstance(node, cst.Dict | cst.List) and bool(node.elements))
+    return isinstance(node, Branching)
 
 
 def _holds_lines(node: cst.Call, span: Callable[[cst.CSTNode], tuple[int, int]]) -> bool:
@@ -144,13 +137,6 @@ class _Place:
         inside, behind = _newline(base + unit), _newline(base)
         if isinstance(node, cst.Call):
             yield _spread(node, base, unit), False
-        elif isinstance(node, cst.Subscript):
-            brackets = node.lbracket.with_changes(whitespace_after=inside), cst.RightSquareBracket(behind)
-            yield node.with_changes(lbracket=brackets[0], rbracket=brackets[1]), False
-        elif isinstance(node, cst.Dict | cst.List):
-            yield _spread_elements(node, base, unit), False
-        elif isinstance(node, cst.CompFor):
-            yield node.with_changes(whitespace_before=_newline(base)), False
         elif isinstance(node, Branching):
             if self._is_in_brackets(node):
                 yield _split(node, base), False
@@ -198,27 +184,9 @@ def _spread(node: cst.Call, base: str, unit: str) -> cst.Call:
     if len(args) == 1:
         only = args[0].with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=behind)
         return node.with_changes(args=[only], whitespace_before_args=inside)
-    return node.with_changes(args=_one_per_line(args, inside, behind), whitespace_before_args=inside)
-
-
-def _spread_elements(node: cst.Dict | cst.List, base: str, unit: str) -> cst.Dict | cst.List:
-    """A dict or list with one element per line."""
-    inside, behind = _newline(base + unit), _newline(base)
-    elements = [cst.ensure_type(one.visit(_Deeper(unit)), type(one)) for one in node.elements]
-    made = node.with_changes(elements=_one_per_line(elements, inside, behind))
-    if isinstance(made, cst.Dict):
-        return made.with_changes(lbrace=made.lbrace.with_changes(whitespace_after=inside))
-    return made.with_changes(lbracket=made.lbracket.with_changes(whitespace_after=inside))
-
-
-def _one_per_line(
-    nodes: Sequence[Listed], inside: cst.ParenthesizedWhitespace, behind: cst.ParenthesizedWhitespace
-) -> list[Listed]:
-    last = len(nodes) - 1
-    return [
-        one.with_changes(comma=cst.Comma(whitespace_after=behind if place == last else inside))
-        for place, one in enumerate(nodes)
-    ]
+    ends = [*[inside] * (len(args) - 1), behind]
+    args = [one.with_changes(comma=cst.Comma(whitespace_after=end)) for one, end in zip(args, ends, strict=True)]
+    return node.with_changes(args=args, whitespace_before_args=inside)
 
 
 class _Deeper(cst.CSTTransformer):

@@ -9,15 +9,15 @@ import libcst as cst
 
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined
-from breakscan.fix.support.called import called
 from breakscan.fix.support.context import RewriteContext
 from breakscan.fix.support.difference import Difference, Effect, differs
 from breakscan.fix.support.edit import Declined
+from breakscan.fix.support.operators import called
 from breakscan.fix.support.walking import findall
-from breakscan.fix.support.wording import plain
 from breakscan.rulebook.torch_facts.not_measured import OF_MODULES
 
 _SIDES = "input", "target"
+_NO_MODULE = differs("hooks of the module do not run, and it must not be replaced by a later assignment", *Effect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,10 @@ class Loss:
     def function(self, context: RewriteContext) -> cst.BaseExpression:
         """The function of the loss; a module computes it with its own reduction."""
         return self.call.func if self.module is None else context.imported(f"torch.nn.functional.{self.name}")
+
+    def without_module(self) -> list[Difference]:
+        """The difference if a function computes the loss of a module."""
+        return [] if self.module is None else [_NO_MODULE]
 
 
 def name_of_loss(context: RewriteContext, call: cst.Call) -> str | None:
@@ -64,11 +68,11 @@ def loss_of(context: RewriteContext, call: cst.Call) -> Loss:
         elif position == len(_SIDES) and not arg.star:
             given.append(("weight", arg.value))
         else:
-            raise Declined(f"`{plain(context, call.func)}` has additional arguments")
+            raise Declined(f"`{context.plain(call.func)}` has additional arguments")
     if module is not None:
         given = [(arg.keyword.value if arg.keyword else "weight", arg.value) for arg in module.args]
     if name is None or len(sides) != len(_SIDES) or [one.keyword.value for one in sides if one.keyword] == ["input"]:
-        raise Declined(f"`{plain(context, call.func)}` has additional arguments")
+        raise Declined(f"`{context.plain(call.func)}` has additional arguments")
     reduction = next((value for keyword, value in given if keyword == "reduction"), cst.SimpleString('"mean"'))
     kind = reduction.evaluated_value if isinstance(reduction, cst.SimpleString) else None
     if kind not in ("mean", "sum") and not (kind == "batchmean" and name == "kl_div"):
@@ -77,14 +81,6 @@ def loss_of(context: RewriteContext, call: cst.Call) -> Loss:
     if any(keyword in ("size_average", "reduce") for keyword, _ in settings):
         raise Declined("the loss is not reduced to a mean or a sum by its argument `reduction`")
     return Loss(call, name, sides, str(kind), settings, module)
-
-
-def without_module(context: RewriteContext, loss: Loss) -> list[Difference]:
-    """The difference if a function computes the loss of a module."""
-    if loss.module is None:
-        return []
-    said = f"hooks of `{plain(context, loss.call.func)}` do not run, and it is not replaced by a later assignment"
-    return [differs(said, Effect.STATE, Effect.OUTPUT, Effect.VALUES)]
 
 
 def _made(context: RewriteContext, module: cst.BaseExpression) -> cst.Call:
@@ -97,7 +93,7 @@ def _made(context: RewriteContext, module: cst.BaseExpression) -> cst.Call:
         made = above.value if isinstance(above, cst.Assign) else None
     kind = (context.fact(module).name or "").rpartition(".")[2]
     if not isinstance(made, cst.Call) or context.code(made.func).rpartition(".")[2] != kind:
-        raise Declined(f"it is not known how `{plain(context, module)}` was created")
+        raise Declined(f"it is not known how `{context.plain(module)}` was created")
     if any(arg.star for arg in made.args) or sum(arg.keyword is None for arg in made.args) > 1:
-        raise Declined(f"`{plain(context, made)}` has additional arguments")
+        raise Declined(f"`{context.plain(made)}` has additional arguments")
     return made

@@ -9,21 +9,23 @@ import libcst as cst
 
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.called import called
+from breakscan.fix.support.assignments import defined, origin
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.contradictions import may_be_index
-from breakscan.fix.support.difference import Difference, Effect, ShowsOnly, assumes, differs
-from breakscan.fix.support.dtypes import is_bool
+from breakscan.fix.support.difference import Difference, Effect, assumes, differs
 from breakscan.fix.support.edit import Declined
-from breakscan.fix.support.made_from import have_common_root, is_computed
-from breakscan.fix.support.operators import flattens, is_conversion, is_elementwise, keeps_zero_gradients
+from breakscan.fix.support.operators import (
+    called,
+    flattens,
+    is_conversion,
+    is_elementwise,
+    keeps_zero_gradients,
+)
 from breakscan.fix.support.purity import why_not_pure
-from breakscan.fix.support.shapes import Fit, fit, have_one_shape
 from breakscan.fix.support.walking import findall
-from breakscan.fix.support.wording import plain
 
 _LINEAR = (cst.Add, cst.Subtract)
 _SCALARS = frozenset({"constant", "drawn", "number", "shape"})
+_MOST_ROOTS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +46,12 @@ class Leaf:
 class Masked:
     """An expression of selected elements.
 
-    ``leaves`` are the expressions that select them, ``numbers`` the attributes beside them that are taken for numbers.
-    ``bends`` says that a zero gradient may not stay zero, ``saves`` that autograd may keep operands for the backward
-    pass.
+    ``leaves`` are the expressions that select them.  ``bends`` says that a zero gradient may not stay zero.
     """
 
     mask: cst.BaseExpression
     leaves: list[Leaf] = field(default_factory=list)
-    numbers: dict[str, None] = field(default_factory=dict)
     bends: bool = False
-    saves: bool = False
 
 
 def leaf_at(context: RewriteContext, node: cst.CSTNode) -> Leaf | None:
@@ -96,15 +94,14 @@ def leaf_of(context: RewriteContext) -> Leaf:
             raise Declined("the indices are not used directly as an index, as in `x[mask.nonzero()]`")
     leaf = leaf_at(context, node) if node is not None else None
     if leaf is None:
-        raise Declined(
-            "the mask is one of several indices" if isinstance(node, cst.Subscript) else "this is not an index"
-        )
+        several = isinstance(node, cst.Subscript)
+        raise Declined("the mask is one of several indices" if several else "this is not an index")
     if leaf.loose == "indices" and leaf.node is not node:
         raise Declined("the indices are not used directly as an index, as in `x[mask.nonzero()]`")
     if not context.fact(leaf.owner).is_tensor:
-        raise Declined(f"`{plain(context, leaf.owner)}` is not known to be a tensor")
+        raise Declined(f"`{context.plain(leaf.owner)}` is not known to be a tensor")
     if context.fact(leaf.mask).dtype not in (None, "bool"):
-        raise Declined(f"`{plain(context, leaf.mask)}` is not a bool mask")
+        raise Declined(f"`{context.plain(leaf.mask)}` is not a bool mask")
     for part in (leaf.owner, leaf.mask):
         if (reason := why_not_pure(context, part)) is not None:
             raise Declined(reason)
@@ -119,36 +116,28 @@ def is_scalar(context: RewriteContext, node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.BaseNumber) or fact.kind in _SCALARS or (fact.is_tensor and fact.zero_dim is True)
 
 
-def masked(
-    context: RewriteContext, node: cst.BaseExpression, mask: cst.BaseExpression, *, numbers: bool = False
-) -> Masked:
-    """An expression of elements that a mask selects.  Declines if it is not elementwise.
+# -- for all elements ------------------------------------------------------------------------------------------------
 
-    ``numbers`` says that the caller states which attributes are taken for numbers (``conditions``).
-    """
+
+def masked(context: RewriteContext, node: cst.BaseExpression, mask: cst.BaseExpression) -> Masked:
+    """An expression of elements that a mask selects.  Declines if it is not elementwise."""
     found = Masked(mask)
-    _collect(context, node, found, plain(context, mask))
-    if not numbers and found.numbers:
-        raise _too_many(next(iter(found.numbers)))
+    _collect(context, node, found, context.plain(mask))
     return found
-
-
-def _too_many(text: str) -> Declined:
-    return Declined(f"`{text}` may have as many elements as the mask selects")
 
 
 def _collect(context: RewriteContext, node: cst.BaseExpression, found: Masked, mask: str) -> None:
     leaf = leaf_at(context, node)
-    if leaf is not None and plain(context, leaf.mask) == mask:
+    if leaf is not None and context.plain(leaf.mask) == mask:
         found.leaves.append(leaf)
-    elif is_scalar(context, node):
+    elif is_scalar(context, node) or _is_setting(context, node):
         pass
     elif isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus | cst.BitInvert):
         _collect(context, node.expression, found, mask)
     elif isinstance(node, cst.BinaryOperation) and not isinstance(node.operator, cst.MatrixMultiply):
-        _refuse_division(context, node)
+        if isinstance(node.operator, cst.FloorDivide | cst.Modulo) and context.fact(node).dtype != "float":
+            raise Declined(f"`{context.plain(node)}` may divide by zero where the mask is False")
         found.bends |= not _is_linear(context, node)
-        found.saves |= not _is_linear(context, node)
         _collect(context, node.left, found, mask)
         _collect(context, node.right, found, mask)
     elif isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
@@ -156,43 +145,34 @@ def _collect(context: RewriteContext, node: cst.BaseExpression, found: Masked, m
         _collect(context, node.comparisons[0].comparator, found, mask)
     elif isinstance(node, cst.Call):
         _collect_call(context, node, found, mask)
-    elif _is_set_elsewhere(context, node):
-        # How many elements this call selects was not known where the attribute was set.
-        found.numbers[plain(context, node)] = None
     else:
-        raise _too_many(plain(context, node))
+        raise Declined(f"`{context.plain(node)}` may have as many elements as the mask selects")
 
 
-def _is_set_elsewhere(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether a value of unknown kind is an attribute of the object that only its ``__init__`` sets."""
+def _is_setting(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    """Whether a value of unknown kind is an attribute of the object that only its ``__init__`` sets: a number."""
     fact = context.fact(node)
     if not m.matches(node, m.Attribute(value=m.Name("self"))) or fact.kind != "unknown" or fact.maybe_none:
         return False
     owner = next((one for one in context.around(node) if isinstance(one, cst.ClassDef)), None)
-    text = plain(context, node)
-    setters = [
+    text = context.plain(node)
+    setters = {
         next((above.name.value for above in context.around(one) if isinstance(above, cst.FunctionDef)), None)
         for one in (findall(owner, m.AssignTarget() | m.AugAssign() | m.AnnAssign()) if owner is not None else ())
-        if isinstance(one, cst.AssignTarget | cst.AugAssign | cst.AnnAssign) and plain(context, one.target) == text
-    ]
-    return bool(setters) and set(setters) == {"__init__"}
+        if isinstance(one, cst.AssignTarget | cst.AugAssign | cst.AnnAssign) and context.plain(one.target) == text
+    }
+    return setters == {"__init__"}
 
 
 def _is_linear(context: RewriteContext, node: cst.BinaryOperation) -> bool:
     if isinstance(node.operator, cst.Multiply):
         return _is_number(context, node.left) or _is_number(context, node.right)
-    return isinstance(node.operator, _LINEAR) or (
-        isinstance(node.operator, cst.Divide) and _is_number(context, node.right)
-    )
+    divides = isinstance(node.operator, cst.Divide) and _is_number(context, node.right)
+    return divides or isinstance(node.operator, _LINEAR)
 
 
 def _is_number(context: RewriteContext, node: cst.BaseExpression) -> bool:
     return context.fact(node).kind in _SCALARS and context.fact(node).literal != 0
-
-
-def _refuse_division(context: RewriteContext, node: cst.BinaryOperation) -> None:
-    if isinstance(node.operator, cst.FloorDivide | cst.Modulo) and context.fact(node).dtype != "float":
-        raise Declined(f"`{plain(context, node)}` may divide by zero where the mask is False")
 
 
 def _collect_call(context: RewriteContext, node: cst.Call, found: Masked, mask: str) -> None:
@@ -200,25 +180,18 @@ def _collect_call(context: RewriteContext, node: cst.Call, found: Masked, mask: 
     if method is not None and isinstance(node.func, cst.Attribute):
         receiver = node.func.value
         converts = is_conversion(context, node) and not any(leaf_at(context, arg.value) for arg in node.args)
-        if converts and why_not_pure(context, node) is None:
-            _collect(context, receiver, found, mask)
-            return
-        if is_flattening(context, node):
+        if is_flattening(context, node) or (converts and why_not_pure(context, node) is None):
             _collect(context, receiver, found, mask)
             return
         operands = [receiver, *(arg.value for arg in node.args)]
     elif (function or "").startswith("torch."):
         operands = [arg.value for arg in node.args]
     else:
-        raise Declined(f"`{plain(context, node.func)}` is called with the selected elements: pass all and the mask")
-    if (
-        not is_elementwise(context, node)
-        or any(arg.star for arg in node.args)
-        or why_not_pure(context, node) is not None
-    ):
-        raise Declined(f"`{plain(context, node.func)}` is not elementwise")
+        raise Declined(f"`{context.plain(node.func)}` is called with the selected elements: pass all and the mask")
+    starred = any(arg.star for arg in node.args)
+    if starred or not is_elementwise(context, node) or why_not_pure(context, node) is not None:
+        raise Declined(f"`{context.plain(node.func)}` is not elementwise")
     found.bends |= not keeps_zero_gradients(context, node)
-    found.saves = True
     for operand in operands:
         _collect(context, operand, found, mask)
 
@@ -254,104 +227,90 @@ def whole(context: RewriteContext, node: cst.BaseExpression, leaves: Iterable[Le
     return build.copied(made)
 
 
-def conditions(context: RewriteContext, found: Masked, *others: Leaf, counts: bool = False) -> list[Difference]:
-    """Assumptions that the code does not prove.  Declines if the mask is known to select rows.
+# -- which elements a mask selects -----------------------------------------------------------------------------------
 
-    ``others`` are also indexed by the mask; ``counts`` says that the True elements of the mask are counted.
+
+def conditions(context: RewriteContext, mask: cst.BaseExpression, leaves: Iterable[Leaf]) -> list[Difference]:
+    """What must hold so that a mask selects single elements; nothing where the code shows it.
+
+    Declines if the code computes the mask from other tensors than those that it is an index of: it may select rows.
     """
-    needs: list[Difference] = []
-    mask = plain(context, found.mask)
-    loose: dict[str, None] = {}
-    shaped: dict[str, None] = {}
-    placed: dict[str, None] = {}
-    leaves = [*others, *found.leaves]
-    fits = {fit(context, found.mask, leaf.owner) for leaf in leaves}
-    nothing_known = fits == {Fit.OPEN} and is_computed(context, found.mask)
-    for leaf in leaves:
-        text = plain(context, leaf.owner)
-        if not context.fact(leaf.owner).certain:
-            needs.append(assumes(f"`{text}` must be a tensor", only=ShowsOnly.NO_TENSOR))
-        if leaf.loose == "select":
-            if (counts or len(leaves) > 1) and not have_one_shape(context, found.mask, leaf.owner):
-                shaped[f"`{text}`"] = None
-            continue
-        kind = fit(context, found.mask, leaf.owner)
-        if kind is Fit.ROWS:
-            raise Declined(f"`{mask}` has fewer dimensions than `{text}`, so it selects whole rows")
-        if leaf.loose == "indices" and not have_one_shape(context, found.mask, leaf.owner):
-            shaped[f"`{text}`"] = None
-        elif kind is Fit.OPEN:
-            if nothing_known and not have_common_root(context, found.mask, leaf.owner):
-                raise Declined(f"nothing says that `{mask}` has as many dimensions as `{text}`: it may select rows")
-            loose[f"`{text}`"] = None
-        elif kind is Fit.COUNTED:
-            # An index may be on the CPU, an argument of `torch.where` may not.
-            placed[f"`{text}`"] = None
-    if found.numbers:
-        needs.append(assumes(f"{' and '.join(f'`{text}`' for text in found.numbers)} must be a number"))
-    if loose:
-        needs.append(assumes(f"`{mask}` must have as many dimensions as {' and '.join(loose)}"))
-    if placed:
-        needs.append(assumes(f"`{mask}` must be on the same device as {' and '.join(placed)}", only=ShowsOnly.DEVICES))
-    if shaped:
-        needs.append(assumes(f"`{mask}` must have the same shape as {' and '.join(shaped)}"))
-    return list(dict.fromkeys([*needs, *bool_needed(context, found.mask)]))
+    text = context.plain(mask)
+    roots = _roots(context, mask)
+    owners = {context.plain(leaf.owner): leaf for leaf in leaves}
+    direct = [one for one, leaf in owners.items() if not leaf.loose and _key(context, leaf.owner) in roots]
+    related = direct or [one for one, leaf in owners.items() if roots & _roots(context, leaf.owner)]
+    if not related and not isinstance(defined(context, mask), cst.Name | cst.Attribute) and _is_known(context, mask):
+        first = next(iter(owners))
+        raise Declined(f"nothing says that `{text}` has as many dimensions as `{first}`: it may select rows")
+    kind = context.fact(mask)
+    is_bool = kind.is_tensor and kind.certain and kind.dtype == "bool"
+    others = [f"`{one}`" for one in owners if one not in direct]
+    if not others:
+        return [] if is_bool else [assumes(f"`{text}` must be a bool tensor")]
+    return [assumes(f"`{text}` must be a bool tensor with the shape of {' and '.join(others)}")]
 
 
-def is_bool_tensor(context: RewriteContext, mask: cst.BaseExpression) -> bool:
-    """Whether a value is known to be a bool tensor."""
-    fact = context.fact(mask)
-    return fact.is_tensor and fact.certain and is_bool(context, mask)
+def _is_known(context: RewriteContext, mask: cst.BaseExpression) -> bool:
+    """Whether the function computes a mask by operators, or by functions of torch."""
+    made = defined(context, mask)
+    if isinstance(made, cst.Call):
+        function, method = called(context, made)
+        return method is not None or (function or "").startswith("torch.")
+    return isinstance(made, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison)
 
 
-def bool_needed(context: RewriteContext, mask: cst.BaseExpression) -> list[Difference]:
-    """The assumption that a value is a bool tensor, if it is not known.  Declines if the code contradicts it."""
-    if is_bool_tensor(context, mask):
-        return []
-    text = plain(context, mask)
-    if isinstance(mask, cst.Name) and may_be_index(mask, context.around):
-        raise Declined(f"`{text}` may hold indices instead of a mask, as the function says")
-    return [assumes(f"`{text}` must be a bool tensor")]
+_Root = tuple[str, cst.CSTNode | None]
 
 
-def bends_gradients(context: RewriteContext, node: cst.BaseExpression, found: Masked) -> bool:
-    """Whether NaN or infinity outside the mask may reach the gradients: ``0 * nan`` is NaN."""
-    return found.bends and may_require_gradient(context, node)
+def _key(context: RewriteContext, node: cst.BaseExpression) -> _Root:
+    return context.plain(node), origin(context, node).anchor if isinstance(node, cst.Name) else None
+
+
+def _roots(context: RewriteContext, node: cst.BaseExpression) -> set[_Root]:
+    """The values that an expression is computed from element by element, those on the way among them."""
+    found: set[_Root] = set()
+    pending: list[cst.BaseExpression] = [node]
+    while pending and len(found) < _MOST_ROOTS:
+        one = pending.pop()
+        if isinstance(one, cst.UnaryOperation):
+            pending.append(one.expression)
+        elif isinstance(one, cst.BinaryOperation) and not isinstance(one.operator, cst.MatrixMultiply):
+            pending += [one.left, one.right]
+        elif isinstance(one, cst.Comparison):
+            pending += [one.left, *(target.comparator for target in one.comparisons)]
+        elif isinstance(one, cst.Call) and _keeps_shape(context, one):
+            pending += [arg.value for arg in one.args]
+            pending += [one.func.value] if context.method(one) and isinstance(one.func, cst.Attribute) else []
+        elif not is_scalar(context, one):
+            key = _key(context, one)
+            value = origin(context, one).value if isinstance(one, cst.Name) else None
+            if key not in found and value is not None:
+                pending.append(value)
+            found.add(key)
+    return found
+
+
+def _keeps_shape(context: RewriteContext, node: cst.Call) -> bool:
+    function, method = called(context, node)
+    name = (method or function or "").rpartition(".")[2]
+    return name.endswith("_like") or is_elementwise(context, node) or is_conversion(context, node)
+
+
+# -- what replaces them ----------------------------------------------------------------------------------------------
+
+NAN_GRADIENTS = differs("values outside the mask can make gradients NaN", Effect.GRADIENTS)
+ROUNDING = differs("the numbers are added in a different order, so the last digits may differ", Effect.VALUES)
+MEAN = differs(
+    "float16 numbers are added in float16; a mean of integers does not raise", Effect.VALUES, Effect.NO_LONGER_RAISES
+)
+COUNT = differs("the count is a tensor, and does not fit in float16 above 65504", Effect.TYPES, Effect.VALUES)
 
 
 def may_require_gradient(context: RewriteContext, node: cst.BaseExpression) -> bool:
     """Whether a value is not known to be an integer or bool tensor."""
     fact = context.fact(node)
     return not (fact.certain and fact.dtype in ("bool", "int"))
-
-
-_MEAN_IN_FLOAT16 = differs("the mean of a float16 tensor is summed in float16, which may overflow", Effect.VALUES)
-COUNT_IN_FLOAT16 = differs("a count above 65504 does not fit in float16", Effect.VALUES)
-_MEAN_OF_INTEGERS = differs(
-    "the mean of an integer or bool tensor is computed instead of raising an error", Effect.NO_LONGER_RAISES
-)
-NAN_GRADIENTS = differs("values outside the mask can make gradients NaN", Effect.GRADIENTS)
-_ROUNDING = differs("the numbers are added in a different order, so the last digits may differ", Effect.VALUES)
-
-
-def rounding(context: RewriteContext, summed: Iterable[cst.BaseExpression]) -> list[Difference]:
-    """How a sum over all elements changes the last digits: not at all if the elements are not floats."""
-    facts = [context.fact(one) for one in summed]
-    exact = all(fact.certain and fact.dtype in ("int", "bool") for fact in facts)
-    return [] if exact else [_ROUNDING]
-
-
-def mean_hazards(context: RewriteContext, averaged: Iterable[cst.BaseExpression]) -> list[Difference]:
-    """The differences if a mean becomes a sum and a division."""
-    facts = [context.fact(one) for one in averaged]
-    floats = all(fact.certain and fact.dtype == "float" for fact in facts)
-    return [_MEAN_IN_FLOAT16, *([] if floats else [_MEAN_OF_INTEGERS])]
-
-
-def beside(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.BaseExpression) -> cst.BinaryOperation:
-    """``left operator right``; ``~m`` and ``-2`` on the right need no parentheses."""
-    made = build.copied(right) if isinstance(right, cst.UnaryOperation) else build.operand(right)
-    return cst.BinaryOperation(build.operand(left), operator, made)
 
 
 def in_place_of(context: RewriteContext, node: cst.BaseExpression, made: cst.BaseExpression) -> cst.BaseExpression:

@@ -70,11 +70,6 @@ class AtLeastN:
     n: int = 0
 
 
-def ZeroOrMore(matcher: BaseMatcherNode | None = None) -> AtLeastN:
-    """Matches any number of nodes of a sequence."""
-    return AtLeastN(matcher)
-
-
 def __getattr__(name: str) -> Callable[..., BaseMatcherNode]:
     """The matcher of a type of nodes.  Its arguments are those of the type, in the same order."""
     kind = getattr(cst, name, None)

@@ -19,12 +19,6 @@ UNKNOWN = "..."
 """The placeholder of a value whose code is too long for a message, or computes something."""
 
 
-def shows_values(message: cst.BaseExpression) -> bool:
-    """Whether a message shows values, so that a constant text is not the same message."""
-    filled = m.FormattedStringExpression() | m.BinaryOperation(operator=m.Modulo()) | m.Call()
-    return bool(findall(message, filled))
-
-
 def constant_text(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression | None:
     """A constant text for a message, with each value replaced by its code.  None if the message is not a string."""
     if isinstance(node, cst.SimpleString):

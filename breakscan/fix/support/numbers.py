@@ -1,4 +1,4 @@
-"""Which expressions are Python numbers."""
+"""Expressions that are Python numbers, and those that are sizes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import libcst as cst
 
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.operators import called
 
 _CONSTANT = m.Attribute(
     value=m.OneOf(*(m.Name(name) for name in ("math", "torch", "np", "numpy"))),
@@ -33,3 +34,17 @@ def written_number(node: cst.BaseExpression) -> int | float | complex | None:
         value = written_number(node.expression)
         return value if value is None or isinstance(node.operator, cst.Plus) else -value
     return node.evaluated_value if isinstance(node, cst.Integer | cst.Float | cst.Imaginary) else None
+
+
+def is_size(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    """Whether an expression is a length or a size of a tensor, which is an integer and not negative."""
+    if isinstance(node, cst.Call) and called(context, node)[0] == "builtins.len":
+        return True
+    owner: cst.BaseExpression | None = None
+    if isinstance(node, cst.Attribute) and node.attr.value == "ndim":
+        owner = node.value
+    elif isinstance(node, cst.Call) and context.method(node) == ("size" if node.args else "dim"):
+        owner = cst.ensure_type(node.func, cst.Attribute).value
+    elif m.matches(node, m.Subscript(m.Attribute(attr=m.Name("shape")), [m.SubscriptElement(m.Index())])):
+        owner = cst.ensure_type(cst.ensure_type(node, cst.Subscript).value, cst.Attribute).value
+    return owner is not None and context.fact(owner).is_tensor and context.fact(owner).certain

@@ -1,12 +1,17 @@
-"""The torch function or tensor method that a call calls, with the measured facts about it."""
+"""The function or tensor method that a call calls, with the measured facts about it."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
 
 import libcst as cst
 
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.called import called
 from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.difference import TakenOut
+from breakscan.fix.support.names import written
+from breakscan.fix.support.walking import findall
 from breakscan.rulebook.torch_facts.not_measured import (
     CONVERTS_WHERE_GIVEN,
     INPLACE_AT,
@@ -16,6 +21,62 @@ from breakscan.rulebook.torch_facts.not_measured import (
     WRITING_ARGUMENTS,
 )
 from breakscan.rulebook.torch_facts.operators import KINDS, Gradient, Often, Operator, forms, operator
+
+_GLOBALS = m.Call(m.Name("globals"))
+_SETS_GLOBALS = (
+    m.AssignTarget(m.Subscript(value=_GLOBALS | m.Attribute(attr=m.Name("__dict__"))))
+    | m.Call(m.Attribute(value=_GLOBALS))
+    | m.AssignTarget(m.Attribute(m.Name("builtins")))
+)
+
+
+def called(context: RewriteContext, node: cst.Call) -> tuple[str | None, str | None]:
+    """The dotted name of the function that a call calls, or the name of the tensor method; None if unknown."""
+    if (method := context.method(node)) is not None:
+        return None, method
+    name = context.dotted(node.func)
+    if isinstance(node.func, cst.Name) and (name is None or name == node.func.value):
+        name = f"builtins.{node.func.value}" if is_builtin(context, node.func.value, node) else None
+    return name, None
+
+
+def is_builtin(context: RewriteContext, name: str, node: cst.CSTNode) -> bool:
+    """Whether a builtin's name is known to have no other meaning at a node."""
+    bound = _bound_at_top(context.tree.module)
+    return "*" not in bound and name not in {*bound, *_bound_around(context, node)}
+
+
+def only_argument(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """The argument of a call with a single one, passed by position."""
+    if not isinstance(node, cst.Call) or len(node.args) != 1:
+        return None
+    arg = node.args[0]
+    return None if arg.keyword is not None or arg.star else arg.value
+
+
+def _bound_around(context: RewriteContext, node: cst.CSTNode) -> Iterator[str]:
+    for one in context.around(node):
+        if isinstance(one, cst.FunctionDef):
+            yield from written(one)
+
+
+@lru_cache(maxsize=4)
+def _bound_at_top(module: cst.Module) -> frozenset[str]:
+    """The names that the top level of a file binds; ``*`` where it may bind others too."""
+    declared = findall(module, m.Global())
+    found = {item.name.value for one in declared for item in cst.ensure_type(one, cst.Global).names}
+    for one in module.body:
+        if isinstance(one, cst.FunctionDef | cst.ClassDef):
+            found.add(one.name.value)
+            continue
+        found |= set(written(one))
+        for small in one.body if isinstance(one, cst.SimpleStatementLine) else ():
+            if isinstance(small, cst.ImportFrom) and isinstance(small.names, cst.ImportStar):
+                found.add("*")
+    if findall(module, _SETS_GLOBALS):
+        found.add("*")
+    return frozenset(found)
+
 
 _MAY_REQUIRE_GRADIENT = m.Arg(star="**") | m.Arg(keyword=m.Name("requires_grad"), value=~m.Name("False"))
 
@@ -172,3 +233,39 @@ def _kind(context: RewriteContext, node: cst.BaseExpression) -> str:
     if fact.kind == "constant" and fact.literal is None and not isinstance(node, cst.BaseNumber):
         return "ns"
     return "n" if fact.kind in ("constant", "drawn", "none", "number", "shape") else KINDS
+
+
+def what_costs(context: RewriteContext, node: cst.CSTNode) -> str | None:
+    """The code of the first costly part of an expression: a matrix product, a convolution, a module."""
+    for one in findall(node, m.Call() | m.BinaryOperation()):
+        if isinstance(one, cst.Call):
+            known = operator_of(context, one)
+            if (known is not None and known.costly) or context.fact(one.func).kind == "module":
+                return context.code(one.func)
+        if isinstance(one, cst.BinaryOperation) and isinstance(one.operator, cst.MatrixMultiply):
+            return context.code(one)
+    return None
+
+
+def taken_out(context: RewriteContext, node: cst.CSTNode) -> TakenOut:
+    """The operations in a statement or function: names of torch functions and operator symbols."""
+    operations: list[str] = []
+    is_complete = True
+    for one in findall(node, m.Call() | m.BinaryOperation() | m.UnaryOperation() | m.Comparison()):
+        if not context.tree.holds(one):
+            continue
+        kind = context.fact(one).kind
+        if kind == "tensor":
+            operations.append(_operation(context, one))
+        elif kind == "unknown":
+            is_complete = False
+    return TakenOut(tuple(operations), is_complete)
+
+
+def _operation(context: RewriteContext, node: cst.CSTNode) -> str:
+    if isinstance(node, cst.Call):
+        function, method = called(context, node)
+        return method or (function or context.code(node.func)).rpartition(".")[2]
+    assert isinstance(node, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison)
+    sign = node.comparisons[0].operator if isinstance(node, cst.Comparison) else node.operator
+    return context.code(sign).strip()

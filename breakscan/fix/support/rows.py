@@ -1,4 +1,4 @@
-"""Expressions of rows that a mask selects, and the same expressions for all rows."""
+"""Expressions of rows that a mask selects, the same expressions for all rows, and tests for whether there are any."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import libcst as cst
 
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.called import called
+from breakscan.fix.support.assignments import defined
 from breakscan.fix.support.context import RewriteContext
 from breakscan.fix.support.edit import Declined
 from breakscan.fix.support.names import read
-from breakscan.fix.support.operators import is_elementwise, writes
+from breakscan.fix.support.operators import called, is_elementwise, writes
 from breakscan.fix.support.walking import findall
-from breakscan.fix.support.wording import plain
 from breakscan.rulebook.torch_facts.not_measured import CONVERTS_WHERE_GIVEN
 from breakscan.rulebook.torch_facts.operators import operator
 
@@ -34,8 +33,7 @@ class Rows:
 
     ``hits`` is then the matrix of a row and a column for each selected weight.  ``packed`` are names that hold selected
     rows, ``called`` what computes with them besides operations of torch, and ``multiplies`` tells whether matrices do.
-    ``ranks`` says how many more dimensions than the mask a tensor must have, by its text, and ``widths`` what must be
-    the size of a row.  ``aliases`` are other names of the index and the column.
+    ``aliases`` are other names of the index and the column.
     """
 
     index: str
@@ -45,8 +43,6 @@ class Rows:
     hits: cst.BaseExpression | None = None
     packed: set[str] = field(default_factory=set)
     called: dict[str, None] = field(default_factory=dict)
-    ranks: dict[str, tuple[cst.BaseExpression, int]] = field(default_factory=dict)
-    widths: dict[str, None] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
 
     def name_of(self, text: str) -> str:
@@ -65,7 +61,7 @@ class Rows:
         """Whether a subscript selects rows."""
         elements = cst.ensure_type(node, cst.Subscript).slice
         return any(
-            isinstance(one.slice, cst.Index) and self.name_of(plain(context, one.slice.value)) == self.index
+            isinstance(one.slice, cst.Index) and self.name_of(context.plain(one.slice.value)) == self.index
             for one in elements
         )
 
@@ -92,11 +88,11 @@ def of_all(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> cst
 
 def _side(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> cst.BaseExpression:
     made = of_all(context, rows, node)
-    return node.deep_clone() if context.code(made) == plain(context, node) else build.operand(made)
+    return node.deep_clone() if context.code(made) == context.plain(node) else build.operand(made)
 
 
 def _refused(context: RewriteContext, node: cst.CSTNode) -> Declined:
-    return Declined(f"`{plain(context, node)}` needs the selected rows themselves, whose number depends on values")
+    return Declined(f"`{context.plain(node)}` needs the selected rows themselves, whose number depends on values")
 
 
 def _subscript(context: RewriteContext, rows: Rows, node: cst.Subscript) -> cst.BaseExpression:
@@ -106,11 +102,11 @@ def _subscript(context: RewriteContext, rows: Rows, node: cst.Subscript) -> cst.
         if not m.matches(first, _ALL) or any(rows.touches(context, one) for one in rest):
             raise _refused(context, node)
         return _with_dimensions(of_all(context, rows, node.value), rest)
-    is_first = isinstance(first.slice, cst.Index) and rows.name_of(plain(context, first.slice.value)) == rows.index
-    if not is_first or any(rows.name_of(plain(context, one)) == rows.index for one in rest):
+    is_first = isinstance(first.slice, cst.Index) and rows.name_of(context.plain(first.slice.value)) == rows.index
+    if not is_first or any(rows.name_of(context.plain(one)) == rows.index for one in rest):
         raise _refused(context, node)
     owner = build.copied(node.value)
-    if rest and rows.column is not None and rows.name_of(plain(context, rest[0]).rstrip(", ")) == rows.column:
+    if rest and rows.column is not None and rows.name_of(context.plain(rest[0]).rstrip(", ")) == rows.column:
         if rows.hits is None or len(rest) > 2 or not all(m.matches(one, _NONE) for one in rest[1:]):
             raise _refused(context, node)
         chosen = build.call(context.imported("torch.where"), rows.hits, owner, build.expression("0"))
@@ -119,10 +115,8 @@ def _subscript(context: RewriteContext, rows: Rows, node: cst.Subscript) -> cst.
         return summed.with_changes(args=[*summed.args, *keeps])
     if any(rows.touches(context, one) for one in rest):
         raise _refused(context, node)
-    kept = [one for one in rest if not m.matches(one, _NONE)]
     if all(m.matches(one, _ALL) for one in rest):
         return owner
-    rows.ranks.setdefault(plain(context, node.value), (node.value, len(kept)))
     return _with_dimensions(owner, rest)
 
 
@@ -149,7 +143,7 @@ def _call(context: RewriteContext, rows: Rows, node: cst.Call) -> cst.BaseExpres
     elif (function or "").startswith("builtins."):
         raise _refused(context, node)
     else:
-        rows.called[plain(context, node.func)] = None
+        rows.called[context.plain(node.func)] = None
     new = [arg.with_changes(value=of_all(context, rows, arg.value)) for arg in node.args]
     return node.with_changes(func=node.func.deep_clone(), args=new)
 
@@ -157,14 +151,13 @@ def _call(context: RewriteContext, rows: Rows, node: cst.Call) -> cst.BaseExpres
 def _method(context: RewriteContext, rows: Rows, node: cst.Call, func: cst.Attribute) -> cst.BaseExpression:
     name = func.attr.value
     if m.matches(node, m.Call(m.Attribute(attr=_TO_ROWS), [m.Arg(_MINUS_ONE), m.Arg()])):
-        rows.widths[f"`{plain(context, node.args[1].value)}`"] = None
         value = func.value
         new_first = m.Subscript(slice=[_NONE, m.SubscriptElement()])
         if m.matches(value, new_first):
             # `h[None, rows].reshape(-1, n)`
             value = cst.ensure_type(value, cst.Subscript)
             value = value.with_changes(slice=[value.slice[1].with_changes(comma=cst.MaybeSentinel.DEFAULT)])
-            if rows.name_of(plain(context, value.slice[0])) != rows.index:
+            if rows.name_of(context.plain(value.slice[0])) != rows.index:
                 raise _refused(context, node)
             return build.copied(value.value)
         return of_all(context, rows, value)
@@ -179,3 +172,78 @@ def _method(context: RewriteContext, rows: Rows, node: cst.Call, func: cst.Attri
         if known is None or not known.writes:
             return node.with_changes(func=changed, args=new)
     raise _refused(context, node)
+
+
+_FIRST = m.SubscriptElement(m.Index(m.Integer("0")))
+_SIZES = m.Call(m.Attribute(attr=m.Name("numel")), []) | m.Call(
+    m.Attribute(attr=m.Name("size")), [m.Arg(m.Integer("0"))]
+)
+_SHAPE = m.Subscript(m.Attribute(attr=m.Name("shape")), [_FIRST])
+_COMPARED = {
+    (cst.Equal, 0): False,
+    (cst.LessThan, 1): False,
+    (cst.LessThanEqual, 0): False,
+    (cst.GreaterThan, 0): True,
+    (cst.NotEqual, 0): True,
+    (cst.GreaterThanEqual, 1): True,
+}
+"""What comparing a number of rows with a number tells."""
+
+
+def tells_rows(context: RewriteContext, rows: Rows, test: cst.BaseExpression) -> bool | None:
+    """Whether a test is for rows (True) or for their absence (False); None if it tests something else."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        inner = tells_rows(context, rows, test.expression)
+        return None if inner is None else not inner
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.BitInvert):
+        return False if _is_any(context, rows, test.expression) else None
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        side = test.comparisons[0]
+        if not _is_count(context, rows, test.left) or not isinstance(side.comparator, cst.Integer):
+            return None
+        return _COMPARED.get((type(side.operator), side.comparator.evaluated_value))
+    if isinstance(test, cst.Call):
+        function, method = called(context, test)
+        if method == "item" and isinstance(test.func, cst.Attribute):
+            return tells_rows(context, rows, test.func.value)
+        if function == "builtins.bool" and len(test.args) == 1:
+            return tells_rows(context, rows, test.args[0].value)
+    return True if _is_any(context, rows, test) or _is_count(context, rows, test) else None
+
+
+def _is_any(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Call) and _reduces(context, rows, node, "any")
+
+
+def _reduces(context: RewriteContext, rows: Rows, call: cst.Call, name: str) -> bool:
+    """Whether a call is a reduction of the mask that selects the rows."""
+    function, method = called(context, call)
+    if method == name and isinstance(call.func, cst.Attribute) and not call.args:
+        return rows.is_mask and context.plain(call.func.value) == rows.index
+    is_function = function == f"torch.{name}" and len(call.args) == 1
+    return is_function and rows.is_mask and context.plain(call.args[0].value) == rows.index
+
+
+def _is_count(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> bool:
+    """Whether an expression is the number of selected rows."""
+    node = defined(context, node)
+    if isinstance(node, cst.Call):
+        function, method = called(context, node)
+        if method == "item" and isinstance(node.func, cst.Attribute):
+            return _is_count(context, rows, node.func.value)
+        if function in ("builtins.int", "builtins.len") and len(node.args) == 1:
+            counts = _is_count if function == "builtins.int" else _is_index
+            return counts(context, rows, node.args[0].value)
+        if m.matches(node, _SIZES):
+            return _is_index(context, rows, cst.ensure_type(node.func, cst.Attribute).value)
+        return _reduces(context, rows, node, "sum") or _reduces(context, rows, node, "count_nonzero")
+    if m.matches(node, _SHAPE):
+        return _is_index(
+            context, rows, cst.ensure_type(cst.ensure_type(node, cst.Subscript).value, cst.Attribute).value
+        )
+    return False
+
+
+def _is_index(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> bool:
+    """Whether an expression has as many elements as there are rows."""
+    return not rows.is_mask and context.plain(node) in (rows.index, rows.column)

@@ -11,7 +11,6 @@ from breakscan.source.source_files import SourceFiles
 
 if TYPE_CHECKING:
     from breakscan.explain.agreement.result import Agreement
-    from breakscan.fix.offer import Offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class ExplainReport:
     findings with ``findings``.
     ``reproduction`` is the program that ``--repro`` wrote.
     ``again`` is the command that reports the same run again, where it is not the one that reports it now.
-    ``offer`` is the best of the edits that ``fix`` has for the breaks, None if it has none or nobody asked it.
+    ``hints_fix`` says that ``fix`` may have edits for the breaks.
     ``files`` has the sources that it may show: none, if none are given."""
 
     explanation: Explanation
@@ -31,5 +30,5 @@ class ExplainReport:
     tables: tuple[str, ...] = ()
     again: str = ""
     reproduction: Reproduction | None = None
-    offer: Offer | None = None
+    hints_fix: bool = False
     files: SourceFiles = field(default_factory=SourceFiles)

@@ -128,8 +128,6 @@ class Operator:
     gives_places: bool | None
     """Whether integers that are returned are places in the first tensor, whatever its values are: the result, or all
     of several results but the first."""
-    accepts_zero_dim: bool | None
-    accepts_empty: bool | None
     shares_storage: Often | None
     """Whether the result may share the storage of an input."""
     returns_input: Often | None
@@ -264,8 +262,6 @@ class _Table:
             keeps_values=facts["keeps_values"],
             keeps_vectors=facts["keeps_vectors"],
             gives_places=facts["gives_places"],
-            accepts_zero_dim=facts["accepts_zero_dim"],
-            accepts_empty=facts["accepts_empty"],
             shares_storage=_often(facts["shares_storage"]),
             returns_input=_often(facts["returns_input"]),
             writes=None if facts["writes"] is None else frozenset(facts["writes"]),

@@ -6,7 +6,7 @@ import libcst as cst
 import pytest
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from breakscan.fix.support.spans import spans_in
+from breakscan.fix.support.places import spans_in
 
 TEXTS = {
     "decorators, defaults and comments": """# above

@@ -1,0 +1,420 @@
+"""A Python test of tensors as one bool tensor, apart from the Python conditions that it joins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from breakscan.fix.support import matchers as m
+from breakscan.fix.support.build import (
+    binary,
+    call,
+    compared,
+    compared_with_zero,
+    copied,
+    inverted,
+    is_inverted,
+    method,
+    operand,
+    operand_of_and,
+)
+from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.difference import EXCEPTIONS, Difference, Effect, differs
+from breakscan.fix.support.edit import Declined, Edit
+from breakscan.fix.support.operators import only_argument
+from breakscan.fix.support.purity import why_may_raise, why_not_pure
+from breakscan.fix.support.walking import findall
+
+EQUAL = frozenset({"torch.equal", "torch.Tensor.equal"})
+ALLCLOSE = frozenset({"torch.allclose", "torch.Tensor.allclose"})
+NONZERO = frozenset({"torch.is_nonzero", "torch.Tensor.is_nonzero"})
+REDUCING = frozenset({"any", "all"})
+_SHORT = 24
+"""Longer code is not repeated."""
+
+ALL_COMPUTED = differs("all tests are computed, and any of them may raise", Effect.RAISES)
+AS_TENSOR = differs("the result is a tensor, not a Python bool", Effect.TYPES)
+FAILURE = differs("in compiled code, a failure is a RuntimeError, or a device-side assert on CUDA", *EXCEPTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A Python condition.  If it does not hold, the whole test is ``otherwise``."""
+
+    test: cst.BaseExpression
+    otherwise: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TensorTest:
+    """A test.  If all of ``when`` hold, in this order, ``tensor`` is True if and only if the test is true.
+
+    ``joins`` says that several tests are computed of which Python stops at the first that decides.
+    """
+
+    when: tuple[When, ...]
+    tensor: cst.BaseExpression
+    joins: bool
+
+    def differences(self) -> list[Difference]:
+        return [ALL_COMPUTED] if self.joins else []
+
+
+def tensor_test(context: RewriteContext, test: cst.BaseExpression, negated: bool = False) -> TensorTest:
+    """A test, or its opposite, as a bool tensor.  Declines if this is not possible."""
+    if named := findall(test, m.NamedExpr()):
+        raise Declined(f"`{context.code(named[0])}` assigns a name")
+    reader = _Reader(context)
+    tensor = reader.read(test, negated)
+    return TensorTest(tuple(reader.when), tensor, reader.joins)
+
+
+def asks_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:
+    """Whether a test tests the truth of a tensor or of a value read from a tensor."""
+    if isinstance(test, cst.BooleanOperation):
+        return asks_tensor(context, test.left) or asks_tensor(context, test.right)
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return asks_tensor(context, test.expression)
+    return context.fact(test).kind in ("tensor", "number") or is_membership(context, test) or is_chain(context, test)
+
+
+def is_chain(context: RewriteContext, test: cst.BaseExpression) -> bool:
+    """Whether the test is a chain of comparisons with a tensor, such as ``0 < t < 1``."""
+    if not isinstance(test, cst.Comparison) or len(test.comparisons) < 2:
+        return False
+    return any(context.fact(one).is_tensor for one in (test.left, *(target.comparator for target in test.comparisons)))
+
+
+def is_membership(context: RewriteContext, test: cst.BaseExpression) -> bool:
+    """Whether the test is ``value in tensor`` or ``value not in tensor``."""
+    if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+        return False
+    target = test.comparisons[0]
+    return isinstance(target.operator, cst.In | cst.NotIn) and context.fact(target.comparator).kind == "tensor"
+
+
+def operands(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The operands of ``a and b and c``, or of ``a or b or c``, in order."""
+    if not isinstance(test, cst.BooleanOperation):
+        return [test]
+    left = test.left
+    same = isinstance(left, cst.BooleanOperation) and type(left.operator) is type(test.operator) and not left.lpar
+    return [*(operands(left) if same else [left]), test.right]
+
+
+def not_python(test: cst.BaseExpression) -> cst.BaseExpression:
+    """The opposite of a Python condition."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return copied(test.expression)
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        target = test.comparisons[0]
+        other = _OPPOSITE.get(type(target.operator))
+        if other is not None:
+            opposite = cst.ComparisonTarget(other.deep_clone(), copied(target.comparator))
+            return cst.Comparison(copied(test.left), [opposite])
+    inner = copied(test) if isinstance(test, cst.Comparison) else operand(test)
+    return cst.UnaryOperation(cst.Not(), inner)
+
+
+_OPPOSITE: dict[type[cst.BaseCompOp], cst.BaseCompOp] = {
+    cst.Equal: cst.NotEqual(),
+    cst.NotEqual: cst.Equal(),
+    cst.Is: cst.IsNot(),
+    cst.IsNot: cst.Is(),
+    cst.In: cst.NotIn(),
+    cst.NotIn: cst.In(),
+}
+
+
+class _Reader:
+    def __init__(self, context: RewriteContext) -> None:
+        self.context = context
+        self.when: list[When] = []
+        self.joins = False
+
+    def read(self, test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            return self.read(test.expression, not negated)
+        if isinstance(test, cst.BooleanOperation):
+            return self._boolean(test, negated)
+        if isinstance(test, cst.Comparison) and len(test.comparisons) > 1:
+            made = self._chain(test)
+            return inverted(made) if negated else made
+        return self._leaf(test, negated)
+
+    def _boolean(self, test: cst.BooleanOperation, negated: bool) -> cst.BaseExpression:
+        parts = operands(test)
+        tensors = [one for one in parts if asks_tensor(self.context, one)]
+        for one in parts:
+            if one not in tensors:
+                self._static(one, isinstance(test.operator, cst.And), negated)
+        if len(tensors) == 1:
+            return self.read(tensors[0], negated)
+        if not tensors:
+            raise Declined(f"`{self.context.code(test)}` is not known to test a tensor")
+        for one in tensors[1:]:
+            self._always_computed(one)
+        # `not (not a or not b)` is simpler as `a & b`.
+        inner = negated and sum(_is_negative(one) for one in tensors) * 2 > len(tensors)
+        both = isinstance(test.operator, cst.And) is not inner
+        before = len(self.when)
+        made = self.read(tensors[0], inner)
+        for one in tensors[1:]:
+            made = _joined(made, _like(self.context, one, both), self.read(one, inner))
+        # If a Python condition of one operand does not hold, this must decide the whole test.
+        if any(when.otherwise is both for when in self.when[before:]):
+            raise Declined(f"`{self.context.code(test)}` mixes tensors with Python conditions")
+        turn = negated and not inner
+        self.when[before:] = [When(when.test, when.otherwise is not turn) for when in self.when[before:]]
+        return inverted(made) if turn else made
+
+    def _static(self, test: cst.BaseExpression, conjunct: bool, negated: bool) -> None:
+        reason = why_not_pure(self.context, test) or why_may_raise(self.context, test)
+        if reason is not None:
+            raise Declined(f"a Python condition would be evaluated twice, and {reason}")
+        self.when.append(When(copied(test) if conjunct else not_python(test), conjunct is negated))
+
+    def _always_computed(self, test: cst.BaseExpression) -> None:
+        """Declines if it matters that a test is computed although one before it decides."""
+        self.joins = True
+        for one in _asked(self.context, test):
+            if self.context.fact(one).kind == "number":
+                raise Declined(f"`{self.context.code(one)}` is a number read from a tensor")
+            reason = why_not_pure(self.context, one) or why_may_raise(self.context, one)
+            if reason is not None:
+                raise Declined(f"all tests would be evaluated, and {reason}")
+
+    def _chain(self, test: cst.Comparison) -> cst.BaseExpression:
+        if not is_chain(self.context, test):
+            raise Declined(f"`{self.context.code(test)}` is not known to compare tensors")
+        left = test.left
+        made: cst.BaseExpression | None = None
+        for target in test.comparisons:
+            if isinstance(target.operator, cst.In | cst.NotIn | cst.Is | cst.IsNot):
+                raise Declined(f"`{self.context.code(test)}` chains `in` or `is`")
+            if not any(self.context.fact(one).is_tensor for one in (left, target.comparator)):
+                raise Declined(f"part of `{self.context.code(test)}` compares no tensors")
+            if left is not test.left and len(self.context.code(left)) > _SHORT:
+                raise Declined(f"`{self.context.code(left)}` would be computed twice: assign it to a variable first")
+            self._always_computed(target.comparator)
+            pair = compared(left, target.operator.deep_clone(), target.comparator)
+            made = pair if made is None else _joined(made, cst.BitAnd(), pair)
+            left = target.comparator
+        assert made is not None
+        return made
+
+    def _leaf(self, test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
+        if isinstance(test, cst.Comparison) and isinstance(test.comparisons[0].operator, cst.In | cst.NotIn):
+            return self._membership(test, negated)
+        if isinstance(test, cst.Call):
+            name = self.context.dotted(test.func) or ""
+            if name in EQUAL:
+                return self._equal(test, negated)
+            if name in ALLCLOSE:
+                close = method(self._isclose(test), "all")
+                return inverted(close) if negated else close
+            if name in NONZERO:
+                return compared_with_zero(self._arguments(test, 1)[0], negated)
+            if name in REDUCING and self.context.fact(test.args[0].value if test.args else test).kind != "constant":
+                self.joins = True
+                made = _reduced(self.context, test)
+                return inverted(made) if negated else made
+        fact = self.context.fact(test)
+        if fact.kind == "number":
+            raise Declined(f"`{self.context.code(test)}` is a number read from a tensor")
+        if not fact.is_tensor:
+            raise Declined(f"`{self.context.code(test)}` is not known to be a tensor")
+        if fact.optional:
+            raise Declined(f"`{self.context.code(test)}` is a tensor only in some calls")
+        if fact.dtype != "bool":
+            return compared_with_zero(test, negated)
+        return inverted(test) if negated else copied(test)
+
+    def _arguments(self, node: cst.Call, number: int) -> list[cst.BaseExpression]:
+        """The tensors that a function or method compares."""
+        given: list[cst.BaseExpression] = []
+        if self.context.method(node) is not None:
+            given.append(cst.ensure_type(node.func, cst.Attribute).value)
+        given += [one.value for one in node.args if one.keyword is None and not one.star]
+        if len(given) < number:
+            raise Declined(f"`{self.context.code(node)}` has keyword or starred arguments")
+        for one in given[:number]:
+            if not self.context.fact(one).is_tensor and self.context.fact(one).kind != "unknown":
+                raise Declined(f"`{self.context.code(one)}` is not known to be a tensor")
+        return given
+
+    def _equal(self, node: cst.Call, negated: bool) -> cst.BaseExpression:
+        one, other = self._arguments(node, 2)[:2]
+        if self.context.code(one) == self.context.code(other):
+            raise Declined(f"`{self.context.code(node)}` is false only for NaN: test `torch.isnan` instead, or nothing")
+        single = self.context.fact(one).zero_dim and self.context.fact(other).zero_dim
+        if not single:
+            for side in (one, other):
+                if not _is_short(side):
+                    code = self.context.code(side)
+                    raise Declined(f"`{code}` would be computed twice: assign it to a variable first")
+            shapes = [cst.Attribute(operand(side), cst.Name("shape")) for side in (one, other)]
+            same = cst.Comparison(shapes[0], [cst.ComparisonTarget(cst.Equal(), shapes[1])])
+            self.when.append(When(same, negated))
+        made = compared(one, cst.NotEqual() if negated else cst.Equal(), other)
+        return made if single else method(made, "any" if negated else "all")
+
+    def _isclose(self, node: cst.Call) -> cst.BaseExpression:
+        self._arguments(node, 2)
+        if not isinstance(node.func, cst.Attribute):
+            return node.with_deep_changes(node, func=self.context.imported("torch.isclose")).deep_clone()
+        function = cst.Attribute(operand(node.func.value), cst.Name("isclose"))
+        return cst.Call(function, [one.deep_clone() for one in node.args])
+
+    def _membership(self, test: cst.Comparison, negated: bool) -> cst.BaseExpression:
+        target = test.comparisons[0]
+        value, holder = self.context.fact(test.left), self.context.fact(target.comparator)
+        if not (value.is_number or value.zero_dim):
+            raise Declined(f"`{self.context.code(test.left)}` is not known to be a single number")
+        if not holder.is_tensor:
+            raise Declined(f"`{self.context.code(target.comparator)}` is not known to be a tensor")
+        absent = isinstance(target.operator, cst.NotIn) is not negated
+        operator = cst.NotEqual() if absent else cst.Equal()
+        return method(compared(target.comparator, operator, test.left), "all" if absent else "any")
+
+
+def _reduced(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
+    """The builtin ``any`` or ``all`` over tensors as a torch operation."""
+    name = context.dotted(node.func) or ""
+    values = only_argument(node)
+    if values is None:
+        raise Declined(f"`{name}` is not called with one argument")
+    if context.fact(values).is_tensor:
+        return method(values, name)
+    if isinstance(values, cst.GeneratorExp | cst.ListComp):
+        if values.for_in.inner_for_in is not None or values.for_in.ifs:
+            raise Declined(f"`{name}` iterates over a filtered or nested comprehension, which may be empty")
+        if not _is_filled(context, values.for_in.iter):
+            raise Declined(f"`{context.code(values.for_in.iter)}` may be empty, and an empty list cannot be stacked")
+        elements = [values.elt]
+        stacked: cst.BaseExpression = cst.ListComp(values.elt.deep_clone(), values.for_in.deep_clone())
+    elif isinstance(values, cst.List | cst.Tuple) and values.elements:
+        elements = [one.value for one in values.elements]
+        stacked = cst.List([cst.Element(copied(one)) for one in elements])
+    else:
+        raise Declined(f"`{context.code(values)}` is not a list or comprehension with known elements")
+    for element in elements:
+        fact = context.fact(element)
+        if not fact.is_tensor or not fact.zero_dim:
+            raise Declined(f"`{context.code(element)}` is not known to be a tensor with a single element")
+        reason = why_not_pure(context, element) or why_may_raise(context, element)
+        if reason is not None:
+            raise Declined(f"all elements would be computed, and {reason}")
+    return method(call(context.imported("torch.stack"), stacked), name)
+
+
+def _is_filled(context: RewriteContext, values: cst.BaseExpression) -> bool:
+    if isinstance(values, cst.List | cst.Tuple):
+        return bool(values.elements) and not any(isinstance(one, cst.StarredElement) for one in values.elements)
+    return bool(context.fact(values).elements)
+
+
+def _like(context: RewriteContext, right: cst.BaseExpression, both: bool) -> cst.BaseBinaryOp:
+    """``&`` or ``|`` with the whitespace of the ``and`` or ``or`` before an operand."""
+    above = context.parent(right)
+    operator = cst.BitAnd() if both else cst.BitOr()
+    if not isinstance(above, cst.BooleanOperation) or above.right is not right:
+        return operator
+    return operator.with_changes(
+        whitespace_before=above.operator.whitespace_before.deep_clone(),
+        whitespace_after=above.operator.whitespace_after.deep_clone(),
+    )
+
+
+def _joined(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.BaseExpression) -> cst.BaseExpression:
+    """``left & right``, without parentheses around ``~t`` and around operands with the same operator."""
+    made = binary(left, operator, right)
+    if is_inverted(left) or (isinstance(left, cst.BinaryOperation) and type(left.operator) is type(operator)):
+        made = made.with_changes(left=copied(left))
+    if is_inverted(right):
+        made = made.with_changes(right=copied(right))
+    return made
+
+
+def _is_negative(test: cst.BaseExpression) -> bool:
+    return isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not | cst.BitInvert)
+
+
+def _is_short(node: cst.BaseExpression) -> bool:
+    """Whether code is short enough to be repeated: a name, an attribute of a name, or an item with a constant index."""
+    if isinstance(node, cst.Subscript):
+        index = node.slice[0].slice if len(node.slice) == 1 else None
+        return isinstance(index, cst.Index) and isinstance(index.value, cst.Integer) and _is_short(node.value)
+    if isinstance(node, cst.Attribute):
+        return _is_short(node.value)
+    return isinstance(node, cst.Name)
+
+
+def _asked(context: RewriteContext, test: cst.BaseExpression) -> Sequence[cst.CSTNode]:
+    """The parts of a test that its new form evaluates."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return _asked(context, test.expression)
+    if isinstance(test, cst.BooleanOperation):
+        return [one for part in operands(test) for one in _asked(context, part)]
+    if isinstance(test, cst.Call) and context.dotted(test.func) in EQUAL | ALLCLOSE | NONZERO | REDUCING:
+        return [one.value for one in test.args]
+    return [test]
+
+
+# -- asserts ---------------------------------------------------------------------------------------------------------
+
+
+def asserted_test(context: RewriteContext, test: cst.BaseExpression) -> tuple[cst.BaseExpression, TensorTest] | None:
+    """A test that compiles in an assert, Python conditions first, then one tensor; None if it already does."""
+    if _is_one_tensor(context, test):
+        return None
+    if isinstance(test, cst.BooleanOperation):
+        parts = operands(test)
+        asked = [one for one in parts if asks_tensor(context, one)]
+        if asked != parts[len(parts) - len(asked) :]:
+            raise Declined("a tensor is tested before a Python value: test the Python value first")
+        if len(asked) == 1 and _is_one_tensor(context, asked[0]):
+            return None
+    read = tensor_test(context, test)
+    made = read.tensor
+    for when in reversed(read.when):
+        # `a and (b or c)` keeps its parentheses; operands of the same operator need none.
+        made = operand(made) if isinstance(made, cst.BooleanOperation) else made
+        left = not_python(when.test) if when.otherwise else when.test
+        made = cst.BooleanOperation(operand_of_and(left), cst.Or() if when.otherwise else cst.And(), made)
+    made = _flat(made)
+    if test.lpar and "\n" in context.code(test):
+        sides = [one.deep_clone() for one in test.lpar], [one.deep_clone() for one in test.rpar]
+        made = made.with_changes(lpar=sides[0], rpar=sides[1])
+    return made, read
+
+
+def edit_of_assert(context: RewriteContext, assertion: cst.Assert) -> Edit:
+    """The assert around the site with a test that compiles."""
+    found = asserted_test(context, assertion.test)
+    if found is None:
+        raise Declined("the test is already a single tensor")
+    test, read = found
+    return Edit({assertion.test: test}, [FAILURE, *read.differences()])
+
+
+def _flat(test: cst.BaseExpression) -> cst.BaseExpression:
+    """``a and b and c`` for ``a and (b and c)``."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.right, cst.BooleanOperation):
+        right = cst.ensure_type(_flat(test.right), cst.BooleanOperation)
+        if type(right.operator) is type(test.operator):
+            inner = cst.BooleanOperation(test.left, test.operator, right.left)
+            return cst.BooleanOperation(inner, right.operator, right.right)
+    return test
+
+
+def _is_one_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:
+    if isinstance(test, cst.BooleanOperation) or (
+        isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not)
+    ):
+        return False
+    if isinstance(test, cst.Comparison) and (len(test.comparisons) > 1 or is_membership(context, test)):
+        return False
+    return context.fact(test).kind == "tensor"

@@ -1,0 +1,143 @@
+"""What an edit writes: text that compiles, with every comment; and which edits are called safe."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from libcst import parse_statement
+
+from breakscan.fix import planner
+from breakscan.fix.planner import INVALID, WantedRewrites, repair_file
+from breakscan.fix.result import FileRepair
+from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.edit import Edit
+from breakscan.rulebook.config import load_settings
+
+
+def repaired(folder: Path, text: str, *, unsafe: bool = True) -> FileRepair:
+    path = folder / "program.py"
+    path.write_text(text, encoding="utf-8")
+    settings = replace(load_settings(folder, None, target_torch="2.13", no_cache=True), regions="all")
+    return repair_file(path, (), settings, WantedRewrites(unsafe=unsafe))
+
+
+def test_what_python_does_not_compile_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks_out(context: RewriteContext) -> Edit:
+        return Edit({context.line(): [parse_statement("break")]})  # type: ignore[list-item]
+
+    monkeypatch.setattr(planner, "load_rewrite", lambda _: breaks_out)
+    found = repaired(tmp_path, "import torch\n\n\ndef f(x: torch.Tensor):\n    print(x)\n    return x.sin()\n")
+    assert not found.changed
+    assert INVALID in {reason.text for one in found.refused for reason in one.reasons}
+
+
+def test_an_import_goes_behind_those_of_the_future(tmp_path: Path) -> None:
+    text = """from __future__ import annotations
+import logging
+from torch import nn
+
+logger = logging.getLogger(__name__)
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        logger.info("called")
+        return x + 1
+"""
+    found = repaired(tmp_path, text)
+    assert "from __future__ import annotations\nimport logging\nimport torch\n" in found.after
+    compile(found.after, "program.py", "exec")
+
+
+COMMENTS = {
+    "between the lines of an expression": """def f(x: torch.Tensor):
+    z = (
+        x * 2  # twice
+        if x.sum() > 0  # usual
+        # or else
+        else x * 3  # thrice
+    )
+    return pow(
+        z,
+        # squared
+        2,
+    )
+""",
+    "in the sides of a branch": """def f(x: torch.Tensor):
+    y = x * 2
+    # above
+    if y.sum() > 0:  # behind
+        # inside
+        y = y + 1  # at the end
+        # below
+    else:  # other
+        y = y - 1
+        # last
+    return y.cos()
+""",
+    "of a return that goes": """def f(x: torch.Tensor):
+    # above
+    if x.sum() > 0:  # why
+        # first
+        return x.cos()  # early
+    # second
+    return x.sin()  # late
+""",
+}
+
+
+@pytest.mark.parametrize("function", COMMENTS.values(), ids=COMMENTS)
+def test_no_comment_is_lost(tmp_path: Path, function: str) -> None:
+    text = f"import torch\n\n\n{function}"
+    found = repaired(tmp_path, text)
+    assert found.changed
+    comments = [line.partition("#")[2].strip() for line in text.splitlines() if "#" in line]
+    written = [line.partition("#")[2].strip() for line in found.after.splitlines() if "#" in line]
+    assert sorted(comments) == sorted(written)
+
+
+SAFE = """def f(x: torch.Tensor):
+    diff = x * 2
+    diff[diff < -1] += 3
+    return diff.cos()
+"""
+NOT_SAFE = {
+    "an attribute holds it": SAFE.replace("    diff[", "    kept.tensor = diff\n    diff["),
+    "a list holds it": SAFE.replace("    diff[", "    kept = [diff]\n    diff["),
+    "a view holds it": SAFE.replace("    diff[", "    kept = diff.view(-1)\n    diff["),
+    "part of it has a name": SAFE.replace("    diff[", "    kept = diff[1:]\n    diff["),
+    "another name holds it": SAFE.replace("    diff[", "    kept = diff\n    diff["),
+    "an unknown function gets it": SAFE.replace("    diff[", "    keep(diff)\n    diff["),
+    "an inner function reads it": SAFE.replace("    diff[", "    kept = lambda: diff\n    diff["),
+    "a caller has it": SAFE.replace("x * 2", "x"),
+    "a caller gets it before": SAFE.replace("    diff[", "    yield diff\n    diff["),
+    "it is global": SAFE.replace("    diff = ", "    global diff\n    diff = "),
+    "a hook is registered": SAFE.replace("    diff[", "    diff.register_hook(print)\n    diff["),
+    "a mode is entered": SAFE.replace("    diff[", "    with mode():\n        diff["),
+    "a decorator is unknown": f"@decorated\n{SAFE}",
+    "the file has a mode": f"from torch.overrides import TorchFunctionMode\n\n\n{SAFE}",
+    "the file casts": f"from torch import autocast\n\n\n{SAFE}",
+}
+
+
+def test_what_only_a_local_name_reaches_is_rebound_safely(tmp_path: Path) -> None:
+    found = repaired(tmp_path, f"import torch\n\n\n{SAFE}", unsafe=False)
+    assert "    diff = torch.where(diff < -1, diff + 3, diff)\n" in found.after
+
+
+@pytest.mark.parametrize("function", NOT_SAFE.values(), ids=NOT_SAFE)
+def test_where_that_is_not_plain_no_edit_is_safe(tmp_path: Path, function: str) -> None:
+    text = f"import torch\n\n\n{function}"
+    assert not repaired(tmp_path, text, unsafe=False).changed
+    for one in repaired(tmp_path, text).applied:
+        assert one.differences
+        assert len(one.differences) <= 2
+
+
+def test_a_name_that_may_be_another_is_left_alone(tmp_path: Path) -> None:
+    setup = "def setup():\n    global pow\n    pow = max\n"
+    assert not repaired(
+        tmp_path, f"import torch\n\n\n{setup}\n\ndef f(x: torch.Tensor):\n    return pow(x, 2)\n"
+    ).changed
