@@ -203,7 +203,8 @@ def answer_text(answer: Answer) -> str:
         elif isinstance(value, list | tuple):
             lines += [f"{name}:", *(f"- {_entry_text(one)}" for one in value)]
         else:
-            lines.append(f"{name}: {value}")
+            separator = "\n" if "\n" in str(value) else " "
+            lines.append(f"{name}:{separator}{value}")
     return "\n".join(lines)
 
 
@@ -212,7 +213,12 @@ def _entry_text(entry: Any) -> str:
     if not is_dataclass(entry) or isinstance(entry, type):
         return str(entry)
     required = {field.name for field in fields(entry) if field.default is MISSING}
-    return ", ".join(f"{value}" if name in required else f"{name}: {value}" for name, value in _told(entry))
+    text = ""
+    for name, value in _told(entry):
+        shown = f"{value}".rstrip() if name in required else f"{name}: {value}"
+        separator = "\n" if "\n" in shown else ", "
+        text += f"{separator if text else ''}{shown}"
+    return text
 
 
 def _told(entry: Any) -> list[tuple[str, Any]]:
