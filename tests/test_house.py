@@ -39,7 +39,7 @@ ROOMS = {
     "explain": Room(f"{STATIC} check record", 8680, 47),
     "survey": Room(f"{STATIC} check record explain", 2661, 17),
     "prove": Room(f"{STATIC} check fix record explain", 9064, 37),
-    "report": Room(f"{STATIC} check fix record explain survey prove", 9025, 49),
+    "report": Room(f"{STATIC} check fix record explain survey prove", 9019, 49),
     "serve": Room(f"{STATIC} check fix record explain survey prove report", 1692, 13),
     "cli": Room(f"{STATIC} check fix record explain survey prove report serve", 3816, 30),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

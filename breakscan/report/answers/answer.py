@@ -87,7 +87,7 @@ class FixAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ProblemAnswer:
-    """What a run met at a line.  ``effect`` is what it did to the code that should be compiled."""
+    """A problem of a run at a line.  ``effect`` is what it did to the code that should be compiled."""
 
     at: str
     what: str
@@ -187,7 +187,7 @@ def error_words(error: Mapping[str, Any]) -> str:
 
 
 def more_step(tool: str, asked: Mapping[str, Any], offset: int, left: int) -> NextStep | None:
-    """How to ask for what is left behind the entries that are shown; None if nothing is."""
+    """The call for the entries after those that are shown; None if there are none."""
     return NextStep(tool, {**asked, "offset": offset}, f"{left} more") if left else None
 
 
