@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import closing, redirect_stdout
 from dataclasses import replace
@@ -22,6 +23,15 @@ if TYPE_CHECKING:
     from breakscan.survey.survey import Progressed
 
 STATUSES = tuple(one.value for one in StageStatus if one is not StageStatus.OK)
+
+
+def _part(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    match = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", value)
+    if match is None or int(match[1]) > int(match[2]):
+        raise click.BadParameter(f"{value!r} is no part: 3/16 is the third of 16")
+    return int(match[1]), int(match[2])
 
 
 @click.group()
@@ -47,7 +57,7 @@ def survey() -> None:
 @click.option(
     "--again", multiple=True, type=click.Choice(STATUSES), help="Run those again that ended so.  May be repeated."
 )
-@click.option("--shard", "part", metavar="K/N", help="Run part K of N alone, as for one of N machines.")
+@click.option("--shard", "part", metavar="K/N", callback=_part, help="Run part K of N alone, as for one of N machines.")
 @format_option(SURVEY)
 @output_option
 @click.pass_context
@@ -61,7 +71,7 @@ def run(
     engine: str,
     address: str | None,
     again: tuple[str, ...],
-    part: str | None,
+    part: tuple[int, int] | None,
     format_: str,
     output: Path | None,
 ) -> None:
@@ -72,7 +82,7 @@ def run(
     """
     from breakscan.survey.manifest import read_manifest
     from breakscan.survey.overview import overview
-    from breakscan.survey.plan import planned, shard
+    from breakscan.survey.plan import part_of, planned
     from breakscan.survey.store import Store
     from breakscan.survey.survey import run_survey
 
@@ -80,12 +90,8 @@ def run(
         raise click.UsageError("--address goes with --engine ray")
     if engine == "ray" and (jobs is not None or gpus is not None):
         raise click.UsageError("Ray decides how many units run, and on which GPUs: leave out --jobs and --gpus")
-    try:
-        mine = None if part is None else shard(part)
-    except ValueError as error:
-        raise click.UsageError(f"--shard: {error}") from error
     asked = read_manifest(manifest)
-    units = planned(asked) if mine is None else mine.of(planned(asked))
+    units = planned(asked) if part is None else part_of(planned(asked), *part)
     with Store(store_path) as store:
         # What an engine prints of itself does not belong into the report.
         with redirect_stdout(sys.stderr), closing(_engine(engine, jobs, gpus, address)) as running:
