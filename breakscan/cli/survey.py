@@ -25,15 +25,6 @@ if TYPE_CHECKING:
 STATUSES = tuple(one.value for one in StageStatus if one is not StageStatus.OK)
 
 
-def _part(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, int] | None:
-    if value is None:
-        return None
-    match = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", value)
-    if match is None or int(match[1]) > int(match[2]):
-        raise click.BadParameter(f"{value!r} is no part: 3/16 is the third of 16")
-    return int(match[1]), int(match[2])
-
-
 @click.group()
 def survey() -> None:
     """Run breakscan over many programs and models, and report them in one table."""
@@ -57,7 +48,7 @@ def survey() -> None:
 @click.option(
     "--again", multiple=True, type=click.Choice(STATUSES), help="Run those again that ended so.  May be repeated."
 )
-@click.option("--shard", "part", metavar="K/N", callback=_part, help="Run part K of N alone, as for one of N machines.")
+@click.option("--shard", "part", metavar="K/N", help="Run part K of N alone, as for one of N machines.")
 @format_option(SURVEY)
 @output_option
 @click.pass_context
@@ -71,7 +62,7 @@ def run(
     engine: str,
     address: str | None,
     again: tuple[str, ...],
-    part: tuple[int, int] | None,
+    part: str | None,
     format_: str,
     output: Path | None,
 ) -> None:
@@ -90,8 +81,9 @@ def run(
         raise click.UsageError("--address goes with --engine ray")
     if engine == "ray" and (jobs is not None or gpus is not None):
         raise click.UsageError("Ray decides how many units run, and on which GPUs: leave out --jobs and --gpus")
+    shard = None if part is None else _shard(part)
     asked = read_manifest(manifest)
-    units = planned(asked) if part is None else part_of(planned(asked), *part)
+    units = planned(asked) if shard is None else part_of(planned(asked), *shard)
     with Store(store_path) as store:
         # What an engine prints of itself does not belong into the report.
         with redirect_stdout(sys.stderr), closing(_engine(engine, jobs, gpus, address)) as running:
@@ -243,3 +235,11 @@ def _say(progressed: Progressed) -> None:
     counts = f"{progressed.done} of {progressed.total}"
     said = f"[{counts}] {one.unit.name} ({where}): {result.stage} {result.status}, {result.seconds:.1f} s"
     click.echo(visible(said), err=True)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    """The numbers of ``3/16``."""
+    match = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", text)
+    if match is None or int(match[1]) > int(match[2]):
+        raise click.UsageError(f"--shard: {text!r} is no part: 3/16 is the third of 16")
+    return int(match[1]), int(match[2])
