@@ -180,7 +180,6 @@ def measure(session: nox.Session, version: str) -> None:
         session.run("breakscan", "rules", "replay", "--output", "rules/ledger", *rules, success_codes=[0, 1])
     session.run("python", "-m", "tools.generate_torch_facts")
     session.run("python", "-m", "tools.measure_operators")
-    session.run("python", "-m", "tools.measure_mixed_operands")
     session.run("python", "-m", "tools.measure_numpy")
     session.run("python", "-m", "tools.measure_skipped")
     session.run("python", "-m", "pytest", "-q", *RECORDER)

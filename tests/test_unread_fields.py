@@ -14,7 +14,6 @@ import breakscan
 PACKAGE = Path(breakscan.__file__).parent
 READ_ELSEWHERE = {
     "Manifest.breakscan": "written to the recording, for people",
-    "Operator.measured_on": "tests/rulebook/torch_facts/test_operators.py",
     "OverLimit.raises": "the JSON of explain, with all fields",
     "RewriteOffer.safety": "report/findings.py, with all fields",
 }

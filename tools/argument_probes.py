@@ -27,26 +27,6 @@ def may_draw(entry: Entry) -> bool:
     return any(DRAWS in getattr(packet, overload).tags for overload in overloads)
 
 
-def numbers(entry: Entry) -> list[list[Any]]:
-    """The arguments that take Python numbers and no tensor: position (None: by keyword only), name, and whether it is
-    a list of numbers, which may be given one by one."""
-    kinds: dict[tuple[int | None, str], set[str]] = {}
-    taken: dict[int, set[str]] = {}
-    named: dict[str, set[str]] = {}
-    for parameters in _signatures(entry):
-        for at, (name, kind, positional) in enumerate(parameters):
-            kinds.setdefault((at if positional else None, name), set()).add(kind)
-            named.setdefault(name, set()).add(kind)
-            if positional:
-                taken.setdefault(at, set()).add(kind)
-    found = []
-    for (place, name), seen in kinds.items():
-        beside = seen | named[name] | (taken[place] if place is not None else set())
-        if seen & {"number", "numbers"} and "tensor" not in beside:
-            found.append([place, name, "numbers" in beside])
-    return sorted(found, key=lambda one: (one[0] is None, one[0] or 0, one[1]))
-
-
 def alike(entry: Entry, calls: list[Call]) -> list[int]:
     """The positions where a 0-d tensor and its Python number give the same result, and the same gradient of the first
     argument, as long as they do not decide the dtype.  Tried in the calls with the fewest arguments."""

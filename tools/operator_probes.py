@@ -14,8 +14,8 @@ import torch
 from torch.testing._internal import common_methods_invocations
 from torch.utils._pytree import tree_leaves
 
-from breakscan.rulebook.torch_facts.promotion import DTYPES, Operand, Priority, promoted, python_number
-from tools.argument_probes import alike, may_draw, numbers
+from breakscan.rulebook.torch_facts.operators import DTYPES
+from tools.argument_probes import alike, may_draw
 from tools.cost_probes import is_costly
 from tools.operator_calls import (
     NOT_FINITE,
@@ -29,13 +29,14 @@ from tools.operator_calls import (
     short,
     tensors_in,
 )
-from tools.value_probes import gives_places, is_contiguous, keeps_values, keeps_vectors, raises, reads_values
+from tools.promotion import Operand, Priority, promoted, python_number
+from tools.value_probes import gives_places, keeps_values, keeps_vectors, raises, reads_values
 
 COLUMNS = (
-    *("result", "dtypes", "promotes", "shapes", "plain_shapes", "elementwise", "accepts_zero_dim", "accepts_empty"),
-    *("keeps_layout", "contiguous", "keeps_values", "keeps_vectors", "gives_places"),
+    *("result", "dtypes", "promotes", "shapes", "plain_shapes", "elementwise"),
+    *("keeps_values", "keeps_vectors", "gives_places"),
     *("shares_storage", "returns_input", "writes", "draws_random", "reads_values", "not_read_in"),
-    *("raises_for_values", "not_raised_in", "gradient", "costly", "numbers", "alike"),
+    *("raises_for_values", "not_raised_in", "gradient", "costly", "alike"),
 )
 DTYPE_SAMPLES = 4
 
@@ -46,7 +47,7 @@ def facts_of(entry: Entry) -> Iterator[dict[str, Any]]:
     sampled = samples(entry)
     plain = plain_calls(entry, sampled)
     calls = [*plain, *sampled]
-    yield {"numbers": numbers(entry) or None, "draws_random": "sometimes" if may_draw(entry) else None}
+    yield {"draws_random": "sometimes" if may_draw(entry) else None}
     results = [(call, call.result()) for call in calls]
     good = [(call, result) for call, result in results if not isinstance(result, Exception)]
     if not good:
@@ -66,10 +67,8 @@ def facts_of(entry: Entry) -> Iterator[dict[str, Any]]:
     yield effects
     if effects["draws_random"] == "never" and may_draw(entry):
         yield {"draws_random": "sometimes"}
-    yield _sizes(plain)
     elementwise = _elementwise(of_tensors)
     yield {"elementwise": elementwise, "keeps_values": elementwise is not False and keeps_values(ran)}
-    yield {"keeps_layout": _keeps_layout([call for call, _ in of_tensors]), "contiguous": is_contiguous(ran)}
     yield {"keeps_vectors": keeps_vectors(entry), "costly": is_costly(*costs), "alike": alike(entry, ran)}
     yield {"gives_places": gives_places(ran)}
     yield reads_values(ran)
@@ -288,41 +287,8 @@ def _strided(calls: list[Call]) -> Iterator[Call]:
         yield call.with_tensors(lambda value: value.mT.contiguous().mT if value.dim() > 1 else value)
 
 
-def _sizes(plain: list[Call]) -> dict[str, bool | None]:
-    """Whether tensors without a dimension, and without elements, are taken."""
-    if not plain:
-        return {}
-    zero, empty = (
-        Call(call.function, [torch.ones(shape).to(call.base) for _ in call.args], {}, call.base).result()
-        for call, shape in ((plain[0], ()), (plain[0], (0,)))
-    )
-    return {"accepts_zero_dim": not isinstance(zero, Exception), "accepts_empty": not isinstance(empty, Exception)}
-
-
 def _expanded(shape: torch.Size, tensor: torch.Tensor) -> torch.Tensor:
     return tensor.expand(shape).clone()
-
-
-def _keeps_layout(calls: list[Call]) -> bool | None:
-    """Whether the order of the dimensions in memory stays, tried with tensors that are transposed in memory."""
-    seen: list[bool] = []
-    for call in calls:
-        shapes = {value.shape for value in call.tensors() if value.dim()}
-        if "memory_format" in call.options or len(shapes) != 1 or sum(size > 1 for size in next(iter(shapes))) < 2:
-            continue
-        changed = call.fresh().with_tensors(_transposed_in_memory)
-        strides = next(value.stride() for value in changed.tensors() if value.dim())
-        try:
-            result = changed.run()
-        except Exception:  # any function of torch may refuse, in any way
-            continue
-        seen.append(isinstance(result, torch.Tensor) and result.shape in shapes and result.stride() == strides)
-    return all(seen) if seen else None
-
-
-def _transposed_in_memory(value: torch.Tensor) -> torch.Tensor:
-    backwards = tuple(reversed(range(value.dim())))
-    return value.permute(backwards).contiguous().permute(backwards)
 
 
 def _elementwise(good: list[tuple[Call, Any]]) -> bool | None:

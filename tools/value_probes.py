@@ -203,15 +203,3 @@ def keeps_vectors(entry: Entry) -> bool | None:
         if not _is_same(result, kept) or result.dtype is not dtype or result.data_ptr() != vector.data_ptr():
             return False
     return True
-
-
-def is_contiguous(calls: list[Call]) -> str | None:
-    """In how many calls with contiguous tensors the results are contiguous."""
-    seen: list[bool] = []
-    for call in calls:
-        if "memory_format" in call.options or any(one.layout is not torch.strided for one in call.tensors()):
-            continue
-        result = call.with_tensors(lambda value: value.detach().clone(memory_format=torch.contiguous_format)).result()
-        made = [one for one in tensors_in(result) if one.layout is torch.strided and one.numel()]
-        seen += [one.is_contiguous() for one in made]
-    return often(seen)

@@ -248,8 +248,7 @@ def assign_augmented(frame: Frame, node: ast.AugAssign) -> None:
     value = frame.evaluate(node.value)
     if isinstance(target, ast.Name):
         old = frame.look_up(target.id)
-        new = operate(frame, node, old, node.op, value)
-        frame.names[target.id] = frame.facts.augmented(node, old, new) if frame.facts is not None else new
+        frame.names[target.id] = operate(frame, node, old, node.op, value)
     elif isinstance(target, ast.Subscript):
         subscript(frame, target, frame.evaluate(target.value), "augment")
         forget_outcomes(frame, target)
@@ -269,8 +268,6 @@ def delete(frame: Frame, node: ast.Delete) -> None:
 def bind(frame: Frame, target: ast.expr, value: Value) -> None:
     """Assigns to a target: a name, an attribute, a subscript, or a pattern of them."""
     if isinstance(target, ast.Name):
-        if frame.facts is not None:
-            value = frame.facts.bound(target, value)
         frame.names[target.id] = value
         if frame.entries:
             frame.entries.pop(target.id, None)

@@ -79,8 +79,6 @@ def evaluate(frame: Frame, node: ast.expr | None) -> Value:
     handler = _HANDLERS.get(type(node))
     if handler is not None:
         value = handler(frame, node)
-        if frame.facts is not None:
-            value = frame.facts.evaluated(node, value)
         if not frame.saw_tensor and isinstance(value, _COMPUTED) and value.sure is not Sure.POSSIBLE:
             frame.saw_tensor = True
         if frame.notes is not None and not frame.silent:

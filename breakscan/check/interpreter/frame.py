@@ -12,7 +12,6 @@ from breakscan.check.interpreter.function_state import EventKey
 from breakscan.check.interpreter.module_names import ClassAttributes, DynamoConfig, ModuleNames
 from breakscan.check.interpreter.observed_values import as_observed, observed_value, seen_attribute, seen_of
 from breakscan.check.interpreter.signatures import Signatures
-from breakscan.check.interpreter.tensor_facts import FunctionFacts
 from breakscan.check.interpreter.value_log import Notes
 from breakscan.check.interpreter.values import UNKNOWN, Arguments, Function, NoneValue, Sure, Value, has_outcome
 from breakscan.check.project.imports import Project
@@ -104,12 +103,6 @@ class Frame:
         """The names that it starts with."""
         self.notes = program.notes.of(self.index) if program.notes is not None else None
         """Where what is found out is kept, if it is."""
-        self.facts = (
-            FunctionFacts(function, program.api, program.notes.torch_version, names)
-            if program.notes is not None and function is not None
-            else None
-        )
-        """What is known about its tensors, if it is asked for."""
         self.returned: list[Value] = []
         self.events: dict[EventKey, Event] = {}
         self.silent = False

@@ -235,24 +235,9 @@ def _setters_in(info: ClassInfo) -> dict[str, list[FunctionInfo]]:
     if info.setters is None:
         info.setters = {}
         for method in info.methods.values():
-            for name in _stores_of(method) if method.name != "__init__" else ():
+            for name in method.own_attributes if method.name != "__init__" else ():
                 info.setters.setdefault(name, []).append(method)
     return info.setters
-
-
-def _stores_of(method: FunctionInfo) -> frozenset[str]:
-    """The attributes of its first parameter that a method sets."""
-    if method.stores is None:
-        receiver = None if method.is_static else method.first_parameter
-        method.stores = frozenset(
-            node.attr
-            for node in method.own_nodes
-            if isinstance(node, ast.Attribute)
-            and isinstance(node.ctx, ast.Store)
-            and isinstance(node.value, ast.Name)
-            and node.value.id == receiver
-        )
-    return method.stores
 
 
 _NUMBERS = frozenset({"inf", "nan", "pi", "e"})

@@ -23,10 +23,9 @@ from breakscan.check.interpreter.values import (
     Value,
 )
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
-from breakscan.model.facts import DtypeOf, Exactly, RankBounds, Source, Symbol, TensorFacts, opaque
 from breakscan.model.observations import NONE as NONE_TYPE
 from breakscan.model.observations import FunctionSeen, TensorSeen, ValueSeen
-from breakscan.rulebook.torch_facts.promotion import dtype_class
+from breakscan.rulebook.torch_facts.table import DTYPE_CLASS
 
 _PYTHON = frozenset({"bool", "int", "float", "str"})
 _TELLING = frozenset({"bool", "str", "float"})
@@ -115,7 +114,7 @@ def _of_types(types: frozenset[str], seen: ValueSeen, index: ModuleIndex) -> Val
 def _tensor(types: frozenset[str], seen: TensorSeen) -> Tensor | None:
     if not all(name == _PARAMETER or name.startswith("torch.") for name in types):
         return None
-    classes = {dtype_class(dtype) for dtype in seen.dtypes}
+    classes = {DTYPE_CLASS.get(dtype) for dtype in seen.dtypes}
     zero_dim = {rank == 0 for rank in seen.ranks}
     return Tensor(
         Sure.CERTAIN,
@@ -171,22 +170,3 @@ def as_observed(value: Value, seen: Value) -> Value:
     if isinstance(value, Unknown | Namespace | NoneValue | PythonValue) or isinstance(seen, Tensor | NoneValue):
         return seen
     return value
-
-
-def agrees(value: Tensor, seen: TensorSeen) -> bool:
-    """Whether a value as the code knows it has a dtype that was seen."""
-    return value.dtype is None or value.dtype in {dtype_class(dtype) for dtype in seen.dtypes}
-
-
-def observed_facts(symbol: Symbol, seen: TensorSeen, known: Tensor) -> TensorFacts:
-    """What was seen of the dtype and the rank of a tensor."""
-    if len(seen.dtypes) == 1:
-        dtype: Exactly | DtypeOf = Exactly(seen.dtypes[0], source=Source.OBSERVED)
-    else:
-        dtype = DtypeOf(symbol, known.dtype, number=False, source=Source.OBSERVED)
-    shape = frozenset[Symbol]() if seen.ranks == (0,) else None
-    grad = seen.requires_grad[0] if len(seen.requires_grad) == 1 else None
-    facts = opaque(symbol, dtype, shape, grad)
-    if shape is not None:
-        return facts
-    return replace(facts, rank=RankBounds(seen.ranks[0], seen.ranks[-1], facts.rank.over, facts.rank.under))

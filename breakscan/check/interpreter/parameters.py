@@ -302,8 +302,7 @@ def used_as_tensor(api: TorchApi, info: FunctionInfo, name: str) -> bool:
 
 def _evidence(api: TorchApi, info: FunctionInfo) -> _Evidence:
     if info.evidence is None:
-        info.evidence = evidence = _Evidence(api, info)
-        info.yields = evidence.yields
+        info.evidence = _Evidence(api, info)
     assert isinstance(info.evidence, _Evidence)
     return info.evidence
 
@@ -330,18 +329,12 @@ class _Evidence:
             ast.While: self._test,
             ast.IfExp: self._test,
             ast.Assign: masks.assigned,
-            ast.Yield: self._yield,
-            ast.YieldFrom: self._yield,
         }
-        self.yields = False
         for inner in info.own_nodes:
             reader = readers.get(inner.__class__)
             if reader is not None:
                 reader(inner)  # type: ignore[operator]
         self._tensor |= masks.tensors()
-
-    def _yield(self, node: ast.Yield | ast.YieldFrom) -> None:
-        self.yields = True
 
     def _invert(self, node: ast.UnaryOp) -> None:
         """``x[~m]``: nothing else is sensibly inverted than a mask."""

@@ -86,8 +86,6 @@ def run_body(frame: Frame, body: list[ast.stmt]) -> bool:
 
 def run_statement(frame: Frame, node: ast.stmt) -> bool:
     """Runs one statement.  Returns whether control can go on after it."""
-    if frame.facts is not None and hasattr(node, "body"):
-        frame.facts.settle(frame.names)
     if frame.notes is not None and not frame.silent:
         frame.notes.statement(node, frame.names)
     handler = _HANDLERS.get(type(node))
@@ -102,8 +100,7 @@ def _expression(frame: Frame, node: ast.Expr) -> None:
 
 
 def _return(frame: Frame, node: ast.Return) -> bool:
-    value = evaluate(frame, node.value)
-    frame.returned.append(value if frame.facts is None else frame.facts.returned(node.value, value))
+    frame.returned.append(evaluate(frame, node.value))
     return False
 
 
@@ -236,8 +233,6 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
         emit_iteration(frame, node.iter, iterable)
 
     def once() -> None:
-        if frame.facts is not None:
-            frame.facts.start_round(node, frame.names)
         bind(frame, node.target, iterated(iterable))
         with frame.within(Place.LOOP, node):
             run_body(frame, node.body)
@@ -271,8 +266,6 @@ def _while(frame: Frame, node: ast.While) -> None:
         return
 
     def once() -> None:
-        if frame.facts is not None:
-            frame.facts.start_round(node, frame.names)
         if narrowing.known_truth(frame, node.test) is None:
             branch(frame, node.test, "while", node)
         narrowing.narrow(frame, node.test, True)

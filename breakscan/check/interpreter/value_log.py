@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from breakscan.check.interpreter.joins import join_all
 from breakscan.check.interpreter.values import ClassOrObject, Namespace, Sure, Tensor, Value, elements_of, literal_of
 from breakscan.check.project.index import ModuleIndex
-from breakscan.model.facts import SCALAR, Fact, FileFacts, Source, Span
+from breakscan.model.facts import Fact, FileFacts, Span
 from breakscan.source.module import SourceModule
 
 Noted = TypeVar("Noted")
@@ -79,14 +79,12 @@ def _of_names(noted: list[dict[str, Value]]) -> dict[str, Fact]:
 
 
 class Notes:
-    """What one interpretation found out about the files at ``paths``, which are absolute, for a version of torch such
-    as ``2.13``.
+    """What one interpretation found out about the files at ``paths``, which are absolute.
 
     An interpretation that others reuse, as a function summary, has notes of its own, which theirs include.
     """
 
-    def __init__(self, paths: frozenset[Path], torch_version: str) -> None:
-        self.torch_version = torch_version
+    def __init__(self, paths: frozenset[Path]) -> None:
         self._paths = paths
         self._files: dict[Path, FileNotes] = {}
         self._included: dict[int, Notes] = {}
@@ -100,7 +98,7 @@ class Notes:
 
     def apart(self) -> Notes:
         """New notes for the same files."""
-        return Notes(self._paths, self.torch_version)
+        return Notes(self._paths)
 
     def include(self, other: Notes) -> None:
         self._included[id(other)] = other
@@ -133,22 +131,17 @@ def facts_of(module: SourceModule, noted: Iterable[Notes]) -> FileFacts:
     return FileFacts(_Joined(values, _of_values), _Joined(names, _of_names))
 
 
-def _zero_dim(value: Tensor) -> bool | None:
-    return True if value.facts is not None and value.facts.rank == SCALAR else value.zero_dim
-
-
 def _fact(value: Value) -> Fact:
     elements = elements_of(value)
     return Fact(
         kind="array" if isinstance(value, Tensor) and value.array else value.kind,
-        source=Source.INFERRED if value.sure is Sure.CERTAIN else Source.ASSUMED,
+        certain=value.sure is Sure.CERTAIN,
         dtype=value.dtype if isinstance(value, Tensor) else None,
-        zero_dim=_zero_dim(value) if isinstance(value, Tensor) else None,
+        zero_dim=value.zero_dim if isinstance(value, Tensor) else None,
         parameter=isinstance(value, Tensor) and value.parameter,
         maybe_none=value.maybe_none,
         optional=value.optional is not None,
         name=value.name if isinstance(value, ClassOrObject | Namespace) else None,
         literal=literal_of(value),
-        tensor=value.facts,
         elements=tuple(map(_fact, elements)) if elements is not None else None,
     )

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cache
-from operator import attrgetter
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from breakscan.check.project.index import ClassInfo, FunctionInfo
-from breakscan.model.facts import TensorFacts
 from breakscan.model.findings import Condition, ConditionKind
 from breakscan.rulebook.events import Argument
 
@@ -77,7 +74,6 @@ class Value:
     """What is known of any value; each kind of value is a subclass.
 
     ``maybe_none`` means that it is None on some path, ``optional`` is the condition under which it is of this kind.
-    ``facts`` say more about dtype and shape, where they are asked for.
     """
 
     kind: ClassVar[str]
@@ -85,7 +81,6 @@ class Value:
     sure: Sure = Sure.CERTAIN
     maybe_none: bool = False
     optional: Condition | None = None
-    facts: TensorFacts | None = field(default=None, compare=False, hash=False)
 
     def words(self) -> frozenset[str]:
         """Every word of ``breakscan.rulebook.events.OPERANDS`` that is true of the value."""
@@ -382,19 +377,6 @@ def class_of(value: Value) -> ClassInfo | None:
 
 
 SomeValue = TypeVar("SomeValue", bound=Value)
-
-
-def with_facts(value: SomeValue, facts: TensorFacts | None) -> SomeValue:
-    """The same value with other facts.  As ``dataclasses.replace``, which takes six times as long."""
-    kind: type = type(value)
-    made: SomeValue = kind(*_fields(kind)(value))
-    made.facts = facts
-    return made
-
-
-@cache
-def _fields(kind: type) -> Callable[[Value], tuple[Any, ...]]:
-    return attrgetter(*(one.name for one in fields(kind)))
 
 
 def at_most(value: SomeValue, sure: Sure) -> SomeValue:

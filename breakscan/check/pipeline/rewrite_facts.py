@@ -14,7 +14,7 @@ from breakscan.check.project.imports import Project
 from breakscan.model.facts import FileFacts
 from breakscan.model.findings import Finding, SourceError
 from breakscan.model.observations import FunctionSeen
-from breakscan.rulebook.config import FileSettings, resolve_target
+from breakscan.rulebook.config import FileSettings
 from breakscan.source.module import SourceModule, SourceProblem
 from breakscan.source.paths import display_path
 
@@ -98,5 +98,5 @@ class Studies:
 
     def _check(self, root: Path) -> tuple[FileResult, Notes]:
         checker = self._checkers.of(root)
-        notes = Notes(self._paths, resolve_target(checker.settings).ledger)
+        notes = Notes(self._paths)
         return checker.check_file(root, notes=notes), notes

@@ -6,13 +6,12 @@ import ast
 import builtins
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Protocol, TypeVar
 
-from breakscan.model.facts import TensorFacts
 from breakscan.model.observations import FunctionSeen
 from breakscan.source.module import SourceModule
-from breakscan.source.walking import FunctionNode, blocks, own_nodes, stored_names, walk
+from breakscan.source.walking import FunctionNode, blocks, own_nodes, walk
 
 BUILTINS = frozenset(dir(builtins))
 
@@ -31,7 +30,7 @@ class Resolver(Protocol):
     def seen_in(self, index: ModuleIndex) -> Mapping[str, FunctionSeen]: ...
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class FunctionInfo:
     """A function or method of a file.  ``qualname`` is as Python would give it; ``evidence`` is what
     ``parameters`` gathers of its body, once."""
@@ -44,49 +43,41 @@ class FunctionInfo:
     decorators: tuple[str, ...] = ()
     nested: bool = False
     evidence: object | None = field(default=None, repr=False)
-    yields: bool | None = None
     small: bool | None = None
-    stores: frozenset[str] | None = None
-    sets: frozenset[str] | None = None
-    nodes: tuple[ast.AST, ...] | None = field(default=None, repr=False)
-    given_by_default: dict[str, ast.expr] | None = field(default=None, repr=False)
-    free: frozenset[str] | None = field(default=None, repr=False)
-    bound: dict[ast.stmt, frozenset[str]] = field(default_factory=dict, repr=False)
-    leaves: dict[object, TensorFacts] = field(default_factory=dict, repr=False)
-    """What is known of its expressions by themselves, see ``fact_leaves``."""
 
     def __post_init__(self) -> None:
         self.name = self.qualname.rsplit(".", 1)[-1]
 
-    @property
+    @cached_property
     def own_nodes(self) -> tuple[ast.AST, ...]:
         """The nodes of its body, without the bodies of functions and classes in it: many questions walk over them."""
-        if self.nodes is None:
-            self.nodes = tuple(own_nodes(self.node))
-        return self.nodes
+        return tuple(own_nodes(self.node))
 
-    @property
+    @cached_property
     def stored_attributes(self) -> frozenset[str]:
         """The attributes, of any object, that the function assigns or deletes."""
-        if self.sets is None:
-            attributes = (one for one in self.own_nodes if isinstance(one, ast.Attribute))
-            self.sets = frozenset(one.attr for one in attributes if not isinstance(one.ctx, ast.Load))
-        return self.sets
+        attributes = (one for one in self.own_nodes if isinstance(one, ast.Attribute))
+        return frozenset(one.attr for one in attributes if not isinstance(one.ctx, ast.Load))
 
-    @property
+    @cached_property
+    def own_attributes(self) -> frozenset[str]:
+        """The attributes of its object that a method assigns."""
+        receiver = None if self.is_static else self.first_parameter
+        return frozenset(
+            one.attr
+            for one in self.own_nodes
+            if isinstance(one, ast.Attribute)
+            and isinstance(one.ctx, ast.Store)
+            and isinstance(one.value, ast.Name)
+            and one.value.id == receiver
+        )
+
+    @cached_property
     def free_names(self) -> frozenset[str]:
         """The names that it uses, without its parameters and those of functions in it."""
-        if self.free is None:
-            nodes = list(walk(self.node))
-            used = {n.id for n in nodes if isinstance(n, ast.Name)}
-            self.free = frozenset(used - {a.arg for a in nodes if isinstance(a, ast.arg)})
-        return self.free
-
-    def names_bound_in(self, loop: ast.stmt) -> frozenset[str]:
-        """The names that a loop of its body binds."""
-        if loop not in self.bound:
-            self.bound[loop] = frozenset(stored_names(loop))
-        return self.bound[loop]
+        nodes = list(walk(self.node))
+        used = {n.id for n in nodes if isinstance(n, ast.Name)}
+        return frozenset(used - {a.arg for a in nodes if isinstance(a, ast.arg)})
 
     @property
     def first_parameter(self) -> str | None:
@@ -102,24 +93,18 @@ class FunctionInfo:
     def is_property(self) -> bool:
         return any(d in ("property", "functools.cached_property") for d in self.decorators)
 
-    @property
+    @cached_property
     def defaults(self) -> dict[str, ast.expr]:
         """The default of each parameter that has one."""
-        if self.given_by_default is None:
-            given = self.node.args
-            names = [a.arg for a in (*given.posonlyargs, *given.args)]
-            found = dict(zip(names[::-1], given.defaults[::-1], strict=False))
-            found |= {a.arg: d for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d is not None}
-            self.given_by_default = found
-        return self.given_by_default
+        given = self.node.args
+        names = [a.arg for a in (*given.posonlyargs, *given.args)]
+        found = dict(zip(names[::-1], given.defaults[::-1], strict=False))
+        return found | {a.arg: d for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d is not None}
 
-    @property
+    @cached_property
     def is_generator(self) -> bool:
-        if self.yields is None:
-            self.yields = "yield" in self.index.module.text and any(
-                isinstance(n, ast.Yield | ast.YieldFrom) for n in self.own_nodes
-            )
-        return self.yields
+        found = (isinstance(node, ast.Yield | ast.YieldFrom) for node in self.own_nodes)
+        return "yield" in self.index.module.text and any(found)
 
 
 @dataclass(eq=False, slots=True)

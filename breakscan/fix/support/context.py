@@ -15,7 +15,7 @@ from breakscan.fix.support.edit import Declined, Edit
 from breakscan.fix.support.names import written
 from breakscan.fix.support.places import Places
 from breakscan.fix.support.walking import code_children
-from breakscan.model.facts import UNKNOWN, Fact, FileFacts, Source, Span
+from breakscan.model.facts import UNKNOWN, Fact, FileFacts, Span
 from breakscan.model.findings import Finding, Mode, Site
 
 Node = TypeVar("Node", bound=cst.CSTNode)
@@ -194,7 +194,7 @@ class RewriteContext:
         span = self.tree.span(node)
         known = self.tree.facts.values.get(span)
         if known is None and isinstance(node, cst.BaseNumber | cst.SimpleString | cst.ConcatenatedString):
-            return Fact("constant", Source.INFERRED)
+            return Fact("constant", True)
         return known or UNKNOWN
 
     def names_before(self, statement: cst.BaseCompoundStatement) -> Mapping[str, Fact]:

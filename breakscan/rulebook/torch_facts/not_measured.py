@@ -98,8 +98,6 @@ OF_THE_DEFAULT_DTYPE = frozenset(
     {"zeros", "ones", "empty", "rand", "randn", "eye", "linspace", "range", "scalar_tensor"}
 )
 """Functions whose result has the default dtype.  Their samples hold no tensor."""
-MADE_FROM_SIZES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn"})
-"""Functions whose first arguments are the sizes of the result."""
 DIMENSIONS_OF_NEW = {
     **dict.fromkeys(("arange", "linspace", "logspace", "randperm", "range", "hann_window", "bincount"), 1),
     "eye": 2,
@@ -107,114 +105,8 @@ DIMENSIONS_OF_NEW = {
 }
 """How many dimensions the results of functions have that are given numbers.  ``bincount`` refuses the floats that are
 measured."""
-SHAPED_LIKE_THE_ARGUMENT = frozenset({"expand_as", "view_as", "reshape_as"})
-"""Methods whose result has the shape of their argument, not of their tensor.  No rule of the operators says that."""
-ATTRIBUTES_OF_THE_SAME_SHAPE = frozenset({"data", "real", "imag"})
-"""Attributes that are tensors of the same shape.  Attributes are not operators, and are not measured."""
-TRANSPOSED_ATTRIBUTES = frozenset({"T", "mT", "H", "mH"})
-"""Attributes that are tensors with the same number of dimensions."""
-ATTRIBUTES_THAT_RAISE = frozenset({"H", "mH", "mT", "imag", "grad_dtype", "__cuda_array_interface__"})
-"""Attributes of tensors that raise for some shapes, dtypes, devices, or for tensors that are no leaves.
-``tests/rulebook/torch_facts/test_not_measured.py`` tries them all."""
-ATTRIBUTES_WITHOUT_GRADIENT = frozenset({"shape", "dtype", "device", "ndim", "data", "grad"})
-"""Attributes of tensors that no gradient goes through: numbers, and tensors that are detached.
-``tests/rulebook/torch_facts/test_not_measured.py`` tries them."""
-KEEPS_THE_GRAD_MODE = frozenset(
-    {
-        *("torch.amp.autocast", "torch.autocast", "torch.autograd.profiler.record_function", "torch.cpu.amp.autocast"),
-        *("torch.cuda.amp.autocast", "torch.cuda.device", "torch.cuda.stream", "torch.device"),
-        *("torch.nn.attention.sdpa_kernel", "torch.profiler.profile", "torch.profiler.record_function"),
-    }
-)
-"""Context managers in which gradients are recorded as around them.
-``tests/rulebook/torch_facts/test_not_measured.py`` tries them."""
-SWITCHES_THE_GRAD_MODE = frozenset(
-    {
-        *("_set_grad_enabled", "enable_grad", "inference_mode", "no_grad", "set_grad_enabled"),
-        *("_enter_inference_mode", "set_grad_mode"),
-    }
-)
-"""Last parts of the names of functions and classes that switch whether gradients are recorded: at once, or when what
-they return is entered."""
-DIVISIONS = frozenset({"div", "divide", "floor_divide", "true_divide"})
-"""Functions and methods that divide: on a GPU, by a number as multiplication with its inverse (measured on an H100)."""
 ONLY_LOOKED_AT = frozenset({"shape", "dtype", "device", "ndim"})
 """Attributes that say what a tensor is like and give no other tensor."""
-KEEPS_NO_RESULT = frozenset(
-    "abs add clamp clone contiguous cos cosh detach div double erf expand float flatten gelu half leaky_relu lerp log "
-    "log10 log1p log2 masked_fill matmul mean mm mul neg permute round roll sign silu sin sinh softplus square sub sum "
-    "swapaxes t to transpose where cumsum".split()
-)
-"""Functions and methods whose result is not kept for their backward pass, so that it may be changed in place.
-``tests/rulebook/torch_facts/test_not_measured.py`` tries them."""
-SAVES_NO_OPERAND = frozenset(
-    "all any clone contiguous copy_ count_nonzero detach expand flatten new_zeros ones_like permute reshape "
-    "stack sum to transpose view zeros_like".split()
-)
-"""Functions and methods that keep no tensor that they are given for their backward pass.
-``tests/rulebook/torch_facts/test_not_measured.py`` tries them."""
-SAVES_THE_CONDITION = frozenset({"where"})
-"""Functions that keep of what they are given only the first argument."""
-SHARES_THE_OPERAND = frozenset({"contiguous", "detach", "expand", "flatten", "reshape", "squeeze", "to", "view"})
-"""Methods whose result may have the memory of their tensor.  The operators are measured with tensors of one layout."""
-SEES_NO_OPERATION = frozenset(
-    {
-        *("torch.amp.autocast", "torch.autocast", "torch.autograd.enable_grad", "torch.autograd.inference_mode"),
-        *("torch.autograd.no_grad", "torch.autograd.profiler.record_function", "torch.autograd.set_grad_enabled"),
-        *("torch.cpu.amp.autocast", "torch.cuda.amp.autocast", "torch.cuda.device", "torch.cuda.stream"),
-        *("torch.device", "torch.enable_grad", "torch.inference_mode", "torch.nn.attention.sdpa_kernel"),
-        *("torch.no_grad", "torch.profiler.record_function", "torch.set_grad_enabled"),
-    }
-)
-"""Context managers that keep no record of the operations in them, and whose effect does not depend on how many there
-are."""
-SEES_OPERATIONS = frozenset(
-    {
-        *("torch.autograd.detect_anomaly", "torch.autograd.graph.save_on_cpu", "torch.autograd.profiler.emit_nvtx"),
-        *(
-            "torch.autograd.graph.saved_tensors_hooks",
-            "torch.autograd.profiler.profile",
-            "torch.overrides.TorchFunctionMode",
-        ),
-        *("torch.autograd.set_detect_anomaly", "torch.profiler.profile", "torch.utils._python_dispatch"),
-        *("torch.utils.flop_counter",),
-    }
-)
-"""Functions, classes and modules with which a program is told which operations run: how many, in which order, with what
-they keep for the backward pass."""
-SETTINGS_OF_THE_COMPILER = frozenset(
-    {"torch._dynamo.config", "torch._functorch.config", "torch._inductor.config", "torch.compiler.config"}
-)
-"""Modules that hold nothing but settings.  To set one replaces no function."""
-SETTINGS = frozenset(
-    {
-        *("torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction", "torch.backends.cuda.matmul.allow_tf32"),
-        *("torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction", "torch.backends.cudnn.allow_tf32"),
-        *("torch.backends.cuda.matmul.fp32_precision", "torch.backends.cudnn.benchmark"),
-        *("torch.backends.cudnn.benchmark_limit", "torch.backends.cudnn.deterministic", "torch.backends.cudnn.enabled"),
-        *("torch.backends.cudnn.fp32_precision", "torch.backends.fp32_precision", "torch.backends.mkldnn.allow_tf32"),
-        *("torch.backends.mkldnn.deterministic", "torch.backends.mkldnn.enabled", "torch.backends.opt_einsum.enabled"),
-        *("torch.backends.opt_einsum.strategy", "torch.backends.quantized.engine"),
-    }
-)
-"""Attributes of torch that are settings and no functions.  Modules are not operators, and are not measured."""
-READS_CODE = frozenset(
-    {
-        *("torch.export", "torch.fx.Tracer", "torch.fx.experimental.proxy_tensor", "torch.fx.symbolic_trace"),
-        *("torch.jit.script", "torch.jit.script_if_tracing", "torch.jit.script_method", "torch.jit.trace"),
-        *("torch.jit.trace_module", "torch.onnx"),
-    }
-)
-"""Functions, classes and modules that read or record the code that they are given, instead of only calling it."""
-ONLY_CALLS_THE_FUNCTION = frozenset(
-    {
-        *("torch._disable_dynamo", "torch._dynamo", "torch.amp.custom_bwd", "torch.amp.custom_fwd", "torch.autocast"),
-        *("torch.compile", "torch.compiler", "torch.cuda.amp.custom_bwd", "torch.cuda.amp.custom_fwd"),
-        *("torch.enable_grad", "torch.inference_mode", "torch.jit.export", "torch.jit.ignore", "torch.jit.unused"),
-        *("torch.no_grad", "torch.set_grad_enabled"),
-    }
-)
-"""Decorators, or modules of them, whose result in eager mode calls the function."""
 ONLY_ANSWERS = frozenset(
     {
         *("torch.Size", "torch.can_cast", "torch.compiler.is_compiling", "torch.compiler.is_dynamo_compiling"),
@@ -226,8 +118,6 @@ ONLY_ANSWERS = frozenset(
 )
 """Functions that return a value and do nothing else, but that are no operators of tensors, and are not measured.
 ``tests/rulebook/torch_facts/test_not_measured.py`` tries them."""
-LIMITS_OF_DTYPES = frozenset({"torch.finfo", "torch.iinfo"})
-"""Functions whose result has Python numbers for attributes."""
 
 COUNTS_DIMENSIONS = frozenset({"dim", "ndim", "ndimension"})
 """What gives the number of dimensions of a tensor."""
@@ -241,8 +131,6 @@ FALSE_WHILE_TRACING = ("is_scripting", "is_exporting", "is_in_onnx_export", "is_
 While something is exported, ``torch.compiler.is_exporting`` is True."""
 
 
-ZERO_AT_ZERO = frozenset({"binary_cross_entropy", "huber_loss", "kl_div", "l1_loss", "mse_loss", "smooth_l1_loss"})
-"""Losses of single elements that are zero, with a gradient that is no NaN, if both arguments are zero."""
 WEIGHTED = "binary_cross_entropy_with_logits"
 """The loss of single elements that is zero only with a weight of zero."""
 OF_CLASSES = frozenset({"cross_entropy", "nll_loss"})

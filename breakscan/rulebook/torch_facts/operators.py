@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from itertools import combinations, product
+from itertools import product
 from pathlib import Path
 from typing import Any
-
-from breakscan.rulebook.torch_facts.promotion import DTYPES, Operand, Priority, promoted
 
 
 def nearest(version: str, measured: Collection[str]) -> str:
@@ -43,6 +41,11 @@ def is_covered(form: str, tried: Collection[str]) -> bool:
     )
 
 
+DTYPES = (
+    *("bool", "uint8", "int8", "int16", "int32", "int64"),
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+)
+"""The dtypes that are measured, by their names in ``torch``."""
 _DATA = Path(__file__).parent / "data"
 
 
@@ -84,24 +87,11 @@ class Shape(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class NumberArgument:
-    """An argument that is a Python number, and no tensor in any overload."""
-
-    place: int | None
-    """Its position, for a method counted from the tensor; None where it is given by name only."""
-    name: str
-    is_list: bool
-    """Whether it is a list of numbers.  They may be given one by one: ``x.view(2, 3)``."""
-
-
-@dataclass(frozen=True, slots=True)
 class Operator:
     """What is known of one function or tensor method.  None: not known."""
 
     name: str
     """As in ``torch.`` (``square``, ``nn.functional.softmax``), or that of the method."""
-    measured_on: str
-    """The torch version on which the facts were measured."""
     result: str | None
     """``tensor``, ``tensors`` (a tuple or list of them), ``python`` (a number or flag) or ``other``."""
     results_by_dtype: Mapping[str, tuple[str, ...]]
@@ -117,10 +107,6 @@ class Operator:
     """The rules that hold for calls with nothing but tensors, as in ``x.sum()``."""
     elementwise: bool | None
     """Whether each element of the result depends only on the elements at the same place."""
-    keeps_layout: bool | None
-    """Whether the strides of the result order the dimensions as those of the tensors given, if these agree."""
-    contiguous: Often | None
-    """Whether the results of calls with contiguous tensors are contiguous."""
     keeps_values: bool | None
     """Whether the result is the first tensor, in another dtype maybe."""
     keeps_vectors: bool | None
@@ -142,17 +128,13 @@ class Operator:
     gradient: Gradient | None
     costly: bool | None
     """Whether it multiplies matrices, or does other work that is more than a pass over the elements."""
-    numbers: tuple[NumberArgument, ...]
     alike: frozenset[int]
     """The positions, last of the call, where a 0-d tensor and its Python number give the same result to the last digit,
     and the same gradient of the first argument.  Tried where neither decides the dtype of the result."""
     not_read_in: frozenset[str] | None
-    """If values are read sometimes: the forms of calls (``call_forms.py``) that read none."""
+    """If values are read sometimes: the forms of calls that read none."""
     not_raised_in: frozenset[str] | None
     """If values raise sometimes: the forms of calls for which none do."""
-    refused_pairs: frozenset[tuple[str, str]] | None = None
-    """Pairs of different dtypes that are refused, for the first operand and another one; a Python number is
-    ``number:int64``.  None: mixed operands were not measured."""
 
     def reads_in(self, forms: Collection[str]) -> bool | None:
         """Whether the host may need the values of a tensor in a call that has one of these forms."""
@@ -162,43 +144,10 @@ class Operator:
         """Whether some values of a tensor may raise in a call that has one of these forms."""
         return _happens(self.raises_for_values, self.not_raised_in, forms)
 
-    def takes_number(self, place: int | None, name: str | None) -> bool:
-        """Whether the argument at a position, or of a name, is a Python number."""
-        return any(
-            one.name == name if name is not None else one.place == place or (one.is_list and _is_behind(place, one))
-            for one in self.numbers
-        )
-
-    def refuses(self, operands: Sequence[Operand]) -> bool | None:
-        """Whether a call with these operands, of which together no dtype is refused, raises for their combination."""
-        kinds = [_kind(operands[place]) for place in self.promotes or () if place < len(operands)]
-        if len(set(kinds)) < 2:
-            return False
-        if self.refused_pairs is None:
-            return None
-        return any(pair in self.refused_pairs for pair in combinations(kinds, 2))
-
-    def result_dtypes(self, operands: Sequence[Operand], default: str = "float32") -> tuple[str, ...] | None:
-        """The exact dtype of each result; None where it is not known or the call raises.
-
-        ``operands`` are the positional arguments in order, the tensor of a method first; arguments that are no tensors
-        or numbers may be left out at the end.
-        """
-        if self.promotes is None or not operands:
-            return None
-        if any(position >= len(operands) for position in self.promotes):
-            chosen = [one for position, one in enumerate(operands) if position in self.promotes]
-        else:
-            chosen = [operands[position] for position in self.promotes]
-        together = promoted(chosen, default)
-        return self.results_by_dtype.get(together) if together is not None else None
-
-    def keeps_dtype(self, among: Iterable[str] = DTYPES) -> bool | None:
-        """Whether the result has the dtype of its inputs, for all dtypes of ``among`` that are not refused.
-
-        None where one of them is neither measured nor refused.  ``among`` may be the dtypes of a class.
-        """
-        asked = [dtype for dtype in among if dtype not in self.refused]
+    def keeps_dtype(self) -> bool | None:
+        """Whether the result has the dtype of its inputs, for all dtypes that are not refused; None where one of them
+        was not measured."""
+        asked = [dtype for dtype in DTYPES if dtype not in self.refused]
         if not asked or any(dtype not in self.results_by_dtype for dtype in asked):
             return None
         return all(self.results_by_dtype[dtype] == (dtype,) for dtype in asked)
@@ -249,7 +198,6 @@ class _Table:
         by_dtype = dict(zip(DTYPES, dtypes, strict=True))
         return Operator(
             name=name,
-            measured_on=self.version,
             result=facts["result"],
             results_by_dtype={dtype: tuple(found.split()) for dtype, found in by_dtype.items() if found},
             refused=frozenset(dtype for dtype, found in by_dtype.items() if found == ""),
@@ -257,8 +205,6 @@ class _Table:
             shapes=_shapes(facts["shapes"]),
             plain_shapes=_shapes(facts["plain_shapes"]),
             elementwise=facts["elementwise"],
-            keeps_layout=facts["keeps_layout"],
-            contiguous=_often(facts["contiguous"]),
             keeps_values=facts["keeps_values"],
             keeps_vectors=facts["keeps_vectors"],
             gives_places=facts["gives_places"],
@@ -270,11 +216,9 @@ class _Table:
             raises_for_values=_often(facts["raises_for_values"]),
             gradient=None if facts["gradient"] is None else Gradient(facts["gradient"]),
             costly=facts["costly"],
-            numbers=tuple(NumberArgument(*one) for one in facts["numbers"] or ()),
             alike=frozenset(facts["alike"] or ()),
             not_read_in=_forms(facts["not_read_in"]),
             not_raised_in=_forms(facts["not_raised_in"]),
-            refused_pairs=_refused_pairs(self.version).get(name),
         )
 
 
@@ -284,29 +228,8 @@ def _happens(often: Often | None, never_in: frozenset[str] | None, forms: Collec
     return not all(is_covered(form, never_in or ()) for form in forms)
 
 
-def _is_behind(place: int | None, argument: NumberArgument) -> bool:
-    """Whether a position is one of several numbers of a list, which torch only takes for the first argument, or the
-    first behind the tensor."""
-    return place is not None and argument.place in (0, 1) and place > argument.place
-
-
 def _forms(texts: list[str] | None) -> frozenset[str] | None:
     return None if texts is None else frozenset(texts)
-
-
-def _kind(operand: Operand) -> str:
-    return f"number:{operand.dtype}" if operand.priority is Priority.NUMBER else operand.dtype
-
-
-@cache
-def _refused_pairs(version: str) -> dict[str, frozenset[tuple[str, str]]]:
-    version = nearest(version, {path.stem for path in (_DATA / "mixed").glob("*.json")})
-    data = json.loads((_DATA / "mixed" / f"{version}.json").read_text(encoding="utf-8"))
-    found: dict[str, frozenset[tuple[str, str]]] = {}
-    for operators, pairs in data:
-        refused = frozenset((one.split()[0], one.split()[1]) for one in pairs)
-        found |= dict.fromkeys(operators.split(), refused)
-    return found
 
 
 def _often(text: str | None) -> Often | None:

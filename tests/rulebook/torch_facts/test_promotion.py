@@ -6,7 +6,8 @@ from itertools import product
 
 import pytest
 
-from breakscan.rulebook.torch_facts.promotion import DTYPES, Operand, Priority, dtype_class, promoted, python_number
+from breakscan.rulebook.torch_facts.operators import DTYPES
+from tools.promotion import Operand, Priority, dtype_class, promoted, python_number
 
 NUMBERS = (True, 2, 2.5, 1j)
 OPERANDS = [

@@ -9,11 +9,6 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-DTYPES = (
-    *("bool", "uint8", "int8", "int16", "int32", "int64"),
-    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
-)
-"""The dtypes that are measured, by their names in ``torch``."""
 INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64"})
 FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 COMPLEX = frozenset({"complex64", "complex128"})
