@@ -50,7 +50,10 @@ def assert_compiles(
     or if nothing is compiled.
     """
     __tracebackhide__ = True
-    report, result = _compiled(function, [(each, kwargs) for each in (args, *then)], backend, fullgraph)
+    from breakscan.api import explain_calls
+
+    calls = [(each, kwargs) for each in (args, *then)]
+    report, result = explain_calls(function, calls, backend=backend, fullgraph=fullgraph)
     name = getattr(function, "__qualname__", type(function).__qualname__)
     _judge(report, breaks, recompiles, f"{name} is not compiled as it should be")
     return result
@@ -157,18 +160,6 @@ def _without_trace(sections: Iterable[tuple[str, str]]) -> Iterator[tuple[str, s
         rest = _TRACED.sub("", text)
         if rest.strip() or rest == text:
             yield name, rest
-
-
-def _compiled(
-    function: Callable[..., Any],
-    calls: Sequence[tuple[tuple[Any, ...], dict[str, Any]]],
-    backend: str,
-    fullgraph: bool,
-) -> tuple[Report, Any]:
-    from breakscan.api import explain_calls
-
-    __tracebackhide__ = True
-    return explain_calls(function, calls, backend=backend, fullgraph=fullgraph)
 
 
 def _allowed(breaks: int = 0, recompiles: int | None = None) -> tuple[int, int | None]:

@@ -37,13 +37,13 @@ ROOMS = {
     "fix": Room(f"{STATIC} check", 10400, 65),
     "record": Room(STATIC, 8702, 49),
     "explain": Room(f"{STATIC} check record", 8680, 47),
-    "survey": Room(f"{STATIC} check record explain", 2661, 17),
+    "survey": Room(f"{STATIC} check record explain", 2641, 17),
     "prove": Room(f"{STATIC} check fix record explain", 9064, 37),
-    "report": Room(f"{STATIC} check fix record explain survey prove", 9067, 49),
+    "report": Room(f"{STATIC} check fix record explain survey prove", 9019, 49),
     "serve": Room(f"{STATIC} check fix record explain survey prove report", 1692, 13),
-    "cli": Room(f"{STATIC} check fix record explain survey prove report serve", 3816, 30),
+    "cli": Room(f"{STATIC} check fix record explain survey prove report serve", 3817, 30),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
-    "": Room(f"{STATIC} check fix record explain survey prove report serve cli", 580, 5),
+    "": Room(f"{STATIC} check fix record explain survey prove report serve cli", 571, 5),
 }
 INSIDE = {
     "check": ("baseline", "project", "interpreter", "compile_uses", "pipeline"),

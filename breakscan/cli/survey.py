@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import closing, redirect_stdout
 from dataclasses import replace
@@ -72,7 +73,7 @@ def run(
     """
     from breakscan.survey.manifest import read_manifest
     from breakscan.survey.overview import overview
-    from breakscan.survey.plan import planned, shard
+    from breakscan.survey.plan import part_of, planned
     from breakscan.survey.store import Store
     from breakscan.survey.survey import run_survey
 
@@ -80,12 +81,9 @@ def run(
         raise click.UsageError("--address goes with --engine ray")
     if engine == "ray" and (jobs is not None or gpus is not None):
         raise click.UsageError("Ray decides how many units run, and on which GPUs: leave out --jobs and --gpus")
-    try:
-        mine = None if part is None else shard(part)
-    except ValueError as error:
-        raise click.UsageError(f"--shard: {error}") from error
+    shard = None if part is None else _shard(part)
     asked = read_manifest(manifest)
-    units = planned(asked) if mine is None else mine.of(planned(asked))
+    units = planned(asked) if shard is None else part_of(planned(asked), *shard)
     with Store(store_path) as store:
         # What an engine prints of itself does not belong into the report.
         with redirect_stdout(sys.stderr), closing(_engine(engine, jobs, gpus, address)) as running:
@@ -237,3 +235,11 @@ def _say(progressed: Progressed) -> None:
     counts = f"{progressed.done} of {progressed.total}"
     said = f"[{counts}] {one.unit.name} ({where}): {result.stage} {result.status}, {result.seconds:.1f} s"
     click.echo(visible(said), err=True)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    """The numbers of ``3/16``."""
+    match = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", text)
+    if match is None or int(match[1]) > int(match[2]):
+        raise click.UsageError(f"--shard: {text!r} is no part: 3/16 is the third of 16")
+    return int(match[1]), int(match[2])

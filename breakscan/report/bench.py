@@ -37,7 +37,7 @@ _WORTH_SAYING = 0.1
 """The part of a step, or of the time spent compiling, below which nothing is said of it."""
 
 _DRIFT = 1.25
-"""How many times as long eager steps may take beside one way as beside another before the report says so."""
+"""The ratio of the longest to the shortest eager step, as timed in turns with the ways, that the report mentions."""
 
 
 def calls_words(count: int) -> str:
@@ -78,7 +78,7 @@ def table_lines(bench: Bench) -> list[tuple[tuple[str, ...], BenchRow | None]]:
 
 
 def outcome_words(row: BenchRow) -> str:
-    """What there is to say of a way beside its figures: ``same as mode="default"``, ``failed in Inductor: …``."""
+    """The note next to the figures of a way: ``same as mode="default"``, ``failed in Inductor: …``."""
     if row.same_as is not None:
         return f"same as {visible(row.same_as)}"
     if row.problem is None:
@@ -107,14 +107,14 @@ def headline(bench: Bench) -> str:
 
 
 def verdict(bench: Bench) -> list[str]:
-    """What follows from the figures, as sentences."""
+    """Conclusions from the figures, as sentences."""
     row = bench.row(bench.best)
     said = [*_why_not(bench)] if row is None else [*_choice(bench, row), _cost(row)]
     return [*said, *_least_time(bench), *_flags(bench), *_left(row or bench.row(OWN))]
 
 
 def write_words(bench: Bench) -> list[str]:
-    """What to write, as lines: the code for the best way, then for ways that take less time for fewer calls."""
+    """Code to write, as lines: for the best way, then for ways that take less time for fewer calls."""
     if bench.best is None:
         return []
     lines = ["Your program compiles so already."] if bench.write is None else _written("Write", bench.write)
@@ -130,7 +130,7 @@ def _written(intro: str, code: str) -> list[str]:
 
 
 def _least_time(bench: Bench) -> list[str]:
-    """Which way takes the least time for how many calls, if that is another one than eager and the best."""
+    """The ways that take the least time by number of calls, if there are others than eager and the best."""
     if len(bench.least_time) < 3:
         return []
     parts = [
@@ -177,7 +177,7 @@ def _side_by_side(bench: Bench) -> str:
 
 
 def _repeated(bench: Bench) -> list[str]:
-    """Which intervals hold more than one process."""
+    """The intervals that are of more than one process."""
     labels = [visible(row.label) for row in bench.rows if row.processes == PROCESSES]
     if not labels:
         return []
@@ -247,7 +247,7 @@ def _why_not(bench: Bench) -> list[str]:
 
 
 def _flags(bench: Bench) -> list[str]:
-    """What settings do to the breaks of the program."""
+    """The breaks of the program that settings remove."""
     own = bench.row(OWN)
     if own is None or own.breaks is None:
         return []

@@ -71,7 +71,7 @@ def summary_line(report: CheckReport) -> str:
 
 
 def _modes(result: CheckResult) -> list[Mode]:
-    """How the findings' code is compiled: as it was asked for, or as a file exports it."""
+    """The modes in which the findings' code is compiled: as asked for, or as a file exports it."""
     found = {finding.mode for finding in result.findings} or {target.mode for target in result.targets}
     return [mode for mode in Mode if mode in found]
 

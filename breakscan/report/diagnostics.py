@@ -80,7 +80,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class DiagnosticReport:
-    """What a renderer writes.  ``head`` and ``end`` are lines for a log, before and after the diagnostics.  ``texts``
+    """Input of a renderer.  ``head`` and ``end`` are lines for a log, before and after the diagnostics.  ``texts``
     holds the sources of paths that are not on disk, and ``lines`` reads the other ones.  Paths of ``cells`` are not
     those of files.  ``originals`` are the paths of files whose names are shown otherwise."""
 
@@ -151,7 +151,7 @@ def _capitalised(text: str) -> str:
 
 
 _VARIABLES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
-"""What GitHub Actions and GitLab call the folder of the checkout."""
+"""Variables in which GitHub Actions and GitLab name the folder of the checkout."""
 
 
 def checkout_root() -> str:

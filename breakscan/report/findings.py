@@ -89,7 +89,7 @@ def versions_words(targets: Iterable[CheckTarget]) -> str:
 
 
 def verdict_sentence(finding: Finding) -> str | None:
-    """What the compiler does at the finding beyond what its rule says of it, or None."""
+    """The effect on compiling, beyond what the rule says, or None."""
     torch = finding.torch
     if finding.mode.exports:
         if finding.verdict is Verdict.WRONG:
@@ -122,7 +122,7 @@ def how_compiled(region: Region) -> str:
 
 
 def region_words(finding: Finding) -> str:
-    """Where the finding is, and why that code counts as compiled."""
+    """The function of the finding, and the reason that its code counts as compiled."""
     inside = f"in {finding.function}" if finding.function else ""
     region = finding.region
     if region is None:
@@ -143,7 +143,7 @@ def region_words(finding: Finding) -> str:
 
 
 def behind_sentence(behind: Sequence[Finding]) -> str:
-    """How many findings a finding hides, and where they are."""
+    """The number and the lines of the findings that a finding hides."""
     lines = list(dict.fromkeys(str(finding.site.line) for finding in behind))
     if len(lines) > _MOST_LINES_NAMED:
         where = f"lines {lines[0]} to {lines[-1]}"
@@ -190,7 +190,7 @@ def finding_object(finding: Finding, cells: NotebookCells, library: Library) -> 
 
 
 def targets_object(targets: Sequence[CheckTarget]) -> dict[str, Any]:
-    """What files are checked for: several where their configurations differ, and the first of them."""
+    """The targets of a check: several where configurations differ, and the first of them."""
     listed = [{"torch": one.torch, "fullgraph": one.mode is Mode.FULLGRAPH, "mode": one.mode.value} for one in targets]
     return {"target": listed[0], "targets": listed}
 

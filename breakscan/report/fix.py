@@ -101,7 +101,7 @@ def summary_line(report: FixReport) -> str:
 
 
 class FindingOutcome(str, Enum):
-    """What happened to a finding, as the notes name it."""
+    """The outcome of a finding, as the notes name it."""
 
     REWRITTEN = "rewritten"
     NOT_WRITTEN = "not written"

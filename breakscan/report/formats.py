@@ -33,7 +33,7 @@ DIAGNOSTIC_FORMATS = {
     "junit": "ci_formats:write_junit",
     "checkstyle": "ci_formats:write_checkstyle",
 }
-"""What ``check``, ``explain``, ``report``, ``fix`` and ``verify`` can all write, from diagnostics."""
+"""Formats of ``check``, ``explain``, ``report``, ``fix`` and ``verify``, written from diagnostics."""
 
 FOR_LOGS = ("terminal", "github")
 """Formats that may go to standard error, between the output of the program that is run.  All others need a file."""

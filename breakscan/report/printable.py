@@ -25,7 +25,7 @@ _LOST = (
     *range(0xD800, 0xE000),  # halves of surrogate pairs: bytes of file names that are no text
 )
 CHARACTERS: dict[int, int | str] = _CONTROL_PICTURES | dict.fromkeys(_LOST, "�")
-"""What is shown for the characters that would steer a terminal, hide or reorder text."""
+"""Replacements of the characters that would steer a terminal, hide or reorder text."""
 
 _IN_ONE_LINE = CHARACTERS | {ord("\t"): " ", ord("\n"): " "}
 _NEEDS_CARE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

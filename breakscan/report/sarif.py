@@ -120,7 +120,7 @@ class _Results:
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
-    """What a viewer shows of a rule: its document is its help."""
+    """A rule for viewers: its document is its help."""
     return {
         "id": rule.id,
         "name": rule.name,

@@ -39,7 +39,7 @@ def counted_share(count: ConditionCount) -> str:
 
 
 def survey_headline(report: SurveyOverview) -> str:
-    """What came of all units together."""
+    """The result of all units together."""
     rows = report.rows
     ran, waiting = sum(row.breaks is not None for row in rows), sum(row.status == WAITING for row in rows)
     broken = sum(row.breaks is not None and not row.is_whole for row in rows)
@@ -69,7 +69,7 @@ class SurveyTable(NamedTuple):
 
 
 def common_tables(report: SurveyOverview) -> tuple[SurveyTable, SurveyTable, SurveyTable, SurveyTable]:
-    """What units have in common: causes, files, places, and why units did not run."""
+    """Tables of what units have in common: causes, files, places, and reasons for not running."""
     return (
         SurveyTable(
             "Causes",

@@ -85,7 +85,7 @@ class _Numbers:
 
 
 def _data(report: SurveyOverview) -> dict[str, Any]:
-    """What the scripts show; texts that many units have are kept once, and told by their number."""
+    """Data of the scripts; texts that many units have are kept once, and referred to by number."""
     conditions, versions, causes, files, said = (_Numbers() for _ in range(5))
     units = [
         [

@@ -56,7 +56,7 @@ _INPUTS = {
 
 
 def outcome_words(proof: Proof) -> list[str]:
-    """What the captured calls do not show of the tests that the change replaces; the gravest first."""
+    """Outcomes that the captured calls do not have of the tests that the change replaces; the gravest first."""
     return [
         *(_unseen_words(unseen, proof) for unseen in proof.unseen),
         *(_stressed_outcome_words(found, proof) for found in proof.stressed_outcomes),
@@ -104,7 +104,7 @@ def _place(test: str, path: str, line: int, proof: Proof) -> str:
 
 
 NOISY = 1.1
-"""How many times as fast two equal processes may look before the report says so."""
+"""The ratio of two equal processes above which the report calls the machine busy."""
 KINDS = ("triton", "cpp", "extern", "fallback", "other")
 
 
@@ -151,7 +151,7 @@ def table_rows(verification: Verification) -> list[tuple[str, ...]]:
 
 
 def _cells(proof: Proof) -> tuple[str, ...]:
-    """What is measured is empty where it was not compiled."""
+    """Measurements are empty where the change was not compiled."""
     before, after = proof.before, proof.after
     if after is None:
         return str(proof.label), "", "", "", "", "", verdict_words(proof)
@@ -187,7 +187,7 @@ def kernel_words(kernels: Mapping[str, int]) -> str:
 
 
 def facts(proof: Proof) -> list[tuple[str, str]]:
-    """What was measured, as names and ``before → after``; of a change that was not compiled, nothing."""
+    """Measurements, as names and ``before → after``; none of a change that was not compiled."""
     before, after = proof.before, proof.after
     if after is None:
         return []
@@ -207,7 +207,7 @@ def facts(proof: Proof) -> list[tuple[str, str]]:
 
 
 def remarks(proof: Proof) -> list[str]:
-    """What the reader must know of a change that is not rejected, in sentences."""
+    """Restrictions of a change that is not rejected, in sentences."""
     if proof.verdict is ProofVerdict.REJECTED:
         return []
     said = []
@@ -246,7 +246,7 @@ def headline(verification: Verification) -> str:
 
 
 def nothing_words(verification: Verification) -> str:
-    """Why there is nothing to prove."""
+    """The reason that there is nothing to prove."""
     if verification.interrupted:
         return "Interrupted before anything was proved"
     if not verification.breaks:
@@ -255,7 +255,7 @@ def nothing_words(verification: Verification) -> str:
 
 
 def notes(verification: Verification) -> list[str]:
-    """What else was observed, in sentences."""
+    """Further observations, in sentences."""
     return [sentence(observation_words(note)) for note in verification.notes]
 
 
@@ -281,7 +281,7 @@ def declined_words(declined: DeclinedFinding) -> str:
 
 
 def not_applied_words(reason: NotApplied | tuple[str, ...] | None) -> str | None:
-    """Why files were not written; None where all were."""
+    """The reason that files were not written; None where all were."""
     return reason.value if isinstance(reason, NotApplied) else "; ".join(reason or ()) or None
 
 
@@ -307,7 +307,7 @@ def basis_words(verification: Verification) -> list[str]:
 
 
 def ending_words(verification: Verification) -> str:
-    """What became of the files."""
+    """The files that were written or not, and the options that write them."""
     said = []
     not_applied = not_applied_words(verification.not_applied)
     if verification.applied:
@@ -395,7 +395,7 @@ def _table(verification: Verification, console: Console) -> None:
 
 
 def _more(proof: Proof) -> list[str]:
-    """What the table has no room for."""
+    """Remarks that the table has no room for."""
     said = [sentence(f"Also {observation_words(reason)}") for reason in proof.reasons[1:MOST_REASONS]]
     if len(proof.reasons) > MOST_REASONS:
         said.append(f"{len(proof.reasons) - MOST_REASONS} more reasons are in --format json.")

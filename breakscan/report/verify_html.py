@@ -84,7 +84,7 @@ def _table(told: Verification) -> str:
 
 
 def _details(proof: Proof, original: Proof) -> str:
-    """What is known of a change; its diff and its code, which have lines, are those of the original."""
+    """The details of a change; its diff and its code, which have lines, are those of the original."""
     listed = [*map(observation_words, proof.reasons), *remarks(proof)]
     listed += [f"{name}: {text}" for name, text in facts(proof)]
     parts = [f"<details><summary>{escaped(str(proof.label))}</summary>{_list(listed)}"]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -18,6 +19,7 @@ import breakscan as package
 
 Run = Callable[..., Any]
 SCHEMA = json.loads((Path(package.__file__).parent / "schemas" / "check.schema.json").read_text(encoding="utf-8"))
+PRINTS = "import torch\n@torch.compile\ndef f(x):\n    print(x)\n    return x\n"
 LINE = "model.py:6:12: warning BRK101 a Python branch on a tensor's value"
 
 
@@ -55,23 +57,6 @@ def test_json_is_valid_by_the_schema(breakscan: Run, folder: Path) -> None:
     assert data["findings"][0]["region"] == region
 
 
-def test_github_annotations(breakscan: Run) -> None:
-    out = breakscan("check", "model.py", "--format", "github").out
-    assert out.startswith(
-        "::warning title=BRK101 branch-on-tensor,file=model.py,line=6,endLine=6,col=12,endColumn=19::"
-    )
-
-
-def test_sarif(breakscan: Run, folder: Path) -> None:
-    (folder / ".git").mkdir()
-    (run,) = breakscan("check", "--format", "sarif").json["runs"]
-    (found,) = run["results"]
-    place = found["locations"][0]["physicalLocation"]
-    assert place["artifactLocation"] == {"uri": "model.py", "uriBaseId": "%SRCROOT%"}
-    assert place["region"] == {"startLine": 6, "startColumn": 12, "endLine": 6, "endColumn": 19}
-    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == [found["ruleId"]] == ["BRK101"]
-
-
 def test_sarif_names_a_file_as_it_is_called(breakscan: Run, folder: Path) -> None:
     (folder / ".git").mkdir()
     names = ["a\x1b[31m.py", "b\u202e.py", "c 1%.py", "d\udcff.py"]
@@ -83,6 +68,15 @@ def test_sarif_names_a_file_as_it_is_called(breakscan: Run, folder: Path) -> Non
         uris = [one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in run["results"]]
         assert sorted(os.fsdecode(unquote_to_bytes(uri)) for uri in uris) == sorted(names)
         assert "\\u001b" not in json.dumps(run)
+
+
+def test_xml_shows_a_name_that_it_cannot_hold_otherwise(breakscan: Run, folder: Path) -> None:
+    (folder / ".git").mkdir()
+    (folder / "a\x1b.py").write_text(PRINTS, encoding="utf-8")
+    (one,) = breakscan("check", "a\x1b.py", "--format", "gitlab").json
+    assert one["location"]["path"] == "a\x1b.py"
+    root = ElementTree.fromstring(breakscan("check", "a\x1b.py", "--format", "checkstyle").out)
+    assert [file.get("name") for file in root] == ["a\ufffd.py"]
 
 
 def test_a_name_that_would_steer_the_terminal_is_shown(breakscan: Run, folder: Path) -> None:

@@ -1,14 +1,21 @@
-"""The command line as a whole: version, help, wrong commands."""
+"""The command line as a whole: version, help, wrong commands, completion, what is missing, and progress."""
 
 from __future__ import annotations
 
+import io
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import breakscan as package
 from breakscan.cli.main import COMMANDS
+from breakscan.cli.output import ProgressBar
 
 Run = Callable[..., Any]
 
@@ -38,3 +45,143 @@ def test_a_command_that_is_not_known(breakscan: Run) -> None:
     done = breakscan("chek", "src")
     assert done.status == 2
     assert done.err.splitlines()[-1] == "Error: there is no command 'chek': did you mean check?"
+
+
+BASH = """
+eval "$(breakscan completion bash)"
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+_breakscan_completion breakscan
+echo "${COMPREPLY[@]}"
+"""
+CASES = [
+    (("che",), ["check"]),
+    (("check", "--fail-o"), ["--fail-on"]),
+    (("check", "--format", "rd"), ["rdjson"]),
+    (("rule", "branch-on-te"), ["branch-on-tensor"]),
+    (("rule", "brk10"), [f"BRK10{number}" for number in range(1, 10)]),
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> dict[str, str]:
+    """An environment in which ``breakscan`` is this one."""
+    script = tmp_path / "breakscan"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m breakscan "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    return os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("typed", "offered"), CASES)
+def test_bash(path: dict[str, str], typed: tuple[str, ...], offered: list[str]) -> None:
+    if shutil.which("bash") is None:
+        pytest.skip("no bash here")
+    done = subprocess.run(["bash", "-c", BASH, "bash", "breakscan", *typed], env=path, capture_output=True, text=True)
+    assert (done.stdout.split(), done.stderr) == (offered, "")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("typed", "offered"), CASES)
+def test_fish(path: dict[str, str], typed: tuple[str, ...], offered: list[str]) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("no fish here")
+    script = f'breakscan completion fish | source; complete -C "breakscan {" ".join(typed)}"'
+    done = subprocess.run(["fish", "-c", script], env=path, capture_output=True, text=True)
+    assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == offered
+
+
+def test_the_shell_of_the_environment(breakscan: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHELL", "/usr/bin/zsh")
+    assert breakscan("completion").out == breakscan("completion", "zsh").out
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    assert (breakscan("completion").status, breakscan("completion", "tcsh").status) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [("explain", "model.py"), ("verify", "model.py"), ("bench", "-m json"), ("rules replay", "BRK101")],
+)
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        (
+            None,
+            "torch is not installed for {python}. Install it there (pip install 'torch>=2.11'), or run breakscan "
+            "with the Python that your program uses: python -m breakscan {command} {arguments}",
+        ),
+        (
+            "2.5.1+cu121",
+            "torch 2.5.1+cu121 is too old for breakscan {command}: install torch 2.11 or later "
+            "(pip install 'torch>=2.11')",
+        ),
+    ],
+)
+def test_without_a_suitable_torch_nothing_runs(
+    breakscan: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    arguments: str,
+    version: str | None,
+    said: str,
+) -> None:
+    torch = tmp_path / "site" / "torch"
+    torch.mkdir(parents=True)
+    (torch / "__init__.py").write_text("raise SystemExit(3)", encoding="utf-8")
+    if version:
+        (torch / "version.py").write_text(f"__version__ = '{version}'\n", encoding="utf-8")
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.syspath_prepend(torch.parent)
+    done = breakscan(*command.split(), *arguments.split())
+    message = said.format(python=sys.executable, command=command, arguments=arguments)
+    assert (done.status, done.out, done.err) == (2, "", f"Error: {message}\n")
+
+
+def test_the_extra_of_mcp_is_named(breakscan: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mcp" or "mcp_server" in name]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    done = breakscan("mcp")
+    assert done.status == 2
+    assert "install breakscan with its extra 'mcp', as in 'breakscan[mcp]'" in done.err
+
+
+def test_the_root_is_a_folder(breakscan: Run) -> None:
+    done = breakscan("mcp", "--root", "model.py")
+    assert done.status == 2
+    assert "is a file" in done.err
+
+
+def test_the_extra_of_the_server_is_named(breakscan: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("pygls", "lsprotocol", "breakscan.serve.editor"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pygls", None)
+    monkeypatch.setitem(sys.modules, "lsprotocol", None)
+    done = breakscan("server")
+    assert done.status == 2
+    assert "install breakscan with its extra 'server', as in 'breakscan[server]'" in done.err
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(stream: io.StringIO, patience: float) -> str:
+    with ProgressBar("Checking", stream, patience) as progress:
+        for done in range(1, 4):
+            progress(done, 3)
+    return stream.getvalue()
+
+
+def test_a_terminal_gets_one_and_is_clean_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    text = shown(Terminal(), patience=0)
+    assert "Checking" in text
+    assert "3/3" in text
+    assert text.endswith("\x1b[2K"), "the line is erased at the end"
+
+
+@pytest.mark.parametrize(("stream", "patience"), [(Terminal(), 60), (io.StringIO(), 0)])
+def test_short_work_and_a_log_get_none(stream: io.StringIO, patience: float) -> None:
+    assert shown(stream, patience) == ""

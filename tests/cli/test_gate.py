@@ -106,9 +106,9 @@ class TestARun:
         ],
     )
     def test_a_word_that_names_nothing_is_told_before_the_program_runs(
-        self, process: Run, word: str, problem: str
+        self, breakscan: Run, word: str, problem: str
     ) -> None:
-        done = process("explain", "--fail-on", f"BRK101,{word}", "program.py", "0")
+        done = breakscan("explain", "--fail-on", f"BRK101,{word}", "program.py", "0")
         assert (done.status, done.out) == (2, "")
         assert f"--fail-on: {problem}" in done.err
 

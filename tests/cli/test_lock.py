@@ -112,7 +112,7 @@ class TestARun:
         assert (failed.status, said(failed), (folder / "train.lock").read_bytes()) == (5, [], before)
 
 
-@pytest.mark.process
+@pytest.mark.torch
 class TestWhatCannotBe:
     """Told before the program runs."""
 
@@ -136,7 +136,7 @@ class TestWhatCannotBe:
             (("--lock", "wrong.lock"), "wrong.lock is damaged at m.py: print(\"a\"): 'count' is wrong"),
         ],
     )
-    def test_it_is_said_why(self, process: Run, folder: Path, options: tuple[str, ...], problem: str) -> None:
+    def test_it_is_said_why(self, breakscan: Run, folder: Path, options: tuple[str, ...], problem: str) -> None:
         (folder / "other.lock").write_text(lock_text(Lock("other.py", "2.13", ())), encoding="utf-8")
         (folder / "damaged.lock").write_text("<<<<<<< HEAD\n", encoding="utf-8")
         (folder / "deep.lock").write_text("x = " + "[" * 2000 + "]" * 2000, encoding="utf-8")
@@ -144,7 +144,7 @@ class TestWhatCannotBe:
         (folder / "pyproject.toml").write_text("[project]\nname = 'x'\n", encoding="utf-8")
         wrong = lock_text(Lock("train.py", "2.13", (BREAK,))).replace("count = 1", "count = 0")
         (folder / "wrong.lock").write_text(wrong, encoding="utf-8")
-        done = process("explain", *options, "train.py")
+        done = breakscan("explain", *options, "train.py")
         assert done.status == 2
         assert problem in done.err
         assert "it ran" not in done.err

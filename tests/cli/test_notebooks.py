@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -105,11 +106,21 @@ def line_of(path: Path, part: str) -> int:
     return 1 + next(at for at, line in enumerate(path.read_text(encoding="utf-8").split("\n")) if part in line)
 
 
-def test_github_points_to_the_line_of_the_file(breakscan: Run, project: Path) -> None:
+def test_formats_of_services_point_to_the_line_of_the_file(breakscan: Run, project: Path) -> None:
+    (project / ".git").mkdir()
     line = line_of(project / "train.ipynb", "if x.any()")
-    out = breakscan("check", "--format", "github").out
+    github = breakscan("check", "--format", "github").out
     start = f"::warning title=BRK101 branch-on-tensor,file=train.ipynb,line={line},endLine={line}::"
-    assert out.startswith(f"{start}train.ipynb:cell 3:5:12: BRK101 branch-on-tensor: ")
+    assert github.startswith(f"{start}train.ipynb:cell 3:5:12: BRK101 branch-on-tensor: ")
+    (one,) = breakscan("check", "--format", "gitlab").json
+    assert one["location"] == {"path": "train.ipynb", "lines": {"begin": line, "end": line}}
+    assert one["description"].startswith("BRK101 branch-on-tensor: Cell 3, line 5: ")
+    (one,) = breakscan("check", "--format", "rdjson").json["diagnostics"]
+    assert one["location"]["range"] == {"start": {"line": line}, "end": {"line": line}}
+    for format_ in ("junit", "checkstyle"):
+        root = ElementTree.fromstring(breakscan("check", "--format", format_).out)
+        assert str(line) in [one.get("line") for one in root.iter()]
+        assert not any(one.get("column") for one in root.iter())
 
 
 def test_sarif_points_to_the_line_of_the_file(breakscan: Run, project: Path) -> None:

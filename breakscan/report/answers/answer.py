@@ -87,7 +87,7 @@ class FixAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ProblemAnswer:
-    """What a run met at a line.  ``effect`` is what it did to the code that should be compiled."""
+    """A problem of a run at a line.  ``effect`` is what it did to the code that should be compiled."""
 
     at: str
     what: str
@@ -187,7 +187,7 @@ def error_words(error: Mapping[str, Any]) -> str:
 
 
 def more_step(tool: str, asked: Mapping[str, Any], offset: int, left: int) -> NextStep | None:
-    """How to ask for what is left behind the entries that are shown; None if nothing is."""
+    """The call for the entries after those that are shown; None if there are none."""
     return NextStep(tool, {**asked, "offset": offset}, f"{left} more") if left else None
 
 
@@ -203,7 +203,8 @@ def answer_text(answer: Answer) -> str:
         elif isinstance(value, list | tuple):
             lines += [f"{name}:", *(f"- {_entry_text(one)}" for one in value)]
         else:
-            lines.append(f"{name}: {value}")
+            separator = "\n" if "\n" in str(value) else " "
+            lines.append(f"{name}:{separator}{value}")
     return "\n".join(lines)
 
 
@@ -212,7 +213,12 @@ def _entry_text(entry: Any) -> str:
     if not is_dataclass(entry) or isinstance(entry, type):
         return str(entry)
     required = {field.name for field in fields(entry) if field.default is MISSING}
-    return ", ".join(f"{value}" if name in required else f"{name}: {value}" for name, value in _told(entry))
+    text = ""
+    for name, value in _told(entry):
+        shown = f"{value}".rstrip() if name in required else f"{name}: {value}"
+        separator = "\n" if "\n" in shown else ", "
+        text += f"{separator if text else ''}{shown}"
+    return text
 
 
 def _told(entry: Any) -> list[tuple[str, Any]]:

@@ -62,17 +62,17 @@ WAITING = "waiting for another run to end"
 
 
 def fault_words(what: str) -> str:
-    """What is said of an error that is breakscan's own."""
+    """The message of an error that is breakscan's own."""
     return f"a fault in breakscan: {what}. {REPORT_IT}"
 
 
 def no_report_words(last: str) -> str:
-    """What is said of a process that wrote no report, with the last line that it printed."""
+    """The message for a process that wrote no report, with the last line that it printed."""
     return f"there is no report; the last that was printed is: {last or 'nothing'}"
 
 
 def too_early_words(limit: float, last: str) -> str:
-    """What is said where the time limit has come before anything could be reported."""
+    """The message where the time limit came before anything could be reported."""
     return (
         f"the time limit of {limit:.0f} s came before there was anything to report; the last that was printed is: "
         f"{last or 'nothing'}. Ask with more seconds, or let the program do fewer steps"
@@ -80,7 +80,7 @@ def too_early_words(limit: float, last: str) -> str:
 
 
 def ended_words(status: int | None, seconds: float, limit: float | None) -> str:
-    """How a program ended: ``exit status 0 after 8.9 s``; ``limit`` is the time limit that ended it."""
+    """The end of a program: ``exit status 0 after 8.9 s``; ``limit`` is the time limit that ended it."""
     if limit is not None:
         return f"ended by the time limit of {limit:.0f} s: ask with more seconds if that is too early"
     if status is None:
@@ -91,7 +91,7 @@ def ended_words(status: int | None, seconds: float, limit: float | None) -> str:
 
 MOST_LINES = 15
 SAID = "breakscan: "
-"""What lines of breakscan's own begin with."""
+"""The start of breakscan's own lines."""
 
 
 def last_progress(output: str) -> str:

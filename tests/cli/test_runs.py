@@ -1,4 +1,4 @@
-"""What stands against exports: in gates, in the comparison of two runs, and in each format."""
+"""Eager calls, exports and functions loaded compiled, in real runs: in gates, comparisons and reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,58 @@ pytestmark = pytest.mark.torch
 
 Run = Callable[..., Any]
 
+
 PROGRAM = """import torch
+
+
+@torch.compile(backend="eager")
+def f(x):
+    return x.sin()
+
+
+@torch.compile(backend="eager")
+def g(x):
+    for _ in range(2):
+        print("g")
+    return x
+
+
+f(torch.ones(3))
+with torch.compiler.set_stance("force_eager"):
+    for _ in range(4):
+        f(torch.ones(3))
+with torch.compiler.set_stance("eager_on_recompile"):
+    f(torch.ones(3))
+    f(torch.ones(3, 3))
+for _ in range(3):
+    g(torch.ones(3))
+"""
+FORCED = 'torch.compiler.set_stance("force_eager") was in force, under which nothing compiled runs'
+
+
+def test_eager_calls_are_counted_with_the_reason(process: Run, folder: Path) -> None:
+    (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
+    done = process("explain", "--save", "run", "--max-eager-calls", "6", "program.py")
+    assert done.status == 1
+    assert "5 of 8 calls ran eager" in done.err
+    assert "--max-eager-calls 6 is not met: 7 eager calls at program.py:4:1, program.py:9:1" in done.err
+    told = json.loads(process("report", "run", "--format", "json").out)
+    assert told["summary"]["eager_calls"] == 7
+    assert {(one["function"], one["stance"]): (one["calls"], one["of"]) for one in told["eager_calls"]} == {
+        ("f", "force_eager"): (4, 6),
+        ("f", "eager_on_recompile"): (1, 6),
+        ("g", "default"): (2, 2),
+    }
+    assert process("report", "run", "--max-eager-calls", "7").status == 0
+    shown = " ".join(process("report", "run").out.split())
+    assert "program.py:4:1 ran eager 4× in f" in shown
+    assert f"4 of 6 calls used no compiled code: {FORCED}. Called from program.py:19." in shown
+    assert "1 of 6 calls used no compiled code: no compiled version fitted, and" in shown
+    assert "in g" not in shown.split("Calls that ran eager")[1].split("What was compiled")[0]
+    assert "4 of 6 calls used no compiled code" in process("report", "run", "--format", "html").out
+
+
+EXPORTS = """import torch
 
 
 class Net(torch.nn.Module):
@@ -38,9 +89,9 @@ MENDED = "        return torch.where(x.sum() > 0, x + 1, x - 1)"
 WHY = "it tests what depends on data, which an export does not know (torch: Eq(u0, 1))"
 
 
-def test_each_format_says_what_stands_against_an_export(process: Run, folder: Path) -> None:
+def test_a_report_says_what_stands_against_an_export(process: Run, folder: Path) -> None:
     program = folder / "program.py"
-    program.write_text(PROGRAM, encoding="utf-8")
+    program.write_text(EXPORTS, encoding="utf-8")
     done = process("explain", "--save", "run", "--max-breaks", "0", "program.py")
     assert done.status == 1
     assert done.out == "not exported\n"
@@ -49,14 +100,12 @@ def test_each_format_says_what_stands_against_an_export(process: Run, folder: Pa
     shown = " ".join(process("report", "run").out.split())
     assert "program.py:6:12 fails to export in Net.forward" in shown
     assert f"Why: {WHY}. It ends torch.export.export(Net). Called from program.py:12." in shown
-    for name in ("markdown", "github", "sarif", "html"):
-        words = process("report", "run", "--format", name).out
-        assert "it tests what depends on data" in words, name
+    assert "it tests what depends on data" in process("report", "run", "--format", "sarif").out
     told = json.loads(process("report", "run", "--format", "json").out)
     assert (told["summary"]["exports"], told["summary"]["export_failures"]) == (1, 1)
     assert "Could not guard on data-dependent expression" in told["export_failures"][0]["text"]
 
-    lines = PROGRAM.splitlines()
+    lines = EXPORTS.splitlines()
     program.write_text("\n".join([*lines[:5], MENDED, *lines[8:], ""]), encoding="utf-8")
     done = process("explain", "--save", "mended", "--max-breaks", "0", "program.py")
     assert (done.status, done.out) == (0, "")
@@ -101,3 +150,41 @@ for strict in (False, True):
     (plain,) = (one for one in told["export_failures"] if not one["rule"])
     assert (plain["problem"], plain["site"]["line"], plain["exports"][0]["name"]) == ("not-told", 7, "Net()")
     assert [(one["count"], one["status"]) for one in told["exports"] if one["status"] == "done"] == [(2, "done")]
+
+
+PRECOMPILED = """import sys
+import torch
+
+torch._dynamo.config.caching_precompile = True
+if sys.argv[1] == "load":
+    with open("artifacts", "rb") as file:
+        torch.compiler.load_cache_artifacts(file.read())
+
+
+@torch.compile
+def f(x):
+    return x.sin() + 1
+
+
+print(f(torch.ones(4)).sum())
+if sys.argv[1] == "save":
+    with open("artifacts", "wb") as file:
+        file.write(torch.compiler.save_cache_artifacts()[0])
+"""
+
+
+@pytest.mark.slow
+def test_what_is_loaded_compiled_was_called(process: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "program.py").write_text(PRECOMPILED, encoding="utf-8")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder / "first"))
+    saved = process("explain", "program.py", "save")
+    assert "1 graph of 2 operations" in saved.err
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder / "second"))
+    loaded = process("explain", "--save", "run", "program.py", "load")
+    assert loaded.out == saved.out
+    words = " ".join(loaded.err.split())
+    assert "Nothing had to be compiled: 1 function was loaded compiled" in words
+    assert "Loaded compiled: f (program.py:10)" in words
+    told = json.loads(process("report", "run", "--format", "json").out)
+    assert [one["function"] for one in told["precompiled"]] == ["f"]
+    assert [target["attempted"] for target in told["targets"]] == [True]
