@@ -18,7 +18,7 @@ LEFT = {
     "fix/support/messages.py": "fields of printf-style formatting",
     "rulebook/document.py": "Python code in examples",
     "source/toml_text.py": "the line of an error in tomllib's message",
-    "report/explain/entries.py": "types of breaks and hints, as torch writes them",
+    "explain/problems.py": "types of breaks and hints, as torch writes them",
     "report/measurements.py": "keys of what is shown",
     "report/printable.py": "annotations of fields",
     "explain/context.py": "reprs of Python in the text of torch",

@@ -21,7 +21,9 @@ from breakscan.check.baseline.known_findings import BaselineComparison, checked_
 from breakscan.cli.committed_file import CommittedFile, read_file
 from breakscan.cli.options import option
 from breakscan.model.findings import Finding
-from breakscan.report.check import change_words, made_words, no_baseline_sentence, not_made_words, other_target_sentence
+from breakscan.model.words import counted
+from breakscan.report.findings import MODE_WORDS
+from breakscan.report.printable import visible
 from breakscan.rulebook.config import FileSettings
 from breakscan.source.paths import display_path
 
@@ -49,7 +51,11 @@ class Baselining:
             return BaselineComparison((), len(findings), 0, tuple(now))
         others = [target for target in checked.targets(self.owns) if target not in self.found.targets]
         if others and not self.file.add:
-            raise click.ClickException(other_target_sentence(str(self.file.path), self.found, others))
+            raise click.ClickException(
+                f"{self.file.path} is for {_targets_words(self.found.targets)}, and this run checks for "
+                f"{_targets_words(others)}: set it in the configuration (target-torch, target, regions), so that "
+                "everyone checks for the same, or write it again with --baseline-add"
+            )
         whole = checked.cover(self.found, folder)
         return compare(
             self.found.findings,
@@ -69,12 +75,13 @@ class Baselining:
         """
         before = self.found
         if before is None and unchecked:
-            return self.file.refuse(not_made_words(str(self.file.path), unchecked))
+            return self.file.refuse(f"{self.file.path} was not made: {counted(unchecked, 'path')} not checked")
         if before is None:
             follows = FindingsBaseline(
                 checked.targets(self.owns), outermost(checked.paths, self.file.folder), found.follows
             )
-            return self.file.write(baseline_text(follows), made_words(follows))
+            allowed = counted(sum(one.count for one in follows.findings), "finding")
+            return self.file.write(baseline_text(follows), f"was made, and allows {allowed}")
         if found.new and not self.file.add:
             if not any(map(fails, found.new)):
                 return 0
@@ -83,7 +90,9 @@ class Baselining:
         text = baseline_text(follows)
         if text == baseline_text(before):
             return 0
-        return self.file.change(text, change_words(found, self.file.add))
+        new = f"{counted(len(found.new), 'finding')} added" if self.file.add and found.new else ""
+        gone = f"{counted(found.gone, 'finding')} gone" if found.gone else ""
+        return self.file.change(text, ", ".join(filter(None, (new, gone))) or "lines edited")
 
     def _targets(
         self, before: FindingsBaseline, found: BaselineComparison, checked: CheckedPaths
@@ -189,5 +198,17 @@ class BaselineOptions:
         assert asked is not None
         if asked[1] is None:
             # Made here, it would allow everything wherever somebody forgot to commit it.
-            raise click.ClickException(no_baseline_sentence(str(shown), display_path(config or "", Path.cwd())))
+            raise click.ClickException(
+                f"there is no {shown}, which {display_path(config or '', Path.cwd())} names: make it with breakscan "
+                f"check --baseline {shown}, and commit it"
+            )
         return Baselining(*asked, lambda file: settings.of(file).baseline == baseline)
+
+
+def _targets_words(targets: Iterable[BaselineTarget]) -> str:
+    """``torch 2.13, default mode with --regions all``."""
+    return " and ".join(
+        f"torch {visible(one.torch)}, {MODE_WORDS[one.mode]}"
+        + ("" if one.regions == "auto" else f" with --regions {one.regions}")
+        for one in targets
+    )

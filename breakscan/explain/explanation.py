@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from breakscan.explain.autograd import AutogradCapture
 from breakscan.explain.breaks import BreakSite
@@ -18,14 +19,17 @@ from breakscan.explain.frames import FrameStatus, UncompiledFrame
 from breakscan.explain.function_values import FunctionValues
 from breakscan.explain.graphs import Graph
 from breakscan.explain.notice import AnyNotice
+from breakscan.explain.problems import problems_of
 from breakscan.explain.rank_report import RankReport
 from breakscan.explain.recompiles import Recompile
 from breakscan.explain.run_totals import Calls, RunTotals, Timeline
+from breakscan.model.problem import Problem
+from breakscan.rulebook.document import Rule
 
 _NAMED_DEVICE = re.compile(r"\((.+)\)$")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Explanation:
     """One run.  ``status`` is the exit status, negative for the signal that ended the program; ``seconds`` its wall
     time, ``compile_seconds`` the part of it spent compiling.  ``entries`` counts the compilations that a call of
@@ -98,3 +102,16 @@ class Explanation:
     def causes(self) -> int:
         """How many distinct causes the recompiles have."""
         return len({recompile.cause for recompile in self.recompiles})
+
+    @cached_property
+    def problems(self) -> list[Problem]:
+        """All that stood against the run, in the order of a report."""
+        return problems_of(
+            self.breaks, self.frames, self.recompiles, self.eager_calls, self.export_failures, self.compile_seconds
+        )
+
+    @property
+    def rules(self) -> dict[str, Rule]:
+        """The rules that explain its problems, by id."""
+        kinds = (self.breaks, self.frames, self.recompiles, self.export_failures)
+        return {thing.rule.id: thing.rule for kind in kinds for thing in kind if thing.rule}

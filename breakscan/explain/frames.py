@@ -54,6 +54,16 @@ _SKIPS = {
 }
 
 
+def quoted_reason(reason: Reason) -> str:
+    """Torch's own words, or those of what was raised."""
+    match reason:
+        case Quoted():
+            return reason.text
+        case RaisedInTrace():
+            return reason.error
+    return reason_words(reason)
+
+
 def reason_words(reason: Reason) -> str:
     """``its file is one that the compiler does not trace``."""
     match reason:
@@ -80,6 +90,17 @@ class FrameStatus(str, Enum):
     """torch.compile raised."""
     PASSED_OVER = "passed-over"
     """Dynamo looked at it and found nothing to compile."""
+
+    @property
+    def words(self) -> str:
+        return _STATUSES[self]
+
+
+_STATUSES = {
+    FrameStatus.EAGER: "runs eager",
+    FrameStatus.RAISED: "fails to compile",
+    FrameStatus.PASSED_OVER: "has nothing to compile",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +131,6 @@ class UncompiledFrame:
     stack: tuple[Caller, ...] = ()
     failed_at: Site | None = None
     failed_code: str | None = None
-
-
-STATUS_WORDS = {
-    FrameStatus.EAGER: "runs eager",
-    FrameStatus.RAISED: "fails to compile",
-    FrameStatus.PASSED_OVER: "has nothing to compile",
-}
 
 
 _WRAPPED = "InternalTorchDynamoError"

@@ -5,17 +5,18 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.frames import FrameStatus
-from breakscan.explain.lock_file import Judgement, KnownBreak, given_up_alone
-from breakscan.model.findings import Origin, Site
+from breakscan.explain.lock_file import Judgement, KnownBreak
+from breakscan.model.findings import Site
+from breakscan.model.problem import ProblemKind
 from breakscan.model.words import counted, place, position
-from breakscan.rulebook.document import Rule, nearest
+from breakscan.rulebook.document import nearest
 from breakscan.rulebook.library import Library
 
 _GB = re.compile(r"GB\d{4}")
@@ -31,9 +32,9 @@ class Selector:
     word: str
     ids: frozenset[str] | None
 
-    def names(self, rule: Rule | None, gb_id: str | None) -> bool:
-        """Returns whether it matches this rule or this id of PyTorch."""
-        return self.ids is None or (rule is not None and rule.id in self.ids) or gb_id in self.ids
+    def names(self, rule: str | None, gb_id: str | None) -> bool:
+        """Returns whether it matches this id of a rule or this one of PyTorch."""
+        return self.ids is None or rule in self.ids or gb_id in self.ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +103,10 @@ def unmet(gates: Gates, explanation: Explanation) -> list[Unmet]:
     Recompiles count whoever's function is compiled again: what changes between calls is the program's.
     """
     found = []
-    broken = [site.site for site in explanation.breaks if site.origin is not Origin.FRAMEWORK]
+    counted_breaks = [problem for problem in explanation.problems if problem.counts_as_break]
+    broken = [problem.site for problem in counted_breaks if problem.kind is ProblemKind.BREAK]
     # A function that raised in one call and ran eager in another is counted once.
-    broken += once(frame.site for frame in given_up_alone(explanation))
-    broken += once(failure.site for failure in explanation.export_failures)
+    broken += once(problem.site for problem in counted_breaks if problem.kind is not ProblemKind.BREAK)
     if gates.max_breaks is not None and len(broken) > gates.max_breaks:
         option = f"--max-breaks {gates.max_breaks}"
         found.append(Unmet(option, gates.max_breaks, "break site", len(broken), once(broken)))
@@ -120,22 +121,21 @@ def unmet(gates: Gates, explanation: Explanation) -> list[Unmet]:
         sites = once(calls.site for calls in ran_eager)
         found.append(Unmet(option, gates.max_eager_calls, "eager call", eager, sites))
     for selector in gates.fail_on:
-        sites = _named(selector.names, explanation)
+        sites = _named(selector, explanation)
         if sites:
             found.append(Unmet(f"--fail-on {selector.word}", 0, "site", len(sites), sites))
     return found
 
 
-def _named(names: Callable[[Rule | None, str | None], bool], explanation: Explanation) -> tuple[Site, ...]:
-    sites = [site.site for site in explanation.breaks if names(site.rule, site.gb_id)]
-    sites += [
-        frame.break_site or frame.site
-        for frame in explanation.frames
-        if frame.status is not FrameStatus.PASSED_OVER and names(frame.rule, frame.gb_id)
-    ]
-    sites += [failure.site for failure in explanation.export_failures if names(failure.rule, failure.gb_id)]
-    sites += [recompile.site for recompile in explanation.recompiles if names(recompile.rule, None)]
-    return once(sites)
+def _named(selector: Selector, explanation: Explanation) -> tuple[Site, ...]:
+    """The sites of problems that a word names.  Of what a break explains, it is the break's."""
+    return once(
+        problem.site
+        for problem in explanation.problems
+        if problem.verdict is not None or problem.kind is ProblemKind.EXPORT
+        if problem.kind is not ProblemKind.EAGER_CALLS and problem.cause is not ProblemKind.BREAK
+        if selector.names(problem.rule, problem.gb_id)
+    )
 
 
 def once(sites: Iterable[Site]) -> tuple[Site, ...]:

@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from breakscan.explain.breaks import BreakSite
 from breakscan.explain.explanation import Explanation
-from breakscan.explain.exports import ExportFailure
-from breakscan.explain.frames import FrameStatus, UncompiledFrame
-from breakscan.model.findings import Origin, Verdict
+from breakscan.model.findings import Verdict
+from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.torch_versions import minor_version
 from breakscan.source import code_match
 from breakscan.source.code_match import Matched, identity
@@ -49,28 +47,11 @@ class KnownBreak:
 
 
 def known_breaks(explanation: Explanation, folder: str) -> list[KnownBreak]:
-    """The breaks of a run in code that is not torch's own, the functions that fall back to eager without one, and what
-    stands against exports.
+    """What counts among the breaks of a run: see :attr:`Problem.counts_as_break`.
 
     Paths are relative to ``folder``, an absolute path; those of the explanation to the working directory.
     """
-    found = [_of_site(site, folder) for site in explanation.breaks if site.origin is not Origin.FRAMEWORK]
-    found += [_of_function(frame, folder) for frame in given_up_alone(explanation)]
-    found += [_of_export(failure, folder) for failure in explanation.export_failures]
-    return merged(found)
-
-
-def given_up_alone(explanation: Explanation) -> list[UncompiledFrame]:
-    """The functions that are not compiled and have no graph break to blame, but for torch's own, and those that were
-    recompiled too often."""
-    return [
-        frame
-        for frame in explanation.frames
-        if frame.break_site is None
-        and frame.status in (FrameStatus.EAGER, FrameStatus.RAISED)
-        and frame.origin is not Origin.FRAMEWORK
-        and not frame.over_limit
-    ]
+    return merged(known_break(problem, folder) for problem in explanation.problems if problem.counts_as_break)
 
 
 def portable_path(path: str, folder: str | None) -> str:
@@ -112,30 +93,18 @@ def _line(one: KnownBreak) -> Hashable:
     return one.path, one.function, one.code
 
 
-def _of_site(site: BreakSite, folder: str) -> KnownBreak:
-    return _known(site, folder, site.gb_type, site.verdict)
-
-
-def _of_function(frame: UncompiledFrame, folder: str) -> KnownBreak:
-    verdict = Verdict.RAISES if frame.status is FrameStatus.RAISED else Verdict.EAGER
-    return _known(frame, folder, frame.gb_type or "not compiled", verdict)
-
-
-def _of_export(failure: ExportFailure, folder: str) -> KnownBreak:
-    return _known(failure, folder, failure.gb_type or failure.problem.value, Verdict.RAISES)
-
-
-def _known(found: BreakSite | UncompiledFrame | ExportFailure, folder: str, type_: str, verdict: Verdict) -> KnownBreak:
+def known_break(problem: Problem, folder: str) -> KnownBreak:
+    """A problem as it is on every machine."""
     return KnownBreak(
-        path=portable_path(found.site.path, folder),
-        function=found.function,
-        rule=found.rule.id if found.rule else None,
-        gb=found.gb_id,
-        type=type_,
-        code=found.code or "",
-        verdict=verdict,
-        count=found.count,
-        line=found.site.line,
+        path=portable_path(problem.site.path, folder),
+        function=problem.functions[0] if problem.functions else None,
+        rule=problem.rule,
+        gb=problem.gb_id,
+        type=problem.gb_type or (problem.reason if problem.kind is ProblemKind.EXPORT else "not compiled"),
+        code=problem.code or "",
+        verdict=problem.verdict or Verdict.RAISES,
+        count=problem.count,
+        line=problem.site.line,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
 
-from breakscan.explain.frames import STATUS_WORDS, FrameStatus, Reason, reason_words
+from breakscan.explain.frames import FrameStatus, Reason, reason_words
 from breakscan.explain.guards import value_words
 from breakscan.model.findings import Site
 from breakscan.model.words import counted, listed, place
@@ -183,7 +183,7 @@ def share_words(share: RankShare) -> str:
         case Fallback(status, reason):
             if status is None or reason is None:
                 return "no fallback to eager"
-            return f"{STATUS_WORDS[status]}: {reason_words(reason)}"
+            return f"{status.words}: {reason_words(reason)}"
         case RunsBefore(numbers):
             return f"after {_listed(map(str, numbers))} runs of graphs"
         case FunctionOrder(functions):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
-from breakscan.model.findings import Origin
+from breakscan.model.findings import Kind, Origin, Severity, Site, Verdict
+from breakscan.model.words import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,4 +72,179 @@ class Price:
     @property
     def in_all(self) -> float:
         """Seconds over all passes; 0 for a single one, which may have been disturbed."""
-        return self.passes * self.seconds if self.passes > 1 else 0.0
+        return self.cost or 0.0
+
+    @property
+    def cost(self) -> float | None:
+        """As :attr:`in_all`, but None where it is not known."""
+        return self.passes * self.seconds if self.passes > 1 else None
+
+
+class RemedyKind(str, Enum):
+    """What a remedy changes."""
+
+    EDIT = "edit"
+    """The code, in a way that ``fix`` can write."""
+    SETTING = "setting"
+    """A setting of torch or of a library."""
+    SHAPES = "shapes"
+    """Sizes, or what the compiler is told of them."""
+    REGION = "region"
+    """What is compiled."""
+    CONSTRUCT = "construct"
+    """The code, by hand."""
+    NOTHING = "nothing"
+    """Nothing need be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One thing to do about a problem; ``tried`` says that it was tried on this program."""
+
+    kind: RemedyKind
+    text: str
+    tried: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionHead:
+    """A function and its first line."""
+
+    site: Site
+    function: str
+
+
+class ProblemKind(str, Enum):
+    """What stood against a run, with ``words`` for it and a ``summary``."""
+
+    BREAK = "break"
+    FAILURE = "failure"
+    """A function on which torch.compile raised, without a break: at the line that it could not compile."""
+    FUNCTION = "function"
+    """A function that is not compiled."""
+    RECOMPILES = "recompiles"
+    """The recompiles that one change caused."""
+    EAGER_CALLS = "eager-calls"
+    """Calls of something compiled that used no compiled code."""
+    EXPORT = "export"
+    """What stood against an export."""
+
+    @property
+    def words(self) -> str:
+        return _WORDS[self]
+
+
+_WORDS = {
+    ProblemKind.BREAK: "graph break",
+    ProblemKind.FAILURE: "not compiled",
+    ProblemKind.FUNCTION: "not compiled",
+    ProblemKind.RECOMPILES: "recompiled",
+    ProblemKind.EAGER_CALLS: "calls that ran eager",
+    ProblemKind.EXPORT: "export problem",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What stood against a run, once.
+
+    ``id`` and ``name`` are those of ``rule``, else PyTorch's, else those of the kind.  ``what`` is what happened, in
+    few words; ``why`` a sentence without its full stop: of recompiles, what changed; ``reason`` is torch's own.
+    ``consequences`` are whole sentences; ``hints`` are Dynamo's, where there is no remedy.
+
+    ``verdict`` is None where nothing is lost.  ``cause`` is the kind of problem that explains this one: a break that
+    makes a function run eager, or recompiles past the limit.  ``rest_only`` says that it is the part of a function that
+    follows a break; ``head`` is the function that was to be compiled, where the site is another.
+
+    Of code that is not the user's, ``users_line`` is the user's line that leads there.  ``called_from`` are the lines
+    that explain how the program got to the site, ``stack`` all of them, outermost first.  ``page`` is PyTorch's about
+    the break.  ``cost`` is in seconds of calls or of compiling, None where it is not known.
+    """
+
+    kind: ProblemKind
+    id: str
+    name: str
+    rule: str | None
+    verdict: Verdict | None
+    severity: Severity
+    site: Site
+    origin: Origin
+    functions: tuple[str, ...]
+    what: str
+    why: str
+    remedies: tuple[Remedy, ...]
+    count: int
+    reason: str = ""
+    consequences: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+    called_from: tuple[Caller, ...] = ()
+    users_line: Caller | None = None
+    stack: tuple[Caller, ...] = ()
+    gb_type: str | None = None
+    gb_id: str | None = None
+    page: str | None = None
+    price: Price | None = None
+    cost: float | None = None
+    code: str | None = None
+    cause: ProblemKind | None = None
+    rest_only: bool = False
+    head: FunctionHead | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether a function is not compiled, and no break is to blame."""
+        is_function = self.kind in (ProblemKind.FUNCTION, ProblemKind.FAILURE)
+        return is_function and self.verdict is not None and self.cause is not ProblemKind.BREAK
+
+    @property
+    def counts_as_break(self) -> bool:
+        """Whether gates and locks count it among the breaks: breaks and lost functions in code that is not torch's own,
+        and what stood against exports."""
+        if self.kind is ProblemKind.EXPORT:
+            return True
+        return (self.kind is ProblemKind.BREAK or self.is_lost) and self.origin is not Origin.FRAMEWORK
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether torch.compile raises there."""
+        return self.kind is not ProblemKind.EXPORT and self.verdict is Verdict.RAISES
+
+    @property
+    def function(self) -> str | None:
+        """The functions in words, if any is known."""
+        return listed(self.functions, "function") or None
+
+    @property
+    def rule_words(self) -> str:
+        """``BRK101 branch-on-tensor``; nothing without a rule."""
+        return f"{self.id} {self.name}" if self.rule else ""
+
+    @property
+    def advice(self) -> str | None:
+        """What to do, by the first remedy."""
+        return self.remedies[0].text if self.remedies else None
+
+    @property
+    def may_be_rewritten(self) -> bool:
+        """Whether it is a break in the user's own code of which the rule has rewrites."""
+        is_users_break = self.kind is ProblemKind.BREAK and self.origin is Origin.USER
+        return is_users_break and any(remedy.kind is RemedyKind.EDIT for remedy in self.remedies)
+
+    @property
+    def times(self) -> str:
+        """``3×``; empty for what happened once."""
+        return f"{self.count}×" if self.count > 1 or self.kind is ProblemKind.RECOMPILES else ""
+
+    @property
+    def is_about_function(self) -> bool:
+        """Whether it is about a function rather than a line."""
+        return self.kind is ProblemKind.RECOMPILES or self.is_lost
+
+    @property
+    def predicted_as(self) -> Kind:
+        """The kind of finding by which ``check`` predicts it."""
+        return Kind.RECOMPILE if self.kind is ProblemKind.RECOMPILES else Kind.GRAPH_BREAK
+
+    def identity(self) -> Hashable:
+        """Equal for what cannot be distinguished in two runs of a program."""
+        return self.site.path, self.functions[:1], self.rule or self.gb_type or self.name, self.code or ""

@@ -39,7 +39,7 @@ class MeasurementStatus(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class BenchProblem:
     """What went wrong with a variant: the stage that failed and the reason; or what differs, what is compiled again, or
     why it was not run.
     """
@@ -60,7 +60,7 @@ class BenchRow:
 
     variant: Variant
     status: MeasurementStatus
-    problem: Problem | None = None
+    problem: BenchProblem | None = None
     same_as: str | None = None
     breaks: int | None = None
     recompiles: int | None = None

@@ -67,11 +67,12 @@ class SharedState:
         self._callables = callables
 
     def start(self) -> tuple[StateDigests, ...]:
-        """Answers :class:`.protocol.DigestStart`."""
+        """Digests of the state that the first call of each callable found."""
         return tuple(captured.start for captured in self._callables)
 
     def save(self, path: str) -> tuple[StateDigests, ...]:
-        """Answers :class:`.protocol.SaveValues`.  Decides before which first calls run from a state of their own."""
+        """Writes the state of all calls to a file for the other processes.  Returns the digests of each call.  Decides
+        before which first calls run from a state of their own."""
         import torch
 
         for captured in self._callables:
@@ -90,7 +91,7 @@ class SharedState:
         return self.digests()
 
     def take(self, path: str) -> tuple[ValueMismatch, ...]:
-        """Answers :class:`.protocol.TakeValues`."""
+        """Replaces the state of all calls by that of a file.  Returns what could not be taken over."""
         problems: list[ValueMismatch] = []
         for captured, saved in zip(self._callables, _load(path), strict=False):
             for call, own in zip(captured.calls, saved.own, strict=False):
@@ -102,7 +103,7 @@ class SharedState:
         return tuple(dict.fromkeys(problems))
 
     def digests(self) -> tuple[StateDigests, ...]:
-        """Answers :class:`.protocol.DigestCalls`."""
+        """Digests of the state of each call after it has been put back into the program's objects."""
         found = []
         for captured in self._callables:
             for call in captured.calls:
@@ -187,7 +188,7 @@ class CallRuns:
         self._stop_recording = stop_recording
 
     def eager(self, path: str, watched: tuple[str, ...]) -> EagerRun:
-        """Answers :class:`.protocol.RunEager`."""
+        """Runs each call eager and writes the results to a file."""
         lines: dict[str, set[int]] = {name: set() for name in watched}
         results: list[CallResult] = []
         is_random = False
@@ -202,7 +203,7 @@ class CallRuns:
         return EagerRun({name: tuple(sorted(numbers)) for name, numbers in lines.items()}, is_random)
 
     def double(self, path: str) -> str | None:
-        """Answers :class:`.protocol.RunDouble`."""
+        """Runs each call eager in double precision and writes the results.  Returns why that fails, if it does."""
         results: list[CallResult] = []
         for captured, call in self._calls():
             tensors = [tensor for one in captured.snapshots_of(call) for tensor in one.tensors.values()]
@@ -219,7 +220,9 @@ class CallRuns:
         return None
 
     def compiled(self, first: str, steady: str, patient: bool) -> CompiledResult:
-        """Answers :class:`.protocol.RunCompiled`."""
+        """Runs each call compiled and recorded: once, then in a row of calls, then once more.  Writes the results of
+        the first and the last run.  Unless ``patient``, it ends where a first call fails.  What follows is not
+        recorded."""
         cold: list[CallResult] = []
         firsts: list[CallResult] = []
         for captured, call in self._calls():
@@ -246,7 +249,7 @@ class CallRuns:
         )
 
     def compiled_random(self, path: str) -> None:
-        """Answers :class:`.protocol.RunCompiledRandom`."""
+        """Runs each call compiled again, drawing random numbers as eager code does, and writes the results."""
         import torch
         import torch._inductor.config as inductor
 

@@ -8,11 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from breakscan.prove import protocol
 from breakscan.prove.call_result import one_line
 from breakscan.prove.call_runs import CallRuns, SharedState
 from breakscan.prove.capture import Capture
-from breakscan.prove.codec import CommandTable
 from breakscan.prove.overlay import OutcomeRecorder
 from breakscan.prove.protocol import (
     AvailableChoices,
@@ -119,39 +117,23 @@ class CommandHandler:
         self._recorder = recorder
         self._regional = RegionalCompiler(self._callables, capture.hook)
 
-    def table(self) -> CommandTable:
-        """All commands with what answers them."""
-        state = SharedState(self._callables)
-        runs = CallRuns(self._callables, self._stop_recording)
-        probes = ProbeRuns(self._callables, self._recorder)
-        timer = StepTimer(self._callables, self._before_timing, self._regional.taken_out)
-        table = CommandTable()
-        table.add(protocol.Describe, self.describe)
-        table.add(protocol.ListChoices, self.choices)
-        table.add(protocol.ResolveChoices, self.resolve)
-        table.add(protocol.Compile, self.compile)
-        table.add(protocol.CompileRegional, self._regional.compile)
-        table.add(protocol.DigestStart, state.start)
-        table.add(protocol.FindOverwritten, OverwrittenValues(self._callables).find)
-        table.add(protocol.SaveValues, state.save)
-        table.add(protocol.TakeValues, state.take)
-        table.add(protocol.DigestCalls, state.digests)
-        table.add(protocol.RunEager, runs.eager)
-        table.add(protocol.RecordOutcomes, probes.outcomes)
-        table.add(protocol.RunStressed, probes.stressed)
-        table.add(protocol.RunDouble, runs.double)
-        table.add(protocol.RunCompiled, runs.compiled)
-        table.add(protocol.RunCompiledRandom, runs.compiled_random)
-        table.add(protocol.Prepare, timer.prepare)
-        table.add(protocol.WarmUp, timer.warm_up)
-        table.add(protocol.RunBlock, timer.block)
-        table.add(protocol.MeasureMemory, timer.memory)
-        table.add(protocol.FreeMemory, free_memory)
-        table.add(protocol.CountLaunches, timer.launches)
-        return table
+    def served(self) -> dict[str, object]:
+        """The objects whose public methods are commands, by the names of their classes."""
+        return {
+            type(one).__name__: one
+            for one in (
+                self,
+                self._regional,
+                SharedState(self._callables),
+                OverwrittenValues(self._callables),
+                CallRuns(self._callables, self._stop_recording),
+                ProbeRuns(self._callables, self._recorder),
+                StepTimer(self._callables, self._before_timing, self._regional.taken_out),
+            )
+        }
 
     def describe(self) -> Description:
-        """Answers :class:`.protocol.Describe`."""
+        """What was captured, and how the program got there."""
         captured = self._callables
         return Description(
             run=self._run,
@@ -167,19 +149,23 @@ class CommandHandler:
         )
 
     def choices(self) -> AvailableChoices:
-        """Answers :class:`.protocol.ListChoices`."""
+        """Which choices there are."""
         chosen = tuple(choice_of(one.context) for one in self._callables)
         blocks = self._regional.blocks()
         return AvailableChoices(backends(), all_backends(), modes(), chosen, blocks, has_nested_regions())
 
     def resolve(self, variants: tuple[dict[str, CompileOption], ...]) -> tuple[ResolvedChoice, ...]:
-        """Answers :class:`.protocol.ResolveChoices`."""
+        """What ``torch.compile`` makes of each set of keyword arguments."""
         return tuple(map(self._resolved, variants))
 
     def compile(self, options: dict[str, CompileOption]) -> None:
-        """Answers :class:`.protocol.Compile`."""
+        """Compiles each callable with these keyword arguments of ``torch.compile`` from now on."""
         for one in self._callables:
             one.compiled, _ = self._capture.hook.compile(one.original, options)
+
+    def free_memory(self) -> int | None:
+        """The bytes that are free on the device, None without one."""
+        return free_memory()
 
     def _resolved(self, options: dict[str, CompileOption]) -> ResolvedChoice:
         try:

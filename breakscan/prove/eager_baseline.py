@@ -13,21 +13,18 @@ from breakscan.prove import faster as measure
 from breakscan.prove.bench_result import BenchProgress, Eager
 from breakscan.prove.call_result import CallResult
 from breakscan.prove.candidate import MeasuringStep
+from breakscan.prove.commands import CommandHandler
 from breakscan.prove.equal import ResultDifference
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import Observation, ObservationKind, other_calls, require_calls
 from breakscan.prove.original import Baseline, SavedValues, Unrepeatable
 from breakscan.prove.protocol import (
     CompileOption,
-    CountLaunches,
     Description,
-    FreeMemory,
-    ListChoices,
-    MeasureMemory,
-    ResolveChoices,
     ResolvedChoice,
     StepKind,
 )
+from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.variants import Choices
 from breakscan.prove.worker import ProgramChange, UserProgram, Worker, WorkerError
 
@@ -108,17 +105,17 @@ def measure_eager(
         say(BenchProgress(MeasuringStep.TIME))
         with Worker(program, ProgramChange(), folder / "second", server=server) as second:
             second.ready()
-            available = second.ask(ListChoices())
+            available = second.ask(CommandHandler.choices)
             choices = Choices(available, "cuda" in about.devices)
-            resolved = second.ask(ResolveChoices(tuple(dict(options) for options in plan(choices))))
+            resolved = second.ask(CommandHandler.resolve, tuple(dict(options) for options in plan(choices)))
             unrepeatable = baseline.unrepeatable(second)
             times = _times(worker, second)
         host_bytes = worker.host_bytes
-        memory = worker.ask(MeasureMemory(StepKind.EAGER))
-        free = worker.ask(FreeMemory())
+        memory = worker.ask(StepTimer.memory, StepKind.EAGER)
+        free = worker.ask(CommandHandler.free_memory)
         launches = None
         with contextlib.suppress(WorkerError):
-            launches = worker.ask(CountLaunches(StepKind.EAGER))
+            launches = worker.ask(StepTimer.launches, StepKind.EAGER)
     return EagerBaseline(
         program=program,
         folder=folder,

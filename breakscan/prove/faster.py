@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from itertools import chain
 
 from breakscan.prove.candidate import Variant
-from breakscan.prove.protocol import BlockTime, Compile, CompileRegional, MeasureMemory, Prepare, StepKind, WarmUp
+from breakscan.prove.commands import CommandHandler
+from breakscan.prove.protocol import BlockTime, StepKind
+from breakscan.prove.regions import RegionalCompiler
+from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import Worker
 
 ROUNDS = 24
@@ -214,22 +217,22 @@ class Pace:
 def compile_in(worker: Worker, variant: Variant) -> None:
     """Makes a worker compile as a variant does from now on."""
     if variant.options is not None:
-        worker.ask(Compile(dict(variant.options)))
+        worker.ask(CommandHandler.compile, dict(variant.options))
     if variant.regional is not None:
-        worker.ask(CompileRegional(variant.regional))
+        worker.ask(RegionalCompiler.compile, variant.regional)
 
 
 def prepare(worker: Worker) -> None:
     """Compiles what a worker is to be timed with, without the recorder. Raises WorkerError."""
-    worker.ask(Prepare(StepKind.COMPILED))
+    worker.ask(StepTimer.prepare, StepKind.COMPILED)
 
 
 def pace_of(worker: Worker, longest: float, same: Ratio) -> Pace:
     """Times a worker that is prepared, for ``longest`` seconds at most. By how much something is slower than eager is
     not worth more of them. ``same`` is the ratio of two eager processes. Raises Unsteady and WorkerError.
     """
-    compiled = worker.ask(WarmUp(StepKind.COMPILED))
-    memory = worker.ask(MeasureMemory(StepKind.COMPILED))
+    compiled = worker.ask(StepTimer.warm_up, StepKind.COMPILED)
+    memory = worker.ask(StepTimer.memory, StepKind.COMPILED)
     eager = worker.prepare(StepKind.EAGER)
     blocks: dict[str, Block] = {
         kind: functools.partial(worker.block, kind=kind) for kind in (StepKind.EAGER, StepKind.COMPILED)

@@ -19,27 +19,21 @@ from breakscan.explain.from_processes import explain_processes
 from breakscan.explain.function_values import observations_of
 from breakscan.model.observations import Observations
 from breakscan.prove.call_result import CallResult, load_results
+from breakscan.prove.call_runs import CallRuns, SharedState
 from breakscan.prove.candidate import Label, MeasuringStep
 from breakscan.prove.equal import ResultDifference, Strictness, differences
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import require_calls
 from breakscan.prove.proof import KernelCode, Metrics
 from breakscan.prove.protocol import (
+    CompiledResult,
     CompiledRun,
     Description,
-    DigestCalls,
-    DigestStart,
-    FindOverwritten,
     Mismatch,
-    RunCompiled,
-    RunCompiledRandom,
-    RunDouble,
-    RunEager,
-    SaveValues,
     StateDigests,
-    TakeValues,
     ValueMismatch,
 )
+from breakscan.prove.stress import OverwrittenValues
 from breakscan.prove.worker import ProgramChange, UserProgram, Worker, WorkerError
 from breakscan.record.recording import compiled
 from breakscan.record.records import Record
@@ -101,14 +95,14 @@ class SavedValues:
 
     def __init__(self, worker: Worker) -> None:
         self._path = _at(worker, "values")
-        self._digests: tuple[StateDigests, ...] = worker.ask(SaveValues(self._path))
+        self._digests: tuple[StateDigests, ...] = worker.ask(SharedState.save, self._path)
 
     def hand_over(self, worker: Worker) -> list[ValueMismatch]:
         """Gives the values to a worker. Returns those that it cannot take over, and those that still differ there."""
-        problems = list(worker.ask(TakeValues(self._path)))
+        problems = list(worker.ask(SharedState.take, self._path))
         if problems:
             return problems
-        for own, other in zip(self._digests, worker.ask(DigestCalls()), strict=False):
+        for own, other in zip(self._digests, worker.ask(SharedState.digests), strict=False):
             for mine, its in ((own.values, other.values), (own.generators, other.generators)):
                 problems += [ValueMismatch(name, Mismatch.DIGEST) for name in mine if its.get(name) != mine[name]]
         return problems
@@ -124,7 +118,7 @@ class Baseline:
     def __init__(self, worker: Worker, values: SavedValues, watched: Sequence[str]) -> None:
         self.values = values
         path = _at(worker, "eager")
-        run = worker.ask(RunEager(path, tuple(watched)))
+        run = worker.ask(CallRuns.eager, path, tuple(watched))
         self.random = run.random
         self.lines: Mapping[str, tuple[int, ...]] = run.lines
         self.eager = load_results(path)
@@ -132,7 +126,7 @@ class Baseline:
         self.no_double: str | None = None
         if not self.random:
             exact = _at(worker, "double")
-            self.no_double = worker.ask(RunDouble(exact))
+            self.no_double = worker.ask(CallRuns.double, exact)
             if self.no_double is None:
                 self.double = load_results(exact)
 
@@ -149,7 +143,7 @@ class Baseline:
         found = {name: load_results(path) for name, path in _compiled_paths(worker).items()}
         if self.random:
             path = _at(worker, "random")
-            worker.ask(RunCompiledRandom(path))
+            worker.ask(CallRuns.compiled_random, path)
             found["random"] = load_results(path)
         return found
 
@@ -167,13 +161,14 @@ class Baseline:
 def run_eager(worker: Worker, watched: Sequence[str]) -> tuple[list[CallResult], Mapping[str, tuple[int, ...]]]:
     """The eager results of a worker, and which lines of these files the calls execute."""
     path = _at(worker, "eager")
-    run = worker.ask(RunEager(path, tuple(watched)))
+    run = worker.ask(CallRuns.eager, path, tuple(watched))
     return load_results(path), run.lines
 
 
-def run_compiled(worker: Worker, patient: bool = True) -> RunCompiled:
-    """The command that runs the calls of a worker compiled, for :meth:`Baseline.compiled`."""
-    return RunCompiled(**_compiled_paths(worker), patient=patient)
+def run_compiled(worker: Worker, patient: bool = True) -> CompiledResult:
+    """Runs the calls of a worker compiled, for :meth:`Baseline.compiled`."""
+    paths = _compiled_paths(worker)
+    return worker.ask(CallRuns.compiled, paths["first"], paths["steady"], patient)
 
 
 def _compiled_paths(worker: Worker) -> dict[str, str]:
@@ -228,7 +223,7 @@ class Workers:
 
     def compile(self, worker: Worker, change: ProgramChange) -> CompiledProgram:
         """Runs the calls compiled. Raises WorkerError."""
-        run = worker.ask(run_compiled(worker)).run
+        run = run_compiled(worker).run
         if run is None:
             raise WorkerError("the calls were not compiled")
         texts = {
@@ -260,11 +255,11 @@ class Original:
 
         Values do not count if the first calls overwrite them, here and there, without reading them.
         """
-        found = _other_start(self.starts, worker.ask(DigestStart())).without(self.wavering)
+        found = _other_start(self.starts, worker.ask(SharedState.start)).without(self.wavering)
         overwritten = frozenset(found.values)
         for one in (self.second, worker):
             if overwritten:
-                overwritten &= {*one.ask(FindOverwritten(tuple(sorted(overwritten))))}
+                overwritten &= {*one.ask(OverwrittenValues.find, tuple(sorted(overwritten)))}
         return found.without(OtherStart(overwritten, frozenset()))
 
 
@@ -282,8 +277,8 @@ def running_original(program: UserProgram, folder: Path, library: Library, say: 
         about = first.ready()
         require_calls(about)
         second.ready()
-        starts = first.ask(DigestStart())
-        wavering = _other_start(starts, second.ask(DigestStart()))
+        starts = first.ask(SharedState.start)
+        wavering = _other_start(starts, second.ask(SharedState.start))
         values = SavedValues(first)
         say(MeasuringStep.COMPILE, None)
         compiled = workers.compile(first, unchanged)

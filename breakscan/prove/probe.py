@@ -21,8 +21,9 @@ from breakscan.prove.observation import Observation, ObservationKind, other_call
 from breakscan.prove.original import Original
 from breakscan.prove.overlay import span_of
 from breakscan.prove.proof import StressDifference, StressedOutcome, UnseenOutcome
-from breakscan.prove.protocol import ExpressionSpan, RecordOutcomes, RunStressed, SeenOutcomes, Stress, StressedCall
+from breakscan.prove.protocol import ExpressionSpan, SeenOutcomes, Stress, StressedCall
 from breakscan.prove.rewrites import Candidate
+from breakscan.prove.stress import ProbeRuns
 from breakscan.prove.worker import ProgramChange, Worker, WorkerError
 from breakscan.source.module import SourceProblem, decode_source, read_source
 from breakscan.source.paths import display_path
@@ -75,7 +76,7 @@ class StressedRuns:
         """Runs the first call of each callable with other inputs. The process cannot be relied on afterwards."""
         path = str(worker.folder / f"stressed-{stress.value}.pt")
         try:
-            run = worker.ask(RunStressed(path, stress, compiled, max(0.0, seconds)))
+            run = worker.ask(ProbeRuns.stressed, path, stress, compiled, max(0.0, seconds))
         except WorkerError as error:
             self.stopped = error.first_line
             return
@@ -229,7 +230,7 @@ class Probe:
         if problems := original.values.hand_over(worker):
             self.problem = Observation(ObservationKind.PROBE_HAS_OTHER_VALUES, details=tuple(problems))
             return
-        self._outcomes = outcomes_of(worker.ask(RecordOutcomes()))
+        self._outcomes = outcomes_of(worker.ask(ProbeRuns.outcomes))
         self._stressed, unrepeated = run_stressed_twice(worker)
         if self._stressed.stopped is not None:
             self.problem = Observation(ObservationKind.NOT_STRESSED, self._stressed.stopped)

@@ -7,6 +7,7 @@ It is run by its path, with the file of its settings and the descriptors of its 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import socket
@@ -21,8 +22,9 @@ if __name__ == "__main__":
     # Python has put the folder of this file first.  Later imports have to find the package.
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from breakscan.model.dataclass_json import decoder
+from breakscan.prove.call_result import failure_of
 from breakscan.prove.capture import Capture, ProgramStopped
-from breakscan.prove.codec import read_settings
 from breakscan.prove.commands import CommandHandler
 from breakscan.prove.compiler_settings import CompilerSettings
 from breakscan.prove.fork_server import CannotFork, ForkServer, caches_in, process_command
@@ -36,7 +38,7 @@ from breakscan.prove.overlay import (
     run_text,
 )
 from breakscan.prove.preloaded import PreloadedModules
-from breakscan.prove.protocol import ProgramRun
+from breakscan.prove.protocol import ProcessSettings, ProgramRun, reply_line
 from breakscan.record.bootstrap.import_watch import ImportWatch
 from breakscan.record.recording import SUFFIX
 
@@ -52,7 +54,7 @@ class WorkerProcess:
     """
 
     def __init__(self, settings: Path, commands: int, replies: int, preloaded: PreloadedModules) -> None:
-        given = read_settings(settings.read_text(encoding="utf-8"))
+        given: ProcessSettings = decoder(ProcessSettings)(json.loads(settings.read_text(encoding="utf-8")))
         self._restart_arguments = str(settings), str(commands), str(replies)
         self._preloaded = preloaded
         self._argv = given.argv
@@ -166,9 +168,9 @@ class WorkerProcess:
             lost_settings=tuple(self._settings.lost()),
             torch=str(getattr(sys.modules.get("torch"), "__version__", "")) or None,
         )
-        table = CommandHandler(self._capture, run, self._stop_recording, self._cache, self._outcomes).table()
+        served = CommandHandler(self._capture, run, self._stop_recording, self._cache, self._outcomes).served()
         for line in self._commands:
-            reply = table.reply_line(line)
+            reply = reply_line(served, line, failure_of)
             sys.stdout.flush()
             self._replies.write(reply)
             self._replies.flush()

@@ -1,22 +1,28 @@
 """The messages between the parent process and a worker process.
 
-Each command is a dataclass, and ``Command[Reply]`` names the type of its reply.  ``codec.py`` turns both into JSON.
-"""
+A command is a public method of an object that the worker serves: the parent names it (``worker.ask(CallRuns.eager,
+…)``), and its arguments and its result cross as JSON, by their annotations."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import inspect
+import json
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, get_type_hints
 
-Reply_co = TypeVar("Reply_co", covariant=True)
+from breakscan.model.dataclass_json import decoder, encode
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+LONGEST_ERROR = 2000
+"""Characters of an error that a worker reports."""
 
 CompileOption = str | int | float | bool | None
 """The value of a keyword argument of ``torch.compile``, or of an option of a backend."""
-
-
-class Command(Generic[Reply_co]):
-    """A command.  Its fields are the parameters of the function that answers it."""
 
 
 class StepKind(str, Enum):
@@ -134,11 +140,6 @@ class Description:
         return frozenset(one.name for one, runs in zip(self.callables, self.backward, strict=True) if runs)
 
 
-@dataclass(frozen=True)
-class Describe(Command[Description]):
-    """What was captured, and how the program got there."""
-
-
 # -- how callables are compiled -----------------------------------------------------------------------------------
 
 
@@ -209,37 +210,11 @@ class AvailableChoices:
 
 
 @dataclass(frozen=True)
-class ListChoices(Command[AvailableChoices]):
-    """Which choices there are."""
-
-
-@dataclass(frozen=True)
 class ResolvedChoice:
     """The choice that keyword arguments result in, or the ``error`` of ``torch.compile`` in one line."""
 
     choice: CompileChoice | None = None
     error: str | None = None
-
-
-@dataclass(frozen=True)
-class ResolveChoices(Command[tuple[ResolvedChoice, ...]]):
-    """What ``torch.compile`` makes of each set of keyword arguments."""
-
-    variants: tuple[dict[str, CompileOption], ...]
-
-
-@dataclass(frozen=True)
-class Compile(Command[None]):
-    """Compiles each callable with these keyword arguments of ``torch.compile`` from now on."""
-
-    options: dict[str, CompileOption]
-
-
-@dataclass(frozen=True)
-class CompileRegional(Command[None]):
-    """Compiles parts of each callable by themselves from now on, with the program's own arguments."""
-
-    regional: RegionalCompile
 
 
 # -- the same state in all processes ------------------------------------------------------------------------------
@@ -273,37 +248,6 @@ class ValueMismatch:
     there: str = ""
 
 
-@dataclass(frozen=True)
-class DigestStart(Command[tuple[StateDigests, ...]]):
-    """Digests of the state that the first call of each callable found."""
-
-
-@dataclass(frozen=True)
-class FindOverwritten(Command[tuple[str, ...]]):
-    """Runs the first calls eager with other values for these names.  Returns those that change nothing."""
-
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class SaveValues(Command[tuple[StateDigests, ...]]):
-    """Writes the state of all calls to a file for the other processes.  Returns the digests of each call."""
-
-    path: str
-
-
-@dataclass(frozen=True)
-class TakeValues(Command[tuple[ValueMismatch, ...]]):
-    """Replaces the state of all calls by that of a file.  Returns what could not be taken over."""
-
-    path: str
-
-
-@dataclass(frozen=True)
-class DigestCalls(Command[tuple[StateDigests, ...]]):
-    """Digests of the state of each call after it has been put back into the program's objects."""
-
-
 # -- runs for their results ---------------------------------------------------------------------------------------
 
 
@@ -313,14 +257,6 @@ class EagerRun:
 
     lines: dict[str, tuple[int, ...]]
     random: bool
-
-
-@dataclass(frozen=True)
-class RunEager(Command[EagerRun]):
-    """Runs each call eager and writes the results to a file."""
-
-    path: str
-    watched: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -340,12 +276,6 @@ class SeenOutcomes:
     span: ExpressionSpan
     true: bool
     false: bool
-
-
-@dataclass(frozen=True)
-class RecordOutcomes(Command[dict[str, tuple[SeenOutcomes, ...]]]):
-    """Runs each call eager.  Returns the outcomes of all tested expressions, by the real paths of the files in which
-    they are recorded."""
 
 
 class Stress(str, Enum):
@@ -381,29 +311,11 @@ class StressedCall:
 class StressedRun:
     """The calls that ended within the time limit, in the order of their results, and why no more could be run.  On a
     GPU, a failed assertion makes the device unusable.  ``outcomes`` are those of tests in each call, as in the reply to
-    :class:`RecordOutcomes`."""
+    ``ProbeRuns.outcomes``."""
 
     ended: tuple[StressedCall, ...]
     outcomes: tuple[dict[str, tuple[SeenOutcomes, ...]], ...]
     stopped: str | None
-
-
-@dataclass(frozen=True)
-class RunStressed(Command[StressedRun]):
-    """Runs the first call of each callable with other inputs, eager or ``compiled``, and writes the results.  All of
-    them take at most some ``seconds``."""
-
-    path: str
-    stress: Stress
-    compiled: bool
-    seconds: float
-
-
-@dataclass(frozen=True)
-class RunDouble(Command[str | None]):
-    """Runs each call eager in double precision and writes the results.  Returns why that fails, if it does."""
-
-    path: str
 
 
 @dataclass(frozen=True)
@@ -435,38 +347,7 @@ class CompiledResult:
     failure: Failure | None = None
 
 
-@dataclass(frozen=True)
-class RunCompiled(Command[CompiledResult]):
-    """Runs each call compiled and recorded: once, then in a row of calls, then once more.  Writes the results of the
-    first and the last run.  Unless ``patient``, it ends where a first call fails.  What follows is not recorded."""
-
-    first: str
-    steady: str
-    patient: bool
-
-
-@dataclass(frozen=True)
-class RunCompiledRandom(Command[None]):
-    """Runs each call compiled again, drawing random numbers as eager code does, and writes the results."""
-
-    path: str
-
-
 # -- runs for their time ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Prepare(Command[None]):
-    """Prepares for blocks of a kind.  What is compiled is compiled again, in one run of each step."""
-
-    kind: StepKind
-
-
-@dataclass(frozen=True)
-class WarmUp(Command[float]):
-    """Runs steps of a kind that is prepared until their time is steady.  Returns the seconds of a step."""
-
-    kind: StepKind
 
 
 @dataclass(frozen=True)
@@ -477,28 +358,45 @@ class BlockTime:
     compiles: int
 
 
-@dataclass(frozen=True)
-class RunBlock(Command[BlockTime]):
-    """Times a block of steps.  A step is one call of each callable."""
-
-    calls: int
-    kind: StepKind
+# -- commands and replies as lines of JSON ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class MeasureMemory(Command[int | None]):
-    """The peak memory of a few steps in bytes, on the device if one is in use.  None where the system cannot tell."""
+class CommandFailed(Exception):
+    """The worker could not carry out a command."""
 
-    kind: StepKind
-
-
-@dataclass(frozen=True)
-class FreeMemory(Command[int | None]):
-    """The bytes that are free on the device, None without one."""
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.text)
+        self.failure = failure
 
 
-@dataclass(frozen=True)
-class CountLaunches(Command[dict[str, int] | None]):
-    """What one step launches on the device: ``kernels`` and ``cuda_graphs``.  None without a device."""
+def command_line(method: Callable[Concatenate[Any, P], object], *args: P.args, **kwargs: P.kwargs) -> bytes:
+    """A command as a line."""
+    _, *arguments = inspect.signature(method).bind(None, *args, **kwargs).args
+    return (json.dumps([method.__qualname__, [encode(one) for one in arguments]]) + "\n").encode()
 
-    kind: StepKind
+
+def reply_of(method: Callable[..., R], line: bytes) -> R:
+    """The reply to a command.  Raises CommandFailed where the worker reports a failure."""
+    kind, content = json.loads(line)
+    if kind == Failure.__name__:
+        raise CommandFailed(decoder(Failure)(content))
+    reply: R = decoder(get_type_hints(method)["return"])(content)
+    return reply
+
+
+def reply_line(served: Mapping[str, object], line: str, failure_of: Callable[[BaseException], Failure]) -> str:
+    """Carries out the command of a line by one of the objects that are served, by the names of their classes.  Returns
+    the line of the reply, which may be a failure."""
+    name, given = json.loads(line)
+    owner, _, command = name.partition(".")
+    method = getattr(type(served[owner]), command)
+    hints = get_type_hints(method)
+    _, *parameters = inspect.signature(method).parameters
+    arguments = [decoder(hints[parameter])(value) for parameter, value in zip(parameters, given, strict=True)]
+    try:
+        reply = ["reply", encode(method(served[owner], *arguments))]
+    except BaseException as error:
+        traceback.print_exc()
+        text = f"{type(error).__qualname__}: {error}"[:LONGEST_ERROR]
+        reply = [Failure.__name__, encode(replace(failure_of(error), text=text))]
+    return json.dumps(reply) + "\n"

@@ -57,7 +57,7 @@ class StepTimer:
         self._steps: dict[StepKind, list[list[_TimedCall]]] = {}
 
     def prepare(self, kind: StepKind) -> None:
-        """Answers :class:`.protocol.Prepare`."""
+        """Prepares for blocks of a kind.  What is compiled is compiled again, in one run of each step."""
         import torch
 
         self._before_timing()
@@ -75,8 +75,8 @@ class StepTimer:
         self.block(longest, kind)
 
     def block(self, calls: int, kind: StepKind) -> BlockTime:
-        """Answers :class:`.protocol.RunBlock`: the median of a few parts, as the machine does other work now and
-        then."""
+        """Times a block of steps.  A step is one call of each callable.  It is the median of a few parts, as the
+        machine does other work now and then."""
 
         cycle = self._steps[kind]
         for captured in self._callables:
@@ -110,7 +110,8 @@ class StepTimer:
         return BlockTime(statistics.median(seconds), compiles.count)
 
     def memory(self, kind: StepKind) -> int | None:
-        """Answers :class:`.protocol.MeasureMemory`."""
+        """The peak memory of a few steps in bytes, on the device if one is in use.  None where the system cannot
+        tell."""
         import torch
 
         if kind is StepKind.EAGER and self._steps.pop(StepKind.COMPILED, None) is not None:
@@ -133,7 +134,7 @@ class StepTimer:
         return int(line.split()[1]) * 1024 if line else None
 
     def launches(self, kind: StepKind) -> dict[str, int] | None:
-        """Answers :class:`.protocol.CountLaunches`."""
+        """What one step launches on the device: ``kernels`` and ``cuda_graphs``.  None without a device."""
 
         if not cuda_in_use():
             return None
@@ -151,8 +152,8 @@ class StepTimer:
         return {name: round(count / steps) for name, count in counts.items()}
 
     def warm_up(self, kind: StepKind) -> float:
-        """Answers :class:`.protocol.WarmUp`: runs until two blocks in a row compile nothing and take about the same
-        time.  Returns the seconds of a step."""
+        """Runs steps of a kind that is prepared until their time is steady.  Returns the seconds of a step.  Runs until
+        two blocks in a row compile nothing and take about the same time.  Returns the seconds of a step."""
         began = time.monotonic()
         size = len(self._steps[kind])
         seconds = 0.0

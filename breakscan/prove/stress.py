@@ -142,7 +142,8 @@ class ProbeRuns:
         self._recorder = recorder
 
     def outcomes(self) -> dict[str, tuple[SeenOutcomes, ...]]:
-        """Answers :class:`.protocol.RecordOutcomes`."""
+        """Runs each call eager.  Returns the outcomes of all tested expressions, by the real paths of the files in
+        which they are recorded."""
         seen: set[RecordedOutcome] = set()
         for captured in self._callables:
             for call in captured.calls:
@@ -152,7 +153,8 @@ class ProbeRuns:
         return self._recorder.outcomes(seen)
 
     def stressed(self, path: str, stress: Stress, compiled: bool, seconds: float) -> StressedRun:
-        """Answers :class:`.protocol.RunStressed`."""
+        """Runs the first call of each callable with other inputs, eager or ``compiled``, and writes the results.  All
+        of them take at most some ``seconds``."""
         until = time.monotonic() + seconds
         ended: dict[StressedCall, CallResult] = {}
         outcomes: list[dict[str, tuple[SeenOutcomes, ...]]] = []
@@ -212,7 +214,7 @@ class OverwrittenValues:
         self._callables = callables
 
     def find(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Answers :class:`.protocol.FindOverwritten`."""
+        """Runs the first calls eager with other values for these names.  Returns those that change nothing."""
         found: set[str] = set()
         read: set[str] = set()
         for captured in self._callables:

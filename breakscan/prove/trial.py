@@ -12,22 +12,22 @@ from typing import NoReturn
 
 from breakscan.explain.explanation import Explanation
 from breakscan.prove import faster as measure
-from breakscan.prove.bench_result import BenchProgress, BenchRow, MeasurementStatus, Problem
+from breakscan.prove.bench_result import BenchProblem, BenchProgress, BenchRow, MeasurementStatus
 from breakscan.prove.best import pays_after
 from breakscan.prove.candidate import MeasuringStep, Variant
+from breakscan.prove.commands import CommandHandler
 from breakscan.prove.eager_baseline import LONGEST, EagerBaseline
 from breakscan.prove.faster import PROCESSES, Pace, Unsteady, compile_in, pace_of, prepare
 from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.original import explained, kernels_of_step, run_compiled
 from breakscan.prove.protocol import (
-    Compile,
     CompiledResult,
-    CountLaunches,
     Description,
     RegionalCompile,
     Stage,
     StepKind,
 )
+from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import ProgramChange, Worker, WorkerError, run_all
 from breakscan.record.records import CompileTimed, Record
 from breakscan.source.cores import CORES_TO_COMPILE, usable_cores
@@ -52,8 +52,8 @@ def trace_alone(
                 return None
             if baseline.other_than(about) or baseline.not_taken(worker):
                 return None
-            worker.ask(Compile(options))
-            result = worker.ask(run_compiled(worker, patient=False))
+            worker.ask(CommandHandler.compile, options)
+            result = run_compiled(worker, patient=False)
             return None if result.failure is not None else explained(worker, (), {})[0]
     except WorkerError:
         return None
@@ -77,16 +77,16 @@ def first_cause(explanation: Explanation) -> str:
 def unsteady_row(variant: Variant, explanation: Explanation) -> BenchRow:
     """Returns the row of a variant that is compiled again until torch falls back to eager."""
     cause = Observation(ObservationKind.RECOMPILES_TO_LIMIT, first_cause(explanation))
-    return _row(variant, MeasurementStatus.UNSTEADY, Problem(Stage.RECOMPILING, cause), explanation)
+    return _row(variant, MeasurementStatus.UNSTEADY, BenchProblem(Stage.RECOMPILING, cause), explanation)
 
 
 def useless_row(variant: Variant, explanation: Explanation) -> BenchRow:
     """Returns the row of a variant whose settings remove no break."""
-    problem = Problem(Stage.NOT_RUN, Observation(ObservationKind.REMOVES_NO_BREAK))
+    problem = BenchProblem(Stage.NOT_RUN, Observation(ObservationKind.REMOVES_NO_BREAK))
     return _row(variant, MeasurementStatus.SKIPPED, problem, explanation)
 
 
-def _row(variant: Variant, status: MeasurementStatus, problem: Problem, explanation: Explanation) -> BenchRow:
+def _row(variant: Variant, status: MeasurementStatus, problem: BenchProblem, explanation: Explanation) -> BenchRow:
     return BenchRow(
         variant,
         status,
@@ -206,7 +206,7 @@ class Trial:
         self._say(MeasuringStep.COMPILE)
         result = None
         try:
-            result = worker.ask(run_compiled(worker, patient=False))
+            result = run_compiled(worker, patient=False)
         finally:
             self.explanation = self._explain(worker, result)
         if result.failure is not None:
@@ -282,13 +282,13 @@ class Trial:
             step_seconds=pace.step_seconds,
             ratio=pace.ratio,
             memory_bytes=pace.memory_bytes,
-            launches=worker.ask(CountLaunches(StepKind.COMPILED)),
+            launches=worker.ask(StepTimer.launches, StepKind.COMPILED),
         )
         differs = row.status is MeasurementStatus.DIFFERS
         self.row = replace(row, pays_after_calls=None if differs else pays_after(row, self._baseline.same))
 
     def _fail(self, status: MeasurementStatus, stage: Stage, observation: Observation) -> None:
-        self.row = replace(self.row, status=status, problem=Problem(stage, observation))
+        self.row = replace(self.row, status=status, problem=BenchProblem(stage, observation))
 
     def _stop(self, status: MeasurementStatus, stage: Stage, observation: Observation) -> NoReturn:
         """Raises _Stopped."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from breakscan.prove.bench_result import OWN, BenchRow, MeasurementStatus, Problem
+from breakscan.prove.bench_result import OWN, BenchProblem, BenchRow, MeasurementStatus
 from breakscan.prove.candidate import Variant
 from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.protocol import (
@@ -52,7 +52,7 @@ def without_parts(variant: Variant, available: AvailableChoices) -> BenchRow | N
 
 
 def _skipped_parts(variant: Variant, why: ObservationKind, same_as: str | None = None) -> BenchRow:
-    return BenchRow(variant, MeasurementStatus.SKIPPED, Problem(Stage.NOT_RUN, Observation(why)), same_as)
+    return BenchRow(variant, MeasurementStatus.SKIPPED, BenchProblem(Stage.NOT_RUN, Observation(why)), same_as)
 
 
 def code_for(regional: RegionalCompile, available: AvailableChoices) -> str:
@@ -240,7 +240,7 @@ def doubles(variants: Sequence[Variant], resolved: Sequence[ResolvedChoice], cho
                 found[label] = row
             continue
         if its.error is not None:
-            problem = Problem(Stage.TORCH_COMPILE, Observation(ObservationKind.ERROR, its.error))
+            problem = BenchProblem(Stage.TORCH_COMPILE, Observation(ObservationKind.ERROR, its.error))
             found[label] = BenchRow(variant, MeasurementStatus.FAILED, problem)
             continue
         if not choices.cuda and variant.options and variant.options.get("backend") in _NEEDS_GPU:
@@ -297,4 +297,4 @@ def interrupted(variant: Variant) -> BenchRow:
 
 
 def _skipped(variant: Variant, same_as: str | None, why: ObservationKind) -> BenchRow:
-    return BenchRow(variant, MeasurementStatus.SKIPPED, Problem(Stage.NOT_RUN, Observation(why)), same_as)
+    return BenchRow(variant, MeasurementStatus.SKIPPED, BenchProblem(Stage.NOT_RUN, Observation(why)), same_as)

@@ -21,8 +21,9 @@ from breakscan.prove.observation import Observation, ObservationKind, other_call
 from breakscan.prove.original import Baseline, CompiledProgram, Original, Say, run_eager
 from breakscan.prove.probe import Probe, Stressed
 from breakscan.prove.proof import Proof, ProofVerdict
-from breakscan.prove.protocol import CountLaunches, Description, MeasureMemory, StepKind
+from breakscan.prove.protocol import Description, StepKind
 from breakscan.prove.rewrites import Candidate, diff_of
+from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import ProgramChange, Worker, WorkerError
 from breakscan.source.paths import display_path
 
@@ -114,7 +115,7 @@ class StepRace:
         first = self._original.first
         seconds = first.prepare(StepKind.COMPILED)
         self._original.second.prepare(StepKind.COMPILED)
-        return _Prepared(seconds, first.ask(MeasureMemory(StepKind.COMPILED)))
+        return _Prepared(seconds, first.ask(StepTimer.memory, StepKind.COMPILED))
 
     def run(self, worker: Worker) -> StepTimes:
         """Times a worker with a change.  Raises Unsteady and WorkerError."""
@@ -152,7 +153,7 @@ class StepRace:
         """
         if self.same is not None:
             with contextlib.suppress(WorkerError):
-                return self._original.first.ask(CountLaunches(StepKind.COMPILED))
+                return self._original.first.ask(StepTimer.launches, StepKind.COMPILED)
         return None
 
     def eager_memory(self) -> int | None:
@@ -163,7 +164,7 @@ class StepRace:
         if self.same is not None and "cuda" in self._original.about.devices:
             with contextlib.suppress(WorkerError):
                 self._original.first.prepare(StepKind.EAGER)
-                return self._original.first.ask(MeasureMemory(StepKind.EAGER))
+                return self._original.first.ask(StepTimer.memory, StepKind.EAGER)
         return None
 
 
@@ -320,8 +321,8 @@ class Verifier:
         after = trial.proof.after
         assert after is not None
         before = replace(trial.proof.before, step_seconds=times.before, memory_bytes=times.memory_before)
-        memory = worker.ask(MeasureMemory(StepKind.COMPILED))
-        launches = worker.ask(CountLaunches(StepKind.COMPILED))
+        memory = worker.ask(StepTimer.memory, StepKind.COMPILED)
+        launches = worker.ask(StepTimer.launches, StepKind.COMPILED)
         faster = measure.is_faster(ratio, times.same)
         trial.proof = replace(
             trial.proof,

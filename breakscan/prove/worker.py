@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import signal
@@ -13,22 +14,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Concatenate, TypeVar
 
-from breakscan.prove.codec import CommandFailed, command_line, reply_of, settings_text
+from breakscan.model.dataclass_json import encode
+from breakscan.prove.commands import CommandHandler
 from breakscan.prove.fork_server import ForkServerProcess, process_command, worker_environment
 from breakscan.prove.protocol import (
     BlockTime,
-    Command,
-    Describe,
+    CommandFailed,
     Description,
-    Prepare,
+    P,
     ProcessSettings,
-    RunBlock,
+    R,
     Stage,
     StepKind,
-    WarmUp,
+    command_line,
+    reply_of,
 )
+from breakscan.prove.step_timer import StepTimer
 from breakscan.record.job import signal_name
 from breakscan.record.recording import read_recording
 from breakscan.record.records import Record
@@ -79,8 +82,6 @@ def run_all(tasks: Sequence[Callable[[], Result]], count: int, stop: Callable[[]
     finally:
         pool.shutdown()
 
-
-Reply = TypeVar("Reply")
 
 CALLS = 3
 """Calls of each compiled callable that are captured."""
@@ -162,7 +163,7 @@ class Worker:
             patience=program.patience,
         )
         settings = folder / "worker.json"
-        settings.write_text(settings_text(given), encoding="utf-8")
+        settings.write_text(json.dumps(encode(given)), encoding="utf-8")
         self._log = folder / "output.txt"
         with self._log.open("wb") as log:
             forked = server.start(settings, commands, replies, log.fileno()) if server is not None else None
@@ -180,12 +181,13 @@ class Worker:
 
     def ready(self) -> Description:
         """Waits until the program has reached its last captured call, or its end.  Returns what was captured."""
-        return self.ask(Describe())
+        return self.ask(CommandHandler.describe)
 
-    def ask(self, command: Command[Reply]) -> Reply:
-        """The reply to a command.  Raises WorkerError where the worker fails, ends or takes too long."""
+    def ask(self, command: Callable[Concatenate[Any, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """The result of a method of an object that the worker serves.  Raises WorkerError where the worker fails, ends
+        or takes too long."""
         try:
-            os.write(self._commands, command_line(command))
+            os.write(self._commands, command_line(command, *args, **kwargs))
         except BrokenPipeError:
             raise self._death() from None
         try:
@@ -196,12 +198,12 @@ class Worker:
 
     def prepare(self, kind: StepKind) -> float:
         """Prepares the worker for blocks of a kind, until their time is steady.  Returns the seconds of a step."""
-        self.ask(Prepare(kind))
-        return self.ask(WarmUp(kind))
+        self.ask(StepTimer.prepare, kind)
+        return self.ask(StepTimer.warm_up, kind)
 
     def block(self, calls: int, kind: StepKind = StepKind.COMPILED) -> BlockTime:
         """Times a block of steps of a kind that the worker is prepared for."""
-        return self.ask(RunBlock(calls, kind))
+        return self.ask(StepTimer.block, calls, kind)
 
     def records(self) -> list[list[Record]]:
         """What was recorded in the process until now."""

@@ -49,7 +49,7 @@ class TraceFallback:
     """Follows the compilations of one process.  ``numbers`` gives each graph its number; ``cut`` says that stacks above
     compilations are those of torch's trace, which lack their two innermost frames."""
 
-    def __init__(self, numbers: Iterator[int], cut: bool = False) -> None:
+    def __init__(self, numbers: Iterator[int], cut: bool) -> None:
         self._cut = cut
         self.codes: dict[str, Code] = {}
         self._above: dict[str, tuple[StackFrame, ...]] = {}
@@ -172,12 +172,12 @@ def is_of(frame: StackFrame, code: Code) -> bool:
 
 class TraceAndHooks:
     """Decides for one process.  ``works`` tells whether a hook, by its name, saw what the trace speaks of now;
-    ``numbers`` numbers the graphs."""
+    ``numbers`` numbers the graphs; ``cut`` as in :class:`TraceFallback`."""
 
-    def __init__(self, works: Callable[[str], bool]) -> None:
+    def __init__(self, works: Callable[[str], bool], *, cut: bool = False) -> None:
         self.numbers = itertools.count()
         self._works = works
-        self._fallback = TraceFallback(self.numbers)
+        self.fallback = TraceFallback(self.numbers, cut)
         self._spans = SpanTrees()
         self._lookups = CacheLookups()
         self._recompiles: dict[str, RecompileSeen] = {}
@@ -190,23 +190,23 @@ class TraceAndHooks:
             if seen := self._recompiles.pop(said.compile_id, None):
                 yield seen
             # The stacks of a long run take memory.  Where all hooks work, nothing asks for them.
-            yield from self._fallback.start(said if self._needs_stacks() else replace(said, stack=()))
+            yield from self.fallback.start(said if self._needs_stacks() else replace(said, stack=()))
         elif isinstance(said, CompileTimed) and not said.backward:
             yield from self._ended(said, metadata["compilation_metrics"])
             yield said
         elif isinstance(said, TracedBreak):
             if not self._works("breaks"):
-                yield self._fallback.broke(said)
+                yield self.fallback.broke(said)
         elif isinstance(said, TracedRecompile):
             seen = self._recompiles.get(said.compile_id)
             if not self._works("recompiles"):
-                self._fallback.keep(said)
+                self.fallback.keep(said)
             elif seen and not seen.guards:
                 # No guard of the function's own failed.  The trace names what else did not fit, such as the backend.
                 guards = tuple(map(failed_guard, said.reasons))
                 self._recompiles[said.compile_id] = replace(seen, guards=guards)
         elif isinstance(said, TracedGraph | TracedError):
-            self._fallback.keep(said)
+            self.fallback.keep(said)
         elif isinstance(said, TracedSpan):
             yield from self._spans.take(said)
         elif isinstance(said, TracedLookup):
@@ -218,7 +218,7 @@ class TraceAndHooks:
 
     def saw_break(self, record: BreakSeen) -> None:
         """A hook saw and recorded a break."""
-        self._fallback.saw(record)
+        self.fallback.saw(record)
 
     def saw_recompile(self, record: RecompileSeen) -> None:
         """The hook saw a recompile that is about to start.  One that exceeds the recompile limit never does, and is
@@ -236,11 +236,11 @@ class TraceAndHooks:
 
     def _ended(self, timed: CompileTimed, metrics: Mapping[str, Any]) -> Iterator[Record]:
         if not self._works("frames"):
-            yield from self._fallback.failure(timed, metrics)
+            yield from self.fallback.failure(timed, metrics)
         if self._works("graphs"):
-            self._fallback.forget_graph(timed.compile_id)
+            self.fallback.forget_graph(timed.compile_id)
         else:
-            yield from self._fallback.compiled(timed, metrics)
+            yield from self.fallback.compiled(timed, metrics)
 
     def _needs_stacks(self) -> bool:
         return not all(map(self._works, ("breaks", "recompiles", "frames", "graphs")))

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from breakscan.model.findings import Severity, Site
-from breakscan.report.diagnostics import DiagnosticReport, LineTexts, placed
+from breakscan.report.diagnostics import DiagnosticReport, placed
 
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
@@ -114,11 +114,10 @@ _RDJSON_SEVERITIES = {Severity.ERROR: "ERROR", Severity.WARNING: "WARNING", Seve
 def write_rdjson(report: DiagnosticReport, stream: TextIO) -> None:
     """Writes one object with a diagnostic for each diagnostic and each remark that has a site, ASCII only, and a line
     end."""
-    lines = LineTexts(report)
     found = [
         {
             "message": one.text,
-            "location": {"path": one.path, "range": _range(one.site, lines if one.has_columns else None)},
+            "location": {"path": one.path, "range": _range(one.site, report if one.has_columns else None)},
             "severity": _RDJSON_SEVERITIES[one.severity],
             "code": {"value": one.title},
         }
@@ -129,7 +128,7 @@ def write_rdjson(report: DiagnosticReport, stream: TextIO) -> None:
     stream.write("\n")
 
 
-def _range(site: Site, lines: LineTexts | None) -> dict[str, Any]:
+def _range(site: Site, lines: DiagnosticReport | None) -> dict[str, Any]:
     """A site as the format has it: columns count the bytes of UTF-8 from 1, and the end is exclusive."""
     start: dict[str, int] = {"line": site.line}
     end: dict[str, int] = {"line": site.end_line}

@@ -93,6 +93,14 @@ class DiagnosticReport:
     lines: Callable[[str], list[str]] = source_lines
     cells: NotebookCells = field(default_factory=NotebookCells)
     originals: Mapping[str, str] = field(default_factory=dict)
+    _read: dict[str, list[str]] = field(default_factory=dict)
+
+    def line(self, path: str, number: int) -> str:
+        """The text of a line, counted from 1; empty where there is none."""
+        if path not in self._read:
+            text = self.texts.get(path)
+            self._read[path] = self.lines(path) if text is None else text.split("\n")
+        return next(iter(self._read[path][number - 1 : number]), "")
 
 
 def location_words(site: Site | None) -> str:
@@ -164,26 +172,6 @@ def checkout_root() -> str:
     return str(next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here))
 
 
-def path_in_checkout(path: str, root: str) -> str:
-    """A path relative to the root, with slashes; as it is where it lies outside."""
-    relative = relative_to(os.path.abspath(path), root)
-    return path if relative is None else relative
-
-
-class LineTexts:
-    """The lines of the files of one report, each file read once."""
-
-    def __init__(self, report: DiagnosticReport) -> None:
-        self._lines = {path: text.split("\n") for path, text in report.texts.items()}
-        self._read = report.lines
-
-    def line(self, path: str, number: int) -> str:
-        """The text of a line, counted from 1; empty where there is none."""
-        if path not in self._lines:
-            self._lines[path] = self._read(path)
-        return next(iter(self._lines[path][number - 1 : number]), "")
-
-
 class Fingerprints:
     """The fingerprints of one report, 32 hexadecimal digits each; no two are the same.
 
@@ -192,12 +180,12 @@ class Fingerprints:
 
     def __init__(self, report: DiagnosticReport) -> None:
         self._seen: Counter[tuple[str, ...]] = Counter()
-        self._lines = LineTexts(report)
+        self._report = report
 
     def of(self, diagnostic: Diagnostic, path: str) -> str:
         """``path`` is how the format names the file."""
         site = diagnostic.site
-        code = diagnostic.code or (self._lines.line(site.path, site.line) if site else "")
+        code = diagnostic.code or (self._report.line(site.path, site.line) if site else "")
         return self._digest(diagnostic.id, path, diagnostic.function or "", code.strip())
 
     def of_remark(self, remark: Remark, path: str) -> str:
@@ -258,15 +246,11 @@ def _place(report: DiagnosticReport, site: Site | None, root: str) -> tuple[Site
     if site is None:
         return None, None, False
     in_file = report.cells.in_file(site)
-    has_columns = (site.end_line, site.end_column) != (site.line, site.column) and site.path not in report.cells.by_name
-    return in_file, path_in_checkout(_name_of(report, in_file.path), root), has_columns
-
-
-def _name_of(report: DiagnosticReport, shown: str) -> str:
-    """The path of a file as it is called, if that is a text: services look for the file."""
-    name = report.originals.get(shown, shown)
+    path = report.originals.get(in_file.path, in_file.path)
     try:
-        name.encode()
+        path.encode()
     except UnicodeEncodeError:
-        return shown
-    return name
+        path = in_file.path  # services look for the file, by a name that is text
+    has_columns = (site.end_line, site.end_column) != (site.line, site.column) and site.path not in report.cells.by_name
+    relative = relative_to(os.path.abspath(path), root)
+    return in_file, path if relative is None else relative, has_columns

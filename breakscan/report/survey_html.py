@@ -10,8 +10,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
-from breakscan.model.findings import Verdict
-from breakscan.model.words import bytes_in_words, counted, duration, sentence, sentences, short_path
+from breakscan.model.words import bytes_in_words, counted, duration, listed, sentence, sentences, short_path
 from breakscan.report.html_page import (
     base_style,
     escaped,
@@ -32,7 +31,7 @@ from breakscan.report.survey import (
     survey_headline,
     units_table,
 )
-from breakscan.survey.facts import FIX_OUTCOMES, cost_in_all
+from breakscan.survey.facts import FIX_OUTCOMES
 from breakscan.survey.overview import SurveyOverview
 from breakscan.survey.unit_row import UnitReport
 from breakscan.survey.units import SurveyStage
@@ -194,33 +193,19 @@ def _explained(report: Entry) -> Iterator[str]:
         f"{duration(summary['compile_seconds'])} of compiling",
     ]
     yield f"<p>{escaped(sentence(', '.join(parts)))}</p>"
-    breaks = sorted(report["breaks"], key=lambda one: -(cost_in_all(one["price"]) or 0))
-    for title, entries in (("Breaks", breaks), ("Functions that are not compiled", report["frames"])):
-        rows = [
-            (
-                _place(one.get("failed_at") or one["site"], one["function"], one.get("failed_code") or one["code"]),
-                ", ".join(
-                    filter(None, (one.get("status") or Verdict(one["verdict"]).words, one["rule"], one["gb_id"]))
-                ),
-                one["reason"],
-                one["advice"] or next(iter(one.get("hints", ())), ""),
-                _cost(one),
-            )
-            for one in entries
-        ]
-        yield from _section(title, ("Where", "What", "Why", "Instead", "Costs"), rows)
     yield from _section(
-        "Recompiles",
-        ("Where", "Rule", "Why", "Instead", "Compiling again"),
+        "Problems",
+        ("Where", "What", "Why", "Instead", "Costs"),
         [
             (
-                _place(one["site"], one["function"]),
-                one["rule"] or "",
-                sentences(one["guard"], f"was {one['old']}, is {one['new']}" if one["old"] and one["new"] else None),
-                one["advice"] or "",
-                duration(one["seconds"]),
+                _place(one["site"], listed(one["functions"], "function"), one["code"]),
+                ", ".join(filter(None, (one["what"], one["rule"] or one["gb_id"]))),
+                sentences(one["why"], *one["consequences"]),
+                " ".join([remedy["text"] for remedy in one["remedies"][:1]] or one["hints"][:1]),
+                duration(one["cost"]) if one["cost"] else "",
             )
-            for one in report["recompiles"]
+            for one in report["problems"]
+            if one["cause"] is None
         ],
     )
     if report["notices"]:
@@ -264,15 +249,6 @@ def _section(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) 
 def _place(site: Entry | None, function: str | None, code: str | None = None) -> str:
     at = f"{short_path(site['path'])}:{site['line']}" if site else ""
     return ": ".join(filter(None, (" in ".join(filter(None, (at, function))), code)))
-
-
-def _verdict(one: Entry) -> str:
-    return Verdict(one["verdict"]).words
-
-
-def _cost(one: Entry) -> str:
-    seconds = cost_in_all(one["price"])
-    return duration(seconds) if seconds else ""
 
 
 def _ratio(one: Entry) -> str:

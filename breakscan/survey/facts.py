@@ -6,28 +6,32 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from breakscan.explain.frames import FrameStatus
-from breakscan.model.problem import Price
+from breakscan.model.problem import ProblemKind
 from breakscan.survey.units import SurveyStage
 
 Report = Mapping[str, Any]
 
 
 def explain_facts(report: Report) -> dict[str, Any]:
-    """Breaks, eager functions and recompiles by rule and place, each with the ``seconds`` that it cost, and what the
-    run cost.  A function in which nothing was found to compile is none that runs eager: nothing is lost there."""
-    summary = report["summary"]
-    frames = [one for one in report["frames"] if one["status"] != FrameStatus.PASSED_OVER.value]
+    """Breaks, functions that run eager and recompiles by rule and place, each with the ``seconds`` that it cost, and
+    what the run cost."""
+    summary, problems = report["summary"], report["problems"]
+    functions = (ProblemKind.FUNCTION.value, ProblemKind.FAILURE.value)
     return {
         "breaks": [
-            _site(one) | {"verdict": one["verdict"], "gb": one["gb_id"], "seconds": cost_in_all(one["price"])}
-            for one in report["breaks"]
+            _place(one) | {"verdict": one["verdict"], "gb": one["gb_id"], "seconds": one["cost"]}
+            for one in problems
+            if one["kind"] == ProblemKind.BREAK.value
         ],
         "eager": [
-            _site(one) | {"of_break": one["break_site"] is not None, "seconds": cost_in_all(one["price"])}
-            for one in frames
+            _place(one) | {"of_break": one["cause"] == ProblemKind.BREAK.value, "seconds": one["cost"]}
+            for one in problems
+            if one["kind"] in functions and one["verdict"] is not None
         ],
-        "recompiles": [_site(one) | {"seconds": one["seconds"]} for one in report["recompiles"]],
+        "recompiles": [
+            _place({**one, "functions": [one["function"]], "reason": one["guard"]}) | {"seconds": one["seconds"]}
+            for one in report["recompiles"]
+        ],
         "graphs": summary["graphs"],
         "entries": summary["entries"],
         "ops": summary["ops"],
@@ -37,17 +41,15 @@ def explain_facts(report: Report) -> dict[str, Any]:
     }
 
 
-def _site(one: Mapping[str, Any]) -> dict[str, Any]:
-    site = one["site"] or {}
-    names = {"rule": one["rule"], "path": site.get("path"), "line": site.get("line"), "function": one["function"]}
-    return {**names, "origin": one["origin"], "reason": one.get("reason") or one.get("guard")}
-
-
-def cost_in_all(price: Mapping[str, Any] | None) -> float | None:
-    """The seconds of all calls.  None where it is not known: a single pass may have been disturbed."""
-    if price is None or price["passes"] < 2:
-        return None
-    return Price(**{**price, "longest": None}).in_all
+def _place(one: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "rule": one["rule"],
+        "path": one["site"]["path"],
+        "line": one["site"]["line"],
+        "function": next(iter(one["functions"]), None),
+        "origin": one["origin"],
+        "reason": one["reason"],
+    }
 
 
 def check_facts(report: Report) -> dict[str, Any]:

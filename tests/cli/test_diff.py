@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -31,35 +30,39 @@ def site(path: str, line: int) -> dict[str, Any]:
     return {"path": path, "line": line, "column": 5, "end_line": line, "end_column": 9}
 
 
+def problem(kind: str, at: dict[str, Any], function: str, **values: Any) -> Any:
+    return {
+        "kind": kind, "site": at, "functions": [function], "rule": None, "gb_type": None, "gb_id": None, "reason": "",
+        "why": "", "code": None, "count": 1, "verdict": "eager", "head": None, "rest_only": False, **values,
+    }  # fmt: skip
+
+
 def broken(code: str, *, line: int = 5, function: str = "f", rule: str | None = "BRK401", **values: Any) -> Any:
-    path = values.pop("path", "model.py")
-    return {
-        "rule": rule, "gb_type": "print", "gb_id": "GB0059", "site": site(path, line), "function": function,
-        "origin": "user", "count": 1, "verdict": "splits", "code": code, **values,
-    }  # fmt: skip
+    at = site(values.pop("path", "model.py"), line)
+    kind = {"rule": rule, "gb_type": "print", "gb_id": "GB0059", "verdict": "splits"}
+    return problem("break", at, function, code=code, **{**kind, **values})
 
 
-def frame(function: str, status: str = "eager") -> Any:
-    return {"function": function, "site": site("model.py", 3), "status": status, "rest_only": False}
+def frame(function: str, verdict: str | None = "eager") -> Any:
+    return problem("function", site("model.py", 3), function, verdict=verdict)
 
 
-def recompile(cause: int, subject: str, function: str = "f") -> Any:
-    return {
-        "rule": "BRK711", "function": function, "site": site("model.py", 4), "guard": f"{subject} == 3",
-        "subject": subject, "cause": cause,
-    }  # fmt: skip
+def recompile(subject: str, count: int = 1) -> Any:
+    return problem("recompiles", site("model.py", 4), "f", rule="BRK711", reason=subject, count=count)
 
 
-def report(breaks: Any = (), recompiles: Any = (), frames: Any = (), **changes: Any) -> Any:
+def report(*problems: Any, **changes: Any) -> Any:
+    kinds = [one["kind"] for one in problems]
     return {
         "schema": 2,
         "environment": {"torch": changes.get("torch", "2.13.0"), "python": "3.11", "device": "cpu"},
         "script": {"argv": ["train.py"], "exit_status": 0},
         "summary": {
-            "break_sites": len(breaks), "break_events": 1, "eager_frames": len(frames), "graphs": 2, "ops": 1234,
-            "recompiles": len(recompiles), "compile_seconds": changes.get("seconds", 1.25),
+            "break_sites": kinds.count("break"), "break_events": 1, "eager_frames": kinds.count("function"),
+            "graphs": 2, "ops": 1234, "recompiles": kinds.count("recompiles"),
+            "compile_seconds": changes.get("seconds", 1.25),
         },
-        "breaks": list(breaks), "recompiles": list(recompiles), "frames": list(frames), "graphs": [], "notices": [],
+        "problems": list(problems), "graphs": [], "notices": [],
     }  # fmt: skip
 
 
@@ -82,12 +85,12 @@ class TestWhatIsWorse:
     @pytest.mark.parametrize(
         ("before", "after", "said"),
         [
-            (report([A]), report([A, B]), ["1 new break site"]),
-            (report([A]), report([{**A, "verdict": "eager"}]), ["1 worse break site"]),
-            (report(), report(recompiles=[recompile(0, "x.shape[0]")] * 2), ["2 more recompiles"]),
-            (report(), report(frames=[frame("f")]), ["1 new eager function"]),
-            (report([A]), report([{**A, "function": "g"}]), ["1 new break site"]),
-            (report([A]), report([{**A, "site": site("other.py", 5)}]), ["1 new break site"]),
+            (report(A), report(A, B), ["1 new break site"]),
+            (report(A), report({**A, "verdict": "eager"}), ["1 worse break site"]),
+            (report(), report(recompile("x.shape[0]", 2)), ["2 more recompiles"]),
+            (report(), report(frame("f")), ["1 new eager function"]),
+            (report(A), report({**A, "functions": ["g"]}), ["1 new break site"]),
+            (report(A), report({**A, "site": site("other.py", 5)}), ["1 new break site"]),
         ],
     )
     def test_it_is_told_and_fails(self, diff: Run, before: Any, after: Any, said: list[str]) -> None:
@@ -97,14 +100,14 @@ class TestWhatIsWorse:
     @pytest.mark.parametrize(
         ("before", "after"),
         [
-            (report([A, B]), report([A])),
-            (report([{**A, "verdict": "eager"}]), report([A])),
-            (report([A]), report([{**A, "count": 5}])),
-            (report([A]), report([{**A, "site": site("model.py", 99)}])),
-            (report([A]), report([broken('print("b")')])),
-            (report([A]), report([{**A, "rule": None, "gb_type": "call"}])),
-            (report(recompiles=[recompile(0, "n")] * 2), report(recompiles=[recompile(0, "m")])),
-            (report(frames=[frame("f")]), report(frames=[frame("g", "passed-over")])),
+            (report(A, B), report(A)),
+            (report({**A, "verdict": "eager"}), report(A)),
+            (report(A), report({**A, "count": 5})),
+            (report(A), report({**A, "site": site("model.py", 99)})),
+            (report(A), report(broken('print("b")'))),
+            (report(A), report({**A, "rule": None, "gb_type": "call"})),
+            (report(recompile("n", 2)), report(recompile("m"))),
+            (report(frame("f")), report(frame("g", None))),
             (report(seconds=1.0), report(seconds=9.0)),
         ],
     )
@@ -115,20 +118,19 @@ class TestWhatIsWorse:
 
 def test_installed_files_are_the_same_on_every_machine(diff: Run) -> None:
     places = ("/venv/a/lib/python3.11/site-packages/pkg/m.py", "/b/Lib/site-packages/pkg/m.py")
-    done = diff(*(report([broken("a", path=path)]) for path in places))
+    done = diff(*(report(broken("a", path=path)) for path in places))
     assert (done.json["new"], done.json["gone"]) == ([], [])
 
 
 def test_a_report_without_the_text_of_lines_is_compared_by_function(diff: Run) -> None:
-    old, new = copy.deepcopy(A), {**A, "site": site("model.py", 70)}
-    del old["code"]
-    done = diff(report([old]), report([{key: value for key, value in new.items() if key != "code"}]))
+    old = {**A, "code": None}
+    done = diff(report(old), report({**old, "site": site("model.py", 70)}))
     assert (done.status, done.json["changed"]) == (0, [])
 
 
 def test_people_are_told_where(diff: Run) -> None:
-    before = report([A], [recompile(0, "x.shape[0]")], torch="2.13.0")
-    after = report([{**A, "verdict": "eager"}, B], [], [frame("f")], torch="2.15.0", seconds=3.0)
+    before = report(A, recompile("x.shape[0]"), torch="2.13.0")
+    after = report({**A, "verdict": "eager"}, B, frame("f"), torch="2.15.0", seconds=3.0)
     done = diff(before, after, "--format", "terminal")
     assert done.status == 1
     assert done.out == (
@@ -163,13 +165,13 @@ def test_people_are_told_where(diff: Run) -> None:
 def test_long_lines_are_broken_at_the_width(diff: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     long = broken("a", function="_use_grad_for_differentiable._use_grad", path="torch/optim/optimizer.py")
-    done = diff(report([long]), report(), "--format", "terminal")
+    done = diff(report(long), report(), "--format", "terminal")
     head = "torch/optim/optimizer.py:5  splits the graph  BRK401  in\n   _use_grad_for_differentiable._use_grad\n   a\n"
     assert f"\nGone graph breaks\n{head}" in done.out
 
 
 def test_markdown_shows_code_as_code(diff: Run) -> None:
-    done = diff(report(), report([broken("x = `a``b` | <b>\x1b[31m")]), "--format", "markdown")
+    done = diff(report(), report(broken("x = `a``b` | <b>\x1b[31m")), "--format", "markdown")
     assert "  - ```x = `a``b` | <b>␛[31m```\n" in done.out
     assert done.out.startswith("**Regression: 1 new break site.**\n")
 
@@ -179,7 +181,7 @@ def test_markdown_shows_code_as_code(diff: Run) -> None:
     [
         ("{", "after.json is not JSON"),
         ("[]", "after.json is not a report of breakscan explain --format json"),
-        (json.dumps({**report(), "breaks": [{}]}), "is damaged"),
+        (json.dumps({**report(), "problems": [{}]}), "is damaged"),
     ],
 )
 def test_what_is_no_report_is_told(breakscan: Run, folder: Path, text: str, problem: str) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.prove.protocol import CompileRegional, ListChoices, OtherPart, Prepare, RegionalCompile, StepKind
-from breakscan.prove.regions import blocks_of
+from breakscan.prove.commands import CommandHandler
+from breakscan.prove.protocol import OtherPart, RegionalCompile, StepKind
+from breakscan.prove.regions import RegionalCompiler, blocks_of
+from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import ProgramChange, UserProgram, Worker
 
 pytestmark = pytest.mark.torch
@@ -112,17 +114,17 @@ def test_a_region_is_compiled_and_left_out_of_eager_steps(tmp_path: Path, region
             assert lines.count("as written") == (18 if kind is StepKind.EAGER else 0)
             return lines.count("compiled")
 
-        choices = worker.ask(ListChoices())
+        choices = worker.ask(CommandHandler.choices)
         (its,) = choices.blocks
         assert (its.is_module, [one.names for one in its.lists], its.rest) == (
             True,
             [("0", "1", "2")],
             (OtherPart("norm", True),),
         )
-        worker.ask(CompileRegional(regional))
-        worker.ask(Prepare(StepKind.COMPILED))
+        worker.ask(RegionalCompiler.compile, regional)
+        worker.ask(StepTimer.prepare, StepKind.COMPILED)
         assert told(StepKind.COMPILED) == 6 * runs
-        worker.ask(Prepare(StepKind.EAGER))
+        worker.ask(StepTimer.prepare, StepKind.EAGER)
         assert told(StepKind.EAGER) == 0
         assert told(StepKind.COMPILED) == 6 * runs
         assert worker.block(6).compiles == 0, "eager steps between do not make it compile again"

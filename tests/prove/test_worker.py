@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from breakscan.prove.call_result import load_results
-from breakscan.prove.protocol import Compile, Prepare, RunEager, StepKind
+from breakscan.prove.call_runs import CallRuns
+from breakscan.prove.commands import CommandHandler
+from breakscan.prove.protocol import StepKind
+from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import ProgramChange, UserProgram, Worker
 
 pytestmark = pytest.mark.torch
@@ -73,15 +76,15 @@ def test_the_module_around_what_is_compiled_is_timed_with_it_and_not_eager(tmp_p
             now = worker.output()[len(before) :]
             return now.count("hooked"), now.count("compiled")
 
-        worker.ask(Prepare(StepKind.COMPILED))
+        worker.ask(StepTimer.prepare, StepKind.COMPILED)
         assert told(StepKind.COMPILED) == (6, 6)
-        worker.ask(Prepare(StepKind.EAGER))
+        worker.ask(StepTimer.prepare, StepKind.EAGER)
         assert told(StepKind.EAGER) == (0, 0)
         assert told(StepKind.COMPILED) == (6, 6)
-        worker.ask(Compile({"backend": "aot_eager"}))
-        worker.ask(Prepare(StepKind.COMPILED))
+        worker.ask(CommandHandler.compile, {"backend": "aot_eager"})
+        worker.ask(StepTimer.prepare, StepKind.COMPILED)
         assert told(StepKind.COMPILED) == (6, 0)
-        worker.ask(Prepare(StepKind.EAGER))
+        worker.ask(StepTimer.prepare, StepKind.EAGER)
         assert told(StepKind.EAGER) == (0, 0)
         assert worker.block(6).compiles == 0, "eager steps between do not make it compile again"
 
@@ -108,7 +111,7 @@ def test_the_backward_pass_of_captured_calls_is_seen_if_there_is_only_one(tmp_pa
     with Worker(UserProgram((str(script),), calls=calls), ProgramChange(), tmp_path / "arm") as worker:
         assert worker.ready().backward == (True,)
         results = str(tmp_path / "results.pt")
-        worker.ask(RunEager(results, ()))
+        worker.ask(CallRuns.eager, results, ())
         first = load_results(results)[0]
     assert "step 2" not in worker.output(), "no more calls than two are waited for"
     # It runs with the weight that it had, before the optimizer changed it.

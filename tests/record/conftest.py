@@ -1,15 +1,14 @@
-"""A folder for programs, and the recording of ``zoo.py``, made once."""
+"""A folder for programs, programs that are recorded and explained, and the recording of ``zoo.py``, made once."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
-from programs import ZOO, Folder, Zoo, environment
+from programs import ZOO, Explain, Folder, Zoo, explained_records, run_recorded_here
 
-from breakscan.record.launch import run_recorded
+from breakscan.explain.explanation import Explanation
 from breakscan.record.recording import read_recording
 
 
@@ -19,17 +18,25 @@ def folder(tmp_path: Path) -> Folder:
 
 
 @pytest.fixture(scope="session")
+def explained(tmp_path_factory: pytest.TempPathFactory) -> Explain:
+    """Runs a program under the recorder, and explains what it recorded."""
+
+    def run(program: str, folder: Path | None = None, **variables: str) -> Explanation:
+        script = (folder or tmp_path_factory.mktemp("program")) / "program.py"
+        recording = tmp_path_factory.mktemp("recording")
+        script.write_text(program, encoding="utf-8")
+        outcome = run_recorded_here(script, recording, **variables)
+        assert outcome.status == 0
+        return explained_records(read_recording(recording), script, outcome)
+
+    return run
+
+
+@pytest.fixture(scope="session")
 def zoo(tmp_path_factory: pytest.TempPathFactory) -> Zoo:
     pytest.importorskip("torch")
     folder = tmp_path_factory.mktemp("recording")
-    before, wanted = dict(os.environ), environment()
-    try:
-        os.environ.clear()
-        os.environ.update(wanted)
-        outcome = run_recorded([str(ZOO)], folder)
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    outcome = run_recorded_here(ZOO, folder)
     assert outcome.status == 0
     return Zoo(read_recording(folder), ZOO.read_text(encoding="utf-8").splitlines(), outcome)
 

@@ -13,12 +13,14 @@ from typing import Any
 
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.from_processes import explain_processes
-from breakscan.record.launch import ProgramExit
+from breakscan.record.launch import ProgramExit, run_recorded
 from breakscan.record.records import Record
 from breakscan.report.explain.json import explain_object
 from breakscan.rulebook.library import load_library
 from breakscan.source.source_files import SourceFiles
 
+Explain = Callable[..., Explanation]
+"""Runs a program and explains it."""
 ZOO = Path(__file__).parent / "zoo.py"
 
 
@@ -77,6 +79,32 @@ def environment() -> dict[str, str]:
     }
 
 
+def run_recorded_here(script: Path, recording: Path, **variables: str) -> ProgramExit:
+    """Runs a script under the recorder, in an environment as in tests of processes."""
+    before, wanted = dict(os.environ), environment() | variables
+    try:
+        os.environ.clear()
+        os.environ.update(wanted)
+        outcome = run_recorded([str(script)], recording)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    return outcome
+
+
+def explained_records(records: list[list[Record]], script: Path, outcome: ProgramExit | None = None) -> Explanation:
+    """The explanation of what was recorded of a script; its folder is not shown."""
+    return explain_processes(
+        records,
+        argv=[script.name],
+        outcome=outcome,
+        rules=load_library(),
+        show=lambda path: os.path.relpath(path, script.parent) if path.startswith(str(script.parent)) else path,
+        torch_imported=True,
+        files=SourceFiles.trusted(),
+    )
+
+
 @dataclass
 class Zoo:
     """The records of ``zoo.py``, and their explanation."""
@@ -92,15 +120,7 @@ class Zoo:
     def explanation(self, keep: Callable[[Record], Record | None] = lambda record: record) -> Explanation:
         """The explanation of the records that ``keep`` selects."""
         kept = [[new for record in records if (new := keep(record))] for records in self.recording]
-        return explain_processes(
-            kept,
-            argv=["zoo.py"],
-            outcome=self.outcome,
-            rules=load_library(),
-            show=lambda path: os.path.relpath(path, ZOO.parent) if path.startswith(str(ZOO.parent)) else path,
-            torch_imported=True,
-            files=SourceFiles.trusted(),
-        )
+        return explained_records(kept, ZOO, self.outcome)
 
     def line(self, mark: str) -> int:
         """The line that carries the comment ``# MARK``."""

@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from programs import environment
+from programs import Explain, explained_records
 
 from breakscan.explain.compilations import ConstantReason
 from breakscan.explain.explanation import Explanation
-from breakscan.explain.from_processes import explain_processes
 from breakscan.explain.graphs import Generated, Kernel, saved_memory
 from breakscan.explain.guards import demand_words
 from breakscan.explain.kernel_calls import KernelKind, kernel_calls
 from breakscan.explain.notice import Notice, NoticeKind
-from breakscan.record.launch import run_recorded
 from breakscan.record.parsers.graphs import LONGEST, LONGEST_CALLS, bytes_of, phase_of, shortened
 from breakscan.record.parsers.guards import guards_of_tree
 from breakscan.record.recording import read_recording
 from breakscan.record.records import Record
-from breakscan.rulebook.library import load_library
-from breakscan.source.source_files import SourceFiles
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
 
 DATA = Path(__file__).parent / "data"
-Explain = Callable[..., Explanation]
 
 TRAINING = """import torch
 
@@ -164,36 +157,6 @@ compiled = torch.compile(f, backend="cudagraphs")
 compiled(torch.randn(4))
 compiled(torch.randn(4))
 """
-
-
-@pytest.fixture(scope="module")
-def explained(tmp_path_factory: pytest.TempPathFactory) -> Explain:
-    """Runs a program under the recorder."""
-
-    def run(program: str, folder: Path | None = None, **variables: str) -> Explanation:
-        folder = folder or tmp_path_factory.mktemp("program")
-        script, recording = folder / "program.py", tmp_path_factory.mktemp("recording")
-        script.write_text(program, encoding="utf-8")
-        before, own = dict(os.environ), environment() | variables
-        try:
-            os.environ.clear()
-            os.environ.update(own)
-            outcome = run_recorded([str(script)], recording)
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
-        assert outcome.status == 0
-        return explain_processes(
-            read_recording(recording),
-            argv=["program.py"],
-            outcome=outcome,
-            rules=load_library(),
-            show=lambda path: os.path.relpath(path, folder) if path.startswith(str(folder)) else path,
-            torch_imported=True,
-            files=SourceFiles.trusted(),
-        )
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -371,15 +334,7 @@ def test_the_trace_alone_tells_guards_without_lines(
     with recorder.Recorder(tmp_path):
         torch.compile(lambda x: x + 1, backend="eager")(torch.ones(3))
     importlib.import_module("torch._dynamo").reset()
-    explanation = explain_processes(
-        read_recording(tmp_path),
-        argv=[],
-        outcome=None,
-        rules=[],
-        show=str,
-        torch_imported=True,
-        files=SourceFiles.trusted(),
-    )
+    explanation = explained_records(read_recording(tmp_path), tmp_path / "program.py")
     (compiled,) = explanation.compiles
     assert [guard.site for guard in compiled.guards if guard.kind == "TENSOR_MATCH"] == [None]
     assert Notice(NoticeKind.HOOK_MISSING, "guards", explanation.torch, (GuardHook.without,)) in explanation.notices

@@ -12,18 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from programs import environment
+from programs import environment, explained_records
 
 from breakscan.explain.breaks import BreakSite
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.frames import FrameStatus
-from breakscan.explain.from_processes import explain_processes
 from breakscan.model.findings import Verdict
 from breakscan.record.launch import INJECTED, ProgramExit
 from breakscan.record.recording import read_recording
 from breakscan.record.records import CallsOnDevice, CallsRan, GapRan, GraphRan, HookFailed, Record, RunsTraced, Usual
-from breakscan.rulebook.library import load_library
-from breakscan.source.source_files import SourceFiles
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -77,18 +74,6 @@ class Ran:
         return next(site for site in self.explanation.breaks if site.site.line == line)
 
 
-def explained(records: list[list[Record]], status: int = 0) -> Explanation:
-    return explain_processes(
-        records,
-        argv=["script.py"],
-        outcome=ProgramExit(status, 1.0),
-        rules=load_library(),
-        show=lambda path: os.path.basename(path),
-        torch_imported=True,
-        files=SourceFiles.trusted(),
-    )
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> Any:
     def run(text: str, kill_after_line: str | None = None) -> Ran:
@@ -107,7 +92,7 @@ def run(tmp_path: Path) -> Any:
         out, err = program.communicate(timeout=120)
         records = read_recording(recording)
         assert not [r for process in records for r in process if isinstance(r, HookFailed)]
-        explanation = explained(records, program.returncode)
+        explanation = explained_records(records, script, ProgramExit(program.returncode, 1.0))
         return Ran(program.returncode, out, err, records, explanation, text.splitlines())
 
     return run
@@ -243,7 +228,7 @@ for _ in range(6):
     assert ran.site("here").price.seconds >= 0.010
     (key,) = ran.last(CallsRan)
     on_device = CallsOnDevice(key, 3, Usual(0.001, 0.001, 0.001))
-    told = explained([[*ran.records[0], on_device], *ran.records[1:]])
+    told = explained_records([[*ran.records[0], on_device], *ran.records[1:]], Path("script.py"))
     (frame,) = [frame for frame in told.frames if frame.status is FrameStatus.EAGER]
     (site,) = told.breaks
     assert site.price == frame.price

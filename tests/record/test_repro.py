@@ -160,7 +160,7 @@ def test_a_break_that_depends_on_its_caller(recorded: Folder) -> None:
             "break",
             ["scale = 2.5", "(torch.randn(3, dtype=torch.float64), torch.randn(3), bias=torch.randn(3))"],
         ),
-        ("COUNTER", "recompile", ["stand_in.step = 6", "backend='eager', dynamic=False"]),
+        ("COUNTER", "recompiles", ["stand_in.step = 6", "backend='eager', dynamic=False"]),
         ("FAILS", "failure", ["torch.compile(fails, backend='eager')", "compiled(torch.randn(3))"]),
         ("MASK", "break", ["(torch.rand(3) > 0.5)", "own backend, <lambda>, is replaced by eager"]),
     ],

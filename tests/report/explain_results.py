@@ -20,9 +20,10 @@ from breakscan.explain.function_values import FunctionValues
 from breakscan.explain.graphs import Generated, Graph, Kernel, SavedValue
 from breakscan.explain.kernel_calls import KernelKind
 from breakscan.explain.notice import Notice, NoticeKind
+from breakscan.explain.problems import break_problem, export_problem
 from breakscan.explain.rank_report import EndingKind, RankDifference, RankEnding, RankReport, RankTopic, Times
 from breakscan.explain.recompiles import Recompile
-from breakscan.explain.repro.problem import FunctionAt, ProblemKind, RecordedProblem
+from breakscan.explain.repro.problem import FunctionAt, recorded
 from breakscan.explain.repro.program import MinimalProgram
 from breakscan.explain.repro.reproduction import Reproduction, ReproStatus
 from breakscan.explain.run_totals import Calls, RunTotals
@@ -346,16 +347,11 @@ FINDING = Finding(
     torch="2.13",
 )
 REPRODUCTION = Reproduction(
-    RecordedProblem(
-        ProblemKind.BREAK,
-        SITE,
+    recorded(
+        break_problem(replace(BREAK, verdict=Verdict.SPLITS)),
         "if scores.max() > 1:",
-        Origin.USER,
-        "splits",
-        (FunctionAt(SITE.path, "Block.forward"),),
-        "BRK101",
-        "GB0170",
-        "Data-dependent branching",
+        None,
+        way=(FunctionAt(SITE.path, "Block.forward"),),
     ),
     MinimalProgram(FunctionAt(SITE.path, "Block.forward"), (), (), (), ("self.mode",), "NOT_RECORDED", None),
     ReproStatus.REPRODUCED,
@@ -372,8 +368,8 @@ AGREEMENT = Agreement(
         Judged(FINDING, AgreementOutcome.CONFIRMED, BREAK.site, True),
         Judged(FINDING, AgreementOutcome.NOT_TRIGGERED, None, False),
     ),
-    missed=(BREAK,),
-    silenced=(BREAK,),
+    missed=(break_problem(BREAK),),
+    silenced=(break_problem(BREAK),),
     hidden={},
     errors=(SourceError(BREAK.site.path, 1, 1, "cannot be parsed"),),
     exports=(
@@ -381,7 +377,7 @@ AGREEMENT = Agreement(
             mode=Mode.EXPORT,
             files=(BREAK.site.path,),
             judged=(Judged(FINDING, AgreementOutcome.CONFIRMED, BREAK.site, False),),
-            missed=(EXPORT_FAILURE,),
+            missed=(export_problem(EXPORT_FAILURE),),
             silenced=(),
             errors=(),
         ),

@@ -14,12 +14,12 @@ from report_results import text_of
 from breakscan.prove.bench_result import (
     OWN,
     Bench,
+    BenchProblem,
     BenchProgress,
     BenchRow,
     Eager,
     LeastTime,
     MeasurementStatus,
-    Problem,
 )
 from breakscan.prove.candidate import MeasuringStep, Variant
 from breakscan.prove.faster import Ratio
@@ -67,31 +67,31 @@ SAME = row(
     None,
     status=MeasurementStatus.SKIPPED,
     same_as=OWN,
-    problem=Problem(Stage.NOT_RUN, Observation(ObservationKind.ERROR, "it is the same")),
+    problem=BenchProblem(Stage.NOT_RUN, Observation(ObservationKind.ERROR, "it is the same")),
 )
 NO_GPU = row(
     'backend="cudagraphs"',
     None,
     status=MeasurementStatus.SKIPPED,
-    problem=Problem(Stage.NOT_RUN, Observation(ObservationKind.ERROR, "there is no GPU")),
+    problem=BenchProblem(Stage.NOT_RUN, Observation(ObservationKind.ERROR, "there is no GPU")),
 )
 FAILED = row(
     'backend="tvm"',
     None,
     status=MeasurementStatus.FAILED,
-    problem=Problem(Stage.INDUCTOR, Observation(ObservationKind.ERROR, HOSTILE)),
+    problem=BenchProblem(Stage.INDUCTOR, Observation(ObservationKind.ERROR, HOSTILE)),
 )
 DIFFERS = row(
     HOSTILE,
     Ratio(4.0, 3.9, 4.1),
     status=MeasurementStatus.DIFFERS,
-    problem=Problem(Stage.RESULTS, Observation(ObservationKind.ERROR, "output differs")),
+    problem=BenchProblem(Stage.RESULTS, Observation(ObservationKind.ERROR, "output differs")),
 )
 UNSTEADY = row(
     "dynamic=False",
     None,
     status=MeasurementStatus.UNSTEADY,
-    problem=Problem(Stage.RECOMPILING, Observation(ObservationKind.ERROR, "L['n'] changes")),
+    problem=BenchProblem(Stage.RECOMPILING, Observation(ObservationKind.ERROR, "L['n'] changes")),
 )
 
 
@@ -254,7 +254,7 @@ def test_what_went_wrong_is_said_in_words() -> None:
         "it",
         None,
         status=MeasurementStatus.FAILED,
-        problem=Problem(Stage.RUN_TIME, Observation(ObservationKind.ERROR, "it ended by signal 11")),
+        problem=BenchProblem(Stage.RUN_TIME, Observation(ObservationKind.ERROR, "it ended by signal 11")),
     )
     assert "failed at run time: it ended by signal 11" in written("terminal", bench(broke))
 

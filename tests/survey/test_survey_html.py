@@ -26,19 +26,26 @@ from breakscan.survey.units import Environment, StageResult, SurveyStage, Unit, 
 
 NASTY = "</script><img src=x onerror=alert(1)>\u202e`${1}|<!--\x1b[31m"
 SITE = {"path": "/e/site-packages/lib/a.py", "line": 7, "column": 1, "end_line": 7, "end_column": 9}
-PRICE = {"passes": 3, "host_seconds": 0.002, "device_seconds": None, "waits": False, "compile_seconds": 0.0}
+
+
+def problem(kind: str, rule: str | None, function: str, **values: Any) -> dict[str, Any]:
+    names = {"gb_id": "GB0170", "reason": "", "why": "", "consequences": [], "hints": [], "remedies": [], "cause": None}
+    where = {"site": SITE, "functions": [function], "origin": "library", "code": None, "count": 1, "cost": None}
+    return {"kind": kind, "rule": rule, "verdict": "eager", "what": "runs eager", **names, **where, **values}
 
 
 def a_break(rule: str | None, path: str = str(SITE["path"]), seconds: float = 0.002) -> dict[str, Any]:
-    names = {"rule": rule, "gb_id": "GB0170", "reason": f"why {NASTY}", "hints": [], "advice": "write torch.where"}
-    where = {"site": {**SITE, "path": path}, "function": "M.forward", "origin": "library", "code": "if x.sum() > 0:"}
-    return {**names, **where, "count": 1, "verdict": "splits", "price": {**PRICE, "host_seconds": seconds}}
+    remedies = [{"kind": "edit", "text": "write torch.where", "tried": False}]
+    values = {"site": {**SITE, "path": path}, "code": "if x.sum() > 0:", "cost": 3 * seconds, "remedies": remedies}
+    why = f"why {NASTY}"
+    return problem("break", rule, "M.forward", why=why, reason=why, verdict="splits", what="splits the graph", **values)
 
 
 def explain_json(*breaks: dict[str, Any]) -> dict[str, Any]:
-    frame = {"rule": None, "gb_id": None, "reason": "calls a C function", "advice": None, "site": SITE, "function": "g"}
-    failed = {"status": "eager", "price": None, "break_site": None, "failed_at": None, "failed_code": None}
-    recompile = {"rule": "BRK701", "guard": "x.shape[0] == 8", "old": "8", "new": "9", "advice": None, "seconds": 1.5}
+    why = "calls a C function"
+    function = problem("function", None, "g", why=why, reason=why, code="def g():")
+    recompile = {"rule": "BRK701", "guard": "x.shape[0] == 8", "seconds": 1.5, "site": SITE, "origin": "library"}
+    again = problem("recompiles", "BRK701", "M.forward", why="x.shape[0] was 8, then 9", cost=1.5)
     return {
         "summary": {
             "graphs": 2,
@@ -49,9 +56,8 @@ def explain_json(*breaks: dict[str, Any]) -> dict[str, Any]:
             "break_sites": len(breaks),
         },
         "script": {"seconds": 3.0},
-        "breaks": breaks,
-        "frames": [{**frame, **failed, "code": "def g():", "origin": "library"}] if breaks else [],
-        "recompiles": [{**recompile, "site": SITE, "function": "M.forward", "origin": "library"}] if breaks else [],
+        "problems": [*breaks, function, again] if breaks else [],
+        "recompiles": [{**recompile, "function": "M.forward"}] if breaks else [],
         "notices": ["a note"],
         "traced": {},
     }

@@ -153,26 +153,14 @@ def test_all_that_units_have_in_common_is_told(write: Callable[[SurveyOverview, 
         assert words in text, words
 
 
-def explain_report(**entries: object) -> dict[str, object]:
-    told = {"breaks": [], "frames": [], "recompiles": [], "traced": {}, "script": {"seconds": 1.0}, **entries}
-    return {**told, "summary": {"graphs": 1, "entries": 1, "ops": 1, "compile_seconds": 1.0}}
-
-
-def frame(status: str, passes: int, **price: object) -> dict[str, object]:
-    seconds = {"host_seconds": 0.5, "device_seconds": None, "waits": False, "compile_seconds": 0.0, "longest": None}
-    names = {"rule": None, "site": None, "function": "f", "origin": "user", "reason": "why", "break_site": None}
-    return {**names, "status": status, "price": {"passes": passes, **seconds, **price}}
-
-
-def test_a_cost_is_that_of_all_passes_and_a_single_one_is_not_trusted() -> None:
-    frames = [
-        frame("eager", 3),
-        frame("eager", 1),
-        frame("eager", 4, device_seconds=0.25, waits=True),
-        frame("passed-over", 3),
-    ]
-    facts = explain_facts(explain_report(frames=frames))
-    assert [one["seconds"] for one in facts["eager"]] == [1.5, None, 1.0]
+def test_a_function_in_which_nothing_was_found_to_compile_is_not_lost() -> None:
+    place = {"site": {"path": "m.py", "line": 1}, "functions": ["f"], "rule": None, "origin": "user", "reason": "why"}
+    problem = {**place, "kind": "function", "cost": 1.5, "cause": None}
+    told = {"recompiles": [], "traced": {}, "script": {"seconds": 1.0}}
+    summary = {"graphs": 1, "entries": 1, "ops": 1, "compile_seconds": 1.0}
+    problems = [{**problem, "verdict": verdict} for verdict in ("eager", None)]
+    facts = explain_facts({**told, "summary": summary, "problems": problems})
+    assert [(one["seconds"], one["of_break"]) for one in facts["eager"]] == [(1.5, False)]
 
 
 def test_no_name_is_broken_in_a_file() -> None:

@@ -13,21 +13,22 @@ from breakscan.check.pipeline.check import check_paths
 from breakscan.explain.agreement.matching import (
     confirming_sites,
     hands_over,
+    head_of,
     hidden_behind,
     is_compiled,
     is_wanted,
     lines_of,
-    recorded,
     touches,
     traced_functions,
     with_enclosing,
 )
-from breakscan.explain.agreement.result import Agreement, AgreementOutcome, BreakKey, ExportAgreement, Judged, Missed
+from breakscan.explain.agreement.result import Agreement, AgreementOutcome, BreakKey, ExportAgreement, Judged
 from breakscan.explain.agreement.sources import Sources
 from breakscan.explain.explanation import Explanation
-from breakscan.explain.exports import Export, ExportFailure, ExportTry, ExportWay
-from breakscan.explain.lock_file import given_up_alone
-from breakscan.model.findings import Confidence, Finding, Kind, Mode, Origin, Severity
+from breakscan.explain.exports import Export, ExportTry, ExportWay
+from breakscan.explain.problems import export_problem
+from breakscan.model.findings import Confidence, Finding, Kind, Mode, Severity
+from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.torch_versions import minor_version
 from breakscan.rulebook.config import FileSettings, Settings, enabled_rules
 from breakscan.rulebook.document import Rule
@@ -44,17 +45,17 @@ def excludes(path: str, settings: FileSettings) -> bool:
     return bool(PatternLayers(settings.of(Path(absolute)).exclude).decide(absolute))
 
 
-def silencer(settings: FileSettings, sources: Sources) -> Callable[[Missed | ExportFailure], bool]:
-    """Returns a function that says whether the rule of a recorded break is turned off at its site."""
+def silencer(rules: Mapping[str, Rule], settings: FileSettings, sources: Sources) -> Callable[[Problem], bool]:
+    """Returns a function that says whether the rule of a problem is turned off at its site."""
 
-    def is_silenced(site: Missed | ExportFailure) -> bool:
-        module = sources.module(site.site.path)
-        if site.rule is None or module is None:
+    def is_silenced(problem: Problem) -> bool:
+        module, rule = sources.module(problem.site.path), rules.get(problem.rule or "")
+        if rule is None or module is None:
             return False
-        path = Path(os.path.abspath(site.site.path))
-        if _is_off(site.rule, path, settings.of(path)):
+        path = Path(os.path.abspath(problem.site.path))
+        if _is_off(rule, path, settings.of(path)):
             return True
-        return Suppressions.read(module).covers(_as_finding(site))
+        return Suppressions.read(module).covers(_as_finding(problem, rule))
 
     return is_silenced
 
@@ -64,17 +65,16 @@ def _is_off(rule: Rule, path: Path, settings: Settings) -> bool:
     return rule.id not in enabled or PerFileIgnores(settings).covers(path, rule.id, rule.name)
 
 
-def _as_finding(site: Missed | ExportFailure) -> Finding:
-    assert site.rule is not None
+def _as_finding(problem: Problem, rule: Rule) -> Finding:
     return Finding(
-        rule=site.rule.id,
-        name=site.rule.name,
+        rule=rule.id,
+        name=rule.name,
         kind=Kind.GRAPH_BREAK,
         severity=Severity.ERROR,
         confidence=Confidence.CERTAIN,
-        message=site.rule.message,
-        site=site.site,
-        function=site.function,
+        message=rule.message,
+        site=problem.site,
+        function=problem.functions[0] if problem.functions else None,
         region=None,
         gb=(),
         torch="",
@@ -90,10 +90,10 @@ _WAYS = (ExportWay.EXPORT, ExportWay.DRAFT)
 
 def agree_on_exports(explanation: Explanation, settings: FileSettings, sources: Sources) -> Iterator[ExportAgreement]:
     """Checks what a run exported, for each of the two ways in which it did; see :func:`agree`."""
-    is_silenced = silencer(settings, sources)
+    is_silenced = silencer(explanation.rules, settings, sources)
     for mode in _TARGETS:
         exports = [one for one in explanation.exports if _mode(one) is mode]
-        failures = [one for one in explanation.export_failures if mode in map(_mode, one.exports)]
+        failures = [export_problem(one) for one in explanation.export_failures if mode in map(_mode, one.exports)]
         exported = _exported_functions(exports, failures, sources)
         functions = {path: names for path, names in exported.items() if not excludes(path, settings)}
         if exports:
@@ -103,9 +103,9 @@ def agree_on_exports(explanation: Explanation, settings: FileSettings, sources: 
 def _compared(
     mode: Mode,
     functions: dict[str, dict[str, bool]],
-    failures: list[ExportFailure],
+    failures: list[Problem],
     settings: FileSettings,
-    is_silenced: Callable[[Missed | ExportFailure], bool],
+    is_silenced: Callable[[Problem], bool],
 ) -> ExportAgreement:
     by_file = {Path(os.path.abspath(path)): with_enclosing(names) for path, names in functions.items()}
     result = check_paths(sorted(by_file), settings.changed(target=_TARGETS[mode], fullgraph=False), functions=by_file)
@@ -124,15 +124,13 @@ def _compared(
     )
 
 
-def _judge_export(finding: Finding, failures: list[ExportFailure]) -> Judged:
+def _judge_export(finding: Finding, failures: list[Problem]) -> Judged:
     """An export that goes on does not show that a line ran, nor one that ended where it would have gone on to."""
     by = next((one.site for one in failures if one.site.shares_line_with(finding.site)), None)
     return Judged(finding, AgreementOutcome.CONFIRMED if by else AgreementOutcome.NOT_TRIGGERED, by, is_traced=False)
 
 
-def _exported_functions(
-    exports: list[Export], failures: list[ExportFailure], sources: Sources
-) -> dict[str, dict[str, bool]]:
+def _exported_functions(exports: list[Export], failures: list[Problem], sources: Sources) -> dict[str, dict[str, bool]]:
     """The functions that are known to have been exported, by file, as :func:`traced_functions` gives those that were
     compiled."""
     found: dict[str, dict[str, bool]] = {}
@@ -178,17 +176,15 @@ def agree(explanation: Explanation, settings: FileSettings, files: SourceFiles) 
     functions = {path: names for path, names in traced.items() if not excludes(path, settings)}
     by_file = {Path(os.path.abspath(path)): with_enclosing(names) for path, names in functions.items()}
     result = check_paths(sorted(by_file), settings, functions=by_file)
-    refused = given_up_alone(explanation)
+    refused = [one for one in explanation.problems if one.is_lost and one.counts_as_break]
     wanted = (
-        f
-        for f in result.findings
-        if is_compiled(f, functions) or any(hands_over(f, frame.rule, frame.function, sources) for frame in refused)
+        f for f in result.findings if is_compiled(f, functions) or any(hands_over(f, one, sources) for one in refused)
     )
     result = replace(result, findings=tuple(wanted))
     hidden = hidden_behind(explanation, result, sources)
     judged = tuple(_judge(result.findings, explanation, hidden, sources))
     unknown = list(_unknown(judged, explanation, functions))
-    is_silenced = silencer(settings, sources)
+    is_silenced = silencer(explanation.rules, settings, sources)
     return Agreement(
         torch=torch,
         mode=result.targets[0].mode if result.targets else Mode.DEFAULT,
@@ -208,7 +204,9 @@ def _judge(
     hidden: Mapping[BreakKey, Sequence[Finding]],
     sources: Sources,
 ) -> Iterator[Judged]:
-    confirmed = confirming_sites(findings, list(recorded(explanation)), sources)
+    kinds = (ProblemKind.BREAK, ProblemKind.RECOMPILES)
+    predicted = [one for one in explanation.problems if one.kind in kinds or one.is_lost]
+    confirmed = confirming_sites(findings, predicted, sources)
     hiding = {id(finding): key[0] for key, group in hidden.items() for finding in group}
     for number, finding in enumerate(findings):
         is_traced = touches(finding.site, explanation.traced)
@@ -229,15 +227,16 @@ def _judge(
 
 def _unknown(
     judged: Sequence[Judged], explanation: Explanation, functions: Mapping[str, Mapping[str, bool]]
-) -> Iterator[Missed]:
+) -> Iterator[Problem]:
     """Returns what was recorded in the checked files and is not predicted by any finding."""
     known = {(site.path, line) for one in judged for site in [one.finding.site] for line in lines_of(site)}
-    for broken in explanation.breaks:
-        path = broken.site.path
-        predicted = any((path, line) in known for line in lines_of(broken.site))
-        if path in functions and broken.origin is not Origin.FRAMEWORK and not predicted:
-            yield broken
     confirming = {one.by for one in judged}
-    for frame in given_up_alone(explanation):
-        if frame.gb_type and frame.site.path in functions and frame.site not in confirming:
-            yield frame
+    for one in explanation.problems:
+        site = head_of(one).site
+        if one.kind is ProblemKind.BREAK:
+            is_predicted = any((site.path, line) in known for line in lines_of(site))
+        else:
+            is_predicted = one.gb_type is None or site in confirming
+        is_wanted = one.counts_as_break and one.kind is not ProblemKind.EXPORT and one.cause is None
+        if is_wanted and site.path in functions and not is_predicted:
+            yield one

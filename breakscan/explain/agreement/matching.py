@@ -14,7 +14,7 @@ from breakscan.explain.breaks import BreakSite
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.frames import FrameStatus
 from breakscan.model.findings import CheckResult, Finding, Kind, Site, Verdict
-from breakscan.rulebook.document import Rule
+from breakscan.model.problem import FunctionHead, Problem, ProblemKind
 from breakscan.source.module import SourceModule
 from breakscan.source.outline import without_locals
 
@@ -92,30 +92,12 @@ def is_compiled(finding: Finding, functions: Mapping[str, Mapping[str, bool]]) -
     return finding.kind in _COMPARED and name in functions.get(finding.site.path, {})
 
 
-@dataclass(slots=True)
-class Recorded:
-    """A break, a function that is not compiled, or a recompile."""
-
-    site: Site
-    rule: Rule | None
-    kind: Kind
-    function: str | None
-    whole: bool = False
-    """Whether it is about a function rather than a line."""
+def head_of(problem: Problem) -> FunctionHead:
+    """The function that a problem is about, and its first line; of a line, the function that it is in."""
+    return problem.head or FunctionHead(problem.site, problem.functions[0] if problem.functions else "")
 
 
-def recorded(explanation: Explanation) -> Iterator[Recorded]:
-    """Returns every break, uncompiled function and recompile of an explanation."""
-    for site in explanation.breaks:
-        yield Recorded(site.site, site.rule, Kind.GRAPH_BREAK, site.function)
-    for frame in explanation.frames:
-        if frame.break_site is None and frame.status is not FrameStatus.PASSED_OVER:
-            yield Recorded(frame.site, frame.rule, Kind.GRAPH_BREAK, frame.function, True)
-    for again in explanation.recompiles:
-        yield Recorded(again.site, again.rule, Kind.RECOMPILE, again.function, True)
-
-
-def confirming_sites(findings: Sequence[Finding], recorded: Sequence[Recorded], sources: Sources) -> dict[int, Site]:
+def confirming_sites(findings: Sequence[Finding], problems: Sequence[Problem], sources: Sources) -> dict[int, Site]:
     """Returns the recorded site that confirms each finding, by the finding's number.
 
     A site of the same rule at the same position is preferred, then one of the same rule on the same lines, then any
@@ -123,30 +105,35 @@ def confirming_sites(findings: Sequence[Finding], recorded: Sequence[Recorded], 
     """
     confirmed: dict[int, Site] = {}
     used: set[int] = set()
+    sites = [head_of(problem).site for problem in problems]
 
-    def take(fits: Callable[[Finding, Recorded], bool], shared: bool) -> None:
+    def take(fits: Callable[[Finding, Problem, Site], bool], shared: bool) -> None:
         before = set(used)
         for number, finding in enumerate(findings):
-            for other, record in enumerate(recorded):
-                if number not in confirmed and (shared or other not in before) and fits(finding, record):
-                    confirmed[number] = record.site
+            for other, problem in enumerate(problems):
+                if number not in confirmed and (shared or other not in before) and fits(finding, problem, sites[other]):
+                    confirmed[number] = sites[other]
                     used.add(other)
 
-    def same_rule(finding: Finding, record: Recorded) -> bool:
-        return record.rule is not None and record.rule.id == finding.rule
+    def of_line(finding: Finding, problem: Problem, site: Site) -> bool:
+        return not problem.is_about_function and finding.site.shares_line_with(site)
 
-    take(lambda f, r: same_rule(f, r) and (_same_place(f.site, r.site) or _same_function(f, r)), shared=True)
-    take(lambda f, r: same_rule(f, r) and r.whole and hands_over(f, r.rule, r.function, sources), shared=True)
-    take(lambda f, r: same_rule(f, r) and not r.whole and f.site.shares_line_with(r.site), shared=False)
-    take(lambda f, r: r.kind is f.kind and not r.whole and f.site.shares_line_with(r.site), shared=False)
+    def is_there(finding: Finding, problem: Problem, site: Site) -> bool:
+        return _same_place(finding.site, site) or _same_function(finding, problem)
+
+    take(lambda f, p, site: p.rule == f.rule and is_there(f, p, site), shared=True)
+    take(lambda f, p, site: hands_over(f, p, sources), shared=True)
+    take(lambda f, p, site: p.rule == f.rule and of_line(f, p, site), shared=False)
+    take(lambda f, p, site: p.predicted_as is f.kind and of_line(f, p, site), shared=False)
     # Two rules may report the same site.
     at = {findings[number].site: site for number, site in confirmed.items()}
     return {n: at[finding.site] for n, finding in enumerate(findings) if finding.site in at}
 
 
-def _same_function(finding: Finding, record: Recorded) -> bool:
-    name = without_locals(finding.function or "")
-    return record.whole and finding.site.path == record.site.path and name == record.function
+def _same_function(finding: Finding, problem: Problem) -> bool:
+    head, name = head_of(problem), without_locals(finding.function or "")
+    names = problem.functions if problem.kind is ProblemKind.RECOMPILES else (head.function,)
+    return problem.is_about_function and finding.site.path == head.site.path and name in names
 
 
 def _same_place(one: Site, other: Site) -> bool:
@@ -155,13 +142,14 @@ def _same_place(one: Site, other: Site) -> bool:
     return one.path == other.path and start < (other.end_line, other.end_column) and (other.line, other.column) < end
 
 
-def hands_over(finding: Finding, rule: Rule | None, function: str | None, sources: Sources) -> bool:
+def hands_over(finding: Finding, problem: Problem, sources: Sources) -> bool:
     """Returns whether a finding is about the call that passes a function to the compiler, and the compiler rejects the
     function.
     """
-    if finding.kind is not Kind.GRAPH_BREAK or rule is None or rule.id != finding.rule or function is None:
+    name = head_of(problem).function.rpartition(".")[2]
+    if not problem.is_lost or finding.kind is not Kind.GRAPH_BREAK or problem.rule != finding.rule or not name:
         return False
-    return re.search(rf"\b{re.escape(function.rpartition('.')[2])}\b", sources.text(finding.site)) is not None
+    return re.search(rf"\b{re.escape(name)}\b", sources.text(finding.site)) is not None
 
 
 def hidden_behind(

@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from breakscan.explain.breaks import BreakSite
-from breakscan.explain.exports import ExportFailure
-from breakscan.explain.frames import UncompiledFrame
 from breakscan.model.findings import Finding, Mode, Site, SourceError
+from breakscan.model.problem import Problem
 
-Missed = BreakSite | UncompiledFrame
 BreakKey = tuple[Site, str]
 """What identifies a recorded break: its site and type."""
 
@@ -54,8 +51,8 @@ class ExportAgreement:
     mode: Mode
     files: tuple[str, ...]
     judged: tuple[Judged, ...]
-    missed: tuple[ExportFailure, ...]
-    silenced: tuple[ExportFailure, ...]
+    missed: tuple[Problem, ...]
+    silenced: tuple[Problem, ...]
     errors: tuple[SourceError, ...]
 
 
@@ -73,8 +70,8 @@ class Agreement:
     mode: Mode
     files: tuple[str, ...]
     judged: tuple[Judged, ...]
-    missed: tuple[Missed, ...]
-    silenced: tuple[Missed, ...]
+    missed: tuple[Problem, ...]
+    silenced: tuple[Problem, ...]
     hidden: Mapping[BreakKey, tuple[Finding, ...]]
     errors: tuple[SourceError, ...]
     exports: tuple[ExportAgreement, ...]

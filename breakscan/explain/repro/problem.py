@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from enum import Enum
+from typing import Any
 
 from breakscan.explain.explanation import Explanation
-from breakscan.explain.frames import FrameStatus, Quoted, RaisedInTrace, Reason
-from breakscan.model.findings import Origin, Site
-from breakscan.model.problem import Caller, users_line
+from breakscan.explain.problems import cause_problem
+from breakscan.model.problem import Caller, FunctionHead, Problem, ProblemKind, users_line
 from breakscan.source.source_files import SourceFiles
 
 
@@ -41,14 +41,8 @@ _NUMBERS = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
 _PLACE = re.compile(r"(?P<path>.+?):(?P<line>\d+)(?::\d+)?")
 
 
-class ProblemKind(Enum):
-    """In the order in which they are taken where several stand at one line."""
-
-    FAILURE = "failure"
-    BREAK = "break"
-    RECOMPILE = "recompile"
-    FRAME = "frame"
-    """A function that runs eager without a break."""
+_ORDER = (ProblemKind.FAILURE, ProblemKind.BREAK, ProblemKind.RECOMPILES, ProblemKind.FUNCTION)
+"""In which they are taken where several stand at one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +54,11 @@ class FunctionAt:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedProblem:
-    """``outcome`` is what became of the code there, ``code`` its line without the blanks around it; ``functions`` led
-    there, innermost first.  Of a recompile, ``subject`` is what changed, from ``old`` to ``new``."""
+class RecordedProblem(Problem):
+    """A problem and the functions that led there, innermost first.  Of a recompile, ``subject`` is what changed, from
+    ``old`` to ``new``."""
 
-    kind: ProblemKind
-    site: Site
-    code: str
-    origin: Origin
-    outcome: str
-    functions: tuple[FunctionAt, ...]
-    rule: str | None
-    gb_id: str | None
-    gb_type: str | None
-    reason: str = ""
-    hints: tuple[str, ...] = ()
-    users_line: Caller | None = None
+    way: tuple[FunctionAt, ...] = ()
     subject: str = ""
     old: str | None = None
     new: str | None = None
@@ -87,16 +70,36 @@ class RecordedProblem:
 
     @property
     def _essence(self) -> tuple[object, ...]:
-        cause = self.rule if self.kind is ProblemKind.RECOMPILE else self.gb_id or self.gb_type
+        cause = self.rule if self.kind is ProblemKind.RECOMPILES else self.gb_id or self.gb_type
         # What torch says of a failure names sizes, and addresses.
         said = _NUMBERS.sub("#", self.reason) if cause is None else ""
-        return self.kind, self.code, self.outcome, cause, said, self.subject
+        return self.kind, self.code, self.verdict, cause, said, self.subject
 
 
 def problems(explanation: Explanation, files: SourceFiles) -> list[RecordedProblem]:
-    """All of a run."""
-    found = [*_breaks(explanation), *_frames(explanation), *_recompiles(explanation, files)]
-    return sorted(found, key=lambda problem: list(ProblemKind).index(problem.kind))
+    """Those of a run that can be reproduced; of recompiles each."""
+    found = []
+    for problem in explanation.problems:
+        if problem.kind is ProblemKind.BREAK or (problem.is_lost and problem.cause is None):
+            head = problem.head or FunctionHead(problem.site, "".join(problem.functions[:1]))
+            own = () if problem.kind is ProblemKind.BREAK else (FunctionAt(head.site.path, head.function),)
+            callers = (FunctionAt(one.path, one.function) for one in reversed(problem.stack) if one.function)
+            users = problem.users_line or users_line(problem.stack)
+            way = tuple(dict.fromkeys((*callers, *own)))
+            found.append(recorded(problem, (problem.code or "").strip(), users, way=way))
+    for one in explanation.recompiles:
+        lines = files.lines(one.site.path)
+        code = lines[one.site.line - 1].strip() if one.site.line <= len(lines) else ""
+        way = (FunctionAt(one.site.path, one.function),) if one.function else ()
+        old = one.old if isinstance(one.old, str) else None
+        again = recorded(cause_problem([one]), code, one.users_line, way=way, subject=one.subject, old=old, new=one.new)
+        found.append(again)
+    return sorted(found, key=lambda problem: _ORDER.index(problem.kind))
+
+
+def recorded(problem: Problem, code: str, users: Caller | None, **values: Any) -> RecordedProblem:
+    known = {field.name: getattr(problem, field.name) for field in fields(Problem)}
+    return RecordedProblem(**{**known, "code": code, "users_line": users}, **values)
 
 
 def problems_at(found: Sequence[RecordedProblem], where: str) -> list[RecordedProblem]:
@@ -117,76 +120,3 @@ def _by_path(found: Sequence[RecordedProblem]) -> list[list[RecordedProblem]]:
 def _is_path(shown: str, given: str) -> bool:
     """Whether a path is meant by its end."""
     return f"/{shown}".endswith(f"/{given.removeprefix('./')}")
-
-
-def _breaks(explanation: Explanation) -> Iterator[RecordedProblem]:
-    for one in explanation.breaks:
-        yield RecordedProblem(
-            ProblemKind.BREAK,
-            one.site,
-            (one.code or "").strip(),
-            one.origin,
-            one.verdict.value,
-            _functions(one.stack),
-            one.rule.id if one.rule else None,
-            one.gb_id,
-            one.gb_type,
-            one.reason,
-            one.hints,
-            users_line(one.stack),
-        )
-
-
-def _frames(explanation: Explanation) -> Iterator[RecordedProblem]:
-    for one in explanation.frames:
-        if one.break_site is not None or one.over_limit or one.status is FrameStatus.PASSED_OVER:
-            continue
-        failed = one.status is FrameStatus.RAISED
-        own = FunctionAt(one.site.path, one.function)
-        yield RecordedProblem(
-            ProblemKind.FAILURE if failed else ProblemKind.FRAME,
-            one.failed_at or one.site,
-            ((one.failed_code if one.failed_at else one.code) or "").strip(),
-            one.origin,
-            one.status.value,
-            tuple(dict.fromkeys((*_functions(one.stack), own))),
-            one.rule.id if one.rule else None,
-            one.gb_id,
-            one.gb_type,
-            _said(one.reason),
-            users_line=users_line(one.stack),
-        )
-
-
-def _said(reason: Reason) -> str:
-    match reason:
-        case Quoted():
-            return reason.text
-        case RaisedInTrace():
-            return reason.error
-    return repr(reason)
-
-
-def _recompiles(explanation: Explanation, files: SourceFiles) -> Iterator[RecordedProblem]:
-    for one in explanation.recompiles:
-        lines = files.lines(one.site.path)
-        yield RecordedProblem(
-            ProblemKind.RECOMPILE,
-            one.site,
-            lines[one.site.line - 1].strip() if one.site.line <= len(lines) else "",
-            one.origin,
-            "recompiled",
-            (FunctionAt(one.site.path, one.function),) if one.function else (),
-            one.rule.id if one.rule else None,
-            None,
-            None,
-            users_line=one.users_line,
-            subject=one.subject,
-            old=one.old if isinstance(one.old, str) else None,
-            new=one.new,
-        )
-
-
-def _functions(stack: Sequence[Caller]) -> tuple[FunctionAt, ...]:
-    found = (FunctionAt(caller.path, caller.function) for caller in reversed(stack) if caller.function)
-    return tuple(dict.fromkeys(found))

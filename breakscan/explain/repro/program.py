@@ -11,9 +11,10 @@ from breakscan.explain.explanation import Explanation
 from breakscan.explain.function_values import FunctionValues
 from breakscan.explain.repro.modules import ProgramModule, ProgramModules
 from breakscan.explain.repro.needed_code import NeededCode
-from breakscan.explain.repro.problem import FunctionAt, NotReproducible, Obstacle, ProblemKind, RecordedProblem
+from breakscan.explain.repro.problem import FunctionAt, NotReproducible, Obstacle, RecordedProblem
 from breakscan.explain.repro.stand_ins import NOT_RECORDED, End, StandIns, with_part
 from breakscan.model.observations import ValueSeen
+from breakscan.model.problem import ProblemKind
 from breakscan.source.outline import OutlineEntry
 from breakscan.source.source_files import SourceFiles
 
@@ -94,7 +95,7 @@ class _Maker:
         assert isinstance(scope.node, ast.FunctionDef | ast.AsyncFunctionDef)
         self._module, self._scope, self._node, self._seen = module, scope, scope.node, seen
         self._code, self._stand_ins, self._plan = code, stand_ins, plan
-        is_recompile = problem.kind is ProblemKind.RECOMPILE
+        is_recompile = problem.kind is ProblemKind.RECOMPILES
         self._root, self._parts = _way_into(problem.subject) if is_recompile else ("", [])
         both = (problem.old, problem.new)
         self._changes = sorted((text for text in both if text is not None and _is_literal(text)), key=_by_number)
@@ -233,7 +234,7 @@ def _by_number(text: str) -> float:
 
 def _target(targets: Sequence[CompileTarget], problem: RecordedProblem, at: FunctionAt) -> CompileTarget | None:
     """What the program compiled that led to the function: by its name, else the first that was called."""
-    names = {part for one in (at, *problem.functions) for part in (one.function, *one.function.split("."))}
+    names = {part for one in (at, *problem.way) for part in (one.function, *one.function.split("."))}
     called = [target for target in targets if target.attempted]
     named = (target for target in called if target.name in names or target.name.rpartition(".")[2] in names)
     return next(named, next(iter(called), None))

@@ -14,9 +14,11 @@ from pathlib import Path
 
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.from_recording import explain_run
-from breakscan.explain.repro.problem import NotReproducible, Obstacle, ProblemKind, RecordedProblem, problems
+from breakscan.explain.repro.problem import NotReproducible, Obstacle, RecordedProblem, problems
 from breakscan.explain.repro.program import MinimalProgram, Plan, minimal_program
 from breakscan.explain.repro.stand_ins import End
+from breakscan.model.findings import Verdict
+from breakscan.model.problem import ProblemKind
 from breakscan.record.session import SessionError, read_run
 from breakscan.rulebook.library import Library
 from breakscan.source.source_files import SourceFiles
@@ -141,7 +143,7 @@ def _outcome(problem: RecordedProblem, program: MinimalProgram, again: SecondRun
     met = tuple(again.problems or ())
     is_same = any(one.is_same(problem) for one in met)
     # An error is what was to be reproduced, or comes of the stand-ins.
-    expected = is_same and (problem.kind is ProblemKind.FAILURE or problem.outcome == "raises")
+    expected = is_same and (problem.kind is ProblemKind.FAILURE or problem.verdict is Verdict.RAISES)
     if is_same:
         status = ReproStatus.REPRODUCED
     elif again.status is None:
@@ -153,12 +155,12 @@ def _outcome(problem: RecordedProblem, program: MinimalProgram, again: SecondRun
 
 def _programs(problem: RecordedProblem, explanation: Explanation, files: SourceFiles) -> Iterator[MinimalProgram]:
     """From the innermost function outwards."""
-    if not problem.functions:
+    if not problem.way:
         raise NotReproducible(Obstacle.NO_FUNCTION)
     made: list[MinimalProgram] = []
     declined = None
-    for at in problem.functions:
-        for plan in _TWICE if problem.kind is ProblemKind.RECOMPILE else _ONCE:
+    for at in problem.way:
+        for plan in _TWICE if problem.kind is ProblemKind.RECOMPILES else _ONCE:
             try:
                 program = minimal_program(problem, at, explanation, files, plan)
             except NotReproducible as error:

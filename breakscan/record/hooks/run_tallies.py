@@ -6,6 +6,7 @@ import threading
 import weakref
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from statistics import median_low
 from typing import Any
 
@@ -33,6 +34,7 @@ def usual(durations: Sequence[float], count: int) -> Usual:
     return Usual(median_low(kept), low, high)
 
 
+@dataclass(slots=True, eq=False)
 class GraphTally:
     """What one graph did until now, and the gaps after it.  ``broke`` says that a break ended it.
 
@@ -40,34 +42,22 @@ class GraphTally:
     those on the device.
     """
 
-    __slots__ = (
-        "broke",
-        "device_gaps",
-        "device_seconds",
-        "gap_seconds",
-        "gaps",
-        "longest_at",
-        "longest_gap",
-        "number",
-        "passes",
-        "runs",
-        "runs_on_device",
-        "seconds",
-        "written",
-    )
-
-    def __init__(self, number: int, broke: bool) -> None:
-        self.number = number
-        self.broke = broke
-        self.clear()
+    number: int
+    broke: bool
+    runs: int = 0
+    passes: int = 0
+    runs_on_device: int = 0
+    seconds: float = 0.0
+    gap_seconds: float = 0.0
+    device_seconds: float = 0.0
+    gaps: array[float] = field(default_factory=ring)
+    longest_gap: float = 0.0
+    longest_at: float = 0.0
+    device_gaps: list[float] = field(default_factory=list)
+    written: tuple[int, ...] = (0, 0, 0, 0)
 
     def clear(self) -> None:
-        self.runs = self.passes = self.runs_on_device = 0
-        self.seconds = self.gap_seconds = self.device_seconds = 0.0
-        self.gaps = ring()
-        self.longest_gap = self.longest_at = 0.0
-        self.device_gaps: list[float] = []
-        self.written = (0, 0, 0, 0)
+        self.__init__(self.number, self.broke)  # type: ignore[misc]
 
     def add_on_device(self, seconds: Sequence[float]) -> None:
         """Runs took so long on the device."""
@@ -93,6 +83,7 @@ class GraphTally:
         self.written = state
 
 
+@dataclass(slots=True, eq=False)
 class CallTally:
     """The steady calls of one compiled thing until now.
 
@@ -102,36 +93,22 @@ class CallTally:
     these parts, and ``to_time`` how many calls are still to be timed there.
     """
 
-    __slots__ = (
-        "calls",
-        "eager",
-        "eager_written",
-        "first_eager",
-        "key",
-        "last_gaps",
-        "last_graphs",
-        "last_seconds",
-        "outside_on_device",
-        "outside_written",
-        "seconds",
-        "to_time",
-        "written",
-    )
-
-    def __init__(self, key: int) -> None:
-        self.key = key
-        self.first_eager: dict[str, tuple[StackFrame, ...]] = {}
-        self.clear()
+    key: int
+    first_eager: dict[str, tuple[StackFrame, ...]] = field(default_factory=dict)
+    calls: int = 0
+    written: int = 0
+    seconds: float = 0.0
+    last_seconds: array[float] = field(default_factory=ring)
+    last_graphs: array[float] = field(default_factory=ring)
+    last_gaps: array[float] = field(default_factory=ring)
+    eager: dict[str, int] = field(default_factory=dict)
+    eager_written: dict[str, int] = field(default_factory=dict)
+    to_time: int = CALLS_ON_DEVICE
+    outside_on_device: list[float] = field(default_factory=list)
+    outside_written: int = 0
 
     def clear(self) -> None:
-        self.calls = self.written = 0
-        self.seconds = 0.0
-        self.last_seconds, self.last_graphs, self.last_gaps = ring(), ring(), ring()
-        self.eager: dict[str, int] = {}
-        self.eager_written: dict[str, int] = {}
-        self.to_time = CALLS_ON_DEVICE
-        self.outside_on_device: list[float] = []
-        self.outside_written = 0
+        self.__init__(self.key, self.first_eager)  # type: ignore[misc]
 
     def add_on_device(self, seconds: Sequence[float]) -> None:
         """A call took so long on the device, and so long in each of its parts."""

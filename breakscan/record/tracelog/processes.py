@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import sys
@@ -19,23 +18,18 @@ from breakscan.record.records import (
     CompileTimed,
     ExportEnded,
     FailedGuard,
+    GraphCompiled,
     ProcessForked,
     ProcessStarted,
     RecompileSeen,
     Record,
     StackFrame,
 )
-from breakscan.record.trace_fallback import TraceFallback, is_of
+from breakscan.record.trace_fallback import TraceAndHooks, is_of
 from breakscan.record.traced import (
-    CacheLookups,
-    SpanTrees,
     Traced,
     TracedBreak,
-    TracedError,
-    TracedGraph,
-    TracedLookup,
     TracedRecompile,
-    TracedSpan,
     trace_records,
 )
 from breakscan.record.tracelog.lines import LogRecord
@@ -240,9 +234,8 @@ class ProcessReader:
         self.names: dict[int, str] = {}
         self._elders = elders
         self._started: dict[str, int] = {}
-        self._fallback = TraceFallback(itertools.count(), cut=True)
-        self._spans = SpanTrees()
-        self._lookups = CacheLookups()
+        # No hook saw anything.
+        self._merged = TraceAndHooks(lambda hook: False, cut=True)
 
     def take(self, record: LogRecord) -> None:
         """Raises one of :data:`.read.MALFORMED` where the record is not as torch writes it."""
@@ -299,51 +292,37 @@ class ProcessReader:
                 self.process.texts[self._file_name(entry["filename"]), _whole(entry["line"])] = text.strip()
 
     def _records(self, said: Traced, metadata: Mapping[str, Any]) -> Iterator[Record]:
+        process = self.process
         if isinstance(said, CompileStarted):
-            self._started[said.compile_id] = len(self.process.records)
-            yield said
-            yield from self._fallback.start(said)
+            self._started[said.compile_id] = len(process.records)
         elif isinstance(said, TracedBreak):
             self._note_text(said.text)
-            self._note_caller(said.compile_id, self._fallback.stack_above(said))
-            yield self._fallback.broke(said)
-        elif isinstance(said, TracedRecompile | TracedGraph | TracedError):
-            if isinstance(said, TracedRecompile):
-                self.process.failures += [GuardFailure(said.compile_id, failed_guard(text)) for text in said.reasons]
-            self._fallback.keep(said)
+            self._note_caller(said.compile_id, self._merged.fallback.stack_above(said))
+        elif isinstance(said, TracedRecompile):
+            process.failures += [GuardFailure(said.compile_id, failed_guard(text)) for text in said.reasons]
         elif isinstance(said, CompileTimed) and not said.backward:
             metrics = metadata["compilation_metrics"]
-            self.process.python = self.process.python or str(metrics.get("python_version") or "").partition(" ")[0]
-            self.process.torch = self.process.torch or _version(metrics.get("pytorch_version"))
-            yield from self._ended(said, metrics)
-            yield said
-        elif isinstance(said, TracedSpan):
-            yield from self._spans.take(said)
-        elif isinstance(said, TracedLookup):
-            yield from self._lookups.take(said)
-        else:
-            yield said
-
-    def _ended(self, timed: CompileTimed, metrics: Mapping[str, Any]) -> Iterator[Record]:
-        if traceback := self._fallback.error(timed.compile_id):
-            self.process.paths.update(frame.path for frame in frames_of(traceback))
-            self._quote(user_part(traceback))
-        yield from self._fallback.failure(timed, metrics)
-        for graph in self._fallback.compiled(timed, metrics):
-            self.process.paths.update(node.line.path for node in graph.nodes if node.line)
-            yield graph
+            process.python = process.python or str(metrics.get("python_version") or "").partition(" ")[0]
+            process.torch = process.torch or _version(metrics.get("pytorch_version"))
+            if traceback := self._merged.fallback.error(said.compile_id):
+                process.paths.update(frame.path for frame in frames_of(traceback))
+                self._quote(user_part(traceback))
+        for record in self._merged.records(said, metadata):
+            if isinstance(record, GraphCompiled):
+                process.paths.update(node.line.path for node in record.nodes if node.line)
+            yield record
 
     def _note_caller(self, compile_id: str, above: list[StackFrame]) -> None:
         """The stack at the start of a compilation lacks its two innermost frames, most often with
         the one that called compiled code.  That of a break has it, and compiled functions after it."""
-        known = self._fallback.above(compile_id)
+        known = self._merged.fallback.above(compile_id)
         has_entry = any(is_dynamos_file(frame.path) for frame in known)
         if has_entry or compile_id not in self._started or tuple(above[: len(known)]) != known:
             return
         caller = above[len(known) : len(known) + 1]
-        if caller and not any(is_of(caller[0], code) for code in self._fallback.codes.values()):
+        if caller and not any(is_of(caller[0], code) for code in self._merged.fallback.codes.values()):
             stack = (*known, *caller)
-            self._fallback.correct_stack(compile_id, stack)
+            self._merged.fallback.correct_stack(compile_id, stack)
             # The recompile that a compilation is follows its start.
             start = self._started[compile_id]
             for index, record in enumerate(self.process.records[start : start + 2], start):

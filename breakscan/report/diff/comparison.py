@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from breakscan.explain.lock_file import SEVERITIES, KnownBreak, matched, merged, portable_path
 from breakscan.model.findings import Verdict
+from breakscan.model.problem import ProblemKind
 
 _NUMBERS = {
     "break_sites": "break sites",
@@ -19,7 +19,7 @@ _NUMBERS = {
     "graphs": "graphs",
     "ops": "operations",
 }
-REPORT_KEYS = ("environment", "script", "summary", "breaks", "recompiles", "frames")
+REPORT_KEYS = ("environment", "script", "summary", "problems")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,42 +134,44 @@ def _differs(before: KnownBreak, after: KnownBreak) -> bool:
 
 
 def _breaks(report: Mapping[str, Any]) -> list[KnownBreak]:
-    """The breaks, and what stood against exports, which reports of older versions do not have."""
-    failures = ({**one, "gb_type": one["gb_type"] or one["problem"]} for one in report.get("export_failures", ()))
+    """The breaks, and what stood against exports."""
+    kinds = (ProblemKind.BREAK.value, ProblemKind.EXPORT.value)
     return merged(
         KnownBreak(
-            path=portable_path(site["site"]["path"], None),
-            function=site["function"],
-            rule=site["rule"],
-            gb=site["gb_id"],
-            type=site["gb_type"],
-            code=site.get("code") or "",
-            verdict=Verdict(site.get("verdict", Verdict.RAISES)),
-            count=site["count"],
-            line=site["site"]["line"],
+            path=portable_path(one["site"]["path"], None),
+            function=next(iter(one["functions"]), None),
+            rule=one["rule"],
+            gb=one["gb_id"],
+            type=one["gb_type"] or one["reason"],
+            code=one["code"] or "",
+            verdict=Verdict(one["verdict"] or Verdict.RAISES),
+            count=one["count"],
+            line=one["site"]["line"],
         )
-        for site in chain(report["breaks"], failures)
+        for one in report["problems"]
+        if one["kind"] in kinds
     )
 
 
 def _causes(report: Mapping[str, Any]) -> Counter[RecompileCause]:
     """How many recompiles each cause has led to.  What a cause has recompiled first names it."""
-    named: dict[int, RecompileCause] = {}
     counts: Counter[RecompileCause] = Counter()
-    for recompile in report["recompiles"]:
-        about = recompile.get("subject") or recompile["guard"]
-        path = portable_path(recompile["site"]["path"], None)
-        cause = named.setdefault(
-            recompile["cause"], RecompileCause(path, recompile["function"], recompile["rule"], about)
-        )
-        counts[cause] += 1
+    for one in report["problems"]:
+        if one["kind"] == ProblemKind.RECOMPILES.value:
+            path, function = portable_path(one["site"]["path"], None), next(iter(one["functions"]), None)
+            counts[RecompileCause(path, function, one["rule"], one["reason"] or one["why"])] += one["count"]
     return counts
 
 
 def _eager(report: Mapping[str, Any]) -> list[EagerFunction]:
-    """Each once, in order."""
-    frames = (frame for frame in report["frames"] if frame["status"] in ("eager", "raised"))
-    found = (EagerFunction(portable_path(f["site"]["path"], None), f["function"], f["rest_only"]) for f in frames)
+    """The functions that are not compiled, those too that breaks explain: each once, in order."""
+    kinds = (ProblemKind.FUNCTION.value, ProblemKind.FAILURE.value)
+    heads = [
+        (one["head"] or {"site": one["site"], "function": next(iter(one["functions"]), "")}, one["rest_only"])
+        for one in report["problems"]
+        if one["kind"] in kinds and one["verdict"] is not None
+    ]
+    found = (EagerFunction(portable_path(head["site"]["path"], None), head["function"], rest) for head, rest in heads)
     return list(dict.fromkeys(found))
 
 

@@ -10,14 +10,13 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from breakscan.explain.agreement.result import Agreement, AgreementOutcome, ExportAgreement, Judged, Missed
-from breakscan.explain.exports import failure_reason
+from breakscan.explain.agreement.result import Agreement, AgreementOutcome, ExportAgreement, Judged
 from breakscan.model.findings import Confidence, Finding, Mode, SourceError
+from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import counted, listed, place
 from breakscan.report.console import INDENT, paragraph, report_console
 from breakscan.report.findings import MODE_WORDS, conditions_in_words
 from breakscan.report.printable import printable
-from breakscan.rulebook.document import rule_words
 from breakscan.source.outline import without_locals
 
 
@@ -109,10 +108,7 @@ def _sections(agreement: Agreement) -> Iterable[tuple[str, Sequence[str]]]:
 
 
 def _export_sections(agreement: ExportAgreement) -> Iterable[tuple[str, Sequence[str]]]:
-    missed = [
-        f"{place(one.site)}  {rule_words(one.rule) or failure_reason(one)}  {one.code or ''}".rstrip()
-        for one in agreement.missed
-    ]
+    missed = [f"{place(one.site)}  {one.rule_words or one.why}  {one.code or ''}".rstrip() for one in agreement.missed]
     yield "Missed: stood against an export, and check has no finding there", missed
     waiting = [_named(one) for one in agreement.judged if one.outcome is AgreementOutcome.NOT_TRIGGERED]
     yield "Not triggered: no export ended there, or an earlier problem ended it", waiting
@@ -142,50 +138,37 @@ def _function(name: str | None) -> str:
     return without_locals(name or "the function")
 
 
-def _kind(site: Missed) -> str:
-    return rule_words(site.rule) or f"{site.gb_id or ''} {site.gb_type}".strip()
+def _kind(site: Problem) -> str:
+    return site.rule_words or f"{site.gb_id or ''} {site.gb_type}".strip()
 
 
 def agreement_object(agreement: Agreement) -> dict[str, Any]:
     """The agreement as plain dictionaries and lists."""
     return {
         "torch": agreement.torch,
-        "mode": agreement.mode.value,
-        "files": list(agreement.files),
-        "findings": [_judged(one) for one in agreement.judged],
-        "missed": [
-            {
-                "rule": site.rule.id if site.rule else None,
-                "gb_type": site.gb_type,
-                "gb_id": site.gb_id,
-                "site": asdict(site.site),
-                "silenced": silenced,
-            }
-            for silenced, group in ((False, agreement.missed), (True, agreement.silenced))
-            for site in group
-        ],
-        "errors": [asdict(error) for error in agreement.errors],
-        "exports": [_of_exports(one) for one in agreement.exports],
+        **_compared(agreement),
+        "exports": [_compared(one) for one in agreement.exports],
     }
 
 
-def _of_exports(agreement: ExportAgreement) -> dict[str, Any]:
+def _compared(agreement: Agreement | ExportAgreement) -> dict[str, Any]:
     return {
         "mode": agreement.mode.value,
         "files": list(agreement.files),
         "findings": [_judged(one) for one in agreement.judged],
         "missed": [
-            {
-                "rule": failure.rule.id if failure.rule else None,
-                "problem": failure.problem.value,
-                "site": asdict(failure.site),
-                "silenced": silenced,
-            }
+            {"rule": one.rule, **_what(one), "site": asdict(one.site), "silenced": silenced}
             for silenced, group in ((False, agreement.missed), (True, agreement.silenced))
-            for failure in group
+            for one in group
         ],
         "errors": [asdict(error) for error in agreement.errors],
     }
+
+
+def _what(problem: Problem) -> dict[str, Any]:
+    if problem.kind is ProblemKind.EXPORT:
+        return {"problem": problem.reason}
+    return {"gb_type": problem.gb_type, "gb_id": problem.gb_id}
 
 
 def _judged(one: Judged) -> dict[str, Any]:

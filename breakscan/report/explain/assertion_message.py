@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from breakscan.explain.explanation import Explanation
-from breakscan.explain.frames import FrameStatus, UncompiledFrame, reason_words
-from breakscan.model.findings import Origin, Verdict
+from breakscan.explain.frames import reason_words
+from breakscan.model.findings import Verdict
+from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import counted, place, position, sentence, sentences
-from breakscan.report.explain.entries import (
-    EntryKind,
-    ReportEntry,
-    break_entry,
-    by_cause,
-    cause_entry,
-    eager_call_entry,
-    frame_entry,
-    told_by_themselves,
-)
 from breakscan.report.printable import visible
-from breakscan.rulebook.document import rule_words
 
 INDENT = "   "
 
@@ -35,12 +25,13 @@ def objections(explanation: Explanation, breaks: int, recompiles: int | None) ->
         allowed = f", {breaks} allowed" if breaks else ""
         found.append(f"{counted(len(sites), 'site breaks', 'sites break')} the graph{allowed}:")
         found += map(_block_of, sites)
-    found += [_block_of(frame_entry(frame)) for frame in explanation.frames if _is_given_up(frame)]
-    found += [_block_of(eager_call_entry(calls)) for calls in told_by_themselves(explanation) if not calls.intended]
+    problems = [problem for problem in explanation.problems if problem.verdict is not None]
+    found += [_block_of(one) for one in problems if one.is_lost and one.counts_as_break]
+    found += [_block_of(one) for one in problems if one.kind is ProblemKind.EAGER_CALLS]
     if recompiles is not None and len(explanation.recompiles) > recompiles:
         allowed = f", {recompiles} allowed" if recompiles else ""
         found.append(f"{counted(len(explanation.recompiles), 'recompile')}{allowed}:")
-        found += [_block_of(cause_entry(group)) for group in by_cause(explanation.recompiles)]
+        found += [_block_of(one) for one in problems if one.kind is ProblemKind.RECOMPILES]
     if not found and not explanation.graphs:
         reasons = [f"{frame.function}: {reason_words(frame.reason)}" for frame in explanation.frames]
         found.append(_block("Nothing was compiled.", *map(sentence, reasons)))
@@ -49,41 +40,35 @@ def objections(explanation: Explanation, breaks: int, recompiles: int | None) ->
 
 def told_sites(explanation: Explanation) -> list[dict[str, str]]:
     """The sites as plain values, for a summary of many tests: what stands in its line, and what to do."""
-    return [{"line": visible(_head(entry)), "instead": visible(entry.advice or "")} for entry in _breaks(explanation)]
+    return [{"line": visible(_head(one)), "instead": visible(one.advice or "")} for one in _breaks(explanation)]
 
 
-def _breaks(explanation: Explanation) -> list[ReportEntry]:
+def _breaks(explanation: Explanation) -> list[Problem]:
     """The breaks in code that is not torch's."""
-    return [break_entry(site) for site in explanation.breaks if site.origin is not Origin.FRAMEWORK]
+    return [one for one in explanation.problems if one.kind is ProblemKind.BREAK and one.counts_as_break]
 
 
-def _is_given_up(frame: UncompiledFrame) -> bool:
-    """Whether the function is not compiled, and no break tells why."""
-    is_lost = frame.status in (FrameStatus.EAGER, FrameStatus.RAISED)
-    return is_lost and frame.break_site is None and frame.origin is not Origin.FRAMEWORK
-
-
-def _block_of(entry: ReportEntry) -> str:
-    callers = (
-        [f"Called from {place(caller)}" for caller in entry.called_from] if entry.kind is not EntryKind.BREAK else []
-    )
+def _block_of(problem: Problem) -> str:
+    is_break = problem.kind is ProblemKind.BREAK
+    callers = [] if is_break else [f"Called from {place(caller)}" for caller in problem.called_from]
     return _block(
-        _head(entry),
-        (entry.code or "") if entry.kind in (EntryKind.BREAK, EntryKind.FAILURE) else "",
-        sentences(entry.why if entry.kind is EntryKind.CAUSE else f"Why: {entry.why}", *callers),
-        f"Instead: {sentence(entry.advice)}" if entry.advice else "",
+        _head(problem),
+        (problem.code or "") if problem.kind in (ProblemKind.BREAK, ProblemKind.FAILURE) else "",
+        sentences(problem.why if problem.kind is ProblemKind.RECOMPILES else f"Why: {problem.why}", *callers),
+        f"Instead: {sentence(problem.advice)}" if problem.advice else "",
     )
 
 
-def _head(entry: ReportEntry) -> str:
+def _head(problem: Problem) -> str:
     """``model.py:41:9  splits the graph  BRK201 tensor-item  in Block.forward``."""
-    parts = [position(entry.site)]
-    if entry.kind in (EntryKind.FRAME, EntryKind.FAILURE, EntryKind.EAGER_CALLS):
-        parts = [place(entry.site), f"{entry.function} {entry.label}"]
-    elif entry.kind is EntryKind.CAUSE:
-        parts.append(rule_words(entry.rule))
+    parts = [position(problem.site)]
+    if problem.kind in (ProblemKind.FUNCTION, ProblemKind.FAILURE, ProblemKind.EAGER_CALLS):
+        parts = [place(problem.site), f"{problem.function} {problem.what}"]
+    elif problem.kind is ProblemKind.RECOMPILES:
+        parts.append(problem.rule_words)
     else:
-        parts += [entry.label, rule_words(entry.rule) or entry.name, f"in {entry.function}" if entry.function else ""]
+        inside = f"in {problem.function}" if problem.function else ""
+        parts += [problem.what, problem.rule_words or problem.name, inside]
     return "  ".join(filter(None, parts))
 
 

@@ -9,12 +9,12 @@ from breakscan.explain.compilations import Specialisation, constant_words
 from breakscan.explain.cudagraphs import CudaGraphSkip
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.notice import notice_words
+from breakscan.explain.problems import sections_of
 from breakscan.explain.rank_report import RankDifference, alike, difference_words
 from breakscan.model.findings import Severity, Site, Verdict
-from breakscan.model.problem import Caller
+from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.words import listed, place
 from breakscan.report.diagnostics import Diagnostic, DiagnosticReport, Location, Remark
-from breakscan.report.explain.entries import KIND, EntryKind, ReportEntry, report_sections
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.repro_text import repro_sentence
 from breakscan.report.explain.summary import headline, outcome_line
@@ -23,7 +23,7 @@ from breakscan.report.printable import printable, visible
 _KIND_SUMMARIES = {
     "graph-break": "torch.compile broke the graph",
     "not-compiled": "a function passed to torch.compile is not compiled",
-    KIND: "something cannot be exported",
+    "export": "something cannot be exported",
     "eager-calls": "calls of something compiled used no compiled code",
     "recompile": "a function was recompiled",
     "rank-difference": "the ranks of a distributed run behaved differently",
@@ -56,68 +56,71 @@ def explain_diagnostics(report: ExplainReport) -> DiagnosticReport:
 
 def _diagnostics(explanation: Explanation) -> Iterator[Diagnostic]:
     """In the order of a report."""
-    for section in report_sections(explanation):
-        yield from (_OF_KIND[entry.kind](entry) for entry in section.entries)
+    rules = explanation.rules
+    for section in sections_of(explanation.problems):
+        for problem in section.problems:
+            yield replace(_OF_KIND[problem.kind](problem), rule=rules.get(problem.rule or ""))
     differences = explanation.ranks.differences if explanation.ranks else ()
     yield from (_rank_difference(difference) for difference in differences if difference.site)
     yield from (_cudagraph_skip(skip) for skip in explanation.cudagraph_skips if skip.site)
     yield from (_specialisation(size) for size in explanation.specialisations if size.site)
 
 
-def _break(entry: ReportEntry) -> Diagnostic:
-    times = f" {entry.count} times" if entry.count > 1 else ""
-    verb = "torch.compile raises" if entry.verdict is Verdict.RAISES else "The graph breaks"
-    inside = f" in {entry.function}" if entry.function else ""
-    why, hints = f"Why: {entry.why}", [f"Hint: {hint}" for hint in entry.hints[:1]]
-    if entry.users_line:
-        where = f"{inside} ({place(entry.site)})" if inside else f" at {place(entry.site)}"
+def _break(problem: Problem) -> Diagnostic:
+    times = f" {problem.count} times" if problem.count > 1 else ""
+    verb = "torch.compile raises" if problem.verdict is Verdict.RAISES else "The graph breaks"
+    inside = f" in {problem.function}" if problem.function else ""
+    why, hints = f"Why: {problem.why}", [f"Hint: {hint}" for hint in problem.hints[:1]]
+    if problem.users_line:
+        where = f"{inside} ({place(problem.site)})" if inside else f" at {place(problem.site)}"
         message = f"{verb}{times}{where}, which this line leads to"
-        diagnostic = _diagnostic(entry, message, why, *entry.consequences, *hints)
-        return _at_users_line(diagnostic, entry.users_line, Location(entry.site, f"the break{inside}"))
-    if entry.verdict is Verdict.RAISES and entry.consequences:
-        return _diagnostic(entry, entry.consequences[0], why, *hints)
-    return _diagnostic(entry, f"{verb} here{times}", why, *entry.consequences, *hints)
+        diagnostic = _diagnostic(problem, message, why, *problem.consequences, *hints)
+        return _at_users_line(diagnostic, problem.users_line, Location(problem.site, f"the break{inside}"))
+    if problem.verdict is Verdict.RAISES and problem.consequences:
+        return _diagnostic(problem, problem.consequences[0], why, *hints)
+    return _diagnostic(problem, f"{verb} here{times}", why, *problem.consequences, *hints)
 
 
-def _frame(entry: ReportEntry) -> Diagnostic:
-    return _diagnostic(entry, f"{entry.function} {entry.label}", f"Why: {entry.why}")
+def _frame(problem: Problem) -> Diagnostic:
+    return _diagnostic(problem, f"{problem.function} {problem.what}", f"Why: {problem.why}")
 
 
-def _cause(entry: ReportEntry) -> Diagnostic:
-    times = f" {entry.count} times" if entry.count > 1 else ""
-    diagnostic = _diagnostic(entry, f"Recompiled{times} ({entry.function}): {entry.why}", *entry.consequences)
-    if entry.users_line:
-        relies = Location(entry.site, "what relies on the old value")
-        return _at_users_line(diagnostic, entry.users_line, relies)
-    calls = (Location(_line_of(caller), "the call") for caller in entry.called_from)
+def _cause(problem: Problem) -> Diagnostic:
+    times = f" {problem.count} times" if problem.count > 1 else ""
+    diagnostic = _diagnostic(problem, f"Recompiled{times} ({problem.function}): {problem.why}", *problem.consequences)
+    if problem.users_line:
+        relies = Location(problem.site, "what relies on the old value")
+        return _at_users_line(diagnostic, problem.users_line, relies)
+    calls = (Location(_line_of(caller), "the call") for caller in problem.called_from)
     return replace(diagnostic, related=tuple(calls))
 
 
-def _failure(entry: ReportEntry) -> Diagnostic:
-    message = f"torch.compile fails on {entry.function}"
-    diagnostic = _diagnostic(entry, message, f"Why: {entry.why}")
-    users = entry.users_line
-    if users is None or entry.site.path == users.path:
+def _failure(problem: Problem) -> Diagnostic:
+    message = f"torch.compile fails on {problem.function}"
+    diagnostic = _diagnostic(problem, message, f"Why: {problem.why}")
+    users = problem.users_line
+    if users is None or problem.site.path == users.path:
         return diagnostic
-    return _at_users_line(diagnostic, users, Location(entry.site, "the line that fails to compile"))
+    return _at_users_line(diagnostic, users, Location(problem.site, "the line that fails to compile"))
 
 
-def _export(entry: ReportEntry) -> Diagnostic:
-    here = "What is exported" if entry.called_from else "This line"
-    inside = f" in {entry.function}" if entry.function else ""
-    hints = (f"Hint: {hint}" for hint in entry.hints[:1])
-    diagnostic = _diagnostic(entry, f"{here} {entry.label}{inside}", f"Why: {entry.why}", *entry.consequences, *hints)
-    calls = (Location(_line_of(caller), "the export") for caller in entry.called_from)
+def _export(problem: Problem) -> Diagnostic:
+    here = "What is exported" if problem.called_from else "This line"
+    inside = f" in {problem.function}" if problem.function else ""
+    hints = (f"Hint: {hint}" for hint in problem.hints[:1])
+    message = f"{here} {problem.what}{inside}"
+    diagnostic = _diagnostic(problem, message, f"Why: {problem.why}", *problem.consequences, *hints)
+    calls = (Location(_line_of(caller), "the export") for caller in problem.called_from)
     return replace(diagnostic, related=tuple(calls))
 
 
-_OF_KIND: Mapping[EntryKind, Callable[[ReportEntry], Diagnostic]] = {
-    EntryKind.BREAK: _break,
-    EntryKind.FRAME: _frame,
-    EntryKind.EXPORT: _export,
-    EntryKind.FAILURE: _failure,
-    EntryKind.EAGER_CALLS: _frame,
-    EntryKind.CAUSE: _cause,
+_OF_KIND: Mapping[ProblemKind, Callable[[Problem], Diagnostic]] = {
+    ProblemKind.BREAK: _break,
+    ProblemKind.FUNCTION: _frame,
+    ProblemKind.EXPORT: _export,
+    ProblemKind.FAILURE: _failure,
+    ProblemKind.EAGER_CALLS: _frame,
+    ProblemKind.RECOMPILES: _cause,
 }
 
 
@@ -126,21 +129,20 @@ def _at_users_line(diagnostic: Diagnostic, line: Caller, site: Location) -> Diag
     return replace(diagnostic, site=_line_of(line), function=line.function, code=None, related=(site,))
 
 
-def _diagnostic(entry: ReportEntry, message: str, *details: str) -> Diagnostic:
+def _diagnostic(problem: Problem, message: str, *details: str) -> Diagnostic:
     return Diagnostic(
-        id=entry.id,
-        name=entry.name,
-        rule=entry.rule,
-        kind_summary=_KIND_SUMMARIES.get(entry.id, ""),
-        severity=entry.severity,
-        site=entry.site,
-        function=entry.functions[0] if entry.functions else None,
+        id=problem.id,
+        name=problem.name,
+        kind_summary=_KIND_SUMMARIES.get(problem.id, ""),
+        severity=problem.severity,
+        site=problem.site,
+        function=problem.functions[0] if problem.functions else None,
         message=message,
         details=details,
-        help=entry.advice,
-        count=entry.count,
-        code=entry.code,
-        flow=tuple(Location(_line_of(caller), _step(caller)) for caller in entry.stack),
+        help=problem.advice,
+        count=problem.count,
+        code=problem.code,
+        flow=tuple(Location(_line_of(caller), _step(caller)) for caller in problem.stack),
     )
 
 

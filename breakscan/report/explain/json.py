@@ -36,6 +36,7 @@ from breakscan.explain.rank_report import (
 from breakscan.explain.recompiles import Recompile
 from breakscan.explain.repro.reproduction import Reproduction
 from breakscan.explain.run_totals import Calls
+from breakscan.model.problem import Problem
 from breakscan.record.parsers.graphs import AutogradChange
 from breakscan.record.parsers.guards import Demand, TensorDemand, Within
 from breakscan.report.explain.agreement import agreement_object
@@ -68,6 +69,10 @@ _DIGITS = 7
 _KEYS = {(GuardLine, "demand"): "text"}
 
 
+_LEFT_OUT: Mapping[type, tuple[str, ...]] = {Generated: ("code",), Problem: ("stack", "price", "page")}
+"""Fields that have no key; those of a problem are where it is told of in full."""
+
+
 _COMPUTED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     CompiledFrame: {"restarts": restarts_in_words},
     Calls: {"outside_seconds": attrgetter("outside_seconds")},
@@ -75,6 +80,7 @@ _COMPUTED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     Recompile: {"advice": recompile_advice},
     UncompiledFrame: {"advice": frame_advice},
     ExportFailure: {"reason": failure_reason, "advice": failure_advice},
+    Problem: {"is_lost": attrgetter("is_lost")},
     EagerCalls: {"reason": eager_calls_reason, "advice": eager_calls_advice},
 }
 """Keys that are no fields."""
@@ -144,6 +150,7 @@ def explain_object(explanation: Explanation) -> dict[str, Any]:
             "compile_seconds": round(explanation.compile_seconds, 3),
             "costs": {kind.value: round(seconds, _DIGITS) for kind, seconds in run_costs(explanation).items()},
         },
+        "problems": _plain(explanation.problems),
         "compile_time": _plain(compile_time(explanation)),
         "saved_memory": _plain(saved_memory(explanation.graphs)),
         **{name: value for name, value in _plain(explanation).items() if name not in _TOLD_ABOVE},
@@ -186,4 +193,4 @@ def _plain(value: Any) -> Any:
 @cache
 def _names(kind: type) -> tuple[str, ...]:
     # The text of generated code comes to hundreds of kilobytes a graph.
-    return tuple(field.name for field in fields(kind) if (kind, field.name) != (Generated, "code"))
+    return tuple(field.name for field in fields(kind) if field.name not in _LEFT_OUT.get(kind, ()))

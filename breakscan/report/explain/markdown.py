@@ -10,14 +10,14 @@ from breakscan.explain.compilations import constant_words
 from breakscan.explain.compile_time import compile_time, parts_in_words
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.notice import notice_words
+from breakscan.explain.problems import Topic, sections_of
 from breakscan.explain.rank_report import alike, difference_words, rank_sentences
 from breakscan.model.findings import Site, Verdict
-from breakscan.model.problem import Caller, Price
+from breakscan.model.problem import Caller, Price, Problem, ProblemKind
 from breakscan.model.words import counted, duration, place, seconds_in_words
-from breakscan.report.explain.entries import EntryKind, Group, ReportEntry, Topic, overview, report_sections
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.repro_text import repro_sentence
-from breakscan.report.explain.summary import ceiling_sentence, costs_sentence, headline, outcome_line
+from breakscan.report.explain.summary import Group, ceiling_sentence, costs_sentence, headline, outcome_line, overview
 from breakscan.report.markdown import code, paragraph, prose, row, table_head
 from breakscan.report.printable import printable, visible
 
@@ -85,14 +85,14 @@ def write_explain_markdown(report: ExplainReport, stream: TextIO) -> None:
 
 def _sections(explanation: Explanation) -> Iterator[_Table]:
     said = _Said()
-    told = report_sections(explanation)
-    if (groups := overview(told)) is not None:
+    told = sections_of(explanation.problems)
+    if (groups := overview(explanation)) is not None:
         for title, found in (("kind", groups.kinds), ("file", groups.files)):
             yield _Table(table_head(title, "sites", "times", "cost"), list(map(_group_row, found)))
     for section in told:
         if section.topic not in _FOLDED:
             in_words = _failure if section.topic is Topic.FAILURES else _row
-            yield _Table(table_head(*_TITLES[section.topic]), [in_words(entry, said) for entry in section.entries])
+            yield _Table(table_head(*_TITLES[section.topic]), [in_words(problem, said) for problem in section.problems])
     if explanation.ranks:
         yield _Table("", [f"- {paragraph(sentence)}\n" for sentence in rank_sentences(explanation.ranks)])
         yield _Table(
@@ -103,11 +103,11 @@ def _sections(explanation: Explanation) -> Iterator[_Table]:
             ],
         )
     yield _Table("", [f"- **Note:** {prose(notice_words(notice))}.\n" for notice in explanation.notices])
-    others = [entry for section in told if section.topic in _FOLDED for entry in section.entries]
+    others = [problem for section in told if section.topic in _FOLDED for problem in section.problems]
     yield _folded(
         counted(len(others), "break in library code", "breaks in library code"),
         _TITLES[Topic.LIBRARY_BREAKS],
-        [_row(entry, said) for entry in others],
+        [_row(problem, said) for problem in others],
     )
     yield _folded(
         counted(len(explanation.cudagraph_skips), "reason against CUDA graphs", "reasons against CUDA graphs"),
@@ -191,83 +191,84 @@ class _Said:
         self._explained: set[str] = set()
         self._advised: dict[str, str] = {}
 
-    def why(self, entry: ReportEntry) -> str:
-        if entry.rule is None:
-            return prose(entry.why)
-        name = f"{entry.id} {prose(entry.name)}"
-        if entry.id in self._explained:
+    def why(self, problem: Problem) -> str:
+        if problem.rule is None:
+            return prose(problem.why)
+        name = f"{problem.id} {prose(problem.name)}"
+        if problem.id in self._explained:
             return name
-        self._explained.add(entry.id)
-        return f"{name}: {prose(entry.why)}"
+        self._explained.add(problem.id)
+        return f"{name}: {prose(problem.why)}"
 
-    def instead(self, entry: ReportEntry) -> str:
-        if not entry.advice:
+    def instead(self, problem: Problem) -> str:
+        if not problem.advice:
             return ""
-        if entry.rule and self._advised.get(entry.id) == entry.advice:
+        if problem.rule and self._advised.get(problem.id) == problem.advice:
             return _AS_ABOVE
-        self._advised[entry.id] = entry.advice
-        return prose(entry.advice)
+        self._advised[problem.id] = problem.advice
+        return prose(problem.advice)
 
 
 def _group_row(group: Group) -> str:
     return row(prose(group.name), str(group.sites), str(group.times), duration(group.seconds) if group.seconds else "")
 
 
-def _row(entry: ReportEntry, said: _Said) -> str:
-    return _ROWS[entry.kind](entry, said)
+def _row(problem: Problem, said: _Said) -> str:
+    return _ROWS[problem.kind](problem, said)
 
 
-def _break(entry: ReportEntry, said: _Said) -> str:
-    why = said.why(entry)
+def _break(problem: Problem, said: _Said) -> str:
+    why = said.why(problem)
     # The word says so already, except for the reason why a whole function runs eager.
-    if entry.verdict is Verdict.EAGER:
-        why = "<br>".join([why, *map(prose, entry.consequences)])
-    todo = said.instead(entry) or "<br>".join(map(prose, entry.hints[:1]))
-    return row(f"{entry.label} {entry.times}".strip(), _where(entry, entry.users_line), why, todo, _price(entry.price))
+    if problem.verdict is Verdict.EAGER:
+        why = "<br>".join([why, *map(prose, problem.consequences)])
+    todo = said.instead(problem) or "<br>".join(map(prose, problem.hints[:1]))
+    what, where = f"{problem.what} {problem.times}".strip(), _where(problem, problem.users_line)
+    return row(what, where, why, todo, _price(problem.price))
 
 
-def _cause(entry: ReportEntry, said: _Said) -> str:
-    where = _where(entry, *entry.called_from)
-    return row(f"{entry.times} {_listed(entry.functions)}", _why(entry), where, said.instead(entry))
+def _cause(problem: Problem, said: _Said) -> str:
+    where = _where(problem, *problem.called_from)
+    return row(f"{problem.times} {_listed(problem.functions)}", _why(problem), where, said.instead(problem))
 
 
-def _frame(entry: ReportEntry, said: _Said) -> str:
-    return row(f"{_listed(entry.functions)} {entry.label}", _where(entry), _why(entry), said.instead(entry))
+def _frame(problem: Problem, said: _Said) -> str:
+    return row(f"{_listed(problem.functions)} {problem.what}", _where(problem), _why(problem), said.instead(problem))
 
 
-def _eager_calls(entry: ReportEntry, said: _Said) -> str:
-    where = _where(entry, *entry.called_from)
-    return row(f"{_listed(entry.functions)} {entry.times}".strip(), where, _why(entry), said.instead(entry))
+def _eager_calls(problem: Problem, said: _Said) -> str:
+    where = _where(problem, *problem.called_from)
+    return row(f"{_listed(problem.functions)} {problem.times}".strip(), where, _why(problem), said.instead(problem))
 
 
-def _failure(entry: ReportEntry, said: _Said) -> str:
-    return row(_listed(entry.functions), _where(entry, *entry.called_from), _why(entry), said.instead(entry))
+def _failure(problem: Problem, said: _Said) -> str:
+    return row(_listed(problem.functions), _where(problem, *problem.called_from), _why(problem), said.instead(problem))
 
 
-def _export(entry: ReportEntry, said: _Said) -> str:
-    what = " ".join(filter(None, (_listed(entry.functions), entry.label, entry.times)))
-    todo = said.instead(entry) or "<br>".join(map(prose, entry.hints[:1]))
-    return row(what, _where(entry, *entry.called_from[:_MOST_NAMED]), _why(entry), todo)
+def _export(problem: Problem, said: _Said) -> str:
+    what = " ".join(filter(None, (_listed(problem.functions), problem.what, problem.times)))
+    todo = said.instead(problem) or "<br>".join(map(prose, problem.hints[:1]))
+    return row(what, _where(problem, *problem.called_from[:_MOST_NAMED]), _why(problem), todo)
 
 
-_ROWS: Mapping[EntryKind, Callable[[ReportEntry, _Said], str]] = {
-    EntryKind.BREAK: _break,
-    EntryKind.FRAME: _frame,
-    EntryKind.FAILURE: _failure,
-    EntryKind.EXPORT: _export,
-    EntryKind.EAGER_CALLS: _eager_calls,
-    EntryKind.CAUSE: _cause,
+_ROWS: Mapping[ProblemKind, Callable[[Problem, _Said], str]] = {
+    ProblemKind.BREAK: _break,
+    ProblemKind.FUNCTION: _frame,
+    ProblemKind.FAILURE: _failure,
+    ProblemKind.EXPORT: _export,
+    ProblemKind.EAGER_CALLS: _eager_calls,
+    ProblemKind.RECOMPILES: _cause,
 }
 
 
-def _why(entry: ReportEntry) -> str:
-    named = f" ({entry.rule.id} {prose(entry.rule.name)})" if entry.rule else ""
-    return "<br>".join([f"{prose(entry.why)}{named}", *map(prose, entry.consequences)])
+def _why(problem: Problem) -> str:
+    named = f" ({problem.id} {prose(problem.name)})" if problem.rule else ""
+    return "<br>".join([f"{prose(problem.why)}{named}", *map(prose, problem.consequences)])
 
 
-def _where(entry: ReportEntry, *callers: Caller | None) -> str:
-    inside = f" in {code(entry.function)}" if entry.kind is EntryKind.BREAK and entry.function else ""
-    return "<br>".join([f"{_place(entry.site)}{inside}", *(f"from {code(place(one))}" for one in callers if one)])
+def _where(problem: Problem, *callers: Caller | None) -> str:
+    inside = f" in {code(problem.function)}" if problem.kind is ProblemKind.BREAK and problem.function else ""
+    return "<br>".join([f"{_place(problem.site)}{inside}", *(f"from {code(place(one))}" for one in callers if one)])
 
 
 def _folded(title: str, titles: Sequence[str], rows: Sequence[str]) -> _Table:

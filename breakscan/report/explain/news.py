@@ -10,13 +10,12 @@ from rich.text import Text
 
 from breakscan.explain.breaks import part_words
 from breakscan.explain.explanation import Explanation
-from breakscan.explain.frames import STATUS_WORDS, FrameStatus, reason_words
 from breakscan.explain.recompiles import recompile_sentence
+from breakscan.model.problem import ProblemKind
 from breakscan.model.words import counted, duration, place, seconds_in_words, short_path
 from breakscan.record.parsers.frames import is_resumed, user_name
 from breakscan.record.recording import Tally
 from breakscan.report.printable import printable, visible
-from breakscan.rulebook.document import rule_words
 
 
 def tally_words(tally: Tally) -> str:
@@ -62,16 +61,13 @@ class News:
                 why = f", again: {again[compiled.compile_id]}" if compiled.compile_id in again else ""
                 took = duration(compiled.seconds)
                 yield f"{compiled.at:8.1f} s  compiled {part_words(compiled)} at {place(compiled.site)} in {took}{why}"
-        for site in told.breaks:
-            if self._is_new("break", site.site, site.gb_type):
-                inside = f" in {site.function}" if site.function else ""
-                name = rule_words(site.rule) or site.gb_type
-                yield f"{'':8}    {site.verdict.words} at {place(site.site)}{inside}: {name}"
-        for frame in told.frames:
-            lost = frame.status is not FrameStatus.PASSED_OVER and frame.break_site is None
-            if lost and self._is_new("frame", frame.function, frame.site, frame.status):
-                what = f"{part_words(frame)} {STATUS_WORDS[frame.status]} at {place(frame.site)}"
-                yield f"{'':8}    {what}: {reason_words(frame.reason)}"
+        for one in told.problems:
+            inside = f" in {one.function}" if one.function else ""
+            if one.kind is ProblemKind.BREAK and self._is_new("break", one.site, one.gb_type):
+                yield f"{'':8}    {one.what} at {place(one.site)}{inside}: {one.rule_words or one.name}"
+            elif one.is_lost and self._is_new("frame", one.functions, one.site, one.what):
+                part = f"the rest of {one.function}" if one.rest_only else one.function
+                yield f"{'':8}    {part} {one.what} at {place(one.site)}: {one.why}"
 
     def _is_new(self, *key: object) -> bool:
         is_new = key not in self._told

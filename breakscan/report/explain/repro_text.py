@@ -6,24 +6,16 @@ from breakscan.explain.advice import of_authors, package_of
 from breakscan.explain.breaks import BreakSite, break_page
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.frames import FrameStatus, UncompiledFrame
+from breakscan.explain.problems import break_problem, frame_problem
 from breakscan.explain.repro.needed_code import LAZY_ANNOTATIONS
 from breakscan.explain.repro.problem import NotReproducible, Obstacle, RecordedProblem
 from breakscan.explain.repro.program import MinimalProgram
 from breakscan.explain.repro.reproduction import MOST_SECONDS, Reproduction, ReproStatus
 from breakscan.model.findings import Verdict
+from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import listed, place, short_path
-from breakscan.report.explain.entries import ReportEntry, break_entry, frame_entry
 from breakscan.report.markdown import code, prose
 from breakscan.report.printable import printable, visible
-
-_OUTCOMES = {
-    "splits": "splits the graph",
-    "eager": "runs eager",
-    "raises": "raises",
-    "raised": "fails to compile",
-    "recompiled": "recompiles",
-}
-
 
 _MOST_MET = 3
 
@@ -76,7 +68,8 @@ def _place(problem: RecordedProblem) -> str:
 
 def _happens(problem: RecordedProblem) -> str:
     cause = problem.gb_id or problem.gb_type or problem.rule
-    return f"{_OUTCOMES[problem.outcome]}{f' ({cause})' if cause else ''}"
+    happens = "recompiles" if problem.kind is ProblemKind.RECOMPILES else problem.what
+    return f"{happens}{f' ({cause})' if cause else ''}"
 
 
 def _met(made: Reproduction) -> str:
@@ -93,7 +86,8 @@ def repro_text(problem: RecordedProblem, program: MinimalProgram, explanation: E
     """The program as a file of Python."""
     where = f"{short_path(problem.site.path)}:{problem.site.line}"
     cause = " ".join(filter(None, (problem.gb_id, problem.gb_type or problem.rule)))
-    head = [f"Reproduces what torch {explanation.torch} did at {where} ({problem.outcome}: {cause})."]
+    outcome = problem.verdict.value if problem.verdict else ""
+    head = [f"Reproduces what torch {explanation.torch} did at {where} ({outcome}: {cause})."]
     head += [page] if (page := break_page(problem.gb_id)) else []
     head.append("Made by breakscan of a recorded run. Values are stand-ins of the recorded kinds and sizes.")
     if program.unknown:
@@ -127,7 +121,7 @@ def issue_text(problem: RecordedProblem, explanation: Explanation, made: Reprodu
     found = _found(problem, explanation)
     assert found is not None
     told = printable(found)
-    entry = break_entry(told) if isinstance(told, BreakSite) else frame_entry(told)
+    shown = break_problem(told) if isinstance(told, BreakSite) else frame_problem(told)
     library = package_of(problem.site.path) or ""
     version = explanation.libraries.get(library)
     versions = [
@@ -135,13 +129,13 @@ def issue_text(problem: RecordedProblem, explanation: Explanation, made: Reprodu
         f"torch {explanation.torch}",
         f"Python {explanation.python}",
     ]
-    inside = f", in {code(entry.function)}" if entry.function else ""
+    inside = f", in {code(shown.function)}" if shown.function else ""
     parts = [
-        f"# {_title(entry)}",
+        f"# {_title(shown)}",
         ", ".join(prose(visible(one)) for one in versions),
-        f"**Where:** {code(place(entry.site))}{inside}",
-        f"{_FENCE}python\n{visible(problem.code)}\n{_FENCE}",
-        f"**What happens:** {prose(_what_happens(entry))}",
+        f"**Where:** {code(place(shown.site))}{inside}",
+        f"{_FENCE}python\n{visible(problem.code or '')}\n{_FENCE}",
+        f"**What happens:** {prose(_what_happens(shown))}",
         f"**Why:** {_why(problem, told)}",
     ]
     if problem.rule and (advice := told.advice):
@@ -164,18 +158,18 @@ def _found(problem: RecordedProblem, explanation: Explanation) -> BreakSite | Un
     return None
 
 
-def _title(entry: ReportEntry) -> str:
-    what = "graph break" if entry.gb_type else "failure"
-    where = code(entry.function or place(entry.site))
-    return f"torch.compile: {what} in {where}, {code(entry.gb_type or entry.name)}"
+def _title(problem: Problem) -> str:
+    what = "graph break" if problem.gb_type else "failure"
+    where = code(problem.function or place(problem.site))
+    return f"torch.compile: {what} in {where}, {code(problem.gb_type or problem.name)}"
 
 
-def _what_happens(entry: ReportEntry) -> str:
-    match entry.verdict:
+def _what_happens(problem: Problem) -> str:
+    match problem.verdict:
         case Verdict.SPLITS:
             return "torch.compile ends the graph here, and begins another one after it."
         case Verdict.EAGER:
-            return " ".join(entry.consequences)
+            return " ".join(problem.consequences)
     return "torch.compile raises here."
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from breakscan.explain.autograd import change_words
-from breakscan.explain.breaks import BreakSite
 from breakscan.explain.caches import misses_in_words
 from breakscan.explain.compile_time import compile_time, compile_time_sentence
 from breakscan.explain.cudagraphs import peaks_sentence, recordings_sentence
@@ -19,11 +19,10 @@ from breakscan.explain.kernel_calls import KernelKind
 from breakscan.explain.notice import Notice, NoticeKind
 from breakscan.explain.prices import CostKind, run_costs
 from breakscan.explain.rank_report import exit_words
-from breakscan.explain.recompiles import Recompile
 from breakscan.explain.run_totals import Calls
 from breakscan.model.findings import Verdict
-from breakscan.model.problem import LongPass, Price
-from breakscan.model.words import counted, duration, listed, part_of, place, seconds_in_words
+from breakscan.model.problem import LongPass, Price, Problem
+from breakscan.model.words import counted, duration, listed, part_of, place, seconds_in_words, short_path
 from breakscan.report.explain.tables import kernels_of
 
 _MANY = 20
@@ -133,9 +132,6 @@ def _why_nothing_compiled(explanation: Explanation) -> str:
 
 
 _MOST_NAMED = 3
-
-
-_WORST_FIRST = (Verdict.RAISES, Verdict.EAGER, Verdict.SPLITS)
 
 
 _WORTH_SAYING = 0.01
@@ -258,15 +254,6 @@ def costs_sentence(explanation: Explanation) -> str | None:
     return f"{_COST_WORDS[first].capitalize()} cost most: {duration(most)} {_OF_WHAT[first]}; {rest}."
 
 
-def recompile_price(group: Iterable[Recompile], explanation: Explanation) -> str | None:
-    """``Compiling again took 18 s of 35 s spent on compiling.``; None where that is not worth saying."""
-    seconds = sum(recompile.seconds for recompile in group)
-    if seconds < _LONG_COMPILE:
-        return None
-    whole = seconds_in_words(max(seconds, explanation.compile_seconds))
-    return f"Compiling again took {seconds_in_words(seconds)} of {whole} spent on compiling."
-
-
 def recompiling_time(explanation: Explanation) -> str | None:
     """``18 s``; None where that is not worth saying."""
     seconds = run_costs(explanation)[CostKind.RECOMPILES]
@@ -281,12 +268,6 @@ def comparable_calls(explanation: Explanation) -> Sequence[Calls]:
     priced = run_costs(explanation)[CostKind.BREAKS]
     outside = sum(call.outside_seconds for call in explanation.calls)
     return explanation.calls if priced <= outside else ()
-
-
-def dearest_first(site: BreakSite) -> tuple[float, int, float]:
-    """Sort key: by what a site cost in all passes, then the worst verdict first, then by what was compiled for it."""
-    price = site.price
-    return -price.in_all if price else 0.0, _WORST_FIRST.index(site.verdict), -price.compile_seconds if price else 0.0
 
 
 _MOST_SIZES = 3
@@ -455,3 +436,52 @@ def _with_lines(kernel: Kernel) -> str:
 
 def _plus(parts: Sequence[int]) -> str:
     return " + ".join(map(str, parts))
+
+
+MANY = 20
+"""Problems from which on a report begins with an overview."""
+
+
+_MOST_FILES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Problems that have something in common: ``sites`` of them, met ``times`` in all, which cost ``seconds`` of the
+    run."""
+
+    name: str
+    sites: int
+    times: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The groups by kind of finding and by file: the most expensive first, then the largest.  ``other_files`` is the
+    number of files that are left out."""
+
+    kinds: Sequence[Group]
+    files: Sequence[Group]
+    other_files: int
+
+
+def overview(explanation: Explanation) -> Overview | None:
+    """None where there are few problems."""
+    problems = [problem for problem in explanation.problems if problem.cause is None]
+    if len(problems) < MANY:
+        return None
+    files = _grouped(problems, lambda problem: short_path(problem.site.path))
+    kinds = _grouped(problems, lambda problem: problem.rule_words or problem.name)
+    return Overview(kinds, files[:_MOST_FILES], max(0, len(files) - _MOST_FILES))
+
+
+def _grouped(problems: Iterable[Problem], name_of: Callable[[Problem], str]) -> list[Group]:
+    groups: dict[str, list[Problem]] = {}
+    for problem in problems:
+        groups.setdefault(name_of(problem), []).append(problem)
+    made = [
+        Group(name, len(own), sum(one.count for one in own), sum(one.cost or 0.0 for one in own))
+        for name, own in groups.items()
+    ]
+    return sorted(made, key=lambda group: (-group.seconds, -group.sites, group.name))

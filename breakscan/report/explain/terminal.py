@@ -11,33 +11,29 @@ from rich.text import Text
 from breakscan.explain.compile_time import compile_time
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.notice import notice_words
+from breakscan.explain.problems import Section, sections_of
 from breakscan.explain.rank_report import RankReport, rank_sentences
 from breakscan.explain.repro.reproduction import Reproduction
 from breakscan.explain.run_totals import Calls
-from breakscan.model.findings import Finding, Origin, Severity, Site
+from breakscan.model.findings import Finding, Severity, Site
+from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import counted, duration, place, position
 from breakscan.report.console import INDENT, STYLES, code_text, paragraph, print_page, report_console
 from breakscan.report.explain.agreement import hidden_sentence, write_agreement
-from breakscan.report.explain.entries import (
-    MANY,
-    EntryKind,
-    Group,
-    Overview,
-    ReportEntry,
-    Section,
-    overview,
-    report_sections,
-)
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.repro_text import repro_sentence
 from breakscan.report.explain.summary import (
     LONG_COMPILING,
+    MANY,
+    Group,
+    Overview,
     ceiling_sentence,
     comparable_calls,
     costs_sentence,
     headline,
     made_lines,
     outcome_line,
+    overview,
     price_in_words,
 )
 from breakscan.report.explain.tables import (
@@ -50,7 +46,6 @@ from breakscan.report.explain.tables import (
 )
 from breakscan.report.findings import FIX_UNSAFE_HINT
 from breakscan.report.printable import printable, visible
-from breakscan.rulebook.document import rule_words
 from breakscan.source.source_files import SourceFiles
 
 MOST_HINTS = 2
@@ -94,9 +89,9 @@ class _Writer:
             self.paragraph(sentence, indent="")
         self.ranks(explanation.ranks)
         self.calls = comparable_calls(explanation)
-        sections = report_sections(explanation)
-        fixable = [section for section in sections if any(map(_may_be_rewritten, section.entries))]
-        self.overview(overview(sections))
+        sections = sections_of(explanation.problems)
+        fixable = [section for section in sections if any(one.may_be_rewritten for one in section.problems)]
+        self.overview(overview(explanation))
         most = None if FINDINGS in tables else MOST_ENTRIES
         for section in sections:
             self.section(section, most)
@@ -122,10 +117,10 @@ class _Writer:
         """At most so many entries, unless only a few more are left."""
         self.console.print()
         self.console.print(Text(section.heading, "bold underline"))
-        shown = section.entries if len(section.entries) <= MANY else section.entries[:most]
-        for entry in shown:
-            self.entry(entry)
-        if rest := len(section.entries) - len(shown):
+        shown = section.problems if len(section.problems) <= MANY else section.problems[:most]
+        for problem in shown:
+            self.problem(problem)
+        if rest := len(section.problems) - len(shown):
             self.console.print()
             self.paragraph(f"{rest} more; {self.again}--show {FINDINGS} lists all.", style="dim")
 
@@ -166,31 +161,31 @@ class _Writer:
                 self.console.print()
                 self.paragraph(f"No {word} were recorded.", indent="")
 
-    def entry(self, entry: ReportEntry) -> None:
-        self.head(entry)
-        if entry.kind in (EntryKind.BREAK, EntryKind.FAILURE, EntryKind.EXPORT):
-            self.code(entry)
-        if entry.kind is EntryKind.CAUSE:
-            self.paragraph(f"{entry.why}.")
-        elif entry.why not in self.explained:
-            self.labelled("Why", entry.why)
-        for sentence in entry.consequences:
+    def problem(self, problem: Problem) -> None:
+        self.head(problem)
+        if problem.kind in (ProblemKind.BREAK, ProblemKind.FAILURE, ProblemKind.EXPORT):
+            self.code(problem)
+        if problem.kind is ProblemKind.RECOMPILES:
+            self.paragraph(f"{problem.why}.")
+        elif problem.why not in self.explained:
+            self.labelled("Why", problem.why)
+        for sentence in problem.consequences:
             self.paragraph(sentence)
-        calls = self.calls if entry.kind is EntryKind.BREAK else ()
-        if entry.price and (price := price_in_words(entry.price, calls)):
+        calls = self.calls if problem.kind is ProblemKind.BREAK else ()
+        if problem.price and (price := price_in_words(problem.price, calls)):
             self.labelled("Costs", price)
-        if hidden := self.hidden.get((entry.site, entry.gb_type or "")):
+        if hidden := self.hidden.get((problem.site, problem.gb_type or "")):
             self.paragraph(hidden_sentence(hidden))
-        if entry.called_from:
-            self.paragraph(f"Called from {', '.join(map(place, entry.called_from))}.")
-        if entry.advice and entry.advice not in self.advised:
-            self.labelled("Instead", entry.advice)
-        for hint in entry.hints[:MOST_HINTS]:
+        if problem.called_from:
+            self.paragraph(f"Called from {', '.join(map(place, problem.called_from))}.")
+        if problem.advice and problem.advice not in self.advised:
+            self.labelled("Instead", problem.advice)
+        for hint in problem.hints[:MOST_HINTS]:
             self.labelled("Hint", hint)
         # A rule is named at each of its sites, and says the same at each.
-        self.advised.add(entry.advice or "")
-        if entry.rule:
-            self.explained.add(entry.rule.why)
+        self.advised.add(problem.advice or "")
+        if problem.rule:
+            self.explained.add(problem.why)
 
     def reproduction(self, made: Reproduction) -> None:
         self.console.print()
@@ -201,19 +196,19 @@ class _Writer:
         self.console.print()
         self.paragraph(FIX_UNSAFE_HINT, indent="", style="dim")
 
-    def head(self, entry: ReportEntry) -> None:
-        style = f"not bold {STYLES[entry.severity]}"
-        text = Text(f"\n{position(entry.site)}", "bold").append(f"  {entry.label}", style)
-        if entry.times:
-            text.append(f" {entry.times}", style)
-        rule = rule_words(entry.rule)
-        inside = f"in {entry.function}" if entry.function else ""
+    def head(self, problem: Problem) -> None:
+        style = f"not bold {STYLES[problem.severity]}"
+        text = Text(f"\n{position(problem.site)}", "bold").append(f"  {problem.what}", style)
+        if problem.times:
+            text.append(f" {problem.times}", style)
+        rule = problem.rule_words
+        inside = f"in {problem.function}" if problem.function else ""
         rest = Text("  ".join(filter(None, (rule, inside))), "not bold dim")
         rest.stylize("not dim bold", 0, len(rule))
-        if entry.page:
+        if problem.page:
             # Of a break that no rule knows, what happened leads to the page.
-            linked, start = (rest, 0) if rule else (text, text.plain.index(entry.label))
-            linked.stylize(f"link {entry.page}", start, start + len(rule or entry.label))
+            linked, start = (rest, 0) if rule else (text, text.plain.index(problem.what))
+            linked.stylize(f"link {problem.page}", start, start + len(rule or problem.what))
         if text.cell_len + rest.cell_len + 2 <= self.width:
             self.console.print(text.append("  " if rest else "").append_text(rest))
             return
@@ -225,11 +220,11 @@ class _Writer:
             if part:
                 self.paragraph(part, style=look)
 
-    def code(self, entry: ReportEntry) -> None:
+    def code(self, problem: Problem) -> None:
         """Where the file has not the line any more, or is not here, the line alone."""
-        site, line = entry.site, entry.code
+        site, line = problem.site, problem.code
         lines = self.files.lines(site.path)
-        text = code_text(lines, site, self.width, STYLES[entry.severity], context=False)
+        text = code_text(lines, site, self.width, STYLES[problem.severity], context=False)
         if line is not None and line != "".join(lines[site.line - 1 : site.line]).strip():
             text = Text(f"{site.line:>6} │ ", "dim").append(line, "not dim")
             text.truncate(self.width, overflow="ellipsis")
@@ -245,9 +240,3 @@ class _Writer:
 
 def _group_row(group: Group) -> tuple[str, ...]:
     return group.name, str(group.sites), str(group.times), duration(group.seconds) if group.seconds else ""
-
-
-def _may_be_rewritten(entry: ReportEntry) -> bool:
-    """Whether it is a break in the user's own code of which the rule has rewrites."""
-    is_users_break = entry.kind is EntryKind.BREAK and entry.origin is Origin.USER
-    return is_users_break and entry.rule is not None and bool(entry.rule.rewrites)

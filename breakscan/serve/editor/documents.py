@@ -16,7 +16,10 @@ from pygls.workspace import PositionCodec, TextDocument
 
 from breakscan.explain.function_costs import FunctionCost
 from breakscan.model.findings import CompiledFunction, Finding, Severity, Site
-from breakscan.report.editor import compiled_words, cost_words, fix_title, ignore_title, message_words
+from breakscan.model.words import counted, duration
+from breakscan.report.diagnostics import finding_diagnostic
+from breakscan.report.printable import printable
+from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import Library
 from breakscan.serve.editor.checked import CheckedText, TextChecker
 from breakscan.source.module import SourceProblem, with_plain_line_ends
@@ -160,7 +163,8 @@ def actions_at(
     for finding in findings:
         mine = [one for one in context.diagnostics if one.source == SOURCE and one.code == finding.rule]
         for one in checker.rewritten(checked, finding):
-            title = fix_title(finding, one.rewrite, one.differences)
+            safety = f"unsafe: {one.differences}" if one.differences else "safe"
+            title = f"Fix {finding.rule} with {one.rewrite} ({safety})"
             found.append(_action(title, opened, one.after, mine, one.differences is None))
     for finding in findings:
         mine = [one for one in context.diagnostics if one.source == SOURCE and one.code == finding.rule]
@@ -168,7 +172,7 @@ def actions_at(
             after = with_suppressions(checked.text, {finding.site.line: [finding.rule]}, "")
         except (tokenize.TokenError, SyntaxError):
             continue
-        found.append(_action(ignore_title(finding.rule), opened, after, mine, False))
+        found.append(_action(f"Ignore {finding.rule} here", opened, after, mine, False))
     return found
 
 
@@ -202,6 +206,18 @@ def _text_edit(edit: LineEdit, part: TextPart, opened: OpenText) -> types.TextEd
     return types.TextEdit(types.Range(start, end), "\n".join(edit.lines))
 
 
+def message_words(finding: Finding, rule: Rule | None) -> str:
+    """What a finding is, and what to write instead."""
+    return finding_diagnostic(printable(finding), rule).text
+
+
+def page_of(finding: Finding, rule: Rule | None) -> str:
+    """The document of a rule below what the finding says; Markdown."""
+    head = f"**{finding.rule} {finding.name}**"
+    said = f"{head}\n\n{message_words(finding, rule)}"
+    return f"{said}\n\n---\n\n{rule.body}" if rule else said
+
+
 def lenses_of(
     opened: OpenText, compiled: Iterable[CompiledFunction], costs: Mapping[str, FunctionCost], uri: str
 ) -> list[types.CodeLens]:
@@ -216,9 +232,9 @@ def lenses_of(
     found = []
     for name, scope in functions_by_name(module).items():
         cost = costs.get(name)
-        said = compiled_words(places[name]) if name in places else None
+        said = _compiled_words(places[name]) if name in places else None
         if cost is not None and cost.code == code_of(module, scope):
-            said = " · ".join(filter(None, [said, cost_words(cost)]))
+            said = " · ".join(filter(None, [said, _cost_words(cost)]))
         if not said:
             continue
         line = scope.node.lineno
@@ -226,3 +242,22 @@ def lenses_of(
         if part.uri == uri:
             found.append(types.CodeLens(place, types.Command(said, "")))
     return found
+
+
+def _compiled_words(places: Sequence[CompiledFunction]) -> str:
+    """Where a function is handed to the compiler."""
+    named = list(dict.fromkeys(f"{one.by}:{one.line}" for one in places))
+    more = f" and {counted(len(named) - 1, 'other place')}" if len(named) > 1 else ""
+    return printable(f"compiled from {named[0]}{more}")
+
+
+def _cost_words(cost: FunctionCost) -> str | None:
+    """What a function cost in the last recorded run; None where there is nothing to say."""
+    said = [
+        f"{duration(cost.seconds / cost.calls)} a call" if cost.calls else None,
+        "runs eager" if cost.runs_eager else None,
+        counted(cost.breaks, "graph break") if cost.breaks else None,
+        counted(cost.recompiles, "recompile") if cost.recompiles else None,
+    ]
+    told = ", ".join(filter(None, said))
+    return f"in the last recording: {told}" if told else None

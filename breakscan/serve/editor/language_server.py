@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from lsprotocol import types
 
-from breakscan.report.editor import page_of
-from breakscan.serve.editor.documents import actions_at
+from breakscan.serve.editor.documents import actions_at, page_of
 from breakscan.serve.editor.session import BreakscanServer, path_of
 
 WATCHED = ("**/*.py", "**/*.ipynb", "**/*.toml", "**/.gitignore", "**/BRK*.md")

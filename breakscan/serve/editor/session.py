@@ -22,7 +22,6 @@ from breakscan.explain.function_costs import Costs
 from breakscan.model.findings import CompiledFunction
 from breakscan.record.recent_runs import last_run
 from breakscan.record.session import SessionError
-from breakscan.report.editor import SCAN_DIED
 from breakscan.rulebook.config import ConfigError
 from breakscan.rulebook.document import RuleError
 from breakscan.serve.editor.checked import CheckedText, TextChecker
@@ -203,7 +202,7 @@ class BreakscanServer(LanguageServer):
             except BrokenProcessPool:  # by a signal, or out of memory: what was read is in the cache
                 deaths += 1
                 if deaths > _MOST_DEATHS:
-                    self._tell(SCAN_DIED)
+                    self._tell("the process that reads the workspace was killed; what other files compile is not known")
                     return
                 continue
             deaths = 0

@@ -23,27 +23,18 @@ from breakscan.explain.compile_time import compile_time
 from breakscan.explain.cudagraphs import cause_words
 from breakscan.explain.eager_calls import EagerCalls, eager_calls_advice, eager_calls_reason
 from breakscan.explain.explanation import Explanation
-from breakscan.explain.exports import STATUS_WORDS, Export, ExportFailure, way_words
+from breakscan.explain.exports import Export, ExportFailure, way_words
 from breakscan.explain.frames import UncompiledFrame
 from breakscan.explain.graphs import Generated, Graph, saved_memory
 from breakscan.explain.guards import demand_words
+from breakscan.explain.problems import Section, break_problem, causes_of, export_problem, frame_problem, sections_of
 from breakscan.explain.rank_report import RankDifference, difference_words
 from breakscan.explain.recompiles import Recompile
 from breakscan.explain.run_totals import RunTotals
 from breakscan.explain.time_trees import TimeNode
 from breakscan.model.findings import Origin, Site
-from breakscan.model.problem import Caller
+from breakscan.model.problem import Caller, ProblemKind
 from breakscan.model.words import short_path
-from breakscan.report.explain.entries import (
-    EntryKind,
-    Section,
-    break_entry,
-    cause_entries,
-    cause_groups,
-    export_entry,
-    frame_entry,
-    report_sections,
-)
 from breakscan.report.explain.json import WORDS
 from breakscan.report.explain.summary import ceiling_sentence, costs_sentence, headline, outcome_line
 from breakscan.rulebook.document import Rule
@@ -142,14 +133,14 @@ LONGEST = 20_000
 
 
 _TABS = {
-    EntryKind.BREAK: "breaks",
-    EntryKind.FAILURE: "frames",
-    EntryKind.FRAME: "frames",
-    EntryKind.EXPORT: "exports",
-    EntryKind.EAGER_CALLS: "eager",
-    EntryKind.CAUSE: "recompiles",
+    ProblemKind.BREAK: "breaks",
+    ProblemKind.FAILURE: "frames",
+    ProblemKind.FUNCTION: "frames",
+    ProblemKind.EXPORT: "exports",
+    ProblemKind.EAGER_CALLS: "eager",
+    ProblemKind.RECOMPILES: "recompiles",
 }
-"""The tab that shows a kind of entry."""
+"""The tab that shows a kind of problem."""
 
 
 _DIGITS = 7
@@ -184,9 +175,9 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
         "outcome": outcome_line(explanation),
         "headline": headline(explanation),
         "costs": list(filter(None, (ceiling_sentence(explanation), costs_sentence(explanation)))),
-        "order": list(dict.fromkeys(map(_tab, report_sections(explanation)))),
+        "order": list(dict.fromkeys(map(_tab, sections_of(explanation.problems)))),
         "explanation": told,
-        "rules": {rule.id: _rule(rule) for rule in _rules(explanation)},
+        "rules": {id_: _rule(rule) for id_, rule in explanation.rules.items()},
         "paths": list(numbers),
         "short": [short_path(path) for path in numbers],
         "sources": plain.sources.segments(),
@@ -249,20 +240,20 @@ class _Plain:
 
 def _tab(section: Section) -> str:
     """That of its first entry: failures can be breaks or functions."""
-    return _TABS[section.entries[0].kind]
+    return _TABS[section.problems[0].kind]
 
 
 def _break(plain: _Plain, site: BreakSite) -> dict[str, Any]:
-    entry = break_entry(site)
-    so = " ".join(entry.consequences) or None
-    told = {"hints": list(entry.hints), "so": so, "advice": plain(entry.advice), "page": entry.page}
+    problem = break_problem(site)
+    so = " ".join(problem.consequences) or None
+    told = {"hints": list(problem.hints), "so": so, "advice": plain(problem.advice), "page": problem.page}
     return {**plain.marked(site), **told}
 
 
 def _frame(plain: _Plain, frame: UncompiledFrame) -> dict[str, Any]:
-    entry = frame_entry(frame)
+    problem = frame_problem(frame)
     failed_at = frame.failed_at and plain(frame.failed_at, marked=True)
-    return {**plain.marked(frame), "failed_at": failed_at, "advice": plain(entry.advice), "label": entry.label}
+    return {**plain.marked(frame), "failed_at": failed_at, "advice": plain(problem.advice), "label": problem.what}
 
 
 def _eager_calls(plain: _Plain, found: EagerCalls) -> dict[str, Any]:
@@ -270,13 +261,14 @@ def _eager_calls(plain: _Plain, found: EagerCalls) -> dict[str, Any]:
 
 
 def _export(plain: _Plain, one: Export) -> dict[str, Any]:
-    return {**plain(one), "how": way_words(one.way, one.strict), "result": STATUS_WORDS[one.status]}
+    return {**plain(one), "how": way_words(one.way, one.strict), "result": one.status.value}
 
 
 def _export_failure(plain: _Plain, failure: ExportFailure) -> dict[str, Any]:
-    entry = export_entry(failure)
-    words = {"why": entry.why, "label": entry.label, "so": " ".join(entry.consequences), "hints": list(entry.hints)}
-    return {**plain.marked(failure), **words, "advice": plain(entry.advice)}
+    problem = export_problem(failure)
+    so, hints = " ".join(problem.consequences), list(problem.hints)
+    words = {"why": problem.why, "label": problem.what, "so": so, "hints": hints, "advice": plain(problem.advice)}
+    return {**plain.marked(failure), **words}
 
 
 def _recompile(plain: _Plain, recompile: Recompile) -> dict[str, Any]:
@@ -285,8 +277,9 @@ def _recompile(plain: _Plain, recompile: Recompile) -> dict[str, Any]:
 
 def _causes(explanation: Explanation) -> dict[int, str]:
     """What changed and what came of it, in words, by the number of the cause."""
-    groups = zip(cause_groups(explanation), cause_entries(explanation), strict=True)
-    return {group[0].cause: ". ".join([entry.why, *entry.consequences]) for group, entry in groups}
+    problems = [problem for problem in explanation.problems if problem.kind is ProblemKind.RECOMPILES]
+    groups = zip(causes_of(explanation.recompiles), problems, strict=True)
+    return {group[0].cause: ". ".join([problem.why, *problem.consequences]) for group, problem in groups}
 
 
 def _with_room_for_code(graphs: Iterable[Graph]) -> list[Graph]:
@@ -324,12 +317,6 @@ def _program(argv: Sequence[str]) -> str:
     if not argv:
         return "this process"
     return " ".join(argv[:2]) if argv[0] in ("-m", "-c") else argv[0]
-
-
-def _rules(explanation: Explanation) -> list[Rule]:
-    things = (explanation.breaks, explanation.frames, explanation.recompiles, explanation.export_failures)
-    found = [thing.rule for kind in things for thing in kind]
-    return list({rule.id: rule for rule in found if rule}.values())
 
 
 def _rule(rule: Rule) -> dict[str, str]:

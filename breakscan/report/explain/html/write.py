@@ -10,14 +10,14 @@ from typing import TextIO
 
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.notice import notice_words
+from breakscan.explain.problems import Section, sections_of
+from breakscan.model.problem import Problem
 from breakscan.model.words import sentence, sentences
-from breakscan.report.explain.entries import ReportEntry, Section, report_sections
 from breakscan.report.explain.html.island import island
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.repro_text import repro_sentence
 from breakscan.report.html_page import escaped, page_style, scripted_page
 from breakscan.report.printable import visible
-from breakscan.rulebook.document import rule_words
 
 MOST_ROWS = 300
 """Of each table: enough for a reader without scripts, and soon parsed for the others."""
@@ -26,25 +26,25 @@ MOST_ROWS = 300
 def static_report(explanation: Explanation) -> str:
     """The tables, as HTML in ASCII."""
     notices = "".join(f"<li>{escaped(notice_words(notice))}" for notice in explanation.notices)
-    tables = [_table(section) for section in report_sections(explanation)]
+    tables = [_table(section) for section in sections_of(explanation.problems)]
     return "\n".join([*tables, f"<h2>Notes</h2><ul>{notices}</ul>" if notices else ""])
 
 
 def _table(section: Section) -> str:
-    entries = section.entries
-    rows = map(_row, entries[:MOST_ROWS])
+    problems = section.problems
+    rows = map(_row, problems[:MOST_ROWS])
     body = "".join(f"<tr>{''.join(f'<td>{escaped(cell)}' for cell in row)}" for row in rows)
-    rest = f"<p>{len(entries) - MOST_ROWS} more are shown with scripts only.</p>" if len(entries) > MOST_ROWS else ""
+    rest = f"<p>{len(problems) - MOST_ROWS} more are shown with scripts only.</p>" if len(problems) > MOST_ROWS else ""
     return f"<h2>{section.heading}</h2><table><tr><th>Where<th>What<th>Why<th>Instead{body}</table>{rest}"
 
 
-def _row(entry: ReportEntry) -> tuple[str, ...]:
-    inside = f" in {entry.function}" if entry.function else ""
+def _row(problem: Problem) -> tuple[str, ...]:
+    inside = f" in {problem.function}" if problem.function else ""
     return (
-        f"{entry.site.path}:{entry.site.line}:{entry.site.column}{inside}",
-        " ".join(filter(None, [entry.label, entry.times, rule_words(entry.rule)])),
-        sentences(entry.why, *entry.consequences),
-        entry.advice or "",
+        f"{problem.site.path}:{problem.site.line}:{problem.site.column}{inside}",
+        " ".join(filter(None, [problem.what, problem.times, problem.rule_words])),
+        sentences(problem.why, *problem.consequences),
+        problem.advice or "",
     )
 
 

@@ -1,0 +1,71 @@
+"""What reads a run reads the same problems: gates, locks, pytest, news and agents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import explain_results as made
+import pytest
+
+from breakscan.explain.explanation import Explanation
+from breakscan.explain.gates import Gates, unmet
+from breakscan.explain.lock_file import known_breaks
+from breakscan.model.findings import Origin
+from breakscan.model.problem import Problem, ProblemKind, RemedyKind
+from breakscan.report.answers.explain import problems as answers
+from breakscan.report.explain.assertion_message import objections
+from breakscan.report.explain.json import explain_object
+from breakscan.report.explain.news import News
+
+FUNCTIONS = (made.FRAME, made.BEHIND_BREAK, made.OVER_LIMIT, made.PASSED_OVER, made.FAILED)
+"""One that runs eager, one because of a break, one past the limit of recompiles, one that loses nothing, a failure."""
+LOST = {made.FRAME.function, made.OVER_LIMIT.function, made.FAILED.function}
+
+
+def told(**changes: object) -> Explanation:
+    return made.explanation(**{"breaks": (), "export_failures": (), "eager_calls": (), "frames": FUNCTIONS, **changes})
+
+
+def test_a_lost_function_is_the_same_for_all() -> None:
+    run = told()
+    assert {"".join(one.functions) for one in run.problems if one.is_lost} == LOST
+    (gate,) = unmet(Gates(max_breaks=0), run)
+    assert gate.found == len({made.FRAME.site, made.OVER_LIMIT.site, made.FAILED.site})
+    assert {one.function for one in known_breaks(run, "/")} == LOST
+    text = "\n".join(objections(run, breaks=0, recompiles=None))
+    news = "\n".join(News().lines(run))
+    for name in LOST:
+        assert f"{name} " in text
+        assert f"{name} " in news
+
+
+def test_torchs_own_functions_do_not_count() -> None:
+    run = told(frames=tuple(replace(one, origin=Origin.FRAMEWORK) for one in FUNCTIONS))
+    assert not unmet(Gates(max_breaks=0), run)
+    assert not known_breaks(run, "/")
+    assert not objections(run, breaks=0, recompiles=None)
+
+
+def test_agents_read_them_in_the_order_of_a_report() -> None:
+    run = made.explanation()
+    report = explain_object(run)
+    shown = [one for one in run.problems if one.cause is None and (one.verdict or one.kind is not ProblemKind.FUNCTION)]
+    places = [f"{one.site.path}:{one.site.line}:{one.site.column}" for one in shown]
+    assert [one.at for one in answers(report)] == places
+    assert [one["kind"] for one in report["problems"]] == [one.kind.value for one in run.problems]
+
+
+@pytest.mark.parametrize("at", range(2))
+def test_a_known_problem_is_found_again_wherever_it_moved(at: int) -> None:
+    def moved(problem: Problem) -> Problem:
+        site = replace(problem.site, line=problem.site.line + 7, end_line=problem.site.end_line + 7)
+        return replace(problem, site=site, count=9)
+
+    problem = told(breaks=(made.BREAK,)).problems[at]
+    assert moved(problem).identity() == problem.identity()
+    assert replace(problem, code="another()").identity() != problem.identity()
+
+
+def test_remedies_say_what_they_change() -> None:
+    kinds = {one.kind: [remedy.kind for remedy in one.remedies] for one in told(breaks=(made.BREAK,)).problems}
+    assert kinds[ProblemKind.BREAK] == [RemedyKind.EDIT]
