@@ -16,11 +16,7 @@ from breakscan.record.parsers.break_text import is_asked_for
 from breakscan.source.toml_text import parse_toml
 
 _INSTALLED = re.compile(r"(?:site|dist)-packages/([^/]+?)(?:\.py)?(?:/|$)")
-
-
 _CHANGE_NOTHING = "change nothing: torch wants it so"
-
-
 _KEEP_OUTSIDE = "keep the call that leads here out of the compiled code, or leave it: torch wants it so"
 
 

@@ -81,11 +81,7 @@ class BreakSite:
 
 Key = tuple[Site, str]
 """What makes two breaks the same: site and type."""
-
-
 _SEVERITY = {Verdict.RAISES: 0, Verdict.EAGER: 1, Verdict.SPLITS: 2}
-
-
 _NEARNESS = {Origin.USER: 0, Origin.LIBRARY: 1, Origin.FRAMEWORK: 2}
 
 
@@ -269,8 +265,6 @@ def _place(group: Sequence[BreakSeen], context: ExplainContext) -> Place:
 
 BREAK_PAGES = "https://meta-pytorch.github.io/compile-graph-break-site/gb/"
 """As the messages of torch name them."""
-
-
 _ID = re.compile(r"GB\d{4}")
 
 

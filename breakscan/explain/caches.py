@@ -54,15 +54,9 @@ class CacheUse:
 
 
 _MOST_CHANGES = 3
-
-
 _KEY_PARTS = {"gm": "graph", "example_inputs": "inputs"}
-
-
 _OF_GRAPH = ("fx_kwargs[", "aot_config")
 """What follows from the graph."""
-
-
 _OPTIONS = ("inductor_config[", "inductor_config_comms[", "fx_kwargs[")
 
 
@@ -108,8 +102,6 @@ def _change_words(change: KeyChange) -> str:
 
 
 _BACKWARD = "fx_kwargs[is_backward]"
-
-
 _MOST_COMPARED = 8
 """Earlier lookups for a function that a new one is compared with."""
 

@@ -106,8 +106,6 @@ _CONSTANTS = {
     ConstantReason.COMPARED: "the code compares it with a number, and goes on as the comparison said",
     ConstantReason.OTHER: "the code depends on it",
 }
-
-
 _RESTARTS = {
     "fail_and_restart_analysis": "a graph break, for which torch gives no reason",
     "UnspecializeRestartAnalysis": "a module is traced again as one that may change",
@@ -223,11 +221,7 @@ def precompiled(records: Iterable[Record], context: ExplainContext) -> list[Prec
 
 _CONSEQUENCE = "find"
 """Torch's word for a size that had to equal one which is a constant by now."""
-
-
 _NUMBER = re.compile(r"-?\d+$")
-
-
 _REASONS = {"guard_int": ConstantReason.NUMBER, "guard_bool": ConstantReason.COMPARED}
 
 

@@ -151,15 +151,9 @@ PART_WORDS = {
     CompilePart.CUDA_GRAPHS: "recording CUDA graphs",
     CompilePart.OTHER: "the rest of Dynamo",
 }
-
-
 _LEAST_PART = 0.05
 """Of all, from which on a part is worth a word."""
-
-
 _MOST_LINES = 3
-
-
 _LONG_LINE = 0.05
 """Seconds of tracing from which on a line is worth a word."""
 

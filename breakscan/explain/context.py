@@ -19,8 +19,6 @@ from breakscan.rulebook.document import Rule
 from breakscan.rulebook.matching import explaining_rule
 
 _OURS = PurePath(breakscan.__file__).parent
-
-
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 
 
@@ -69,17 +67,9 @@ def _is_standard(owners: Owners, path: str) -> bool:
 
 FRAMEWORK = 9
 """The family of rules about code that torch owns."""
-
-
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-
-
 _REPR = re.compile(r"<(?:function|bound method|built-in function|class) ([^ >]+)[^>]*>")
-
-
 _SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)\.\s+(?=[A-Z`])")
-
-
 _LONGEST_REASON = 240
 
 

@@ -76,8 +76,6 @@ _CAUSES = {
     RecordingCause.ORDER: "it runs after another CUDA graph than before",
     RecordingCause.UNKNOWN: "for a reason that is not known",
 }
-
-
 _MOST_NAMED = 3
 
 
@@ -172,8 +170,6 @@ def peak_memory(processes: Iterable[Iterable[Record]]) -> list[PeakMemory]:
 
 
 _SAID_ALREADY = re.compile(r"^(?:skipping cudagraphs? (?:due to|because) )+", re.I)
-
-
 _FOUND_FROM = re.compile(r"\.?\s*Found from\s*:.*", re.S)
 
 

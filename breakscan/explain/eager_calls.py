@@ -49,15 +49,11 @@ class EagerCalls:
 
 
 _STANCE = 'torch.compiler.set_stance("{}")'
-
-
 _WHY = {
     "force_eager": "{stance} was in force, under which nothing compiled runs",
     "eager_on_recompile": "no compiled version fitted, and {stance} was in force, under which no other is made",
     "eager_then_compile": "{stance} was in force, under which the first call runs eager",
 }
-
-
 _INSTEAD = {
     "force_eager": "call it outside of this stance, if it is to be fast",
     "eager_on_recompile": "call it with such inputs before the stance is set, or with sizes marked by "

@@ -88,8 +88,6 @@ class ExportFailure:
 
 
 _MOST_NAMED = 3
-
-
 _WHY = {
     ExportProblem.TEST: "it tests what depends on data, which an export does not know",
     ExportProblem.NUMBER: "it needs a number out of data, which an export does not know",
@@ -102,11 +100,7 @@ _WHY = {
     ExportProblem.ERROR: "{}",
     ExportProblem.NOT_TOLD: "the export came to this line, and a torch trace does not say what ended it there",
 }
-
-
 _QUOTES_TORCH = (ExportProblem.TEST, ExportProblem.NUMBER)
-
-
 _INSTEAD = {
     ExportProblem.TEST: "select with torch.where or branch with torch.cond; where a number always passes the test, "
     "say so before it, such as torch._check(n > 3)",
@@ -120,23 +114,15 @@ _INSTEAD = {
     "it: torch.export.register_dataclass({})",
     ExportProblem.WRONG_FAKE_KERNEL: "mend the function that is registered as its fake kernel",
 }
-
-
 _OF_LIBRARIES = dict.fromkeys(("DynamicCache", "EncoderDecoderCache"), "pass use_cache=False to the model")
 """What helps against the classes of a library: here of transformers."""
-
-
 _WAYS = {
     ExportWay.EXPORT: "torch.export.export",
     ExportWay.DRAFT: "draft_export",
     ExportWay.AHEAD_OF_TIME: "AOTInductor",
     ExportWay.AOT_COMPILE: "aot_compile",
 }
-
-
 _COMPILED = (ExportWay.AHEAD_OF_TIME, ExportWay.AOT_COMPILE)
-
-
 STATUS_WORDS = {
     ExportStatus.DONE: "done",
     ExportStatus.UNSOUND: "unsound",
@@ -249,14 +235,8 @@ def exporting_seconds(exports: Sequence[Export]) -> float:
 
 
 _BY_DATA = (ExportProblem.TEST, ExportProblem.NUMBER)
-
-
 _TYPES = (ExportProblem.INPUT, ExportProblem.OUTPUT)
-
-
 _OPERATORS = (ExportProblem.NO_FAKE_KERNEL, ExportProblem.WRONG_FAKE_KERNEL)
-
-
 _AT_THE_CALL = (ExportProblem.SIZES, *_TYPES)
 """Torch finds these before it traces, or when all is traced, and names no line."""
 

@@ -43,8 +43,6 @@ class RaisedInTrace:
 
 
 Reason = Quoted | Skip | OverLimit | RaisedInTrace
-
-
 _SKIPS = {
     Skip.NO_TENSOR: "it was called without a tensor",
     Skip.NO_OPERATION: "it holds no tensor operation to compile",
@@ -135,11 +133,7 @@ class UncompiledFrame:
 
 _WRAPPED = "InternalTorchDynamoError"
 """Dynamo's own exception, around that of whatever it ran while it traced."""
-
-
 _ORDER = (FrameStatus.RAISED, FrameStatus.EAGER, FrameStatus.PASSED_OVER)
-
-
 _NEARNESS = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
 
 

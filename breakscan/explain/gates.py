@@ -20,8 +20,6 @@ from breakscan.rulebook.document import nearest
 from breakscan.rulebook.library import Library
 
 _GB = re.compile(r"GB\d{4}")
-
-
 _FAMILY = re.compile(r"(BRK\d{0,2})X+")
 
 

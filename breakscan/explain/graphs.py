@@ -176,8 +176,6 @@ def _at_line(line: Site | None, values: Sequence[SavedValue]) -> SavedAtLine:
 
 WORTH_A_WORD = 1_000_000
 """Bytes."""
-
-
 _MOST_LINES = 3
 
 
@@ -200,11 +198,7 @@ def saved_bytes_in_words(count: int, unknown: int) -> str:
 
 
 _PHASES = ("forward", "inference", "backward")
-
-
 _CPP_NAME = re.compile(r"cpp_fused_(?P<operators>\w+)_\d+$")
-
-
 _COMPOSITE = frozenset(
     {
         "_log_softmax",

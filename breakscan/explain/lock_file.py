@@ -20,8 +20,6 @@ from breakscan.source.writing import damaged, not_ours, read_committed
 
 SEVERITIES = (Verdict.SPLITS, Verdict.EAGER, Verdict.RAISES)
 """From the mildest to the worst."""
-
-
 _INSTALLED = re.compile(r".*/((?:site|dist)-packages/.*)")
 
 
@@ -109,14 +107,10 @@ def known_break(problem: Problem, folder: str) -> KnownBreak:
 
 
 VERSION = 1
-
-
 _HEADER = """\
 # The graph breaks that `breakscan explain --lock` allows the program below.  Commit this file.
 # breakscan writes it: what is gone is taken out, nothing is added but with --lock-add.
 """
-
-
 _TEXTS = {"path": True, "function": False, "code": True, "rule": False, "gb": False, "type": True, "verdict": True}
 """The keys of an entry that hold texts, in the order of the file, and whether each must be there."""
 

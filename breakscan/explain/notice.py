@@ -72,11 +72,7 @@ class SourcesUnread:
 
 
 AnyNotice = Notice | SourcesUnread | LogProblem
-
-
 _MOST_LINES = 3
-
-
 _NOT_READ = {
     NotRead.OUTSIDE: (
         "outside the working directory: --source-root FOLDER allows to read the files below a folder, and "

@@ -43,12 +43,8 @@ from breakscan.record.records import (
 
 _STANDS_OUT = 10
 """A pass that takes so many times what is usual is told."""
-
-
 _LEAST_LONG = 0.01
 """Seconds from which on such a pass is worth a word."""
-
-
 _READS_DATA = (1, 2, 3)
 """The families of rules about what depends on the values of a tensor."""
 

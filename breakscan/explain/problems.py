@@ -29,11 +29,7 @@ _BOILERPLATE = (
     "If it is a Python builtin, please file an issue",
 )
 """Hints of Dynamo's that are about Dynamo: nothing that a user can do about the code at hand."""
-
-
 _GIVES_UP_BY_ITSELF = ("Unsupported context manager",)
-
-
 _FOLLOWED_BY = {
     "graph break in loop": "the break is inside a loop",
     "Graph break under GenericContextWrappingVariable": "the break is inside a with block that must not be left",

@@ -132,8 +132,6 @@ def exit_words(status: int | None) -> str:
 
 
 _GOOD = RankEnding(EndingKind.ENDED, 0)
-
-
 _MOST_LISTED = 4
 
 

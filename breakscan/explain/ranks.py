@@ -29,8 +29,6 @@ from breakscan.explain.run_totals import timeline
 from breakscan.model.problem import LongPass
 
 T = TypeVar("T")
-
-
 _MOST_GRAPHS = 4
 """That are compared one by one."""
 

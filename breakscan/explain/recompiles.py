@@ -131,20 +131,10 @@ def _part_first(found: re.Match[str]) -> str:
 
 
 _SIZE = re.compile(r"(?P<tensor>.+)\.shape\[(?P<dimension>\d+)\]$")
-
-
 _IN_KWARGS = re.compile(r"^kwargs\['(\w+)'\]$")
-
-
 _POSITIONAL = re.compile(r"^args\[\d+\]")
-
-
 _LEARNING_RATE = re.compile(r"\.param_groups\[\d+\]\['lr'\]$")
-
-
 _ARGUMENTS = re.compile(r"^(?:len\((?:kw)?args\)|(?:not )?'\w+' in kwargs|list\(kwargs\)\[\d+\])$")
-
-
 _SPREADING = (
     GuardKind.SIZE,
     GuardKind.STRIDE,
@@ -154,11 +144,7 @@ _SPREADING = (
     GuardKind.GLOBAL,
 )
 """Kinds of guards that, once one fails, fail in all functions that the changed input runs through."""
-
-
 _GRADIENT = ".requires_grad"
-
-
 _APART = ("0", "1")
 """Sizes that are compiled separately from all others."""
 

@@ -92,11 +92,7 @@ def timeline(
 
 
 R = TypeVar("R", GraphRan, GapRan, CallsRan, CallsOnDevice)
-
-
 _NOTHING = Usual(0.0, 0.0, 0.0)
-
-
 NO_GAPS = GapRan(-1, 0, 0.0, _NOTHING, 0.0, 0.0, 0, _NOTHING)
 """After a graph that nothing followed."""
 

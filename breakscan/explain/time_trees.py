@@ -56,14 +56,8 @@ class TimeNode:
 
 
 _TRACING = "bytecode_tracing"
-
-
 _ATTEMPT = re.compile(r"compile_attempt_\d+")
-
-
 _LOADING = "PyCodeCache.load_by_key_path"
-
-
 _PARTS = {
     _TRACING: CompilePart.TRACING,
     "build_guards": CompilePart.GUARDS,
@@ -97,8 +91,6 @@ _PARTS = {
     "cudagraphify.get_container": CompilePart.CUDA_GRAPHS,
 }
 """Of torch's spans, by name.  Any other is part of what is around it."""
-
-
 _TEMPLATES = ("_template_autotuning", "_template_precompiling")
 
 

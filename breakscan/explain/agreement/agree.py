@@ -82,8 +82,6 @@ def _as_finding(problem: Problem, rule: Rule) -> Finding:
 
 
 _TARGETS: Mapping[Mode, str] = {Mode.EXPORT: "export", Mode.EXPORT_STRICT: "export-strict"}
-
-
 _WAYS = (ExportWay.EXPORT, ExportWay.DRAFT)
 """The ways that ``check --target`` speaks of; the others take what is compiled or exported already."""
 

@@ -32,11 +32,7 @@ def touches(site: Site, lines: Mapping[str, Sequence[int]]) -> bool:
 
 
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/(?P<package>[^/]+)")
-
-
 _STANDARD = re.compile(r".*/lib/python3\.\d+/(?!(?:site|dist)-packages/)|<frozen ")
-
-
 _COMPARED = (Kind.GRAPH_BREAK, Kind.RECOMPILE)
 
 

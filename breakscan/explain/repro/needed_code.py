@@ -56,12 +56,8 @@ def _read(table: symtable.SymbolTable, *, is_top: bool = False) -> Iterator[str]
 
 _LEFT_OUT = re.compile(r"\bcompile\b|^(?:functools\.)?wraps\(")
 """Decorators: the program compiles by itself, and the name of a wrapper changes nothing."""
-
-
 _MAKES_OBJECTS = {"__init__", "__new__", "__post_init__", "__init_subclass__", "__repr__", "__str__", "__del__"}
 """Methods that are left out: objects are stand-ins."""
-
-
 _INDENT = "    "
 
 

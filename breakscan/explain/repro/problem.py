@@ -36,11 +36,7 @@ class NotReproducible(Exception):
 
 
 _NUMBERS = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
-
-
 _PLACE = re.compile(r"(?P<path>.+?):(?P<line>\d+)(?::\d+)?")
-
-
 _ORDER = (ProblemKind.FAILURE, ProblemKind.BREAK, ProblemKind.RECOMPILES, ProblemKind.FUNCTION)
 """In which they are taken where several stand at one line."""
 

@@ -79,12 +79,8 @@ def _last_error(text: str) -> str:
 
 
 _MOST_PROGRAMS = 6
-
-
 _ONCE = (Plan((End.HIGH,)), Plan((End.LOW,)))
 """What is None in some calls is not, at first."""
-
-
 _TWICE = tuple(Plan(ends, alone) for ends in ((End.LOW, End.HIGH), (End.HIGH, End.LOW)) for alone in (True, False))
 
 

@@ -30,8 +30,6 @@ def hidden_sentence(behind: Sequence[Finding]) -> str:
 
 
 WIDEST = 120
-
-
 _WORDS = {
     AgreementOutcome.CONFIRMED: "confirmed",
     AgreementOutcome.HIDDEN: "hidden by a break",

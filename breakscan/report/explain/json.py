@@ -57,22 +57,12 @@ WORDS: Mapping[type, Callable[[Any], str]] = {
     Rule: attrgetter("id"),
 }
 """By the class of the value."""
-
-
 SCHEMA = 2
-
-
 _DIGITS = 7
 """Behind the point, of times in seconds: a tenth of a microsecond is less than any clock here tells."""
-
-
 _KEYS = {(GuardLine, "demand"): "text"}
-
-
 _LEFT_OUT: Mapping[type, tuple[str, ...]] = {Generated: ("code",), Problem: ("stack", "price", "page")}
 """Fields that have no key; those of a problem are where it is told of in full."""
-
-
 _COMPUTED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     CompiledFrame: {"restarts": restarts_in_words},
     Calls: {"outside_seconds": attrgetter("outside_seconds")},
@@ -84,8 +74,6 @@ _COMPUTED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     EagerCalls: {"reason": eager_calls_reason, "advice": eager_calls_advice},
 }
 """Keys that are no fields."""
-
-
 _TOLD_ABOVE = {
     "argv", "status", "seconds", "processes", "trace", "torch", "python", "devices", "torch_imported", "disabled_by",
     "entries", "compile_seconds", "began", "timelines",

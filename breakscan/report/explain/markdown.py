@@ -25,7 +25,6 @@ MARK = "<!-- breakscan explain -->"
 """The first line: by it, a job finds the comment that it wrote before."""
 LIMIT = 65_000
 """Characters: GitHub takes 65,536 in a comment."""
-
 _CUT = (
     "**Cut here:** a comment on GitHub holds 65,536 characters. `breakscan explain --format html` or `--format json` "
     "shows everything.\n"

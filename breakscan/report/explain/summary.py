@@ -132,41 +132,25 @@ def _why_nothing_compiled(explanation: Explanation) -> str:
 
 
 _MOST_NAMED = 3
-
-
 _WORTH_SAYING = 0.01
 """The part of the calls' time below which a saving is not worth a word."""
-
-
 _ENOUGH = 8
 """Passes from which on it is worth a word how much they vary."""
-
-
 _WIDE = 1.5
-
-
 _NOTABLY = 1.05
 """How many times as long the host takes before that is worth a word."""
-
-
 _LEAST_COST = 1e-4
 """Seconds in all of a run from which on a kind of cost is worth a word."""
-
-
 _COST_WORDS = {
     CostKind.BREAKS: "graph breaks",
     CostKind.EAGER_FUNCTIONS: "functions that run eager",
     CostKind.RECOMPILES: "recompiles",
 }
-
-
 _OF_WHAT = {
     CostKind.BREAKS: "of the calls",
     CostKind.EAGER_FUNCTIONS: "of the calls",
     CostKind.RECOMPILES: "of compiling",
 }
-
-
 _LONG_COMPILE = 1.0
 """Seconds of compiling again from which on they are worth a word."""
 
@@ -271,19 +255,11 @@ def comparable_calls(explanation: Explanation) -> Sequence[Calls]:
 
 
 _MOST_SIZES = 3
-
-
 LONG_COMPILING = 2.0
 """Seconds of compiling from which on it is worth a word."""
-
-
 _SLOW_GUARDS = 0.02
 """The part of a call's time from which on checking guards is worth a word."""
-
-
 _OUTCOMES = {"hit": ("hit",), "miss": ("miss", "misses"), "bypass": ("bypass", "bypasses")}
-
-
 _KINDS = {
     KernelKind.TRITON: ("generated", "generated"),
     KernelKind.CPP: ("generated", "generated"),
@@ -440,8 +416,6 @@ def _plus(parts: Sequence[int]) -> str:
 
 MANY = 20
 """Problems from which on a report begins with an overview."""
-
-
 _MOST_FILES = 10
 
 

@@ -48,8 +48,6 @@ def titled_table(title: str, columns: Sequence[str], rows: Sequence[Row]) -> Ren
 
 MOST_FUNCTIONS = 5
 """Of the table that a report shows without being asked."""
-
-
 _MOST_TIMES = 50
 """Of a table that was asked for: JSON and HTML have all."""
 
@@ -117,16 +115,10 @@ def difference_table(report: RankReport) -> Table:
 
 MOST_LINES = 20
 """Of a compiled function, the lines that ask for guards."""
-
-
 MOST_GUARDS = 5
 """Of such a line."""
-
-
 LEAST_PHASE = 0.05
 """Of the time that a compilation took."""
-
-
 LONGEST_NOTE = 120
 """Characters of why a compilation failed: another part of the report shows all of it."""
 
@@ -320,8 +312,6 @@ class Listing:
 
 FINDINGS = "findings"
 """The word that asks for all findings, where a report shows the first of each section."""
-
-
 LISTINGS: dict[str, Listing] = {
     "graphs": Listing(lambda e: bool(e.graphs), (graph_table,)),
     "kernels": Listing(

@@ -42,15 +42,9 @@ from breakscan.source.source_files import SourceFiles
 
 MOST_CHARACTERS = 5_000_000
 """Of source, in all of a report."""
-
-
 LONGEST_WHOLE = 600_000
-
-
 AROUND = 4
 """Lines kept before and after each mentioned line, if a file is not kept whole."""
-
-
 Segment = tuple[int, str]
 """Consecutive lines: the number of the first, and their text."""
 
@@ -118,20 +112,12 @@ def _excerpts(lines: list[str], wanted: Iterable[int]) -> Iterator[Segment]:
 
 MOST_CODE = 4_000_000
 """Characters of generated code in all of a report."""
-
-
 MOST_GUARDS = 2_000_000
 """Characters of guards in all of a report."""
-
-
 LEAST_NODE = 0.0005
 """Seconds of what the compiler did."""
-
-
 LONGEST = 20_000
 """Characters of one text that is not code."""
-
-
 _TABS = {
     ProblemKind.BREAK: "breaks",
     ProblemKind.FAILURE: "frames",
@@ -141,8 +127,6 @@ _TABS = {
     ProblemKind.RECOMPILES: "recompiles",
 }
 """The tab that shows a kind of problem."""
-
-
 _DIGITS = 7
 """Decimal places of seconds: a tenth of a microsecond."""
 
