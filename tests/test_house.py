@@ -36,10 +36,10 @@ ROOMS = {
     "check": Room(STATIC, 12293, 52),
     "fix": Room(f"{STATIC} check", 10398, 65),
     "record": Room(STATIC, 8658, 49),
-    "explain": Room(f"{STATIC} check record", 8940, 48),
+    "explain": Room(f"{STATIC} check record", 8785, 48),
     "survey": Room(f"{STATIC} check record explain", 2643, 17),
     "prove": Room(f"{STATIC} check fix record explain", 8867, 36),
-    "report": Room(f"{STATIC} check fix record explain survey prove", 8327, 47),
+    "report": Room(f"{STATIC} check fix record explain survey prove", 8186, 47),
     "serve": Room(f"{STATIC} check fix record explain survey prove report", 1725, 13),
     "cli": Room(f"{STATIC} check fix record explain survey prove report serve", 3817, 30),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

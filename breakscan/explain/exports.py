@@ -123,11 +123,6 @@ _WAYS = {
     ExportWay.AOT_COMPILE: "aot_compile",
 }
 _COMPILED = (ExportWay.AHEAD_OF_TIME, ExportWay.AOT_COMPILE)
-STATUS_WORDS = {
-    ExportStatus.DONE: "done",
-    ExportStatus.UNSOUND: "unsound",
-    ExportStatus.FAILED: "failed",
-}
 
 
 def failure_reason(failure: ExportFailure) -> str:

@@ -45,12 +45,12 @@ def write_agreement(agreement: Agreement, stream: TextIO) -> None:
     agreement = printable(agreement)
     console.print(Text("\nCompared with breakscan check", "bold underline"))
     if agreement.files or not agreement.exports:
-        console.print(paragraph("", _headline(agreement), width, indent=""))
+        console.print(paragraph("", _headline(agreement, agreement.torch), width, indent=""))
         _write_sections(_sections(agreement), console, width)
     for number, exports in enumerate(agreement.exports):
         if agreement.files or number:
             console.print(Text())
-        console.print(paragraph("", _exports_headline(exports, agreement.torch), width, indent=""))
+        console.print(paragraph("", _headline(exports, agreement.torch), width, indent=""))
         _write_sections(_export_sections(exports), console, width)
 
 
@@ -62,23 +62,18 @@ def _write_sections(sections: Iterable[tuple[str, Sequence[str]]], console: Cons
             console.print(paragraph("", entry, width, indent=INDENT))
 
 
-def _headline(agreement: Agreement) -> str:
-    mode = f", {MODE_WORDS[agreement.mode]}" if agreement.mode is Mode.FULLGRAPH else ""
-    words = [_found("what was compiled", agreement, f"torch {agreement.torch}{mode}")]
+def _headline(agreement: Agreement | ExportAgreement, torch: str) -> str:
+    if isinstance(agreement, Agreement):
+        mode = f", {MODE_WORDS[agreement.mode]}" if agreement.mode is Mode.FULLGRAPH else ""
+        what, target, noun, of = "what was compiled", f"torch {torch}{mode}", "recorded break site", ""
+    else:
+        strict = " with strict=True" if agreement.mode is Mode.EXPORT_STRICT else ""
+        what, target, noun, of = f"what was exported{strict}", f"torch {torch}", "problem", " of the exports"
+    words = [_found(what, agreement, target)]
     if agreement.missed:
-        words.append(f"It has none for {counted(len(agreement.missed), 'recorded break site')}")
+        words.append(f"It has none for {counted(len(agreement.missed), noun)}{of}")
     if agreement.silenced:
-        words.append(f"{counted(len(agreement.silenced), 'recorded break site')} of rules that are switched off there")
-    return ".  ".join(words) + "."
-
-
-def _exports_headline(agreement: ExportAgreement, torch: str) -> str:
-    what = "what was exported with strict=True" if agreement.mode is Mode.EXPORT_STRICT else "what was exported"
-    words = [_found(what, agreement, f"torch {torch}")]
-    if agreement.missed:
-        words.append(f"It has none for {counted(len(agreement.missed), 'problem')} of the exports")
-    if agreement.silenced:
-        words.append(f"{counted(len(agreement.silenced), 'problem')} of rules that are switched off there")
+        words.append(f"{counted(len(agreement.silenced), noun)} of rules that are switched off there")
     return ".  ".join(words) + "."
 
 

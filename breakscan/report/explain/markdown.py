@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
 from breakscan.explain.compilations import constant_words
-from breakscan.explain.compile_time import compile_time, parts_in_words
+from breakscan.explain.compile_time import compile_time
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.notice import notice_words
-from breakscan.explain.problems import Topic, sections_of
+from breakscan.explain.problems import Topic, sections_of, topic_of
 from breakscan.explain.rank_report import alike, difference_words, rank_sentences
 from breakscan.model.findings import Site, Verdict
 from breakscan.model.problem import Caller, Price, Problem, ProblemKind
@@ -18,6 +18,7 @@ from breakscan.model.words import counted, duration, place, seconds_in_words
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.repro_text import repro_sentence
 from breakscan.report.explain.summary import Group, ceiling_sentence, costs_sentence, headline, outcome_line, overview
+from breakscan.report.explain.tables import function_row, graph_row, kernel_row, line_row
 from breakscan.report.markdown import code, paragraph, prose, row, table_head
 from breakscan.report.printable import printable, visible
 
@@ -35,16 +36,15 @@ _MOST_NAMED = 3
 _AS_ABOVE = "as above"
 _BREAK_TITLES = ("graph break", "where", "why", "instead", "each pass")
 _TITLES = {
+    **dict.fromkeys((Topic.BREAKS, Topic.LIBRARY_BREAKS, Topic.TORCH_BREAKS), _BREAK_TITLES),
     Topic.FAILURES: ("failed to compile", "where", "why", "instead"),
     Topic.EXPORTS: ("export", "where", "why", "instead"),
-    Topic.BREAKS: _BREAK_TITLES,
-    Topic.LIBRARY_BREAKS: _BREAK_TITLES,
-    Topic.TORCH_BREAKS: _BREAK_TITLES,
     Topic.FRAMES: ("not compiled", "where", "why", "instead"),
     Topic.EAGER_CALLS: ("ran eager", "where", "why", "instead"),
-    Topic.RECOMPILES: ("recompiled", "what changed", "where", "instead"),
+    Topic.RECOMPILES: ("recompiled", "where", "what changed", "instead"),
 }
-_FOLDED = (Topic.LIBRARY_BREAKS, Topic.TORCH_BREAKS)
+_OF_BREAKS = (Topic.BREAKS, Topic.LIBRARY_BREAKS, Topic.TORCH_BREAKS)
+_FOLDED = _OF_BREAKS[1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,7 @@ def _sections(explanation: Explanation) -> Iterator[_Table]:
             yield _Table(table_head(title, "sites", "times", "cost"), list(map(_group_row, found)))
     for section in told:
         if section.topic not in _FOLDED:
-            in_words = _failure if section.topic is Topic.FAILURES else _row
-            yield _Table(table_head(*_TITLES[section.topic]), [in_words(problem, said) for problem in section.problems])
+            yield _Table(table_head(*_TITLES[section.topic]), [_row(problem, said) for problem in section.problems])
     if explanation.ranks:
         yield _Table("", [f"- {paragraph(sentence)}\n" for sentence in rank_sentences(explanation.ranks)])
         yield _Table(
@@ -135,52 +134,30 @@ def _costs(explanation: Explanation) -> Iterator[_Table]:
     yield _folded(
         f"Compile time: {seconds_in_words(explanation.compile_seconds)} in {compilations}{longest}",
         ("function", "where", "compiled", "in all", "spent on"),
-        [
-            row(
-                code(function.function),
-                _place(function.site),
-                f"{function.compiles}\u00d7",
-                duration(function.seconds),
-                parts_in_words(function.parts),
-            )
-            for function in slowest
-        ],
+        [_named(function_row(one), 0, 1) for one in slowest],
     )
     yield _folded(
         "Lines that took longest to trace",
         ("line", "function", "took"),
-        [row(_place(line.site), code(line.function), duration(line.seconds)) for line in time.lines[:_MOST_COMPILES]],
+        [_named(line_row(one), 0, 1) for one in time.lines[:_MOST_COMPILES]],
     )
     yield _folded(
         "Kernels that took longest to compile",
         ("kernel", "compiled in", "autotuned in", "lines"),
-        [
-            row(
-                code(kernel.name),
-                duration(kernel.seconds),
-                duration(kernel.autotuning_seconds) if kernel.autotuning_seconds else "",
-                ", ".join(map(_place, kernel.lines[:_MOST_NAMED])),
-            )
-            for kernel in time.kernels[:_MOST_COMPILES]
-        ],
+        [_named(kernel_row(one), 0, 3) for one in time.kernels[:_MOST_COMPILES]],
     )
     graphs = explanation.graphs[:_MOST_GRAPHS]
     yield _folded(
         counted(len(explanation.graphs), "graph")
         + (f", the first {_MOST_GRAPHS}" if len(graphs) < len(explanation.graphs) else ""),
-        ("graph", "function", "operations", "runs", "each run", "ended by"),
-        [
-            row(
-                str(graph.number),
-                code(graph.function) if graph.function else "",
-                str(graph.ops),
-                "" if graph.runs is None else str(graph.runs),
-                duration(graph.seconds / graph.runs) if graph.runs and graph.seconds is not None else "",
-                _place(graph.ended_by),
-            )
-            for graph in graphs
-        ],
+        ("graph", "function", "operations", "runs", "each run", "compiled in", "ended by"),
+        [_named(graph_row(one), 1, 6) for one in graphs],
     )
+
+
+def _named(cells: Sequence[str], *names: int) -> str:
+    """A row of which these cells name code."""
+    return row(*((code(cell) if cell else "") if at in names else prose(cell) for at, cell in enumerate(cells)))
 
 
 class _Said:
@@ -191,13 +168,13 @@ class _Said:
         self._advised: dict[str, str] = {}
 
     def why(self, problem: Problem) -> str:
-        if problem.rule is None:
-            return prose(problem.why)
-        name = f"{problem.id} {prose(problem.name)}"
-        if problem.id in self._explained:
-            return name
-        self._explained.add(problem.id)
-        return f"{name}: {prose(problem.why)}"
+        """The verdict says so already, except for the reason why a whole function runs eager."""
+        why = [prose(problem.why)]
+        if problem.rule is not None:
+            why = [f"{problem.id} {prose(problem.name)}", *([] if problem.id in self._explained else why)]
+            self._explained.add(problem.id)
+        consequences = problem.consequences if problem.verdict is Verdict.EAGER else ()
+        return "<br>".join([": ".join(why), *map(prose, consequences)])
 
     def instead(self, problem: Problem) -> str:
         if not problem.advice:
@@ -213,51 +190,14 @@ def _group_row(group: Group) -> str:
 
 
 def _row(problem: Problem, said: _Said) -> str:
-    return _ROWS[problem.kind](problem, said)
-
-
-def _break(problem: Problem, said: _Said) -> str:
-    why = said.why(problem)
-    # The word says so already, except for the reason why a whole function runs eager.
-    if problem.verdict is Verdict.EAGER:
-        why = "<br>".join([why, *map(prose, problem.consequences)])
     todo = said.instead(problem) or "<br>".join(map(prose, problem.hints[:1]))
-    what, where = f"{problem.what} {problem.times}".strip(), _where(problem, problem.users_line)
-    return row(what, where, why, todo, _price(problem.price))
-
-
-def _cause(problem: Problem, said: _Said) -> str:
-    where = _where(problem, *problem.called_from)
-    return row(f"{problem.times} {_listed(problem.functions)}", _why(problem), where, said.instead(problem))
-
-
-def _frame(problem: Problem, said: _Said) -> str:
-    return row(f"{_listed(problem.functions)} {problem.what}", _where(problem), _why(problem), said.instead(problem))
-
-
-def _eager_calls(problem: Problem, said: _Said) -> str:
-    where = _where(problem, *problem.called_from)
-    return row(f"{_listed(problem.functions)} {problem.times}".strip(), where, _why(problem), said.instead(problem))
-
-
-def _failure(problem: Problem, said: _Said) -> str:
-    return row(_listed(problem.functions), _where(problem, *problem.called_from), _why(problem), said.instead(problem))
-
-
-def _export(problem: Problem, said: _Said) -> str:
-    what = " ".join(filter(None, (_listed(problem.functions), problem.what, problem.times)))
-    todo = said.instead(problem) or "<br>".join(map(prose, problem.hints[:1]))
-    return row(what, _where(problem, *problem.called_from[:_MOST_NAMED]), _why(problem), todo)
-
-
-_ROWS: Mapping[ProblemKind, Callable[[Problem, _Said], str]] = {
-    ProblemKind.BREAK: _break,
-    ProblemKind.FUNCTION: _frame,
-    ProblemKind.FAILURE: _failure,
-    ProblemKind.EXPORT: _export,
-    ProblemKind.EAGER_CALLS: _eager_calls,
-    ProblemKind.RECOMPILES: _cause,
-}
+    if topic_of(problem) in _OF_BREAKS:
+        what, where = f"{problem.what} {problem.times}".strip(), _where(problem, problem.users_line)
+        return row(what, where, said.why(problem), todo, _price(problem.price))
+    told_by_title = problem.kind in (ProblemKind.RECOMPILES, ProblemKind.EAGER_CALLS) or problem.is_failure
+    parts = (_listed(problem.functions), "" if told_by_title else problem.what, problem.times)
+    where = _where(problem, *problem.called_from[:_MOST_NAMED])
+    return row(" ".join(filter(None, parts)), where, _why(problem), todo)
 
 
 def _why(problem: Problem) -> str:

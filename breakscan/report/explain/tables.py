@@ -14,7 +14,7 @@ from rich.text import Text
 from breakscan.explain.breaks import part_words
 from breakscan.explain.caches import MissKind, miss_words
 from breakscan.explain.compilations import CompiledFrame, GuardLine, restarts_in_words
-from breakscan.explain.compile_time import CompileTime, compile_time, parts_in_words
+from breakscan.explain.compile_time import CompileTime, FunctionTime, KernelTime, LineTime, compile_time, parts_in_words
 from breakscan.explain.explanation import Explanation
 from breakscan.explain.graphs import Generated, Graph, Kernel, saved_bytes_in_words, saved_memory
 from breakscan.explain.guards import demand_words
@@ -52,44 +52,42 @@ _MOST_TIMES = 50
 """Of a table that was asked for: JSON and HTML have all."""
 
 
+def function_row(function: FunctionTime) -> Row:
+    """A function with what its compilations spent their time on."""
+    seconds, parts = seconds_in_words(function.seconds), parts_in_words(function.parts)
+    return function.function, place(function.site), f"{function.compiles}\u00d7", seconds, parts
+
+
+def line_row(line: LineTime) -> Row:
+    return place(line.site), line.function, duration(line.seconds)
+
+
+def kernel_row(kernel: KernelTime) -> Row:
+    compiling = duration(kernel.seconds) if kernel.seconds else ""
+    autotuning = duration(kernel.autotuning_seconds) if kernel.autotuning_seconds else ""
+    return kernel.name, compiling, autotuning, ", ".join(map(place, kernel.lines))
+
+
+def graph_row(graph: Graph) -> Row:
+    """What a graph is of, how big, how often it ran and how long that took, how it ended."""
+    each = graph.seconds / graph.runs if graph.runs and graph.seconds is not None else None
+    return (
+        graph.compile_id,
+        graph.function or "",
+        str(graph.ops),
+        "" if graph.runs is None else str(graph.runs),
+        "" if each is None else duration(each),
+        "" if graph.compile_seconds is None else duration(graph.compile_seconds),
+        place(graph.ended_by) if graph.ended_by else "",
+    )
+
+
 def function_table(time: CompileTime, most: int | None = None) -> RenderableType | None:
-    """Each function, or the first so many, with what its compilations spent their time on."""
-    shown = time.functions[:most]
-    rows = [
-        (
-            function.function,
-            place(function.site),
-            f"{function.compiles}\u00d7",
-            seconds_in_words(function.seconds),
-            parts_in_words(function.parts),
-        )
-        for function in shown
-    ]
-    if rest := len(time.functions) - len(shown):
-        seconds = sum(function.seconds for function in time.functions[len(shown) :])
-        rows.append((f"{rest} more", "", "", seconds_in_words(seconds), ""))
+    """Each function, or the first so many."""
+    rows = list(map(function_row, time.functions[:most]))
+    if rest := time.functions[len(rows) :]:
+        rows.append((f"{len(rest)} more", "", "", seconds_in_words(sum(one.seconds for one in rest)), ""))
     return titled_table("Where compile time went", ("function", "at", ">compiled", ">in all", "spent on"), rows)
-
-
-def line_table(time: CompileTime) -> RenderableType | None:
-    """The lines that took longest to trace."""
-    rows = [(place(line.site), line.function, duration(line.seconds)) for line in time.lines[:_MOST_TIMES]]
-    return titled_table("Lines, by what tracing them took", ("line", "function", ">took"), rows)
-
-
-def kernel_time_table(time: CompileTime) -> RenderableType | None:
-    """The Triton kernels that took longest to compile and to autotune."""
-    rows = [
-        (
-            kernel.name,
-            duration(kernel.seconds) if kernel.seconds else "",
-            duration(kernel.autotuning_seconds) if kernel.autotuning_seconds else "",
-            ", ".join(map(place, kernel.lines)),
-        )
-        for kernel in time.kernels[:_MOST_TIMES]
-    ]
-    columns = ("kernel", ">compiled in", ">autotuned in", "lines")
-    return titled_table("Kernels, by what compiling them took", columns, rows)
 
 
 _MOST_RANKS = 8
@@ -124,23 +122,9 @@ LONGEST_NOTE = 120
 
 
 def graph_table(explanation: Explanation) -> RenderableType | None:
-    """Each graph: what it is of, how big, how often it ran and how long that took, how it ended."""
-    rows = []
-    for graph in explanation.graphs:
-        each = graph.seconds / graph.runs if graph.runs and graph.seconds is not None else None
-        rows.append(
-            (
-                graph.compile_id,
-                graph.function or "",
-                str(graph.ops),
-                "" if graph.runs is None else str(graph.runs),
-                "" if each is None else duration(each),
-                "" if graph.compile_seconds is None else duration(graph.compile_seconds),
-                place(graph.ended_by) if graph.ended_by else "",
-            )
-        )
+    """Each graph."""
     columns = ("graph", "function", ">ops", ">runs", ">a run", ">compiled in", "ended by a break at")
-    return titled_table("Graphs", columns, rows)
+    return titled_table("Graphs", columns, list(map(graph_row, explanation.graphs)))
 
 
 def kernel_table(explanation: Explanation) -> RenderableType | None:
@@ -254,8 +238,15 @@ def _indented(text: str, depth: int, style: str = "") -> Padding:
 def compile_time_tables(explanation: Explanation) -> RenderableType | None:
     """What the functions, the lines and the kernels of all compilations took."""
     time = compile_time(explanation)
-    tables = [table for table in (function_table(time), line_table(time), kernel_time_table(time)) if table is not None]
-    return Group(*tables) if tables else None
+    lines, kernels = map(line_row, time.lines[:_MOST_TIMES]), map(kernel_row, time.kernels[:_MOST_TIMES])
+    of_kernels = ("kernel", ">compiled in", ">autotuned in", "lines")
+    tables = (
+        function_table(time),
+        titled_table("Lines, by what tracing them took", ("line", "function", ">took"), list(lines)),
+        titled_table("Kernels, by what compiling them took", of_kernels, list(kernels)),
+    )
+    shown = [table for table in tables if table is not None]
+    return Group(*shown) if shown else None
 
 
 def compile_table(explanation: Explanation) -> RenderableType | None:
