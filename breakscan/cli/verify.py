@@ -14,11 +14,12 @@ from breakscan.cli.output import report_stream
 from breakscan.cli.programs import program_arguments
 from breakscan.cli.selection import require_rewrites
 from breakscan.fix.planner import WantedRewrites
+from breakscan.prove.candidate import Candidate
 from breakscan.prove.compiler_settings import SettingError
 from breakscan.prove.observation import NothingToMeasure
 from breakscan.prove.patch import PatchError, patched_files
 from breakscan.prove.proof import ProofVerdict, Verification
-from breakscan.prove.rewrites import Candidate, of_patch, of_settings
+from breakscan.prove.rewrites import of_patch, of_settings
 from breakscan.prove.verify import Question
 from breakscan.prove.verify import verify as prove
 from breakscan.prove.worker import WorkerError

@@ -12,7 +12,7 @@ from pathlib import Path
 from breakscan.explain.explanation import Explanation
 from breakscan.prove.bench_result import OWN, Bench, BenchProgress, BenchRow, LeastTime, MeasurementStatus
 from breakscan.prove.best import best_of, flags_for, least_time, write_for
-from breakscan.prove.candidate import MeasuringStep, Variant
+from breakscan.prove.candidate import Candidate, MeasuringStep
 from breakscan.prove.eager_baseline import EagerBaseline, measure_eager
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import environment_of, notes_of
@@ -77,7 +77,7 @@ class _Work:
 
     def run(self, server: ForkServerProcess) -> None:
         """Measures all variants."""
-        variants: list[Variant] = []
+        variants: list[Candidate] = []
 
         def plan(choices: Choices) -> list[Mapping[str, CompileOption]]:
             variants.extend(planned(self.wanted, choices))
@@ -98,13 +98,13 @@ class _Work:
 class _Variants:
     """Runs the variants of a program, and adds further ones depending on the results."""
 
-    def __init__(self, baseline: EagerBaseline, variants: Sequence[Variant], say: Say) -> None:
+    def __init__(self, baseline: EagerBaseline, variants: Sequence[Candidate], say: Say) -> None:
         self.say = say
         self.baseline = baseline
         self.variants = list(variants)
         self.rows: list[BenchRow] = []
         self.device = ""
-        self.flags: Variant | None = None
+        self.flags: Candidate | None = None
         self.at_once = 1
         self._folders: dict[str, Path] = {}
         self._compiled: dict[str, Trial] = {}
@@ -130,7 +130,7 @@ class _Variants:
         wanted = [
             variant
             for variant, its in choices
-            if variant.label not in skipped
+            if variant.name not in skipped
             and not is_static(variant)
             and not variant.settings
             and not any(map(times_kernels, own if variant.options is None else (its.choice,)))
@@ -140,21 +140,21 @@ class _Variants:
             self.at_once = count
             # Those that generate no code are quick: they fill the gaps.
             wanted.sort(key=lambda variant: "backend" in (variant.options or {}))
-            self._compiled = {variant.label: self._trial(variant) for variant in wanted}
+            self._compiled = {variant.name: self._trial(variant) for variant in wanted}
             trials = list(self._compiled.values())
             tracing: list[Worker] = []
-            static = [variant for variant in self.variants if is_static(variant) and variant.label not in skipped]
+            static = [variant for variant in self.variants if is_static(variant) and variant.name not in skipped]
             compile_all(trials, count, [functools.partial(self._trace_ahead, one, tracing) for one in static], tracing)
 
-    def _trace_ahead(self, variant: Variant, tracing: list[Worker]) -> None:
+    def _trace_ahead(self, variant: Candidate, tracing: list[Worker]) -> None:
         """Runs a static variant with Dynamo alone, if anything that was compiled until now is compiled again: else it
         is hardly needed.
         """
         if any(trial.row.recompiles for trial in self._compiled.values()):
             self._say(variant, MeasuringStep.TRACE)
-            self._traced[variant.label] = trace_alone(variant, self.baseline, self._new_folder(), tracing.append)
+            self._traced[variant.name] = trace_alone(variant, self.baseline, self._new_folder(), tracing.append)
 
-    def _trial(self, variant: Variant) -> Trial:
+    def _trial(self, variant: Candidate) -> Trial:
         return Trial(variant, self.baseline, self._new_folder(), functools.partial(self._say, variant))
 
     def _new_folder(self) -> Path:
@@ -164,17 +164,17 @@ class _Variants:
 
     def _try_all(self, skipped: Mapping[str, BenchRow]) -> None:
         for variant in list(self.variants):
-            row = skipped.get(variant.label) or (self._without_compiling(variant) if is_static(variant) else None)
+            row = skipped.get(variant.name) or (self._without_compiling(variant) if is_static(variant) else None)
             if row is not None:
                 self.rows.append(row)
                 continue
             explanation = self._try(variant)
-            if variant.label == OWN and explanation is not None:
+            if variant.name == OWN and explanation is not None:
                 self._try_flags(explanation)
                 self._try_with_breaks(explanation)
 
-    def _try(self, variant: Variant) -> Explanation | None:
-        trial = self._compiled.get(variant.label)
+    def _try(self, variant: Candidate) -> Explanation | None:
+        trial = self._compiled.get(variant.name)
         if trial is None or trial.lacked_memory:
             trial = self._trial(variant)
             try:
@@ -185,12 +185,12 @@ class _Variants:
         else:
             tried = trial.time()
         self.rows.append(tried.row)
-        self._folders[variant.label] = tried.folder
+        self._folders[variant.name] = tried.folder
         if tried.explanation is not None:
             self.device = self.device or tried.explanation.device or ""
         return tried.explanation
 
-    def _without_compiling(self, variant: Variant) -> BenchRow | None:
+    def _without_compiling(self, variant: Candidate) -> BenchRow | None:
         """Returns the row of a static variant if its shapes are constants anyway, or if it is surely unsteady."""
         row = without_recompiles(variant, self._usual())
         if row is not None:
@@ -198,14 +198,14 @@ class _Variants:
         alone = self._trace_alone(variant)
         return unsteady_row(variant, alone) if alone is not None and is_over_limit(alone) else None
 
-    def _trace_alone(self, variant: Variant) -> Explanation | None:
-        if variant.label in self._traced:
-            return self._traced[variant.label]
+    def _trace_alone(self, variant: Candidate) -> Explanation | None:
+        if variant.name in self._traced:
+            return self._traced[variant.name]
         self._say(variant, MeasuringStep.TRACE)
         return trace_alone(variant, self.baseline, self._new_folder())
 
-    def _say(self, variant: Variant, step: MeasuringStep) -> None:
-        self.say(BenchProgress(step, variant.label, self.variants.index(variant) + 1, len(self.variants)))
+    def _say(self, variant: Candidate, step: MeasuringStep) -> None:
+        self.say(BenchProgress(step, variant.name, self.variants.index(variant) + 1, len(self.variants)))
 
     def _try_flags(self, own: Explanation) -> None:
         """Tries the settings that Dynamo's hints name, and then those that the hints name after that, as soon as they
@@ -234,7 +234,7 @@ class _Variants:
         """Tries the program without ``fullgraph=True``, if it has graph breaks."""
         kept = self.baseline.choices.kept
         if kept.get("fullgraph") and explanation.breaks and self.rows[-1].status is MeasurementStatus.FAILED:
-            variant = Variant('mode="default", fullgraph=False', {**kept, "fullgraph": False})
+            variant = Candidate('mode="default", fullgraph=False', {**kept, "fullgraph": False})
             self._add(variant)
             self._try(variant)
 
@@ -267,7 +267,7 @@ class _Variants:
     def _again(self, row: BenchRow) -> BenchRow:
         return run_again(row, self.baseline, self._folders[row.label], self.say)
 
-    def _add(self, variant: Variant) -> None:
+    def _add(self, variant: Candidate) -> None:
         self.variants.insert(len(self.rows), variant)
 
     def _usual(self) -> BenchRow | None:
@@ -282,7 +282,7 @@ class _Variants:
         same, about = self.baseline.same, self.baseline.about
         best, as_fast = best_of(self.rows, same)
         done = {row.label for row in self.rows}
-        left = [interrupted(variant) for variant in self.variants if variant.label not in done]
+        left = [interrupted(variant) for variant in self.variants if variant.name not in done]
         callables = {one.name: one.calls for one in about.callables}
         return Bench(
             argv=self.baseline.program.argv,

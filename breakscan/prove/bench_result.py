@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from breakscan.prove.candidate import MeasuringStep, Variant
+from breakscan.prove.candidate import Candidate, MeasuringStep
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import Observation
 from breakscan.prove.protocol import Stage
@@ -58,7 +58,7 @@ class BenchRow:
     counts from the first call.
     """
 
-    variant: Variant
+    variant: Candidate
     status: MeasurementStatus
     problem: BenchProblem | None = None
     same_as: str | None = None
@@ -81,7 +81,7 @@ class BenchRow:
     @property
     def label(self) -> str:
         """The label of the variant."""
-        return self.variant.label
+        return self.variant.name
 
 
 @dataclass(frozen=True, slots=True)

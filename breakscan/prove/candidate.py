@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from breakscan.fix.result import RestsOn
+from breakscan.fix.source_map import SourceMap
+from breakscan.fix.support.difference import Difference, Effect
+from breakscan.model.findings import Finding, Site
 from breakscan.prove.protocol import CompileOption, RegionalCompile
 
 
@@ -62,15 +66,46 @@ Label = str | RewriteLabel | SetLabel
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
-    """A way to run the calls.
+class Candidate:
+    """Anything that changes how the program runs: a way to compile it, settings, edits of its files, or none of these.
 
     ``options`` are keyword arguments of ``torch.compile``, None for the program's own; ``settings`` belong to the
-    compiler's configurations (``dynamo.capture_scalar_outputs``); ``region`` is compiled by itself, None if all is
-    compiled as a whole. ``label`` is written as a user would write it.
-    """
+    compiler's configurations (``dynamo.capture_scalar_outputs``); ``regional`` says which parts are compiled by
+    themselves, None if all is compiled as a whole.  ``texts`` holds the old and the new text of each file, and
+    ``lines`` where the lines of the new text come from, both by absolute path.  The rest is known of rewrites alone."""
 
-    label: str
+    label: Label
     options: Mapping[str, CompileOption] | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     regional: RegionalCompile | None = None
+    texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    lines: Mapping[str, SourceMap] = field(default_factory=dict)
+    finding: Finding | None = None
+    rewrite: str | None = None
+    differences: tuple[Difference, ...] = ()
+    members: tuple[Label, ...] = ()
+    targets: tuple[Site, ...] = ()
+    """Break sites that the change must remove."""
+    softened: tuple[Site, ...] = ()
+    """Break sites that remain, at a lower cost: fewer functions run eager, or there are fewer breaks."""
+    rests_on: RestsOn | None = None
+    """The values of the run for which alone it is said to be safe, or to differ in nothing else."""
+
+    @property
+    def name(self) -> str:
+        """The label as a text."""
+        return str(self.label)
+
+    @property
+    def difference(self) -> str | None:
+        """In which way the change is not safe, in words; None if it is safe."""
+        return "; ".join(one.text for one in self.differences) or None
+
+    @property
+    def changes_types(self) -> bool:
+        """Whether it states that a tensor replaces a Python number."""
+        return any(Effect.TYPES in one.effects for one in self.differences)
+
+
+UNCHANGED = Candidate("")
+"""The program as it is."""

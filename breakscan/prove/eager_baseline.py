@@ -12,7 +12,7 @@ from pathlib import Path
 from breakscan.prove import faster as measure
 from breakscan.prove.bench_result import BenchProgress, Eager
 from breakscan.prove.call_result import CallResult
-from breakscan.prove.candidate import MeasuringStep
+from breakscan.prove.candidate import UNCHANGED, MeasuringStep
 from breakscan.prove.commands import CommandHandler
 from breakscan.prove.equal import ResultDifference
 from breakscan.prove.fork_server import ForkServerProcess
@@ -26,7 +26,7 @@ from breakscan.prove.protocol import (
 )
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.variants import Choices
-from breakscan.prove.worker import ProgramChange, UserProgram, Worker, WorkerError
+from breakscan.prove.worker import UserProgram, Worker, WorkerError
 
 LONGEST = 8.0
 """Seconds of timing."""
@@ -98,12 +98,12 @@ def measure_eager(
     NothingToMeasure and WorkerError, and what ``plan`` raises.
     """
     say(BenchProgress(MeasuringStep.RUN))
-    with Worker(program, ProgramChange(), folder / "eager", server=server) as worker:
+    with Worker(program, UNCHANGED, folder / "eager", server=server) as worker:
         about = worker.ready()
         require_calls(about)
         baseline = Baseline(worker, SavedValues(worker), ())
         say(BenchProgress(MeasuringStep.TIME))
-        with Worker(program, ProgramChange(), folder / "second", server=server) as second:
+        with Worker(program, UNCHANGED, folder / "second", server=server) as second:
             second.ready()
             available = second.ask(CommandHandler.choices)
             choices = Choices(available, "cuda" in about.devices)

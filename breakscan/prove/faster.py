@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from breakscan.prove.candidate import Variant
+from breakscan.prove.candidate import Candidate
 from breakscan.prove.commands import CommandHandler
 from breakscan.prove.protocol import BlockTime, StepKind
 from breakscan.prove.regions import RegionalCompiler
@@ -214,7 +214,7 @@ class Pace:
         return ratio([self.eager], self.compiled)
 
 
-def compile_in(worker: Worker, variant: Variant) -> None:
+def compile_in(worker: Worker, variant: Candidate) -> None:
     """Makes a worker compile as a variant does from now on."""
     if variant.options is not None:
         worker.ask(CommandHandler.compile, dict(variant.options))

@@ -20,7 +20,7 @@ from breakscan.explain.function_values import observations_of
 from breakscan.model.observations import Observations
 from breakscan.prove.call_result import CallResult, load_results
 from breakscan.prove.call_runs import CallRuns, SharedState
-from breakscan.prove.candidate import Label, MeasuringStep
+from breakscan.prove.candidate import UNCHANGED, Candidate, Label, MeasuringStep
 from breakscan.prove.equal import ResultDifference, Strictness, differences
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import require_calls
@@ -34,7 +34,7 @@ from breakscan.prove.protocol import (
     ValueMismatch,
 )
 from breakscan.prove.stress import OverwrittenValues
-from breakscan.prove.worker import ProgramChange, UserProgram, Worker, WorkerError
+from breakscan.prove.worker import UserProgram, Worker, WorkerError
 from breakscan.record.recording import compiled
 from breakscan.record.records import Record
 from breakscan.rulebook.document import Rule
@@ -215,20 +215,20 @@ class Workers:
         self._server = server
         self._numbers = itertools.count(1)
 
-    def start(self, change: ProgramChange, cache_of: Worker | None = None) -> Worker:
+    def start(self, candidate: Candidate, cache_of: Worker | None = None, records_outcomes: bool = False) -> Worker:
         """Starts a process of the program with a change. It has the compiler caches of another one, if one is given."""
         folder = self._folder / f"worker{next(self._numbers)}"
         cache = None if cache_of is None else cache_of.folder
-        return Worker(self._program, change, folder, cache, server=self._server)
+        return Worker(self._program, candidate, folder, cache, self._server, records_outcomes)
 
-    def compile(self, worker: Worker, change: ProgramChange) -> CompiledProgram:
+    def compile(self, worker: Worker, candidate: Candidate) -> CompiledProgram:
         """Runs the calls compiled. Raises WorkerError."""
         run = run_compiled(worker).run
         if run is None:
             raise WorkerError("the calls were not compiled")
         texts = {
             (path, number): line
-            for path, after in change.texts.items()
+            for path, (_, after) in candidate.texts.items()
             for number, line in enumerate(after.split("\n"), 1)
         }
         explanation, processes = explained(worker, self._library, texts)
@@ -266,14 +266,13 @@ class Original:
 @contextlib.contextmanager
 def running_original(program: UserProgram, folder: Path, library: Library, say: Say) -> Iterator[Original]:
     """Starts the program in ``folder``, which is new.  Raises NothingToMeasure and WorkerError."""
-    unchanged = ProgramChange()
     say(MeasuringStep.RUN, None)
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(ForkServerProcess())
         workers = Workers(program, folder, library, server)
-        first = stack.enter_context(workers.start(unchanged))
+        first = stack.enter_context(workers.start(UNCHANGED))
         # The time that it takes to compile is measured in the first one alone.
-        second = stack.enter_context(workers.start(unchanged, first))
+        second = stack.enter_context(workers.start(UNCHANGED, first))
         about = first.ready()
         require_calls(about)
         second.ready()
@@ -281,7 +280,7 @@ def running_original(program: UserProgram, folder: Path, library: Library, say: 
         wavering = _other_start(starts, second.ask(SharedState.start))
         values = SavedValues(first)
         say(MeasuringStep.COMPILE, None)
-        compiled = workers.compile(first, unchanged)
+        compiled = workers.compile(first, UNCHANGED)
         yield Original(
             workers,
             first,

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from breakscan.fix.support.difference import EXCEPTIONS, Effect, effects_of
 from breakscan.prove.call_result import CallResult, load_results
+from breakscan.prove.candidate import Candidate
 from breakscan.prove.changed_code import replaced_tests, statement_around
 from breakscan.prove.equal import Change, Part, ResultDifference, Strictness, differences, has_information
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
@@ -22,9 +23,8 @@ from breakscan.prove.original import Original
 from breakscan.prove.overlay import span_of
 from breakscan.prove.proof import StressDifference, StressedOutcome, UnseenOutcome
 from breakscan.prove.protocol import ExpressionSpan, SeenOutcomes, Stress, StressedCall
-from breakscan.prove.rewrites import Candidate
 from breakscan.prove.stress import ProbeRuns
-from breakscan.prove.worker import ProgramChange, Worker, WorkerError
+from breakscan.prove.worker import Worker, WorkerError
 from breakscan.source.module import SourceProblem, decode_source, read_source
 from breakscan.source.paths import display_path
 
@@ -213,11 +213,9 @@ class Probe:
         self._draws_random = draws_random
         self._outcomes: Outcomes = {}
         self._stressed = StressedRuns()
-        change = ProgramChange(
-            {path: text for path in files if (text := _text(path)) is not None}, records_outcomes=True
-        )
+        texts = {path: (text, text) for path in files if (text := _text(path)) is not None}
         try:
-            with original.workers.start(change) as worker:
+            with original.workers.start(Candidate("", texts=texts), records_outcomes=True) as worker:
                 self._ask(original, worker)
         except WorkerError as error:
             self.problem = Observation(ObservationKind.NOT_PROBED, error.first_line)

@@ -4,62 +4,21 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from breakscan.check.pipeline.check import check_paths
 from breakscan.fix.planner import WantedRewrites, place_of
 from breakscan.fix.repair import repair_found
-from breakscan.fix.result import Applied, Repair, RestsOn
+from breakscan.fix.result import Applied, Repair
 from breakscan.fix.source_map import SourceMap
-from breakscan.fix.support.difference import Difference, Effect
-from breakscan.model.findings import CheckResult, Finding, Site
-from breakscan.prove.candidate import Label, RewriteLabel, SetLabel
+from breakscan.model.findings import CheckResult, Site
+from breakscan.prove.candidate import Candidate, Label, RewriteLabel, SetLabel
 from breakscan.prove.compiler_settings import settings_of
 from breakscan.prove.patch import Patched
 from breakscan.prove.proof import DeclinedFinding
-from breakscan.prove.worker import ProgramChange
 from breakscan.rulebook.config import FileSettings
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A change to be proved.
-
-    ``texts`` holds the old and the new text of each file, and ``lines`` where the lines of the new text come from, both
-    by path.
-    """
-
-    label: Label
-    texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    settings: Mapping[str, object] = field(default_factory=dict)
-    finding: Finding | None = None
-    rewrite: str | None = None
-    differences: tuple[Difference, ...] = ()
-    members: tuple[Label, ...] = ()
-    targets: tuple[Site, ...] = ()
-    """Break sites that the change must remove."""
-    softened: tuple[Site, ...] = ()
-    """Break sites that remain, at a lower cost: fewer functions run eager, or there are fewer breaks."""
-    lines: Mapping[str, SourceMap] = field(default_factory=dict)
-    rests_on: RestsOn | None = None
-    """The values of the run for which alone it is said to be safe, or to differ in nothing else."""
-
-    @property
-    def difference(self) -> str | None:
-        """In which way the change is not safe, in words; None if it is safe."""
-        return "; ".join(one.text for one in self.differences) or None
-
-    @property
-    def changes_types(self) -> bool:
-        """Whether it states that a tensor replaces a Python number."""
-        return any(Effect.TYPES in one.effects for one in self.differences)
-
-    @property
-    def change(self) -> ProgramChange:
-        """The change as a worker receives it."""
-        return ProgramChange({path: after for path, (_, after) in self.texts.items()}, self.settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +92,7 @@ class Rewrites:
             return None
         return Candidate(
             label,
-            texts,
+            texts=texts,
             differences=tuple(dict.fromkeys(difference for one in rewrites for difference in one.differences)),
             members=tuple(one.label for one in rewrites),
             targets=tuple(dict.fromkeys(site for one in rewrites for site in one.targets)),
@@ -177,7 +136,7 @@ def of_patch(files: Sequence[Patched], label: str) -> Candidate:
     """Returns a patch as one change."""
     return Candidate(
         label,
-        {str(file.path): (file.before, file.after) for file in files},
+        texts={str(file.path): (file.before, file.after) for file in files},
         lines={str(file.path): file.lines for file in files},
     )
 

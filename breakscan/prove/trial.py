@@ -14,7 +14,7 @@ from breakscan.explain.explanation import Explanation
 from breakscan.prove import faster as measure
 from breakscan.prove.bench_result import BenchProblem, BenchProgress, BenchRow, MeasurementStatus
 from breakscan.prove.best import pays_after
-from breakscan.prove.candidate import MeasuringStep, Variant
+from breakscan.prove.candidate import Candidate, MeasuringStep
 from breakscan.prove.commands import CommandHandler
 from breakscan.prove.eager_baseline import LONGEST, EagerBaseline
 from breakscan.prove.faster import PROCESSES, Pace, Unsteady, compile_in, pace_of, prepare
@@ -28,13 +28,13 @@ from breakscan.prove.protocol import (
     StepKind,
 )
 from breakscan.prove.step_timer import StepTimer
-from breakscan.prove.worker import ProgramChange, Worker, WorkerError, run_all
+from breakscan.prove.worker import Worker, WorkerError, run_all
 from breakscan.record.records import CompileTimed, Record
 from breakscan.source.cores import CORES_TO_COMPILE, usable_cores
 
 
 def trace_alone(
-    variant: Variant, baseline: EagerBaseline, folder: Path, started: Callable[[Worker], None] = lambda _: None
+    variant: Candidate, baseline: EagerBaseline, folder: Path, started: Callable[[Worker], None] = lambda _: None
 ) -> Explanation | None:
     """Runs the calls of a variant with Dynamo alone. ``folder`` is new, ``started`` is given the process.
 
@@ -45,7 +45,7 @@ def trace_alone(
         return None
     options = {**(variant.options if variant.options is not None else baseline.choices.kept), "backend": "eager"}
     try:
-        with Worker(baseline.program, ProgramChange({}, variant.settings), folder, server=baseline.server) as worker:
+        with Worker(baseline.program, variant, folder, server=baseline.server) as worker:
             started(worker)
             about = worker.ready()
             if about.run.unknown_settings or about.run.lost_settings:
@@ -74,19 +74,19 @@ def first_cause(explanation: Explanation) -> str:
     return next((one.subject for one in explanation.recompiles), "")
 
 
-def unsteady_row(variant: Variant, explanation: Explanation) -> BenchRow:
+def unsteady_row(variant: Candidate, explanation: Explanation) -> BenchRow:
     """Returns the row of a variant that is compiled again until torch falls back to eager."""
     cause = Observation(ObservationKind.RECOMPILES_TO_LIMIT, first_cause(explanation))
     return _row(variant, MeasurementStatus.UNSTEADY, BenchProblem(Stage.RECOMPILING, cause), explanation)
 
 
-def useless_row(variant: Variant, explanation: Explanation) -> BenchRow:
+def useless_row(variant: Candidate, explanation: Explanation) -> BenchRow:
     """Returns the row of a variant whose settings remove no break."""
     problem = BenchProblem(Stage.NOT_RUN, Observation(ObservationKind.REMOVES_NO_BREAK))
     return _row(variant, MeasurementStatus.SKIPPED, problem, explanation)
 
 
-def _row(variant: Variant, status: MeasurementStatus, problem: BenchProblem, explanation: Explanation) -> BenchRow:
+def _row(variant: Candidate, status: MeasurementStatus, problem: BenchProblem, explanation: Explanation) -> BenchRow:
     return BenchRow(
         variant,
         status,
@@ -125,7 +125,7 @@ class Trial:
 
     def __init__(
         self,
-        variant: Variant,
+        variant: Candidate,
         baseline: EagerBaseline,
         folder: Path,
         say: Callable[[MeasuringStep], None],
@@ -146,10 +146,10 @@ class Trial:
         """Runs the program, compiles its calls, compares their results, and compiles again what will be timed. A thread
         may do so.
         """
-        change, baseline = ProgramChange({}, self.row.variant.settings), self._baseline
+        baseline = self._baseline
         with self._recorded():
             self._say(MeasuringStep.RUN)
-            self._worker = worker = Worker(baseline.program, change, self._folder, server=baseline.server)
+            self._worker = worker = Worker(baseline.program, self.row.variant, self._folder, server=baseline.server)
             if self._interrupted:
                 raise _Stopped
             self._compile(worker)
@@ -422,9 +422,8 @@ def _failed(row: BenchRow, error: _NotComparable | WorkerError | Unsteady) -> Ob
 
 
 def _pace(row: BenchRow, baseline: EagerBaseline, first: Path, number: int) -> Pace:
-    change = ProgramChange({}, row.variant.settings)
     folder = first.with_name(f"{first.name}-{number}")
-    with Worker(baseline.program, change, folder, cache_of=first, server=baseline.server) as worker:
+    with Worker(baseline.program, row.variant, folder, cache_of=first, server=baseline.server) as worker:
         if problem := baseline.other_than(worker.ready()) or baseline.not_taken(worker):
             raise _NotComparable(problem)
         compile_in(worker, row.variant)

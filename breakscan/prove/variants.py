@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from breakscan.prove.bench_result import OWN, BenchProblem, BenchRow, MeasurementStatus
-from breakscan.prove.candidate import Variant
+from breakscan.prove.candidate import Candidate
 from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.protocol import (
     AvailableChoices,
@@ -28,12 +28,12 @@ REGIONAL = "regional"
 """The label of regional compilation where the program has nothing for it."""
 
 
-def regional_variants() -> list[Variant]:
+def regional_variants() -> list[Candidate]:
     """A variant for each way to compile parts by themselves."""
-    return [Variant(label, regional=regional) for regional, label in LABELS.items()]
+    return [Candidate(label, regional=regional) for regional, label in LABELS.items()]
 
 
-def without_parts(variant: Variant, available: AvailableChoices) -> BenchRow | None:
+def without_parts(variant: Candidate, available: AvailableChoices) -> BenchRow | None:
     """Returns a skipped row for a variant for which the program has no parts, or which torch cannot compile."""
     lists = [one for its in available.blocks for one in its.lists]
     if not lists:
@@ -51,7 +51,7 @@ def without_parts(variant: Variant, available: AvailableChoices) -> BenchRow | N
     return None
 
 
-def _skipped_parts(variant: Variant, why: ObservationKind, same_as: str | None = None) -> BenchRow:
+def _skipped_parts(variant: Candidate, why: ObservationKind, same_as: str | None = None) -> BenchRow:
     return BenchRow(variant, MeasurementStatus.SKIPPED, BenchProblem(Stage.NOT_RUN, Observation(why)), same_as)
 
 
@@ -116,12 +116,12 @@ def arguments_of(choice: CompileChoice | None, modes: Mapping[str, Mapping[str, 
     return ", ".join(found).replace("'", '"')
 
 
-def planned_parts(available: AvailableChoices) -> Sequence[Variant]:
+def planned_parts(available: AvailableChoices) -> Sequence[Candidate]:
     """The variants of regional compilation: a single one where the program has nothing for it."""
     variants = regional_variants()
     if any(its.lists for its in available.blocks):
         return variants
-    return [Variant(REGIONAL, regional=RegionalCompile.BLOCKS)]
+    return [Candidate(REGIONAL, regional=RegionalCompile.BLOCKS)]
 
 
 INDUCTOR = "inductor"
@@ -183,34 +183,34 @@ class Choices:
         return kept
 
 
-def planned(wanted: WantedVariants, choices: Choices) -> tuple[Variant, ...]:
+def planned(wanted: WantedVariants, choices: Choices) -> tuple[Candidate, ...]:
     """Returns all variants, the program's own first. Raises UnknownName."""
     _require(wanted.backends, choices.available.all_backends, "backend", "torch._dynamo.register_backend adds one")
     _require(wanted.modes, list(choices.available.modes), "mode", "those of inductor are meant")
     kept = choices.kept
-    variants = [Variant(OWN)]
+    variants = [Candidate(OWN)]
     for backend in wanted.backends or _backends(choices):
         if backend == INDUCTOR:
             modes = wanted.modes or tuple(mode for mode in MODES if mode in choices.available.modes)
             variants += [
-                Variant(f'mode="{mode}"', {**({} if mode == "default" else {"mode": mode}), **kept})
+                Candidate(f'mode="{mode}"', {**({} if mode == "default" else {"mode": mode}), **kept})
                 for mode in modes
                 if wanted.autotune or not mode.startswith(AUTOTUNE)
             ]
             if wanted.dynamic:
-                variants += [Variant(f"dynamic={value}", {**kept, "dynamic": value}) for value in (True, False)]
+                variants += [Candidate(f"dynamic={value}", {**kept, "dynamic": value}) for value in (True, False)]
         else:
-            variants.append(Variant(f'backend="{backend}"', {"backend": backend, **kept}))
+            variants.append(Candidate(f'backend="{backend}"', {"backend": backend, **kept}))
     if wanted.regional or (wanted.regional is None and INDUCTOR in (wanted.backends or LADDER)):
         variants += planned_parts(choices.available)
     variants += [with_settings(settings) for settings in wanted.settings]
     return tuple(variants)
 
 
-def with_settings(settings: Mapping[str, object], other: Variant | None = None) -> Variant:
+def with_settings(settings: Mapping[str, object], other: Candidate | None = None) -> Candidate:
     """Returns a variant, the program's own by default, with settings of the compiler."""
     label = ", ".join(f"{key.removeprefix('dynamo.')}={value!r}" for key, value in settings.items())
-    return Variant(f"{other.label}, {label}" if other else label, other.options if other else None, settings)
+    return Candidate(f"{other.name}, {label}" if other else label, other.options if other else None, settings)
 
 
 def _backends(choices: Choices) -> tuple[str, ...]:
@@ -223,7 +223,7 @@ def _require(names: Sequence[str] | None, known: Sequence[str], what: str, more:
             raise UnknownName(f"there is no {what} {name!r}: torch has {', '.join(sorted(known))} ({more})")
 
 
-def doubles(variants: Sequence[Variant], resolved: Sequence[ResolvedChoice], choices: Choices) -> dict[str, BenchRow]:
+def doubles(variants: Sequence[Candidate], resolved: Sequence[ResolvedChoice], choices: Choices) -> dict[str, BenchRow]:
     """Returns the variants that are not run, by label.
 
     These are variants that ``torch.compile`` treats like another one, those that need a GPU if there is none, and
@@ -234,7 +234,7 @@ def doubles(variants: Sequence[Variant], resolved: Sequence[ResolvedChoice], cho
     seen: dict[_ChoiceKey, str] = {}
     without_graphs: dict[_ChoiceKey, str] = {}
     for variant, its in zip(variants, resolved, strict=True):
-        label = variant.label
+        label = variant.name
         if variant.regional is not None:
             if (row := without_parts(variant, choices.available)) is not None:
                 found[label] = row
@@ -270,7 +270,7 @@ def _key(choice: CompileChoice, without: str | None = None) -> _ChoiceKey:
     return choice.backend, choice.function, options, choice.dynamic, choice.fullgraph
 
 
-def is_static(variant: Variant) -> bool:
+def is_static(variant: Candidate) -> bool:
     """Whether all shapes are constants in a variant."""
     return variant.options is not None and variant.options.get("dynamic") is False
 
@@ -282,7 +282,7 @@ def times_kernels(choice: CompileChoice | None) -> bool:
     )
 
 
-def without_recompiles(variant: Variant, usual: BenchRow | None) -> BenchRow | None:
+def without_recompiles(variant: Candidate, usual: BenchRow | None) -> BenchRow | None:
     """Returns a skipped row for a static variant if nothing is compiled again: the code is then already compiled for
     static shapes.
     """
@@ -291,10 +291,10 @@ def without_recompiles(variant: Variant, usual: BenchRow | None) -> BenchRow | N
     return _skipped(variant, usual.label, ObservationKind.CONSTANT_SHAPES)
 
 
-def interrupted(variant: Variant) -> BenchRow:
+def interrupted(variant: Candidate) -> BenchRow:
     """Returns a variant that was not tried because of an interrupt."""
     return _skipped(variant, None, ObservationKind.INTERRUPTED)
 
 
-def _skipped(variant: Variant, same_as: str | None, why: ObservationKind) -> BenchRow:
+def _skipped(variant: Candidate, same_as: str | None, why: ObservationKind) -> BenchRow:
     return BenchRow(variant, MeasurementStatus.SKIPPED, BenchProblem(Stage.NOT_RUN, Observation(why)), same_as)

@@ -13,7 +13,7 @@ from typing import NoReturn
 from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import Site
 from breakscan.prove import faster as measure
-from breakscan.prove.candidate import Label, MeasuringStep
+from breakscan.prove.candidate import UNCHANGED, Candidate, Label, MeasuringStep
 from breakscan.prove.changed_code import evidence
 from breakscan.prove.equal import ResultDifference, Strictness, differences
 from breakscan.prove.faster import Ratio, Unsteady
@@ -22,9 +22,9 @@ from breakscan.prove.original import Baseline, CompiledProgram, Original, Say, r
 from breakscan.prove.probe import Probe, Stressed
 from breakscan.prove.proof import Proof, ProofVerdict
 from breakscan.prove.protocol import Description, StepKind
-from breakscan.prove.rewrites import Candidate, diff_of
+from breakscan.prove.rewrites import diff_of
 from breakscan.prove.step_timer import StepTimer
-from breakscan.prove.worker import ProgramChange, Worker, WorkerError
+from breakscan.prove.worker import Worker, WorkerError
 from breakscan.source.paths import display_path
 
 
@@ -132,12 +132,12 @@ class StepRace:
             same=self.same,
         )
 
-    def run_again(self, worker: Worker, change: ProgramChange) -> Ratio:
+    def run_again(self, worker: Worker, change: Candidate) -> Ratio:
         """Times a change in a new process against a new one of the unchanged program. Both use what the others have
         compiled.  Raises Unsteady and WorkerError.
         """
         start = self._original.workers.start
-        with start(ProgramChange(), self._original.first) as before, start(change, worker) as after:
+        with start(UNCHANGED, self._original.first) as before, start(change, worker) as after:
             for one in (before, after):
                 one.ready()
                 if self._original.values.hand_over(one):
@@ -219,7 +219,7 @@ class Verifier:
             trial.proof = replace(trial.proof, unseen=self._probe().unseen(candidate))
         self._say(MeasuringStep.RUN, candidate.label)
         try:
-            with self.original.workers.start(candidate.change) as worker:
+            with self.original.workers.start(candidate) as worker:
                 self._judge(trial, worker)
                 if not trial.proof.reasons:
                     self._measure(trial, worker)
@@ -263,7 +263,7 @@ class Verifier:
         changes = BreakChanges(
             trial.candidate,
             self.original.compiled,
-            self.original.workers.compile(worker, trial.candidate.change),
+            self.original.workers.compile(worker, trial.candidate),
             {_shown(path): lines for path, lines in trial.candidate.lines.items()},
         )
         trial.proof = replace(trial.proof, after=changes.after.metrics, revealed=changes.revealed)
@@ -340,7 +340,7 @@ class Verifier:
 
         def again() -> Ratio:
             self._say(MeasuringStep.REPEAT, trial.candidate.label)
-            return self.race.run_again(worker, trial.candidate.change)
+            return self.race.run_again(worker, trial.candidate)
 
         try:
             return measure.repeated(times.ratio, times.same, again)

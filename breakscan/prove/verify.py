@@ -10,12 +10,12 @@ from pathlib import Path
 
 from breakscan.fix.planner import WantedRewrites
 from breakscan.model.findings import Origin, SourceError
-from breakscan.prove.candidate import Label, SetLabel
+from breakscan.prove.candidate import Candidate, Label, SetLabel
 from breakscan.prove.equal import TOLERANCES
 from breakscan.prove.observation import environment_of, notes_of
 from breakscan.prove.original import Original, Say, running_original
 from breakscan.prove.proof import NotApplied, Proof, ProofVerdict, Verification
-from breakscan.prove.rewrites import Candidate, Planned, Rewrites
+from breakscan.prove.rewrites import Planned, Rewrites
 from breakscan.prove.verifier import Verifier
 from breakscan.prove.worker import UserProgram, interrupted_once
 from breakscan.rulebook.config import FileSettings

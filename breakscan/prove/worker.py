@@ -10,13 +10,14 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Concatenate, TypeVar
 
 from breakscan.model.dataclass_json import encode
+from breakscan.prove.candidate import Candidate
 from breakscan.prove.commands import CommandHandler
 from breakscan.prove.fork_server import ForkServerProcess, process_command, worker_environment
 from breakscan.prove.protocol import (
@@ -108,17 +109,6 @@ class WorkerError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramChange:
-    """How the program is changed: new texts of files by their absolute paths, and settings of the compiler
-    (``dynamo.capture_scalar_outputs``).  ``records_outcomes`` says that the outcomes of tests in the texts are
-    recorded."""
-
-    texts: Mapping[str, str] = field(default_factory=dict)
-    settings: Mapping[str, object] = field(default_factory=dict)
-    records_outcomes: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class UserProgram:
     """``python ARGV`` with requests; ``calls`` of each callable are captured."""
 
@@ -133,15 +123,17 @@ class Worker:
 
     ``folder`` is new: all files of the worker are in it.  ``cache_of`` is the folder of another worker whose compiler
     caches it uses; by default its caches are empty.  If the ``server`` cannot fork the process, it is a new one.
+    ``records_outcomes`` says that the outcomes of tests in the new texts are recorded.
     """
 
     def __init__(
         self,
         program: UserProgram,
-        change: ProgramChange,
+        candidate: Candidate,
         folder: Path,
         cache_of: Path | None = None,
         server: ForkServerProcess | None = None,
+        records_outcomes: bool = False,
     ) -> None:
         self.program = program
         self.folder = folder
@@ -156,9 +148,9 @@ class Worker:
             argv=program.argv,
             recording=str(self.recording),
             cache=str(cache),
-            overlay=dict(change.texts),
-            records_outcomes=change.records_outcomes,
-            settings=dict(change.settings),
+            overlay={path: after for path, (_, after) in candidate.texts.items()},
+            records_outcomes=records_outcomes,
+            settings=dict(candidate.settings),
             calls=program.calls,
             patience=program.patience,
         )

@@ -8,7 +8,7 @@ import pytest
 
 from breakscan.prove.bench_result import OWN, BenchRow, MeasurementStatus
 from breakscan.prove.best import best_of, pays_after, write_for
-from breakscan.prove.candidate import Variant
+from breakscan.prove.candidate import Candidate
 from breakscan.prove.faster import Ratio
 from breakscan.prove.trial import is_worth_repeating
 
@@ -22,7 +22,7 @@ def row(label: str, ratio: float, cold: float, half: float = 0.02) -> BenchRow:
     options = None if label == OWN else {"mode": label.split('"')[1]}
     interval = Ratio(ratio, ratio - half, ratio + half)
     return BenchRow(
-        Variant(label, options),
+        Candidate(label, options),
         MeasurementStatus.MEASURED,
         cold_seconds=cold,
         cold_steps=9.0,
@@ -99,27 +99,27 @@ def test_it_never_pays_where_it_is_no_faster() -> None:
 @pytest.mark.parametrize(
     ("variant", "asked", "written"),
     [
-        (Variant(OWN), False, None),
-        (Variant(OWN), True, "torch.compile(model)"),
-        (Variant(DEFAULT, {}), False, "torch.compile(model)"),
+        (Candidate(OWN), False, None),
+        (Candidate(OWN), True, "torch.compile(model)"),
+        (Candidate(DEFAULT, {}), False, "torch.compile(model)"),
         (
-            Variant("it", {"mode": "max-autotune", "dynamic": True}),
+            Candidate("it", {"mode": "max-autotune", "dynamic": True}),
             False,
             'torch.compile(model, mode="max-autotune", dynamic=True)',
         ),
         (
-            Variant("it", None, {"dynamo.capture_scalar_outputs": True}),
+            Candidate("it", None, {"dynamo.capture_scalar_outputs": True}),
             False,
             "torch._dynamo.config.capture_scalar_outputs = True",
         ),
         (
-            Variant("it", {"backend": "eager"}, {"inductor.max_autotune": True}),
+            Candidate("it", {"backend": "eager"}, {"inductor.max_autotune": True}),
             False,
             'torch._inductor.config.max_autotune = True; torch.compile(model, backend="eager")',
         ),
     ],
 )
-def test_what_to_write_is_code(variant: Variant, asked: bool, written: str | None) -> None:
+def test_what_to_write_is_code(variant: Candidate, asked: bool, written: str | None) -> None:
     found = write_for(BenchRow(variant, MeasurementStatus.MEASURED), {"Net": 3}, asked)
     assert found == written
     if found is not None:
@@ -128,6 +128,6 @@ def test_what_to_write_is_code(variant: Variant, asked: bool, written: str | Non
 
 def test_a_function_is_called_by_its_name() -> None:
     assert (
-        write_for(BenchRow(Variant(DEFAULT, {}), MeasurementStatus.MEASURED), {"step": 3}, False)
+        write_for(BenchRow(Candidate(DEFAULT, {}), MeasurementStatus.MEASURED), {"step": 3}, False)
         == "torch.compile(step)"
     )

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from breakscan.prove.candidate import UNCHANGED
 from breakscan.prove.fork_server import ForkedProcess, ForkServerProcess
-from breakscan.prove.worker import ProgramChange, UserProgram, Worker, WorkerError
+from breakscan.prove.worker import UserProgram, Worker, WorkerError
 
 pytestmark = pytest.mark.torch
 
@@ -60,7 +61,7 @@ def server() -> Iterator[ForkServerProcess]:
 def output(folder: Path, server: ForkServerProcess, text: str) -> list[str]:
     script = folder / "it.py"
     script.write_text(text, encoding="utf-8")
-    with Worker(UserProgram((str(script),)), ProgramChange(), folder / "worker", server=server) as worker:
+    with Worker(UserProgram((str(script),)), UNCHANGED, folder / "worker", server=server) as worker:
         assert isinstance(worker._process, ForkedProcess)
         about = worker.ready()
     assert (about.run.error, [one.calls for one in about.callables]) == (None, [3]), worker.output()
@@ -89,7 +90,7 @@ def test_the_end_of_a_forked_process_is_known(tmp_path: Path, server: ForkServer
     script = tmp_path / "it.py"
     script.write_text(ENDS, encoding="utf-8")
     with (
-        Worker(UserProgram((str(script),)), ProgramChange(), tmp_path / "worker", server=server) as worker,
+        Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "worker", server=server) as worker,
         pytest.raises(WorkerError, match="ended by SIGKILL"),
     ):
         worker.ready()
@@ -100,6 +101,6 @@ def test_without_a_server_a_process_is_new(tmp_path: Path) -> None:
     gone.close()
     script = tmp_path / "it.py"
     script.write_text("import torch" + CALLS, encoding="utf-8")
-    with Worker(UserProgram((str(script),)), ProgramChange(), tmp_path / "worker", server=gone) as worker:
+    with Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "worker", server=gone) as worker:
         assert not isinstance(worker._process, ForkedProcess)
         assert worker.ready().run.error is None

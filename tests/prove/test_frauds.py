@@ -10,9 +10,9 @@ import pytest
 from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import Site
 from breakscan.prove import faster as measure
+from breakscan.prove.candidate import Candidate
 from breakscan.prove.original import running_original
 from breakscan.prove.proof import Proof, ProofVerdict
-from breakscan.prove.rewrites import Candidate
 from breakscan.prove.verifier import Verifier
 from breakscan.prove.worker import UserProgram
 from breakscan.report.measurements import observation_words
@@ -85,7 +85,7 @@ def prove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prove]:
                 after = before.replace(old, new.replace("WARM", str(warm)), 1)
                 texts = {str(path): (before, after)} if old else {}
                 lines = {name: SourceMap.of_one_change(*both) for name, both in texts.items()}
-                return verifier.prove(Candidate("it", texts, targets=(site,) if "y" in old else (), lines=lines))
+                return verifier.prove(Candidate("it", texts=texts, targets=(site,) if "y" in old else (), lines=lines))
 
             prove.library = library  # type: ignore[attr-defined]
             yield prove

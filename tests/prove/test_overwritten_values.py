@@ -8,8 +8,8 @@ import pytest
 
 from breakscan.fix.source_map import SourceMap
 from breakscan.prove import faster as measure
+from breakscan.prove.candidate import Candidate
 from breakscan.prove.original import running_original
-from breakscan.prove.rewrites import Candidate
 from breakscan.prove.verifier import Verifier
 from breakscan.prove.worker import UserProgram
 from breakscan.report.measurements import observation_words
@@ -62,7 +62,7 @@ def prove(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
                 assert old in before
                 after = before.replace(old, new)
                 lines = {str(script): SourceMap.of_one_change(before, after)}
-                proof = verifier.prove(Candidate("it", {str(script): (before, after)}, lines=lines))
+                proof = verifier.prove(Candidate("it", texts={str(script): (before, after)}, lines=lines))
                 return [observation_words(one) for one in proof.reasons]
 
             yield reasons

@@ -14,7 +14,7 @@ from briefly import BRIEFLY
 
 from breakscan.prove.bench_result import OWN, BenchRow, LeastTime, MeasurementStatus
 from breakscan.prove.best import least_time
-from breakscan.prove.candidate import Variant
+from breakscan.prove.candidate import Candidate
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import ObservationKind
 from breakscan.prove.protocol import (
@@ -120,7 +120,7 @@ def row(label: str, speed: float, compiling: float, half: float = 0.02) -> Bench
     """A way that is so many times as fast as an eager step of 10 ms, and spends some seconds on compiling."""
     step = 10e-3 / speed
     return BenchRow(
-        Variant(label),
+        Candidate(label),
         MeasurementStatus.MEASURED,
         cold_seconds=compiling + 9 * step,
         cold_steps=9.0,

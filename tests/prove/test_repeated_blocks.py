@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from breakscan.prove.candidate import UNCHANGED
 from breakscan.prove.commands import CommandHandler
 from breakscan.prove.protocol import OtherPart, RegionalCompile, StepKind
 from breakscan.prove.regions import RegionalCompiler, blocks_of
 from breakscan.prove.step_timer import StepTimer
-from breakscan.prove.worker import ProgramChange, UserProgram, Worker
+from breakscan.prove.worker import UserProgram, Worker
 
 pytestmark = pytest.mark.torch
 
@@ -103,7 +104,7 @@ for step in range(9):
 def test_a_region_is_compiled_and_left_out_of_eager_steps(tmp_path: Path, regional: RegionalCompile, runs: int) -> None:
     script = tmp_path / "it.py"
     script.write_text(PROGRAM, encoding="utf-8")
-    with Worker(UserProgram((str(script),)), ProgramChange(), tmp_path / "arm") as worker:
+    with Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "arm") as worker:
         worker.ready()
 
         def told(kind: StepKind) -> int:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from breakscan.prove.candidate import Label, RewriteLabel, SetLabel
+from breakscan.prove.candidate import Candidate, Label, RewriteLabel, SetLabel
 from breakscan.prove.proof import Metrics, Proof, ProofVerdict, StressDifference
 from breakscan.prove.protocol import Stress
-from breakscan.prove.rewrites import Candidate, Planned
+from breakscan.prove.rewrites import Planned
 from breakscan.prove.verify import RewriteProofs
 
 METRICS = Metrics(1, 0, 2, 0, {}, 5.0, 6.0)
@@ -43,16 +43,6 @@ class Verifier:
         return replace(
             self.judge(frozenset(lines)), label=candidate.label, members=candidate.members, accepted_in=accepted_in
         )
-
-    def prove_each(
-        self,
-        candidates: Sequence[Candidate],
-        accepted_in: Label | None,
-        done: Callable[[Candidate, Proof], None],
-    ) -> None:
-        # Devices need not finish in order.
-        for one, proof in reversed([(one, self.prove(one, accepted_in)) for one in candidates]):
-            done(one, proof)
 
     def member_of(self, accepted: Proof, candidate: Candidate) -> Proof:
         return proof(ACCEPTED, label=candidate.label, accepted_in=accepted.label)

@@ -11,7 +11,7 @@ from breakscan.explain.breaks import BreakSite
 from breakscan.model.findings import Origin, Place, Site, Verdict
 from breakscan.prove.bench_result import OWN, BenchRow, MeasurementStatus
 from breakscan.prove.best import flags_for
-from breakscan.prove.candidate import Variant
+from breakscan.prove.candidate import Candidate
 from breakscan.prove.protocol import AvailableChoices, CompileChoice, ResolvedChoice, Stage
 from breakscan.prove.variants import Choices, UnknownName, WantedVariants, doubles, planned, without_recompiles
 
@@ -39,7 +39,7 @@ CPU = offered(choice())
 GPU = offered(choice(), cuda=True)
 
 
-def resolved(variant: Variant) -> ResolvedChoice:
+def resolved(variant: Candidate) -> ResolvedChoice:
     """As torch.compile resolves it."""
     options = dict(variant.options or {})
     mode = MODES[options.get("mode", "default")]
@@ -127,7 +127,7 @@ def test_what_is_not_there_is_said_with_what_is(wanted: dict[str, Any], said: st
 
 
 def test_what_torch_compile_refuses_is_a_result() -> None:
-    variants = [Variant(OWN), Variant("it", {"mode": "x"})]
+    variants = [Candidate(OWN), Candidate("it", {"mode": "x"})]
     refused = doubles(
         variants, [ResolvedChoice(choice()), ResolvedChoice(error="RuntimeError: Unrecognized mode")], GPU
     )["it"]
@@ -145,8 +145,8 @@ def test_what_torch_compile_refuses_is_a_result() -> None:
 def test_constant_shapes_are_tried_where_something_was_compiled_again(
     recompiles: int, label: str, skipped: bool
 ) -> None:
-    usual = BenchRow(Variant('mode="default"', {}), MeasurementStatus.MEASURED, recompiles=recompiles)
-    variant = Variant(f"dynamic={label}", {"dynamic": label == "True"})
+    usual = BenchRow(Candidate('mode="default"', {}), MeasurementStatus.MEASURED, recompiles=recompiles)
+    variant = Candidate(f"dynamic={label}", {"dynamic": label == "True"})
     assert (without_recompiles(variant, usual) is not None) is skipped
     assert without_recompiles(variant, None) is None
 

@@ -9,10 +9,11 @@ import pytest
 
 from breakscan.prove.call_result import load_results
 from breakscan.prove.call_runs import CallRuns
+from breakscan.prove.candidate import UNCHANGED
 from breakscan.prove.commands import CommandHandler
 from breakscan.prove.protocol import StepKind
 from breakscan.prove.step_timer import StepTimer
-from breakscan.prove.worker import ProgramChange, UserProgram, Worker
+from breakscan.prove.worker import UserProgram, Worker
 
 pytestmark = pytest.mark.torch
 
@@ -32,7 +33,7 @@ def test_arms_have_caches_and_an_allocator_of_which_no_chance_decides(
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "shared")
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "12345")
     monkeypatch.delenv("MALLOC_MMAP_THRESHOLD_", raising=False)
-    with Worker(UserProgram((str(script),)), ProgramChange(), tmp_path / "arm") as worker:
+    with Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "arm") as worker:
         worker.ready()
     cache, mapped, trimmed = worker.output().split()
     assert cache == os.fspath(tmp_path / "arm" / "cache" / "inductor")
@@ -67,7 +68,7 @@ for step in range(9):
 def test_the_module_around_what_is_compiled_is_timed_with_it_and_not_eager(tmp_path: Path) -> None:
     script = tmp_path / "it.py"
     script.write_text(MODULE, encoding="utf-8")
-    with Worker(UserProgram((str(script),)), ProgramChange(), tmp_path / "arm") as worker:
+    with Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "arm") as worker:
         worker.ready()
 
         def told(kind: StepKind) -> tuple[int, int]:
@@ -108,7 +109,7 @@ for step in range(9):
 def test_the_backward_pass_of_captured_calls_is_seen_if_there_is_only_one(tmp_path: Path, calls: int) -> None:
     script = tmp_path / "it.py"
     script.write_text(TRAINS, encoding="utf-8")
-    with Worker(UserProgram((str(script),), calls=calls), ProgramChange(), tmp_path / "arm") as worker:
+    with Worker(UserProgram((str(script),), calls=calls), UNCHANGED, tmp_path / "arm") as worker:
         assert worker.ready().backward == (True,)
         results = str(tmp_path / "results.pt")
         worker.ask(CallRuns.eager, results, ())
@@ -122,7 +123,7 @@ def test_the_backward_pass_of_captured_calls_is_seen_if_there_is_only_one(tmp_pa
 def test_without_gradients_the_program_ends_within_the_only_captured_call(tmp_path: Path) -> None:
     script = tmp_path / "it.py"
     script.write_text(TRAINS.replace(".sum().backward()", "").replace("import torch\n", NO_GRAD), encoding="utf-8")
-    with Worker(UserProgram((str(script),), calls=1), ProgramChange(), tmp_path / "arm") as worker:
+    with Worker(UserProgram((str(script),), calls=1), UNCHANGED, tmp_path / "arm") as worker:
         assert worker.ready().backward == (False,)
     assert "step 1" not in worker.output()
 

@@ -21,7 +21,7 @@ from breakscan.prove.bench_result import (
     LeastTime,
     MeasurementStatus,
 )
-from breakscan.prove.candidate import MeasuringStep, Variant
+from breakscan.prove.candidate import Candidate, MeasuringStep
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.protocol import Stage
@@ -52,15 +52,17 @@ def row(label: str, ratio: Ratio | None, cold: float = 14.0, **more: object) -> 
         "memory_bytes": 10_000_000,
     }
     told = {**(figures if ratio else {}), **more}
-    return replace(BenchRow(Variant(label, {}), MeasurementStatus.MEASURED), **told)  # type: ignore[arg-type]
+    return replace(BenchRow(Candidate(label, {}), MeasurementStatus.MEASURED), **told)  # type: ignore[arg-type]
 
 
-OWN_ROW = row(OWN, Ratio(2.0, 1.95, 2.05), breaks=2, graphs=3, pays_after_calls=2797, processes=4, variant=Variant(OWN))
+OWN_ROW = row(
+    OWN, Ratio(2.0, 1.95, 2.05), breaks=2, graphs=3, pays_after_calls=2797, processes=4, variant=Candidate(OWN)
+)
 FASTEST = row(REDUCE, Ratio(3.1, 3.0, 3.2), pays_after_calls=2064, launches={"kernels": 0, "cuda_graphs": 1})
 FLAG = row(
     "capture_scalar_outputs=True",
     Ratio(2.5, 2.4, 2.6),
-    variant=Variant("capture_scalar_outputs=True", None, {"dynamo.capture_scalar_outputs": True}),
+    variant=Candidate("capture_scalar_outputs=True", None, {"dynamo.capture_scalar_outputs": True}),
 )
 SAME = row(
     DEFAULT,
