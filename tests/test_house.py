@@ -38,7 +38,7 @@ ROOMS = {
     "record": Room(STATIC, 8658, 49),
     "explain": Room(f"{STATIC} check record", 8785, 48),
     "survey": Room(f"{STATIC} check record explain", 2643, 17),
-    "prove": Room(f"{STATIC} check fix record explain", 8867, 36),
+    "prove": Room(f"{STATIC} check fix record explain", 8849, 36),
     "report": Room(f"{STATIC} check fix record explain survey prove", 8186, 47),
     "serve": Room(f"{STATIC} check fix record explain survey prove report", 1725, 13),
     "cli": Room(f"{STATIC} check fix record explain survey prove report serve", 3817, 30),
