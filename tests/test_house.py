@@ -32,7 +32,7 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1064, 9),
     "source": Room("model", 2197, 17),
-    "rulebook": Room("model source", 2748, 17),
+    "rulebook": Room("model source", 2738, 17),
     "check": Room(STATIC, 12293, 52),
     "fix": Room(f"{STATIC} check", 10398, 65),
     "record": Room(STATIC, 8658, 49),

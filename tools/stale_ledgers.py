@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import sys
 
-from breakscan.rulebook.ledger import Ledger, ledger_folder, load_ledger, measured_versions, stale_examples
+from breakscan.rulebook.ledger import Ledger, digest, ledger_folder, load_ledger, measured_versions
 from breakscan.rulebook.library import load_library
 
 
 def stale_rules(version: str) -> list[str]:
     """The ids of the rules with an example that the ledger of a version lacks, or knows with another text."""
-    known = version in measured_versions()
-    ledger = load_ledger(version) if known else Ledger(version, "")
-    return list(dict.fromkeys(example.split()[0] for example in stale_examples(ledger, load_library())))
+    ledger = load_ledger(version) if version in measured_versions() else Ledger(version, "")
+    return [
+        rule.id
+        for rule in load_library()
+        for known in [ledger.examples.get(rule.id, {})]
+        if any(one.label not in known or known[one.label].digest != digest(one) for one in rule.examples)
+    ]
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """The verdict ledger: what Dynamo did with every example of every rule, per torch version.
 
-One JSON file a version beside the rule documents (``ledger/2.13.json``), written by
+One JSON file a version next to the rule documents (``ledger/2.13.json``), written by
 ``breakscan rules replay`` and never by hand.
 """
 
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from breakscan.model.findings import Mode, Place, Verdict
 from breakscan.model.torch_versions import minor_version, version_key
-from breakscan.rulebook.document import Example, Rule, RuleError
+from breakscan.rulebook.document import Example, RuleError
 from breakscan.rulebook.library import shipped_rules
 
 SCHEMA = 1
@@ -168,13 +168,3 @@ def write_ledger(ledger: Ledger, path: Path) -> None:
     lines.append(" }\n}\n")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines), encoding="utf-8")
-
-
-def stale_examples(ledger: Ledger, rules: Iterable[Rule]) -> list[str]:
-    """``BRK101 breaks/1`` for each example that the ledger lacks or has with other code."""
-    return [
-        f"{rule.id} {example.label}"
-        for rule in rules
-        for example in rule.examples
-        if (known := ledger.examples.get(rule.id, {}).get(example.label)) is None or known.digest != digest(example)
-    ]

@@ -22,7 +22,7 @@ __all__ = ["FAMILIES", "Library", "load_library", "shipped_rules"]
 
 @cache
 def shipped_rules() -> Path:
-    """The folder of the shipped documents: inside the package in a wheel, beside it in a source tree."""
+    """The folder of the shipped documents: inside the package in a wheel, next to it in a source tree."""
     package = Path(__file__).resolve().parent.parent
     inside = package / "rules"
     return inside if inside.is_dir() else package.parent / "rules"

@@ -12,7 +12,7 @@ from breakscan.source.code_match import identity, matched
 from breakscan.source.module import SourceProblem, read_source
 from breakscan.source.python_text import python_text
 
-# How a finding is known again when lines above it change, on another machine and in another working directory.
+# How a finding is identified when lines above it change, on another machine and in another working directory.
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def compare(
     """Compares; what ``was_checked`` denies stays allowed, and what ``stays`` says does, found or not.  With ``add``,
     what is new is allowed from now on.
 
-    Code that moved to another file, or whose function got another name, is known again if nothing else changed: there
+    Code that moved to another file, or whose function got another name, is the same if nothing else changed: there
     is no more of it than before.
     """
     looked_at = [one for one in allowed if was_checked(one)]

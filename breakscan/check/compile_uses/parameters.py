@@ -278,7 +278,7 @@ def _sets(node: ast.AST, place: str) -> bool:
 
 
 def returns_number_of(function: FunctionNode, parameter: str) -> bool:
-    """Whether a function returns a number that it computes from a parameter, beside what it computes with it."""
+    """Whether a function returns a number that it computes from a parameter, next to what it computes with it."""
     nodes = own_nodes(function)
     results = [node.value for node in nodes if isinstance(node, ast.Return) and node.value is not None]
     parts = [part for result in results for part in _parts(result)]

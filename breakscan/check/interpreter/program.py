@@ -260,7 +260,7 @@ class Program:
         return state.returns
 
     def release(self) -> None:
-        """Lets go of all that it holds, so that nothing is left for the collector: functions within functions, and the
+        """Frees all that it holds, so that nothing is left for the collector: functions within functions, and the
         parts of a program, refer to one another.
         """
         for names in self.closures:

@@ -70,7 +70,7 @@ class Studies:
             return self._study(path, [self._check(root) for root in reached_from])
 
     def release(self) -> None:
-        """Lets go of all trees: nothing is studied any more."""
+        """Frees all trees: nothing is studied any more."""
         self._kept.clear()
         self._checkers.release()
 

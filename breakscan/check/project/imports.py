@@ -154,7 +154,7 @@ class Project:
             self.faults.append(SourceError(index.module.display, getattr(node, "lineno", 1), 1, reason))
 
     def _forget(self) -> None:
-        """Lets go of the trees that were not used for longest, where there are too many."""
+        """Frees the trees that were not used for longest, where there are too many."""
         lines = sum(len(index.module.lines) for index, _ in self._kept.values())
         while lines > MOST_LINES_KEPT:
             _, (index, _) = self._kept.popitem(last=False)
@@ -163,7 +163,7 @@ class Project:
         self._counted = len(self._kept) + FILES_BETWEEN_COUNTS
 
     def forget(self) -> None:
-        """Lets go of what was found out by interpreting: from now on, more is asked for."""
+        """Forgets what was found out by interpreting: from now on, more is asked for."""
         for index, _ in self._kept.values():
             index.forget()
 
@@ -182,7 +182,7 @@ class Project:
         self._ways.clear()
 
     def release(self) -> None:
-        """Lets go of all trees: nothing is checked any more."""
+        """Frees all trees: nothing is checked any more."""
         for index, _ in self._kept.values():
             index.release()
         self._kept.clear()

@@ -152,14 +152,14 @@ class ModuleIndex:
         return self.module.tree
 
     def forget(self) -> None:
-        """Lets go of what was found out by interpreting the file."""
+        """Forgets what was found out by interpreting the file."""
         for names in self.closures:
             names.clear()
         self.remembered.clear()
         self.closures.clear()
 
     def release(self) -> None:
-        """Lets go of all that it holds, so that the trees go at once and no collector has to look for them."""
+        """Frees all that it holds, so that the trees go at once and no collector has to look for them."""
         for info in self.classes.values():
             info.methods.clear()
             info.setters = None
