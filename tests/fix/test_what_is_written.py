@@ -104,6 +104,10 @@ SAFE = """def f(x: torch.Tensor):
     return diff.cos()
 """
 NOT_SAFE = {
+    "autograd may need its old value": SAFE.replace("    diff[", "    y = diff.exp()\n    diff[").replace(
+        "diff.cos()", "y"
+    ),
+    "its dtype is unknown": SAFE.replace("x * 2", "x.flip(0)"),
     "an attribute holds it": SAFE.replace("    diff[", "    kept.tensor = diff\n    diff["),
     "a list holds it": SAFE.replace("    diff[", "    kept = [diff]\n    diff["),
     "a view holds it": SAFE.replace("    diff[", "    kept = diff.view(-1)\n    diff["),

@@ -18,6 +18,7 @@ from breakscan.fix.support.operators import called
 from breakscan.fix.support.purity import why_not_pure
 
 _ZERO = m.Index(m.Integer("0"))
+_ZERO_DIM = differs("a mask without dimensions does not raise", Effect.NO_LONGER_RAISES)
 _FIRST = differs(
     "the mask must have one dimension; if it selects nothing, the result is 0 instead of an IndexError",
     *(Effect.NO_LONGER_RAISES, Effect.VALUES),
@@ -75,7 +76,7 @@ def _store(context: RewriteContext, subscript: cst.Subscript, mask: cst.BaseExpr
     if not is_scalar(context, assignment.value):
         raise Declined(f"`{context.plain(assignment.value)}` may have a different value for each selected element")
     leaf = Leaf(subscript, subscript.value, mask)
-    return Edit({context.node: build.copied(mask)}, conditions(context, mask, [leaf]))
+    return Edit({context.node: build.copied(mask)}, [_ZERO_DIM, *conditions(context, mask, [leaf])])
 
 
 def _vector(context: RewriteContext, node: cst.Call, rows: bool) -> tuple[cst.BaseExpression, bool]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.fix.support import build
+from breakscan.fix.support.assignments import defined, is_read, origin
 from breakscan.fix.support.breaks import refuse_breaks_in
 from breakscan.fix.support.build import AUGMENTED
 from breakscan.fix.support.context import RewriteContext
@@ -27,6 +28,8 @@ from breakscan.fix.support.masked import (
     may_require_gradient,
     whole,
 )
+from breakscan.fix.support.numbers import is_number
+from breakscan.fix.support.walking import nodes_named
 
 _OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {**AUGMENTED, cst.BitXorAssign: cst.BitXor()}
 _OUTSIDE = differs(
@@ -75,7 +78,26 @@ def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> 
     right = build.copied(right) if isinstance(right, cst.UnaryOperation) else build.operand(right)
     value = cst.BinaryOperation(build.operand(leaf.owner), operator, right)
     adds = isinstance(small.operator, cst.AddAssign | cst.SubtractAssign) and isinstance(small.value, cst.Integer)
+    adds = adds and _is_no_bool(context, leaf.owner) and not _is_read_before(context, leaf.owner)
     return _edit(context, small, leaf, value, [leaf, *others], [] if adds else [_OUTSIDE], keeps_dtype=not others)
+
+
+def _is_no_bool(context: RewriteContext, owner: cst.BaseExpression) -> bool:
+    """Whether a tensor is known to hold numbers: a sum into bools raises."""
+    made = defined(context, owner)
+    if isinstance(made, cst.BinaryOperation):
+        subtracts = isinstance(made.operator, cst.Subtract)
+        return subtracts or is_number(context, made.left) or is_number(context, made.right)
+    return context.fact(owner).dtype in ("float", "int")
+
+
+def _is_read_before(context: RewriteContext, owner: cst.BaseExpression) -> bool:
+    """Whether code before the update reads the tensor, so that autograd may need its old value."""
+    if not isinstance(owner, cst.Name) or any(isinstance(one, cst.For | cst.While) for one in context.around()):
+        return True
+    start, anchor = context.tree.span(context.statement()), origin(context, owner).anchor
+    found = [one for one in nodes_named(context.function, owner.value) if is_read(context, one)]
+    return any(context.tree.span(one)[:2] < start[:2] and origin(context, one).anchor is anchor for one in found)
 
 
 def _edit(
