@@ -41,7 +41,7 @@ ROOMS = {
     "prove": Room(f"{STATIC} check fix record explain", 8849, 36),
     "report": Room(f"{STATIC} check fix record explain survey prove", 8186, 47),
     "serve": Room(f"{STATIC} check fix record explain survey prove report", 1725, 13),
-    "cli": Room(f"{STATIC} check fix record explain survey prove report serve", 3817, 30),
+    "cli": Room(f"{STATIC} check fix record explain survey prove report serve", 3818, 30),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix record explain survey prove report serve cli", 571, 5),
 }
