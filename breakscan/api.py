@@ -34,10 +34,10 @@ from breakscan.explain.graphs import Graph
 from breakscan.explain.recompiles import Recompile
 from breakscan.model.torch_versions import SUPPORTED, is_too_old
 from breakscan.record.bootstrap.import_watch import ImportWatch
-from breakscan.record.cells import ShownPaths
 from breakscan.record.hooks.exports import MODULES
 from breakscan.record.hooks.targets import is_compiled
 from breakscan.record.isolation import (
+    ShownPaths,
     compiled_fresh,
     compiler_as_it_was,
     program_as_it_was,

@@ -35,7 +35,7 @@ ROOMS = {
     "rulebook": Room("model source", 2738, 17),
     "check": Room(STATIC, 12293, 52),
     "fix": Room(f"{STATIC} check", 10430, 65),
-    "record": Room(STATIC, 8658, 49),
+    "record": Room(STATIC, 8626, 46),
     "explain": Room(f"{STATIC} check record", 8785, 48),
     "survey": Room(f"{STATIC} check record explain", 2643, 17),
     "prove": Room(f"{STATIC} check fix record explain", 8849, 36),

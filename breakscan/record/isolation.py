@@ -1,9 +1,11 @@
-"""Compiles something in a process that continues: as if nothing had been compiled before, and with few traces left."""
+"""Compiles something in a process that continues: as if nothing had been compiled before, and with few traces left;
+and names the cells of a notebook that runs there."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
+import linecache
 import random
 import sys
 from collections import defaultdict
@@ -13,6 +15,8 @@ from types import CodeType
 from typing import Any
 
 from breakscan.record.records import CompileStarted, RecompileSeen, Record
+from breakscan.source.module import remember_source
+from breakscan.source.paths import display_path
 
 
 class FreshBackend:
@@ -154,3 +158,27 @@ def _isolates() -> bool:
 def _codes(tracker: Any) -> list[CodeType]:
     """The code objects that Dynamo has been asked to compile."""
     return [code for reference in tracker.seen if (code := reference()) is not None]
+
+
+class ShownPaths:
+    """What reports call a file: a cell of the notebook that runs in this process ``In[3]``, another one by its path
+    from a folder."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def __call__(self, path: str) -> str:
+        number = cell_numbers().get(path)
+        if number is None:
+            return display_path(path, self._folder)
+        name = f"In[{number}]"
+        remember_source(name, "".join(linecache.getlines(path)))
+        return name
+
+
+def cell_numbers() -> dict[str, int]:
+    """The files of cells, each with the cell's number; empty where no IPython runs."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if hasattr(ipython, "get_ipython") else None
+    numbers: dict[str, int] = getattr(getattr(shell, "compile", None), "_filename_map", {})
+    return numbers

@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from breakscan.record.hooks.breaks import BreakHook
 from breakscan.record.hooks.cudagraphs import CudaGraphHook, CudaGraphSkipHook
 from breakscan.record.hooks.exports import AheadHook, AotHook, DraftHook, ExportHook
-from breakscan.record.hooks.frames import FrameHook
+from breakscan.record.hooks.frames import BreakHook, FrameHook
 from breakscan.record.hooks.fullgraph import FullgraphHook
 from breakscan.record.hooks.graphs import BytesHook, GraphHook
 from breakscan.record.hooks.guards import GuardHook, RecompileHook

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.record.hooks.breaks import BreakHook
-from breakscan.record.hooks.frames import FrameHook
+from breakscan.record.hooks.frames import BreakHook, FrameHook
 from breakscan.record.hooks.graphs import GraphHook
 from breakscan.record.hooks.guards import RecompileHook
 from breakscan.record.hooks.hook import Hook
