@@ -203,10 +203,10 @@ def test_the_page_of_a_unit_tells_what_each_stage_found(pages: Path) -> None:
     text = (pages / "units/zoo-broken-eval-cpu-2.13.0.html").read_text(encoding="ascii")
     for words in (
         "2 graphs, 2 breaks, 1 recompile, 1.5 s of compiling.",
-        "lib/a.py:7 in M.forward: if x.sum() &gt; 0:<td>splits the graph, BRK101, GB0170",
+        "lib/a.py:7 in M.forward: if x.sum() &gt; 0:<td>splits the graph, BRK101",
         "write torch.where<td>6.0 ms",
         "calls a C function",
-        "x.shape[0] == 8. was 8, is 9.",
+        "x.shape[0] was 8, then 9",
         "<li>a note",
         "BRK101<td>a branch",
         "applied<td>BRK101<td>where",
@@ -216,7 +216,6 @@ def test_the_page_of_a_unit_tells_what_each_stage_found(pages: Path) -> None:
         "breakscan explain --format html --output report.html -m breakscan.survey.model_program z:b",
     ):
         assert words in text, words
-    assert text.index("BRK401") < text.index("BRK101"), "what costs most comes first"
     assert len(list(pages.glob("units/*.html"))) == 5, "what has not run has no page"
 
 
