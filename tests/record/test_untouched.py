@@ -490,16 +490,12 @@ def test_a_program_does_what_it_does_alone(folder: Folder, name: str) -> None:
 
 
 SABOTAGE = """import os
-from breakscan.record import recorder, recording
+from breakscan.record import recording
+from breakscan.record.hooks.hook import Hooks
 from breakscan.record.records import BreakSeen
 
 kind, _, name = os.environ["FAULT"].partition(":")
-guarded, install, append, encode = (
-    recorder.Recorder._guarded,
-    recorder.Recorder._install,
-    recording.RecordingWriter._append,
-    recording.encode,
-)
+guarded, append, encode = Hooks.guarded, recording.RecordingWriter._append, recording.encode
 left = int(name) if kind == "full" else 0
 
 
@@ -507,11 +503,9 @@ def guarded_and_broken(self, hook, function):
     def fail(*args, **kwargs):
         raise RuntimeError("on purpose")
 
-    return guarded(self, hook, fail if hook == name and function.__name__ != "_install" else function)
-
-
-def install_nothing(self, hook, context):
-    raise RuntimeError("on purpose")
+    installs = function.__name__ == "install"
+    fails = installs if kind == "install" else hook.name == name and not installs
+    return guarded(self, hook, fail if fails else function)
 
 
 def append_until_full(self, record):
@@ -528,10 +522,8 @@ def encode_no_break(record):
     return encode(record)
 
 
-if kind == "call":
-    recorder.Recorder._guarded = guarded_and_broken
-elif kind == "install":
-    recorder.Recorder._install = install_nothing
+if kind in ("call", "install"):
+    Hooks.guarded = guarded_and_broken
 elif kind == "full":
     recording.RecordingWriter._append = append_until_full
 elif kind == "encode":
@@ -749,4 +741,4 @@ def test_the_compiler_never_compiles_a_hook(folder: Folder) -> None:
     plain = folder.python("program.py")
     done, report = folder.explain_json("program.py")
     assert done.out == plain.out
-    assert all("runtime/hooks" not in str(report[part]) for part in ("breaks", "frames", "compiles", "graphs"))
+    assert all("record/hooks" not in str(report[part]) for part in ("breaks", "frames", "compiles", "graphs"))
