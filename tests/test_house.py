@@ -34,7 +34,7 @@ ROOMS = {
     "source": Room("model", 2197, 17),
     "rulebook": Room("model source", 2738, 17),
     "check": Room(STATIC, 12293, 52),
-    "fix": Room(f"{STATIC} check", 10430, 65),
+    "fix": Room(f"{STATIC} check", 10450, 65),
     "record": Room(STATIC, 8626, 46),
     "explain": Room(f"{STATIC} check record", 8785, 48),
     "survey": Room(f"{STATIC} check record explain", 2643, 17),

@@ -17,7 +17,7 @@ from breakscan.fix.support.context import RewriteContext
 from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.fix.support.losses import Loss, loss_of, name_of_loss
-from breakscan.fix.support.masked import Leaf, conditions, filled, leaf_of, masked, whole
+from breakscan.fix.support.masked import Leaf, conditions, filled, is_vector, leaf_of, masked, whole
 from breakscan.fix.support.operators import called, only_argument
 from breakscan.fix.support.walking import findall
 from breakscan.rulebook.torch_facts.not_measured import IGNORED_BY_DEFAULT, OF_CLASSES
@@ -56,8 +56,9 @@ def rewrite(context: RewriteContext) -> Edit:
     index, adds = _ignored(context, loss, leaf, target)
     if index is not None:
         values[1] = filled(context, leaf.mask, values[1], index)
-    ends = [build.expression(text) for text in ("0", "-2")]
-    values = [build.method(values[0], "flatten", *ends), build.method(values[1], "flatten")]
+    if not is_vector(context, leaf.mask):
+        ends = [build.expression(text) for text in ("0", "-2")]
+        values = [build.method(values[0], "flatten", *ends), build.method(values[1], "flatten")]
     for side, value in zip((prediction, target), values, strict=True):
         if side.line is None:
             made[made.index(side.arg)] = side.arg.with_changes(value=value)
@@ -68,7 +69,13 @@ def rewrite(context: RewriteContext) -> Edit:
             changes[side.value] = value
     if adds is not None:
         made.append(build.argument(adds, "ignore_index"))
-    new = cst.Call(build.operand(loss.call.func), [one.with_changes(comma=cst.MaybeSentinel.DEFAULT) for one in made])
+    new = cst.Call(
+        build.operand(loss.call.func),
+        [
+            one.with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=cst.SimpleWhitespace(""))
+            for one in made
+        ],
+    )
     refuse_breaks_in(context, loss.call, new)
     if code_differs(context, loss.call, new):
         changes[loss.call] = new

@@ -263,7 +263,7 @@ def _filled_side(
 
 
 def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
-    """The number of selected elements, where floats are divided by it or multiplied with it."""
+    """The number of selected elements, where floats are divided by it, or a function gets a test of it."""
     found = masked(context, use.value, leaf.mask)
     node: cst.BaseExpression = use.node
     made: cst.BaseExpression = build.method(leaf.mask, "sum")
@@ -277,6 +277,11 @@ def _count(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
         fact = context.fact(above.right if above.left is node else above.left)
         if fact.is_tensor and fact.certain and fact.dtype == "float":
             return Edit({node: made}, [COUNT, *conditions(context, leaf.mask, found.leaves)])
+    asked = context.parent(above) if isinstance(above, cst.ComparisonTarget) else above
+    arg = context.parent(asked) if isinstance(asked, cst.Comparison) else None
+    call = context.parent(arg) if isinstance(arg, cst.Arg) else None
+    if isinstance(call, cst.Call) and not (called(context, call)[0] or "").startswith(("torch.", "builtins.")):
+        return Edit({node: made}, [COUNT, *conditions(context, leaf.mask, found.leaves)])
     raise Declined("the count is needed as a Python number: use `mask.sum()`, a tensor, instead")
 
 

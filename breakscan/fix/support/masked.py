@@ -26,6 +26,7 @@ from breakscan.fix.support.walking import findall
 _LINEAR = (cst.Add, cst.Subtract)
 _SCALARS = frozenset({"constant", "drawn", "number", "shape"})
 _MOST_ROOTS = 64
+_VIEWS = frozenset({"flatten", "reshape", "view"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +252,11 @@ def conditions(context: RewriteContext, mask: cst.BaseExpression, leaves: Iterab
     return [assumes(f"`{text}` must be a bool tensor with the shape of {' and '.join(others)}")]
 
 
+def is_vector(context: RewriteContext, mask: cst.BaseExpression) -> bool:
+    """Whether the code flattens a mask, or what it is made from."""
+    return (".view(-1)", None) in _roots(context, mask)
+
+
 def _is_known(context: RewriteContext, mask: cst.BaseExpression) -> bool:
     """Whether the function computes a mask by operators, or by functions of torch."""
     made = defined(context, mask)
@@ -282,6 +288,10 @@ def _roots(context: RewriteContext, node: cst.BaseExpression) -> set[_Root]:
         elif isinstance(one, cst.Call) and _keeps_shape(context, one):
             pending += [arg.value for arg in one.args]
             pending += [one.func.value] if context.method(one) and isinstance(one.func, cst.Attribute) else []
+        elif isinstance(one, cst.Call) and (context.method(one) or "") in _VIEWS:
+            # Two tensors that are viewed in one way mostly have one shape.
+            given = ", ".join(context.plain(arg) for arg in one.args)
+            found.add((f".view({given or -1})", None))
         elif not is_scalar(context, one):
             key = _key(context, one)
             value = origin(context, one).value if isinstance(one, cst.Name) else None
