@@ -150,9 +150,9 @@ def changelog(session: nox.Session) -> None:
 
 
 RECORDER = (
-    "tests/record/test_torch_internals.py",
-    "tests/record/test_recorder.py",
-    "tests/record/test_behaviours.py",
+    "tests/recording/test_torch_internals.py",
+    "tests/recording/test_recorder.py",
+    "tests/recording/test_behaviours.py",
 )
 """The tests that show whether the private functions of torch that the recorder uses are still there."""
 

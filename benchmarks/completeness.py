@@ -1,4 +1,4 @@
-"""Compares what breakscan and similar tools report for the known behaviours in ``tests/record/behaviours``.
+"""Compares what breakscan and similar tools report for the known behaviours in ``tests/recording/behaviours``.
 
     python -m venv peers && peers/bin/pip install -r benchmarks/peers.txt
     python benchmarks/completeness.py --peers peers/bin [BEHAVIOUR ...] [--tools TOOL ...] [--keep FOLDER]
@@ -37,7 +37,7 @@ from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-sys.path.append(str(ROOT / "tests" / "record"))
+sys.path.append(str(ROOT / "tests" / "recording"))
 
 from behaviour import Behaviour, behaviours  # noqa: E402
 from completeness_facts import FACTS, Verdict, judge  # noqa: E402

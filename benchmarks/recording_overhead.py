@@ -26,7 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from breakscan.record.hooks.runs import TRACED_RUNS
+from breakscan.recording.hooks.runs import TRACED_RUNS
 
 PROGRAM = Path(__file__).parent / "recording_programs.py"
 BACKENDS = ("eager", "inductor")
@@ -70,7 +70,7 @@ def steady(name: str, backend: str, seconds: float) -> None:
     """Prints what recording adds to a step."""
     import torch._dynamo
 
-    from breakscan.record.recorder import Recorder
+    from breakscan.recording.recorder import Recorder
 
     plain, recorded = [], []
     with tempfile.TemporaryDirectory() as folder:
@@ -131,7 +131,7 @@ def compiling(name: str, backend: str, pairs: int) -> None:
 
 def run(name: str, backend: str, recorded: bool) -> dict[str, float]:
     """What one process measured of itself, in seconds."""
-    from breakscan.record.launch import INJECTED
+    from breakscan.recording.launch import INJECTED
 
     with tempfile.TemporaryDirectory() as folder:
         recording = Path(folder) / "recording"

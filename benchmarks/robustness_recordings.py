@@ -32,9 +32,9 @@ from typing import Any
 
 import breakscan
 from breakscan.__main__ import main as run_breakscan
-from breakscan.record.recording import RecordingWriter
-from breakscan.record.session import FORMAT, MANIFEST, Manifest
-from breakscan.record.tracelog.read import read_trace
+from breakscan.recording.recording import RecordingWriter
+from breakscan.recording.session import FORMAT, MANIFEST, Manifest
+from breakscan.recording.tracelog.read import read_trace
 from breakscan.report.formats import EXPLAIN
 
 TRACES = Path(__file__).parent.parent / "tests" / "data" / "traces"

@@ -1,7 +1,5 @@
 """breakscan: where torch.compile breaks, recompiles or falls back to eager, why, and what to write instead."""
 
-import sys
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -19,15 +17,3 @@ def __getattr__(name: str) -> "Any":
     import importlib
 
     return getattr(importlib.import_module("breakscan.api"), name)
-
-
-class _Package(type(sys)):  # type: ignore[misc]
-    """``breakscan.record`` and ``breakscan.explain`` are functions, also once the packages of the same names are
-    imported: the import system would bind these."""
-
-    def __setattr__(self, name: str, value: "Any") -> None:
-        if name not in __all__ or not isinstance(value, type(sys)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -26,26 +26,26 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from breakscan.explain.breaks import BreakSite
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.frames import UncompiledFrame
-from breakscan.explain.from_processes import explain_processes
-from breakscan.explain.graphs import Graph
-from breakscan.explain.recompiles import Recompile
+from breakscan.explanation.breaks import BreakSite
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.frames import UncompiledFrame
+from breakscan.explanation.from_processes import explain_processes
+from breakscan.explanation.graphs import Graph
+from breakscan.explanation.recompiles import Recompile
 from breakscan.model.torch_versions import SUPPORTED, is_too_old
-from breakscan.record.bootstrap.import_watch import ImportWatch
-from breakscan.record.hooks.exports import MODULES
-from breakscan.record.hooks.targets import is_compiled
-from breakscan.record.isolation import (
+from breakscan.recording.bootstrap.import_watch import ImportWatch
+from breakscan.recording.hooks.exports import MODULES
+from breakscan.recording.hooks.targets import is_compiled
+from breakscan.recording.isolation import (
     ShownPaths,
     compiled_fresh,
     compiler_as_it_was,
     program_as_it_was,
     without_earlier_versions,
 )
-from breakscan.record.recorder import Recorder
-from breakscan.record.recording import read_recording
-from breakscan.record.records import Record
+from breakscan.recording.recorder import Recorder
+from breakscan.recording.recording import read_recording
+from breakscan.recording.records import Record
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.summary import headline
 from breakscan.report.formats import EXPLAIN

@@ -15,7 +15,7 @@ from IPython.core import display_functions, magic_arguments
 from IPython.core.getipython import get_ipython
 
 from breakscan.api import record
-from breakscan.record.isolation import cell_numbers
+from breakscan.recording.isolation import cell_numbers
 
 
 class CellFailed(Exception):

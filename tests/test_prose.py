@@ -10,7 +10,7 @@ import breakscan
 
 PACKAGE = Path(breakscan.__file__).parent
 
-PARSERS = ("record/parsers/", "record/traced.py", "record/tracelog/")
+PARSERS = ("recording/parsers/", "recording/traced.py", "recording/tracelog/")
 """What reads the text that torch writes."""
 LEFT = {
     "check/compile_uses/timings.py": "text that a program prints beside a time",
@@ -18,13 +18,13 @@ LEFT = {
     "fix/support/messages.py": "fields of printf-style formatting",
     "rulebook/document.py": "Python code in examples",
     "source/toml_text.py": "the line of an error in tomllib's message",
-    "explain/problems.py": "types of breaks and hints, as torch writes them",
+    "explanation/problems.py": "types of breaks and hints, as torch writes them",
     "report/measurements.py": "keys of what is shown",
     "report/printable.py": "annotations of fields",
-    "explain/context.py": "reprs of Python in the text of torch",
-    "explain/cudagraphs.py": "reasons of torch, without their beginning and their stack",
-    "explain/kernel_calls.py": "comments in code that Inductor generated",
-    "explain/recompiles.py": "guards, as torch writes them",
+    "explanation/context.py": "reprs of Python in the text of torch",
+    "explanation/cudagraphs.py": "reasons of torch, without their beginning and their stack",
+    "explanation/kernel_calls.py": "comments in code that Inductor generated",
+    "explanation/recompiles.py": "guards, as torch writes them",
     "source/python_text.py": "errors of tokenize",
     "prove/patch.py": "the headers of a patch",
     "fix/support/generated.py": "the comment at the top of a file that a program writes",

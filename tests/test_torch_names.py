@@ -28,6 +28,7 @@ LEFT = {
     "check/interpreter/attributes.py": (1, CHOICE),
     "fix/rewrites/index_one_element.py": (1, CHOICE),
     "fix/support/escapes.py": (1, CHOICE),
+    "fix/support/masked.py": (1, CHOICE),
     "fix/rewrites/mask_from_nonzero.py": (1, CHOICE),
     "fix/rewrites/masked_vector.py": (1, CHOICE),
     "fix/rewrites/requires_grad_guard.py": (1, CHOICE),

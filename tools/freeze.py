@@ -51,7 +51,7 @@ BEHAVIOURS = (
     "rest_runs_eager",
     "specialised_size",
 )
-"""Programs that are run, of ``tests/record/behaviours``: none compiles kernels, which takes longest."""
+"""Programs that are run, of ``tests/recording/behaviours``: none compiles kernels, which takes longest."""
 
 LOG_FORMATS = ("github", "sarif", "gitlab", "rdjson", "junit", "checkstyle")
 

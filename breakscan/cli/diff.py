@@ -11,7 +11,7 @@ import click
 from breakscan.cli.options import format_option, output_option
 from breakscan.cli.output import report_stream
 from breakscan.cli.reporting import readable_files, source_root_option
-from breakscan.explain.relocation import Relocation, relocated
+from breakscan.explanation.relocation import Relocation, relocated
 from breakscan.report.diff.comparison import compare, is_report
 from breakscan.report.formats import DIFF
 from breakscan.rulebook.config import load_settings
@@ -63,8 +63,8 @@ def read_report(path: Path, relocation: Relocation) -> Any:
 
 
 def _recorded(folder: Path, relocation: Relocation) -> Any:
-    from breakscan.explain.from_recording import explain_run
-    from breakscan.record.session import read_run
+    from breakscan.explanation.from_recording import explain_run
+    from breakscan.recording.session import read_run
     from breakscan.report.explain.json import explain_object
 
     run = relocated(read_run(folder), relocation)

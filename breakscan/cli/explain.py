@@ -17,12 +17,12 @@ from breakscan.cli.output import report_stream, require_writable
 from breakscan.cli.programs import RequestOptions, add_unmet, program_arguments, refuse_notebook, require_torch
 from breakscan.cli.reporting import check_option, explain_report, require_room, show_option
 from breakscan.cli.repro import ReproOptions, say_repro
-from breakscan.explain.explanation import Explanation
-from breakscan.record.launch import LaunchError, ProgramExit, end_like, outliving_termination, run_recorded
-from breakscan.record.recent_runs import can_keep, keep_recent
-from breakscan.record.recording import Tally
-from breakscan.record.requests_file import Requests
-from breakscan.record.session import (
+from breakscan.explanation.explanation import Explanation
+from breakscan.recording.launch import LaunchError, ProgramExit, end_like, outliving_termination, run_recorded
+from breakscan.recording.recent_runs import can_keep, keep_recent
+from breakscan.recording.recording import Tally
+from breakscan.recording.requests_file import Requests
+from breakscan.recording.session import (
     MOST_SECONDS,
     RecordedRun,
     Session,
@@ -154,7 +154,7 @@ def _run_live(argv: list[str], session: Session, library: Library) -> ProgramExi
 
 def _explained(session: Session, library: Library, files: SourceFiles) -> tuple[RecordedRun, Explanation]:
     """What this machine has recorded of the run until now."""
-    from breakscan.explain.from_recording import explain_run
+    from breakscan.explanation.from_recording import explain_run
 
     run = read_run(session.root, session.rank.local_ranks if session.rank else None)
     return run, explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd), files=files)
@@ -166,7 +166,7 @@ def _again(session: Session) -> str:
 
 
 def _say_whom_it_waits_for(ranks: list[int]) -> None:
-    from breakscan.explain.rank_report import ranks_in_words
+    from breakscan.explanation.rank_report import ranks_in_words
 
     click.echo(f"breakscan: waiting for {ranks_in_words(ranks)} to end, at most {MOST_SECONDS:.0f} s", err=True)
 

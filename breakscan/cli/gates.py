@@ -11,8 +11,8 @@ import click
 
 from breakscan.cli.committed_file import NOT_MET, CommittedFile, read_file
 from breakscan.cli.options import option
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.gates import (
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.gates import (
     Gates,
     lock_sentences,
     nothing_compiled,
@@ -21,7 +21,7 @@ from breakscan.explain.gates import (
     unmet,
     unmet_sentence,
 )
-from breakscan.explain.lock_file import Judgement, Lock, judge, lock_of, lock_text, program_of, read_lock
+from breakscan.explanation.lock_file import Judgement, Lock, judge, lock_of, lock_text, program_of, read_lock
 from breakscan.model.words import counted
 from breakscan.report.printable import visible
 from breakscan.rulebook.library import Library

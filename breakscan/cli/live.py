@@ -14,9 +14,9 @@ from pathlib import Path
 import click
 
 from breakscan.cli.exit_status import show_failure
-from breakscan.explain.explanation import Explanation
-from breakscan.record.recording import Tally
-from breakscan.record.session import RecordedRun
+from breakscan.explanation.explanation import Explanation
+from breakscan.recording.recording import Tally
+from breakscan.recording.session import RecordedRun
 from breakscan.report.explain.news import live_lines, tally_words
 
 SECONDS = 0.5

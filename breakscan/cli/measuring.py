@@ -14,7 +14,7 @@ from breakscan.cli.exit_status import FAILED
 from breakscan.cli.options import option
 from breakscan.cli.programs import COMPILE, refuse_notebook, requests_for, require_torch
 from breakscan.prove.worker import CALLS, UserProgram
-from breakscan.record.requests_file import BACKEND
+from breakscan.recording.requests_file import BACKEND
 
 
 @dataclass(frozen=True, slots=True)

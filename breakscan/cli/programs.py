@@ -13,13 +13,13 @@ import click
 
 from breakscan.cli.options import F, option
 from breakscan.model.torch_versions import SUPPORTED, is_too_old
-from breakscan.record.compile_option import RequestError, compile_request
-from breakscan.record.requests_file import BACKEND, Requests
+from breakscan.recording.compile_option import RequestError, compile_request
+from breakscan.recording.requests_file import BACKEND, Requests
 from breakscan.rulebook.config import installed_torch
 from breakscan.source.python_text import is_notebook
 
 if TYPE_CHECKING:
-    from breakscan.explain.explanation import Explanation
+    from breakscan.explanation.explanation import Explanation
 
 UNMET = 2
 """The exit status where ``--compile`` names what is not there, and the program itself ended well."""
@@ -96,9 +96,9 @@ def add_unmet(explanation: Explanation, requests: Requests, folder: Path, say: b
 
     With ``say``, the notices are also printed on standard error.
     """
-    from breakscan.explain.notice import notice_words
-    from breakscan.explain.notices import unmet_requests
-    from breakscan.record.recording import read_recording
+    from breakscan.explanation.notice import notice_words
+    from breakscan.explanation.notices import unmet_requests
+    from breakscan.recording.recording import read_recording
 
     if not requests.compile:
         return explanation, 0

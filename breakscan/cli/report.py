@@ -21,8 +21,8 @@ from breakscan.cli.reporting import (
     source_root_option,
 )
 from breakscan.cli.repro import ReproOptions, say_repro
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.relocation import Relocation, relocated
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.relocation import Relocation, relocated
 from breakscan.report.formats import EXPLAIN, WITH_REPRO
 from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.library import Library, load_library
@@ -30,7 +30,7 @@ from breakscan.source.paths import shown_path
 from breakscan.source.source_files import SourceFiles
 
 if TYPE_CHECKING:
-    from breakscan.record.session import RecordedRun
+    from breakscan.recording.session import RecordedRun
 
 _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
 
@@ -76,7 +76,7 @@ def report(
     gates = gate.read(library)
     files = readable_files(relocation)
     if last:
-        from breakscan.record.recent_runs import last_run
+        from breakscan.recording.recent_runs import last_run
 
         paths = (last_run(),)
     explanation = _explained(paths, library, relocation, files, follow, format_)
@@ -94,9 +94,9 @@ def _explained(
     paths: Sequence[Path], library: Library, relocation: Relocation, files: SourceFiles, follow: bool, format_: str
 ) -> Explanation:
     from breakscan.cli.live import follow as follow_run
-    from breakscan.explain.from_recording import explain_run
-    from breakscan.explain.from_trace_logs import explain_logs
-    from breakscan.record.session import read_run
+    from breakscan.explanation.from_recording import explain_run
+    from breakscan.explanation.from_trace_logs import explain_logs
+    from breakscan.recording.session import read_run
 
     try:
         if not any(_is_recording(path) for path in paths):

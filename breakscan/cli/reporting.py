@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from breakscan.cli.exit_status import show_failure
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.frames import FrameStatus
-from breakscan.explain.relocation import Relocation
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.frames import FrameStatus
+from breakscan.explanation.relocation import Relocation
 from breakscan.model.findings import Origin
 from breakscan.model.torch_versions import is_version
 from breakscan.report.explain.report import ExplainReport
@@ -21,8 +21,8 @@ from breakscan.rulebook.config import NearestSettings
 from breakscan.source.source_files import SourceFiles
 
 if TYPE_CHECKING:
-    from breakscan.explain.agreement.result import Agreement
-    from breakscan.explain.repro.reproduction import Reproduction
+    from breakscan.explanation.agreement.result import Agreement
+    from breakscan.explanation.repro.reproduction import Reproduction
 
 ALL = "all"
 _WORDS = (FINDINGS, *LISTINGS)
@@ -118,7 +118,7 @@ def explain_report(
 
 def _agreement(explanation: Explanation, files: SourceFiles) -> Agreement | None:
     """Returns the agreement, or None if there is nothing to compare. A failure is reported and has no other effect."""
-    from breakscan.explain.agreement.agree import agree
+    from breakscan.explanation.agreement.agree import agree
 
     try:
         return agree(explanation, NearestSettings(), files) if is_version(explanation.torch) else None

@@ -13,13 +13,13 @@ import click
 
 from breakscan.cli.exit_status import show_failure
 from breakscan.cli.options import option
-from breakscan.explain.explanation import Explanation
+from breakscan.explanation.explanation import Explanation
 from breakscan.rulebook.library import Library
 from breakscan.source.source_files import SourceFiles
 
 if TYPE_CHECKING:
-    from breakscan.explain.repro.problem import RecordedProblem
-    from breakscan.explain.repro.reproduction import Reproduction
+    from breakscan.explanation.repro.problem import RecordedProblem
+    from breakscan.explanation.repro.reproduction import Reproduction
 
 _ISSUE = ".md"
 """The ending of the text for an issue tracker, which stands beside the program."""
@@ -73,8 +73,8 @@ def _write_repro(
 ) -> tuple[Reproduction | None, int]:
     """Writes the program.  Returns what became of it, and the exit status for that; what keeps it from being made is
     said on standard error."""
-    from breakscan.explain.repro.problem import NotReproducible, problems, problems_at
-    from breakscan.explain.repro.reproduction import ReproStatus, reproduce
+    from breakscan.explanation.repro.problem import NotReproducible, problems, problems_at
+    from breakscan.explanation.repro.reproduction import ReproStatus, reproduce
     from breakscan.report.explain.repro_text import (
         issue_library,
         issue_sentence,

@@ -85,7 +85,7 @@ def replay(ctx: click.Context, /, rules: tuple[str, ...], write: bool, output: P
     contradicts a rule document, or, with --check, the ledger.
     """
     require_torch("rules replay", rules)
-    from breakscan.record import replay as runtime
+    from breakscan.recording import replay as runtime
 
     library = load_library(load_settings(Path.cwd()).rule_folders)
     chosen = _chosen(library, rules)

@@ -151,8 +151,8 @@ def with_recordings(settings: FileSettings, recordings: Sequence[Path], files: S
     """The settings with what recordings say of the files that are checked; says which of it is left out."""
     if not recordings:
         return settings
-    from breakscan.explain.function_values import changed_since, observations_of
-    from breakscan.record.session import read_run
+    from breakscan.explanation.function_values import changed_since, observations_of
+    from breakscan.recording.session import read_run
 
     runs = [read_run(folder) for folder in recordings]
     observations = observations_of(process for run in runs for part in run.parts for process in part.processes)

@@ -23,7 +23,7 @@ from breakscan.prove.rewrites import of_patch, of_settings
 from breakscan.prove.verify import Question
 from breakscan.prove.verify import verify as prove
 from breakscan.prove.worker import WorkerError
-from breakscan.record.requests_file import BACKEND
+from breakscan.recording.requests_file import BACKEND
 from breakscan.report.formats import VERIFY
 from breakscan.report.verify import progress_words
 from breakscan.rulebook.config import NearestSettings

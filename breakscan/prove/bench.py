@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from breakscan.explain.explanation import Explanation
+from breakscan.explanation.explanation import Explanation
 from breakscan.prove.bench_result import OWN, Bench, BenchProgress, BenchRow, LeastTime, MeasurementStatus
 from breakscan.prove.best import best_of, flags_for, least_time, write_for
 from breakscan.prove.candidate import Candidate, MeasuringStep

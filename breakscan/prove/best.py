@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from breakscan.explain.breaks import BreakSite
+from breakscan.explanation.breaks import BreakSite
 from breakscan.prove import faster as measure
 from breakscan.prove.bench_result import OWN, BenchRow, LeastTime, MeasurementStatus
 from breakscan.prove.faster import Ratio

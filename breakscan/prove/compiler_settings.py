@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 
-from breakscan.record.bootstrap.import_watch import ImportWatch
+from breakscan.recording.bootstrap.import_watch import ImportWatch
 
 CONFIGURATIONS = {"dynamo": "torch._dynamo.config", "inductor": "torch._inductor.config"}
 """The modules of the compiler's configurations, by the first part of the key of a setting."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from breakscan.prove.preloaded import PreloadedModules
-from breakscan.record.launch import interpreter_options
+from breakscan.recording.launch import interpreter_options
 
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(64 << 20)}
 """The values to which glibc's thresholds grow, in bytes, in a program that has freed large tensors (``man mallopt``).

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.from_processes import explain_processes
-from breakscan.explain.function_values import observations_of
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.from_processes import explain_processes
+from breakscan.explanation.function_values import observations_of
 from breakscan.model.observations import Observations
 from breakscan.prove.call_result import CallResult, load_results
 from breakscan.prove.call_runs import CallRuns, SharedState
@@ -35,8 +35,8 @@ from breakscan.prove.protocol import (
 )
 from breakscan.prove.stress import OverwrittenValues
 from breakscan.prove.worker import UserProgram, Worker, WorkerError
-from breakscan.record.recording import compiled
-from breakscan.record.records import Record
+from breakscan.recording.recording import compiled
+from breakscan.recording.records import Record
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import Library
 from breakscan.source.paths import display_path

@@ -39,11 +39,11 @@ from breakscan.prove.overlay import (
 )
 from breakscan.prove.preloaded import PreloadedModules
 from breakscan.prove.protocol import ProcessSettings, ProgramRun, reply_line
-from breakscan.record.bootstrap.import_watch import ImportWatch
-from breakscan.record.recording import SUFFIX
+from breakscan.recording.bootstrap.import_watch import ImportWatch
+from breakscan.recording.recording import SUFFIX
 
 if TYPE_CHECKING:
-    from breakscan.record.recorder import Recorder
+    from breakscan.recording.recorder import Recorder
 
 
 class WorkerProcess:
@@ -135,7 +135,7 @@ class WorkerProcess:
         """Carries out ``--compile``, as in ``explain``."""
         if not (self._recording / "requests").exists():
             return
-        from breakscan.record.bootstrap import eager_compile
+        from breakscan.recording.bootstrap import eager_compile
 
         library = str(Path(__file__).parents[2])
         for name, action in eager_compile.wait_for(str(self._recording), library).items():
@@ -143,7 +143,7 @@ class WorkerProcess:
 
     def _start_recording(self, _: ModuleType) -> None:
         """Called after the import of the compiler."""
-        from breakscan.record.recorder import Recorder
+        from breakscan.recording.recorder import Recorder
 
         self._recorder = Recorder(self._recording)
         self._recorder.__enter__()

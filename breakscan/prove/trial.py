@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
-from breakscan.explain.explanation import Explanation
+from breakscan.explanation.explanation import Explanation
 from breakscan.prove import faster as measure
 from breakscan.prove.bench_result import BenchProblem, BenchProgress, BenchRow, MeasurementStatus
 from breakscan.prove.best import pays_after
@@ -29,7 +29,7 @@ from breakscan.prove.protocol import (
 )
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import Worker, WorkerError, run_all
-from breakscan.record.records import CompileTimed, Record
+from breakscan.recording.records import CompileTimed, Record
 from breakscan.source.cores import CORES_TO_COMPILE, usable_cores
 
 

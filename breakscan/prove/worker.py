@@ -33,10 +33,10 @@ from breakscan.prove.protocol import (
     reply_of,
 )
 from breakscan.prove.step_timer import StepTimer
-from breakscan.record.job import signal_name
-from breakscan.record.recording import read_recording
-from breakscan.record.records import Record
-from breakscan.record.requests_file import Requests
+from breakscan.recording.job import signal_name
+from breakscan.recording.recording import read_recording
+from breakscan.recording.records import Record
+from breakscan.recording.requests_file import Requests
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -577,7 +577,7 @@ class TestFingerprint:
             ("rules/BRK101-branch-on-tensor.md", True),
             ("rules/ledger/2.13.json", True),
             ("rules/ledger/2.11.json", False),
-            ("record/launch.py", False),
+            ("recording/launch.py", False),
             ("report/check_terminal.py", False),
         ],
     )

@@ -120,8 +120,7 @@ def test_every_option_of_the_page_of_fix_exists() -> None:
 
 def test_every_file_that_the_architecture_page_names_exists() -> None:
     text = page("architecture.md")
-    old = text.partition("\n## Names that changed\n")[2].partition("\n## ")[0]
-    named = set(re.findall(r"`(?!tests/)(?:[\w/]+/)?([a-z_]\w*\.py)`", text.replace(old, "")))
+    named = set(re.findall(r"`(?!tests/)(?:[\w/]+/)?([a-z_]\w*\.py)`", text))
     found = {path.name for folder in ("breakscan", "tools") for path in (ROOT / folder).rglob("*.py")}
-    assert len(named) > 50
+    assert len(named) > 25
     assert named <= found

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.explain.gates import selectors
+from breakscan.explanation.gates import selectors
 from breakscan.rulebook.library import load_library
 
 Run = Callable[..., Any]

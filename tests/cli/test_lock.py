@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.explain.lock_file import KnownBreak, Lock, lock_text, matched, read_lock
+from breakscan.explanation.lock_file import KnownBreak, Lock, lock_text, matched, read_lock
 from breakscan.model.findings import Verdict
 from breakscan.source.writing import CommittedFileError, write_committed
 

@@ -31,7 +31,7 @@ FIXED = """\
 class Net(torch.nn.Module):
     def forward(self, x: torch.Tensor):
         y = x.sin()
-        y = torch.where(x.any() != 0, torch.nan_to_num(y), y)
+        y = torch.where(x.any(), torch.nan_to_num(y), y)
         return y
 """
 

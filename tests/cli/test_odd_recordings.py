@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from breakscan.record.recording import RecordingWriter
-from breakscan.record.session import FORMAT, MANIFEST, Manifest
+from breakscan.recording.recording import RecordingWriter
+from breakscan.recording.session import FORMAT, MANIFEST, Manifest
 from breakscan.report.formats import EXPLAIN
 
 Run = Callable[..., Any]

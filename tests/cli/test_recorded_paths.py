@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from breakscan.__main__ import main
-from breakscan.explain.relocation import Relocation
-from breakscan.record.recording import RecordingWriter
-from breakscan.record.session import FORMAT, MANIFEST, SOURCES, Manifest
-from breakscan.record.tracelog.read import read_trace
+from breakscan.explanation.relocation import Relocation
+from breakscan.recording.recording import RecordingWriter
+from breakscan.recording.session import FORMAT, MANIFEST, SOURCES, Manifest
+from breakscan.recording.tracelog.read import read_trace
 from breakscan.report.formats import EXPLAIN
 from breakscan.source.source_files import LARGEST
 

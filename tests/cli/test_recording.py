@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from breakscan.model.observations import TensorSeen, ValueSeen
-from breakscan.record.recording import RecordingWriter
-from breakscan.record.records import (
+from breakscan.recording.recording import RecordingWriter
+from breakscan.recording.records import (
     Code,
     CompileStarted,
     FileSeen,
@@ -23,7 +23,7 @@ from breakscan.record.records import (
     ValuesMet,
     ValuesSeen,
 )
-from breakscan.record.session import FORMAT, Manifest
+from breakscan.recording.session import FORMAT, Manifest
 from breakscan.source.regular_files import content_digest
 
 HELPER = """import torch

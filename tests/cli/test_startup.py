@@ -30,7 +30,7 @@ def test_check_loads_neither_torch_nor_numpy_nor_jinja2(folder: Path, format_: s
     loaded = modules_after(folder, "check", "--format", format_)
     assert "breakscan.check.pipeline.check" in loaded
     assert not HEAVY & loaded
-    assert not {name for name in loaded if name.startswith(("breakscan.record", "breakscan.cli.explain"))}
+    assert not {name for name in loaded if name.startswith(("breakscan.recording", "breakscan.cli.explain"))}
 
 
 def test_json_needs_no_rich(folder: Path) -> None:

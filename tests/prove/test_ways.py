@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.explain.breaks import BreakSite
+from breakscan.explanation.breaks import BreakSite
 from breakscan.model.findings import Origin, Place, Site, Verdict
 from breakscan.prove.bench_result import OWN, BenchRow, MeasurementStatus
 from breakscan.prove.best import flags_for

@@ -5,29 +5,29 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from breakscan.explain.agreement.result import Agreement, AgreementOutcome, ExportAgreement, Judged
-from breakscan.explain.autograd import AutogradCapture
-from breakscan.explain.breaks import BreakSite, FunctionPart
-from breakscan.explain.caches import CacheMiss, CacheUse, KeyChange, MissKind
-from breakscan.explain.compilations import CompiledFrame, ConstantReason, GuardLine, Precompiled, Specialisation
-from breakscan.explain.compile_targets import CompileTarget
-from breakscan.explain.cudagraphs import CudaGraphRecording, CudaGraphSkip, MovedValue, PeakMemory
-from breakscan.explain.eager_calls import EagerCalls
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.exports import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
-from breakscan.explain.frames import FrameStatus, OverLimit, Quoted, UncompiledFrame
-from breakscan.explain.function_values import FunctionValues
-from breakscan.explain.graphs import Generated, Graph, Kernel, SavedValue
-from breakscan.explain.kernel_calls import KernelKind
-from breakscan.explain.notice import Notice, NoticeKind
-from breakscan.explain.problems import break_problem, export_problem
-from breakscan.explain.rank_report import EndingKind, RankDifference, RankEnding, RankReport, RankTopic, Times
-from breakscan.explain.recompiles import Recompile
-from breakscan.explain.repro.problem import FunctionAt, recorded
-from breakscan.explain.repro.program import MinimalProgram
-from breakscan.explain.repro.reproduction import Reproduction, ReproStatus
-from breakscan.explain.run_totals import Calls, RunTotals
-from breakscan.explain.time_trees import CompilePart, TimeNode
+from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, ExportAgreement, Judged
+from breakscan.explanation.autograd import AutogradCapture
+from breakscan.explanation.breaks import BreakSite, FunctionPart
+from breakscan.explanation.caches import CacheMiss, CacheUse, KeyChange, MissKind
+from breakscan.explanation.compilations import CompiledFrame, ConstantReason, GuardLine, Precompiled, Specialisation
+from breakscan.explanation.compile_targets import CompileTarget
+from breakscan.explanation.cudagraphs import CudaGraphRecording, CudaGraphSkip, MovedValue, PeakMemory
+from breakscan.explanation.eager_calls import EagerCalls
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.exports import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
+from breakscan.explanation.frames import FrameStatus, OverLimit, Quoted, UncompiledFrame
+from breakscan.explanation.function_values import FunctionValues
+from breakscan.explanation.graphs import Generated, Graph, Kernel, SavedValue
+from breakscan.explanation.kernel_calls import KernelKind
+from breakscan.explanation.notice import Notice, NoticeKind
+from breakscan.explanation.problems import break_problem, export_problem
+from breakscan.explanation.rank_report import EndingKind, RankDifference, RankEnding, RankReport, RankTopic, Times
+from breakscan.explanation.recompiles import Recompile
+from breakscan.explanation.repro.problem import FunctionAt, recorded
+from breakscan.explanation.repro.program import MinimalProgram
+from breakscan.explanation.repro.reproduction import Reproduction, ReproStatus
+from breakscan.explanation.run_totals import Calls, RunTotals
+from breakscan.explanation.time_trees import CompilePart, TimeNode
 from breakscan.model.findings import (
     Condition,
     ConditionKind,
@@ -44,11 +44,11 @@ from breakscan.model.findings import (
 )
 from breakscan.model.observations import TensorSeen, ValueSeen
 from breakscan.model.problem import Caller, LongPass, Price
-from breakscan.record.parsers.export_errors import ExportProblem
-from breakscan.record.parsers.frames import Limit, Skip
-from breakscan.record.parsers.graphs import AutogradChange, AutogradChangeKind
-from breakscan.record.parsers.guards import Demand, DemandKind
-from breakscan.record.records import RecordingCause
+from breakscan.recording.parsers.export_errors import ExportProblem
+from breakscan.recording.parsers.frames import Limit, Skip
+from breakscan.recording.parsers.graphs import AutogradChange, AutogradChangeKind
+from breakscan.recording.parsers.guards import Demand, DemandKind
+from breakscan.recording.records import RecordingCause
 from breakscan.rulebook.library import load_library
 
 LIBRARY = load_library()

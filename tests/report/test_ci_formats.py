@@ -15,8 +15,8 @@ from hypothesis import example, given, settings
 from report_results import BEHIND, EAGER, SOURCE, SPLIT, UNPARSED, checked, result, text_of
 from sarif_validity import validate_sarif
 
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.repro.reproduction import Reproduction
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.repro.reproduction import Reproduction
 from breakscan.model.findings import CheckResult, Severity, Site
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.formats import EXPLAIN

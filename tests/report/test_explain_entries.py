@@ -9,7 +9,7 @@ from dataclasses import replace
 import explain_results as made
 import pytest
 
-from breakscan.explain.explanation import Explanation
+from breakscan.explanation.explanation import Explanation
 from breakscan.model.findings import Origin
 from breakscan.model.problem import Caller
 from breakscan.report.explain.report import ExplainReport

@@ -9,8 +9,8 @@ from pathlib import Path
 import explain_results as made
 import pytest
 
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.repro.reproduction import Reproduction
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.repro.reproduction import Reproduction
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.formats import EXPLAIN
 

@@ -13,12 +13,12 @@ import jsonschema
 import pytest
 
 import breakscan
-from breakscan.explain import compilations, explanation, graphs, rank_report, recompiles
-from breakscan.explain.agreement.result import Agreement
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.frames import FrameStatus
-from breakscan.explain.repro.reproduction import Reproduction
-from breakscan.explain.run_totals import Timeline
+from breakscan.explanation import compilations, explanation, graphs, rank_report, recompiles
+from breakscan.explanation.agreement.result import Agreement
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.frames import FrameStatus
+from breakscan.explanation.repro.reproduction import Reproduction
+from breakscan.explanation.run_totals import Timeline
 from breakscan.model.findings import Origin, Place, Verdict
 from breakscan.report.explain.json import WORDS, write_explain_json
 from breakscan.report.explain.report import ExplainReport

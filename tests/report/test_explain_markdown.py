@@ -8,9 +8,9 @@ from dataclasses import replace
 import explain_results as made
 import pytest
 
-from breakscan.explain.advice import recompile_advice
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.recompiles import AdviceKind, RecompileAdvice
+from breakscan.explanation.advice import recompile_advice
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.recompiles import AdviceKind, RecompileAdvice
 from breakscan.report.explain.markdown import LIMIT, write_explain_markdown
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.markdown import code, paragraph, prose

@@ -9,9 +9,9 @@ from typing import Any
 import explain_results as made
 import pytest
 
-from breakscan.explain.breaks import part_words
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.run_totals import CompileSpan, RunTotals, Timeline
+from breakscan.explanation.breaks import part_words
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.run_totals import CompileSpan, RunTotals, Timeline
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.formats import EXPLAIN
 

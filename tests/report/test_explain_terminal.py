@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,16 +22,17 @@ from explain_results import (
     holds,
 )
 
-from breakscan.explain.caches import CacheMiss, CacheUse, KeyChange, MissKind
-from breakscan.explain.compilations import CompiledFrame, GuardLine
-from breakscan.explain.graphs import SavedValue
-from breakscan.explain.notice import Notice, NoticeKind
+from breakscan.explanation.caches import CacheMiss, CacheUse, KeyChange, MissKind
+from breakscan.explanation.compilations import CompiledFrame, GuardLine
+from breakscan.explanation.graphs import SavedValue
+from breakscan.explanation.notice import Notice, NoticeKind
 from breakscan.model.findings import Site
 from breakscan.model.problem import Price
 from breakscan.model.words import seconds_in_words
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.tables import LISTINGS, MOST_GUARDS, MOST_LINES
 from breakscan.report.explain.terminal import write_explanation
+from breakscan.source.source_files import SourceFiles
 
 CALLS = explanation().calls[0]
 LONG = "container.AugmentationSequentialOperations.transform_all_of_them_one_after_the_other_and_then_back_again"
@@ -312,10 +314,14 @@ def test_on_a_terminal_a_break_links_to_pytorchs_page() -> None:
 
 
 @pytest.mark.parametrize("hints", [True, False])
-def test_it_points_to_fix_where_a_rule_has_a_rewrite(hints: bool) -> None:
-    stream = io.StringIO()
-    write_explanation(ExplainReport(explanation(breaks=(BREAK,)), hints_fix=hints), stream)
-    assert ("breakscan fix" in stream.getvalue()) is hints
+def test_it_points_to_fix_where_a_rule_has_a_rewrite(hints: bool, tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    seen = explanation(breaks=(replace(BREAK, site=replace(BREAK.site, path=str(file))),))
+    for text, expected in (("x\n" * 99, hints), (None, False)):
+        file.write_text(text, encoding="utf-8") if text else file.unlink()
+        stream = io.StringIO()
+        write_explanation(ExplainReport(seen, hints_fix=hints, files=SourceFiles.trusted()), stream)
+        assert ("breakscan fix" in stream.getvalue()) is expected
 
 
 def test_of_a_program_that_still_runs_no_end_is_told() -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from explain_results import RECOMPILE, holds
 
-from breakscan.explain.guards import demand_words
-from breakscan.explain.recompiles import recompile_sentence
-from breakscan.record.parsers.guards import Demand, DemandKind, TensorDemand, Within
+from breakscan.explanation.guards import demand_words
+from breakscan.explanation.recompiles import recompile_sentence
+from breakscan.recording.parsers.guards import Demand, DemandKind, TensorDemand, Within
 
 WORDS = {
     holds("x.shape[0] == 4"): "x.shape[0] == 4",

@@ -20,13 +20,13 @@ import pytest
 from explain_results import BREAK, CALLER, COMPILE, FRAME, GRAPH, PRICE, RECOMPILE, explanation, holds
 from hostile import NASTY, poisoned
 
-from breakscan.explain.breaks import BREAK_PAGES
-from breakscan.explain.compilations import GuardLine
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.graphs import Generated, Kernel, SavedValue
-from breakscan.explain.kernel_calls import KernelKind
-from breakscan.explain.rank_report import EndingKind, RankDifference, RankEnding, RankReport, RankTopic, Times
-from breakscan.explain.run_totals import RunTotals
+from breakscan.explanation.breaks import BREAK_PAGES
+from breakscan.explanation.compilations import GuardLine
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.graphs import Generated, Kernel, SavedValue
+from breakscan.explanation.kernel_calls import KernelKind
+from breakscan.explanation.rank_report import EndingKind, RankDifference, RankEnding, RankReport, RankTopic, Times
+from breakscan.explanation.run_totals import RunTotals
 from breakscan.model.findings import Origin, Site, Verdict
 from breakscan.model.problem import Price
 from breakscan.report import html_page

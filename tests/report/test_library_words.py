@@ -7,8 +7,8 @@ from dataclasses import replace
 import explain_results as made
 import pytest
 
-from breakscan.explain.advice import Against, break_advice, frame_advice, libraries, package_of, recompile_advice
-from breakscan.explain.recompiles import AdviceKind, Recompile, RecompileAdvice
+from breakscan.explanation.advice import Against, break_advice, frame_advice, libraries, package_of, recompile_advice
+from breakscan.explanation.recompiles import AdviceKind, Recompile, RecompileAdvice
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from breakscan.explain.notice import AnyNotice, Notice, NoticeKind, SourcesUnread, notice_words
+from breakscan.explanation.notice import AnyNotice, Notice, NoticeKind, SourcesUnread, notice_words
 from breakscan.model.findings import Site
-from breakscan.record.tracelog.lines import Fault
-from breakscan.record.tracelog.read import LogProblem
+from breakscan.recording.tracelog.lines import Fault
+from breakscan.recording.tracelog.read import LogProblem
 from breakscan.source.source_files import NotRead
 
 SITE = Site("train.py", 4, 2, 4, 9)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from explain_results import BREAK, PRICE, explanation
 
-from breakscan.explain.run_totals import Calls
+from breakscan.explanation.run_totals import Calls
 from breakscan.model.findings import Verdict
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.summary import ceiling_sentence

@@ -7,9 +7,9 @@ from dataclasses import replace
 import explain_results as made
 import pytest
 
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.gates import Gates, unmet
-from breakscan.explain.lock_file import known_breaks
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.gates import Gates, unmet
+from breakscan.explanation.lock_file import known_breaks
 from breakscan.model.findings import Origin
 from breakscan.model.problem import Problem, ProblemKind, RemedyKind
 from breakscan.report.answers.explain import problems as answers

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from breakscan.explain.frames import FrameStatus
-from breakscan.explain.rank_report import (
+from breakscan.explanation.frames import FrameStatus
+from breakscan.explanation.rank_report import (
     EndingKind,
     Fallback,
     FunctionOrder,
@@ -23,7 +23,7 @@ from breakscan.explain.rank_report import (
     share_words,
 )
 from breakscan.model.findings import Site
-from breakscan.record.parsers.frames import Skip
+from breakscan.recording.parsers.frames import Skip
 
 SITE = Site("/x/lib/python3.12/site-packages/nets/block.py", 41, 1, 41, 9)
 TOPICS = [

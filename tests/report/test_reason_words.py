@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from explain_results import FRAME
 
-from breakscan.explain.advice import frame_advice
-from breakscan.explain.compilations import ConstantReason, constant_words
-from breakscan.explain.frames import OverLimit, Quoted, RaisedInTrace, Reason, reason_words
-from breakscan.record.parsers.frames import Limit, Skip
+from breakscan.explanation.advice import frame_advice
+from breakscan.explanation.compilations import ConstantReason, constant_words
+from breakscan.explanation.frames import OverLimit, Quoted, RaisedInTrace, Reason, reason_words
+from breakscan.recording.parsers.frames import Limit, Skip
 
 RAISED = RaisedInTrace("/srv/model.py", 41, "KeyError: 'x'")
 WORDS: dict[Reason, str] = {

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from breakscan.explain.from_processes import explain_processes
+from breakscan.explanation.from_processes import explain_processes
 from breakscan.model.findings import Kind
-from breakscan.record.launch import ProgramExit
-from breakscan.record.recorder import Recorder
-from breakscan.record.recording import read_recording
+from breakscan.recording.launch import ProgramExit
+from breakscan.recording.recorder import Recorder
+from breakscan.recording.recording import read_recording
 from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.library import load_library
 from breakscan.source.source_files import SourceFiles

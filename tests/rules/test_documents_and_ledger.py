@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 from breakscan.model.findings import Place  # noqa: E402
 from breakscan.model.torch_versions import PINNED, minor_version  # noqa: E402
-from breakscan.record.replay import disagreements, replay_example  # noqa: E402
+from breakscan.recording.replay import disagreements, replay_example  # noqa: E402
 from breakscan.rulebook.document import Rule  # noqa: E402
 from breakscan.rulebook.ledger import digest, ledger_version_for, load_ledger  # noqa: E402
 from breakscan.rulebook.library import load_library  # noqa: E402

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 from breakscan.model.findings import Mode, Place, Verdict  # noqa: E402
 from breakscan.model.torch_versions import minor_version  # noqa: E402
-from breakscan.record.replay import rulings_on_export  # noqa: E402
+from breakscan.recording.replay import rulings_on_export  # noqa: E402
 from breakscan.rulebook.document import Example, Rule  # noqa: E402
 from breakscan.rulebook.ledger import load_ledger  # noqa: E402
 from breakscan.rulebook.library import load_library  # noqa: E402

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from breakscan.explain.lock_file import SEVERITIES, KnownBreak, matched, merged, portable_path
+from breakscan.explanation.lock_file import SEVERITIES, KnownBreak, matched, merged, portable_path
 from breakscan.model.findings import Verdict
 from breakscan.model.problem import ProblemKind
 

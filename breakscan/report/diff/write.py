@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from rich.text import Text
 
-from breakscan.explain.lock_file import KnownBreak
+from breakscan.explanation.lock_file import KnownBreak
 from breakscan.model.findings import Severity
 from breakscan.model.words import place, short_path
 from breakscan.report.console import INDENT, STYLES, report_console

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from breakscan.explain.agreement.result import Agreement, AgreementOutcome, ExportAgreement, Judged
+from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, ExportAgreement, Judged
 from breakscan.model.findings import Confidence, Finding, Mode, SourceError
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import counted, listed, place

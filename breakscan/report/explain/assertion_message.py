@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.frames import reason_words
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.frames import reason_words
 from breakscan.model.findings import Verdict
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import counted, place, position, sentence, sentences

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from breakscan.explain.compilations import Specialisation, constant_words
-from breakscan.explain.cudagraphs import CudaGraphSkip
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.notice import notice_words
-from breakscan.explain.problems import sections_of
-from breakscan.explain.rank_report import RankDifference, alike, difference_words
+from breakscan.explanation.compilations import Specialisation, constant_words
+from breakscan.explanation.cudagraphs import CudaGraphSkip
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.notice import notice_words
+from breakscan.explanation.problems import sections_of
+from breakscan.explanation.rank_report import RankDifference, alike, difference_words
 from breakscan.model.findings import Severity, Site, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.words import listed, place

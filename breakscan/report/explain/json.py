@@ -12,20 +12,26 @@ from operator import attrgetter
 from typing import Any, TextIO, get_args
 
 from breakscan import __version__
-from breakscan.explain.advice import break_advice, frame_advice, recompile_advice
-from breakscan.explain.autograd import change_words
-from breakscan.explain.breaks import BreakSite, FunctionPart, break_page, part_words
-from breakscan.explain.compilations import CompiledFrame, ConstantReason, GuardLine, constant_words, restarts_in_words
-from breakscan.explain.compile_time import compile_time
-from breakscan.explain.eager_calls import EagerCalls, eager_calls_advice, eager_calls_reason
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.exports import ExportFailure, failure_advice, failure_reason
-from breakscan.explain.frames import Reason, UncompiledFrame, reason_words
-from breakscan.explain.graphs import Generated, saved_memory
-from breakscan.explain.guards import demand_words, value_words
-from breakscan.explain.notice import AnyNotice, notice_words
-from breakscan.explain.prices import run_costs
-from breakscan.explain.rank_report import (
+from breakscan.explanation.advice import break_advice, frame_advice, recompile_advice
+from breakscan.explanation.autograd import change_words
+from breakscan.explanation.breaks import BreakSite, FunctionPart, break_page, part_words
+from breakscan.explanation.compilations import (
+    CompiledFrame,
+    ConstantReason,
+    GuardLine,
+    constant_words,
+    restarts_in_words,
+)
+from breakscan.explanation.compile_time import compile_time
+from breakscan.explanation.eager_calls import EagerCalls, eager_calls_advice, eager_calls_reason
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.exports import ExportFailure, failure_advice, failure_reason
+from breakscan.explanation.frames import Reason, UncompiledFrame, reason_words
+from breakscan.explanation.graphs import Generated, saved_memory
+from breakscan.explanation.guards import demand_words, value_words
+from breakscan.explanation.notice import AnyNotice, notice_words
+from breakscan.explanation.prices import run_costs
+from breakscan.explanation.rank_report import (
     RankDifference,
     RankEnding,
     RankShare,
@@ -33,12 +39,12 @@ from breakscan.explain.rank_report import (
     ending_words,
     share_words,
 )
-from breakscan.explain.recompiles import Recompile
-from breakscan.explain.repro.reproduction import Reproduction
-from breakscan.explain.run_totals import Calls
+from breakscan.explanation.recompiles import Recompile
+from breakscan.explanation.repro.reproduction import Reproduction
+from breakscan.explanation.run_totals import Calls
 from breakscan.model.problem import Problem
-from breakscan.record.parsers.graphs import AutogradChange
-from breakscan.record.parsers.guards import Demand, TensorDemand, Within
+from breakscan.recording.parsers.graphs import AutogradChange
+from breakscan.recording.parsers.guards import Demand, TensorDemand, Within
 from breakscan.report.explain.agreement import agreement_object
 from breakscan.report.explain.report import ExplainReport
 from breakscan.rulebook.document import Rule
@@ -103,7 +109,7 @@ def write_explain_json(report: ExplainReport, stream: TextIO) -> None:
 
 def explain_object(explanation: Explanation) -> dict[str, Any]:
     """The explanation as plain dictionaries and lists, but for the text of generated code: see
-    :attr:`~breakscan.explain.graphs.Generated.path`."""
+    :attr:`~breakscan.explanation.graphs.Generated.path`."""
     return {
         "schema": SCHEMA,
         "tool": {"name": "breakscan", "version": __version__},

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from breakscan.explain.compilations import constant_words
-from breakscan.explain.compile_time import compile_time
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.notice import notice_words
-from breakscan.explain.problems import Topic, sections_of, topic_of
-from breakscan.explain.rank_report import alike, difference_words, rank_sentences
+from breakscan.explanation.compilations import constant_words
+from breakscan.explanation.compile_time import compile_time
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.notice import notice_words
+from breakscan.explanation.problems import Topic, sections_of, topic_of
+from breakscan.explanation.rank_report import alike, difference_words, rank_sentences
 from breakscan.model.findings import Site, Verdict
 from breakscan.model.problem import Caller, Price, Problem, ProblemKind
 from breakscan.model.words import counted, duration, place, seconds_in_words

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from rich.console import Console
 from rich.text import Text
 
-from breakscan.explain.breaks import part_words
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.recompiles import recompile_sentence
+from breakscan.explanation.breaks import part_words
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.recompiles import recompile_sentence
 from breakscan.model.problem import ProblemKind
 from breakscan.model.words import counted, duration, place, seconds_in_words, short_path
-from breakscan.record.parsers.frames import is_resumed, user_name
-from breakscan.record.recording import Tally
+from breakscan.recording.parsers.frames import is_resumed, user_name
+from breakscan.recording.recording import Tally
 from breakscan.report.printable import printable, visible
 
 

@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
-from breakscan.explain.breaks import part_words
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.recompiles import recompile_sentence
-from breakscan.explain.run_totals import CompileSpan, Timeline, timeline
+from breakscan.explanation.breaks import part_words
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.recompiles import recompile_sentence
+from breakscan.explanation.run_totals import CompileSpan, Timeline, timeline
 from breakscan.model.words import place
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.summary import outcome_line

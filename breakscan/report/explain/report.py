@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.repro.reproduction import Reproduction
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.repro.reproduction import Reproduction
 from breakscan.source.source_files import SourceFiles
 
 if TYPE_CHECKING:
-    from breakscan.explain.agreement.result import Agreement
+    from breakscan.explanation.agreement.result import Agreement
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from breakscan.explain.advice import of_authors, package_of
-from breakscan.explain.breaks import BreakSite, break_page
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.frames import FrameStatus, UncompiledFrame
-from breakscan.explain.problems import break_problem, frame_problem
-from breakscan.explain.repro.needed_code import LAZY_ANNOTATIONS
-from breakscan.explain.repro.problem import NotReproducible, Obstacle, RecordedProblem
-from breakscan.explain.repro.program import MinimalProgram
-from breakscan.explain.repro.reproduction import MOST_SECONDS, Reproduction, ReproStatus
+from breakscan.explanation.advice import of_authors, package_of
+from breakscan.explanation.breaks import BreakSite, break_page
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.frames import FrameStatus, UncompiledFrame
+from breakscan.explanation.problems import break_problem, frame_problem
+from breakscan.explanation.repro.needed_code import LAZY_ANNOTATIONS
+from breakscan.explanation.repro.problem import NotReproducible, Obstacle, RecordedProblem
+from breakscan.explanation.repro.program import MinimalProgram
+from breakscan.explanation.repro.reproduction import MOST_SECONDS, Reproduction, ReproStatus
 from breakscan.model.findings import Verdict
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import listed, place, short_path

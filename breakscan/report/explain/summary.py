@@ -6,20 +6,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from breakscan.explain.autograd import change_words
-from breakscan.explain.caches import misses_in_words
-from breakscan.explain.compile_time import compile_time, compile_time_sentence
-from breakscan.explain.cudagraphs import peaks_sentence, recordings_sentence
-from breakscan.explain.eager_calls import eager_calls_total
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.exports import exporting_seconds, exports_line, exports_total
-from breakscan.explain.frames import FrameStatus
-from breakscan.explain.graphs import Kernel, saved_memory, saved_sentence
-from breakscan.explain.kernel_calls import KernelKind
-from breakscan.explain.notice import Notice, NoticeKind
-from breakscan.explain.prices import CostKind, run_costs
-from breakscan.explain.rank_report import exit_words
-from breakscan.explain.run_totals import Calls
+from breakscan.explanation.autograd import change_words
+from breakscan.explanation.caches import misses_in_words
+from breakscan.explanation.compile_time import compile_time, compile_time_sentence
+from breakscan.explanation.cudagraphs import peaks_sentence, recordings_sentence
+from breakscan.explanation.eager_calls import eager_calls_total
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.exports import exporting_seconds, exports_line, exports_total
+from breakscan.explanation.frames import FrameStatus
+from breakscan.explanation.graphs import Kernel, saved_memory, saved_sentence
+from breakscan.explanation.kernel_calls import KernelKind
+from breakscan.explanation.notice import Notice, NoticeKind
+from breakscan.explanation.prices import CostKind, run_costs
+from breakscan.explanation.rank_report import exit_words
+from breakscan.explanation.run_totals import Calls
 from breakscan.model.findings import Verdict
 from breakscan.model.problem import LongPass, Price, Problem
 from breakscan.model.words import counted, duration, listed, part_of, place, seconds_in_words, short_path

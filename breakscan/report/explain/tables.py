@@ -11,14 +11,21 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from breakscan.explain.breaks import part_words
-from breakscan.explain.caches import MissKind, miss_words
-from breakscan.explain.compilations import CompiledFrame, GuardLine, restarts_in_words
-from breakscan.explain.compile_time import CompileTime, FunctionTime, KernelTime, LineTime, compile_time, parts_in_words
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.graphs import Generated, Graph, Kernel, saved_bytes_in_words, saved_memory
-from breakscan.explain.guards import demand_words
-from breakscan.explain.rank_report import RankReport, difference_words, share_words
+from breakscan.explanation.breaks import part_words
+from breakscan.explanation.caches import MissKind, miss_words
+from breakscan.explanation.compilations import CompiledFrame, GuardLine, restarts_in_words
+from breakscan.explanation.compile_time import (
+    CompileTime,
+    FunctionTime,
+    KernelTime,
+    LineTime,
+    compile_time,
+    parts_in_words,
+)
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.graphs import Generated, Graph, Kernel, saved_bytes_in_words, saved_memory
+from breakscan.explanation.guards import demand_words
+from breakscan.explanation.rank_report import RankReport, difference_words, share_words
 from breakscan.model.findings import Site
 from breakscan.model.words import bytes_in_words, counted, duration, place, seconds_in_words, short_path
 from breakscan.report.console import INDENT

@@ -8,13 +8,13 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from breakscan.explain.compile_time import compile_time
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.notice import notice_words
-from breakscan.explain.problems import Section, sections_of
-from breakscan.explain.rank_report import RankReport, rank_sentences
-from breakscan.explain.repro.reproduction import Reproduction
-from breakscan.explain.run_totals import Calls
+from breakscan.explanation.compile_time import compile_time
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.notice import notice_words
+from breakscan.explanation.problems import Section, sections_of
+from breakscan.explanation.rank_report import RankReport, rank_sentences
+from breakscan.explanation.repro.reproduction import Reproduction
+from breakscan.explanation.run_totals import Calls
 from breakscan.model.findings import Finding, Severity, Site
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import counted, duration, place, position
@@ -90,7 +90,12 @@ class _Writer:
         self.ranks(explanation.ranks)
         self.calls = comparable_calls(explanation)
         sections = sections_of(explanation.problems)
-        fixable = [section for section in sections if any(one.may_be_rewritten for one in section.problems)]
+        # In a file that has changed since, an edit would not find what was recorded.
+        fixable = [
+            section
+            for section in sections
+            if any(one.may_be_rewritten and self.files.is_current(one.site.path) for one in section.problems)
+        ]
         self.overview(overview(explanation))
         most = None if FINDINGS in tables else MOST_ENTRIES
         for section in sections:

@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from breakscan.record.recording import Tally
+from breakscan.recording.recording import Tally
 from breakscan.report.answers.answer import (
     Answer,
     CheckAnswer,

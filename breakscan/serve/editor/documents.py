@@ -14,7 +14,7 @@ from lsprotocol import types
 from pygls.uris import from_fs_path
 from pygls.workspace import PositionCodec, TextDocument
 
-from breakscan.explain.function_costs import FunctionCost
+from breakscan.explanation.function_costs import FunctionCost
 from breakscan.model.findings import CompiledFunction, Finding, Severity, Site
 from breakscan.model.words import counted, duration
 from breakscan.report.diagnostics import finding_diagnostic

@@ -18,10 +18,10 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from breakscan import __version__
-from breakscan.explain.function_costs import Costs
+from breakscan.explanation.function_costs import Costs
 from breakscan.model.findings import CompiledFunction
-from breakscan.record.recent_runs import last_run
-from breakscan.record.session import SessionError
+from breakscan.recording.recent_runs import last_run
+from breakscan.recording.session import SessionError
 from breakscan.rulebook.config import ConfigError
 from breakscan.rulebook.document import RuleError
 from breakscan.serve.editor.checked import CheckedText, TextChecker

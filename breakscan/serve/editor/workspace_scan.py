@@ -21,7 +21,7 @@ from typing import TypeVar
 from breakscan.check.pipeline.check import no_collector
 from breakscan.check.pipeline.checker import Checker, Shown
 from breakscan.check.pipeline.results import FileResult
-from breakscan.explain.function_costs import Costs, recorded_costs
+from breakscan.explanation.function_costs import Costs, recorded_costs
 from breakscan.model.findings import CompiledFunction
 from breakscan.rulebook.config import NearestSettings
 from breakscan.source.files import discover, is_settings_file

@@ -16,7 +16,7 @@ import pytest
 from cases import CapturedCall, cases
 from test_cases import compared, load, outcome
 
-from breakscan.explain.function_values import observations_of
+from breakscan.explanation.function_values import observations_of
 from breakscan.fix.planner import WantedRewrites, repair_file
 from breakscan.fix.result import FileRepair
 from breakscan.model.observations import Observations
@@ -66,8 +66,8 @@ def observed(folder: Path, text: str, inputs: list[tuple[Any, ...]]) -> Observat
     """What a run of ``f`` shows."""
     import torch._dynamo
 
-    from breakscan.record.recorder import Recorder
-    from breakscan.record.recording import read_recording
+    from breakscan.recording.recorder import Recorder
+    from breakscan.recording.recording import read_recording
 
     torch._dynamo.reset()
     function = load(text, "case", folder)

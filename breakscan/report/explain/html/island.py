@@ -15,23 +15,23 @@ from enum import Enum
 from typing import Any
 
 from breakscan import __version__
-from breakscan.explain.advice import recompile_advice
-from breakscan.explain.breaks import BreakSite
-from breakscan.explain.caches import CacheMiss, miss_words
-from breakscan.explain.compilations import CompiledFrame, GuardLine, restarts_in_words
-from breakscan.explain.compile_time import compile_time
-from breakscan.explain.cudagraphs import cause_words
-from breakscan.explain.eager_calls import EagerCalls, eager_calls_advice, eager_calls_reason
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.exports import Export, ExportFailure, way_words
-from breakscan.explain.frames import UncompiledFrame
-from breakscan.explain.graphs import Generated, Graph, saved_memory
-from breakscan.explain.guards import demand_words
-from breakscan.explain.problems import Section, break_problem, causes_of, export_problem, frame_problem, sections_of
-from breakscan.explain.rank_report import RankDifference, difference_words
-from breakscan.explain.recompiles import Recompile
-from breakscan.explain.run_totals import RunTotals
-from breakscan.explain.time_trees import TimeNode
+from breakscan.explanation.advice import recompile_advice
+from breakscan.explanation.breaks import BreakSite
+from breakscan.explanation.caches import CacheMiss, miss_words
+from breakscan.explanation.compilations import CompiledFrame, GuardLine, restarts_in_words
+from breakscan.explanation.compile_time import compile_time
+from breakscan.explanation.cudagraphs import cause_words
+from breakscan.explanation.eager_calls import EagerCalls, eager_calls_advice, eager_calls_reason
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.exports import Export, ExportFailure, way_words
+from breakscan.explanation.frames import UncompiledFrame
+from breakscan.explanation.graphs import Generated, Graph, saved_memory
+from breakscan.explanation.guards import demand_words
+from breakscan.explanation.problems import Section, break_problem, causes_of, export_problem, frame_problem, sections_of
+from breakscan.explanation.rank_report import RankDifference, difference_words
+from breakscan.explanation.recompiles import Recompile
+from breakscan.explanation.run_totals import RunTotals
+from breakscan.explanation.time_trees import TimeNode
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller, ProblemKind
 from breakscan.model.words import short_path

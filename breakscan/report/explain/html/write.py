@@ -8,9 +8,9 @@ from __future__ import annotations
 from importlib import resources
 from typing import TextIO
 
-from breakscan.explain.explanation import Explanation
-from breakscan.explain.notice import notice_words
-from breakscan.explain.problems import Section, sections_of
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.notice import notice_words
+from breakscan.explanation.problems import Section, sections_of
 from breakscan.model.problem import Problem
 from breakscan.model.words import sentence, sentences
 from breakscan.report.explain.html.island import island

@@ -1,0 +1,240 @@
+"""Compares what ``check`` reports for the code that a run compiled with what the run recorded.
+
+The two halves do not import each other; they meet here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from breakscan.check.pipeline.check import check_paths
+from breakscan.explanation.agreement.matching import (
+    confirming_sites,
+    hands_over,
+    head_of,
+    hidden_behind,
+    is_compiled,
+    is_wanted,
+    lines_of,
+    touches,
+    traced_functions,
+    with_enclosing,
+)
+from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, BreakKey, ExportAgreement, Judged
+from breakscan.explanation.agreement.sources import Sources
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.exports import Export, ExportTry, ExportWay
+from breakscan.explanation.problems import export_problem
+from breakscan.model.findings import Confidence, Finding, Kind, Mode, Severity
+from breakscan.model.problem import Problem, ProblemKind
+from breakscan.model.torch_versions import minor_version
+from breakscan.rulebook.config import FileSettings, Settings, enabled_rules
+from breakscan.rulebook.document import Rule
+from breakscan.rulebook.library import load_library
+from breakscan.source.paths import PatternLayers
+from breakscan.source.selectors import PerFileIgnores
+from breakscan.source.source_files import SourceFiles
+from breakscan.source.suppressions import Suppressions
+
+
+def excludes(path: str, settings: FileSettings) -> bool:
+    """Whether the configuration of a file excludes it.  Installed packages count here, since they were compiled."""
+    absolute = os.path.abspath(path)
+    return bool(PatternLayers(settings.of(Path(absolute)).exclude).decide(absolute))
+
+
+def silencer(rules: Mapping[str, Rule], settings: FileSettings, sources: Sources) -> Callable[[Problem], bool]:
+    """Returns a function that says whether the rule of a problem is turned off at its site."""
+
+    def is_silenced(problem: Problem) -> bool:
+        module, rule = sources.module(problem.site.path), rules.get(problem.rule or "")
+        if rule is None or module is None:
+            return False
+        path = Path(os.path.abspath(problem.site.path))
+        if _is_off(rule, path, settings.of(path)):
+            return True
+        return Suppressions.read(module).covers(_as_finding(problem, rule))
+
+    return is_silenced
+
+
+def _is_off(rule: Rule, path: Path, settings: Settings) -> bool:
+    enabled = enabled_rules(settings, load_library(settings.rule_folders))
+    return rule.id not in enabled or PerFileIgnores(settings).covers(path, rule.id, rule.name)
+
+
+def _as_finding(problem: Problem, rule: Rule) -> Finding:
+    return Finding(
+        rule=rule.id,
+        name=rule.name,
+        kind=Kind.GRAPH_BREAK,
+        severity=Severity.ERROR,
+        confidence=Confidence.CERTAIN,
+        message=rule.message,
+        site=problem.site,
+        function=problem.functions[0] if problem.functions else None,
+        region=None,
+        gb=(),
+        torch="",
+    )
+
+
+_TARGETS: Mapping[Mode, str] = {Mode.EXPORT: "export", Mode.EXPORT_STRICT: "export-strict"}
+_WAYS = (ExportWay.EXPORT, ExportWay.DRAFT)
+"""The ways that ``check --target`` speaks of; the others take what is compiled or exported already."""
+
+
+def agree_on_exports(explanation: Explanation, settings: FileSettings, sources: Sources) -> Iterator[ExportAgreement]:
+    """Checks what a run exported, for each of the two ways in which it did; see :func:`agree`."""
+    is_silenced = silencer(explanation.rules, settings, sources)
+    for mode in _TARGETS:
+        exports = [one for one in explanation.exports if _mode(one) is mode]
+        failures = [export_problem(one) for one in explanation.export_failures if mode in map(_mode, one.exports)]
+        exported = _exported_functions(exports, failures, sources)
+        functions = {path: names for path, names in exported.items() if not excludes(path, settings)}
+        if exports:
+            yield _compared(mode, functions, failures, settings, is_silenced)
+
+
+def _compared(
+    mode: Mode,
+    functions: dict[str, dict[str, bool]],
+    failures: list[Problem],
+    settings: FileSettings,
+    is_silenced: Callable[[Problem], bool],
+) -> ExportAgreement:
+    by_file = {Path(os.path.abspath(path)): with_enclosing(names) for path, names in functions.items()}
+    result = check_paths(sorted(by_file), settings.changed(target=_TARGETS[mode], fullgraph=False), functions=by_file)
+    unknown = [
+        one
+        for one in failures
+        if one.site.path in functions and not any(one.site.shares_line_with(found.site) for found in result.findings)
+    ]
+    return ExportAgreement(
+        mode=mode,
+        files=tuple(functions),
+        judged=tuple(_judge_export(finding, failures) for finding in result.findings),
+        missed=tuple(one for one in unknown if not is_silenced(one)),
+        silenced=tuple(one for one in unknown if is_silenced(one)),
+        errors=result.errors,
+    )
+
+
+def _judge_export(finding: Finding, failures: list[Problem]) -> Judged:
+    """An export that goes on does not show that a line ran, nor one that ended where it would have gone on to."""
+    by = next((one.site for one in failures if one.site.shares_line_with(finding.site)), None)
+    return Judged(finding, AgreementOutcome.CONFIRMED if by else AgreementOutcome.NOT_TRIGGERED, by, is_traced=False)
+
+
+def _exported_functions(exports: list[Export], failures: list[Problem], sources: Sources) -> dict[str, dict[str, bool]]:
+    """The functions that are known to have been exported, by file, as :func:`traced_functions` gives those that were
+    compiled."""
+    found: dict[str, dict[str, bool]] = {}
+
+    def add(path: str, line: int, is_root: bool) -> None:
+        if is_wanted(path) and sources.module(path) is not None:
+            names = found.setdefault(path, {})
+            if function := sources.function(path, line):
+                names[function] = names.get(function, False) or is_root
+
+    for one in exports:
+        if one.site:
+            add(one.site.path, one.site.line, True)
+    for failure in failures:
+        add(failure.site.path, failure.site.line, False)
+        for caller in failure.stack:
+            add(caller.path, caller.line, False)
+    return found
+
+
+def _mode(one: Export | ExportTry) -> Mode | None:
+    if one.way not in _WAYS:
+        return None
+    return Mode.EXPORT_STRICT if one.strict else Mode.EXPORT
+
+
+_SURE = (Confidence.CERTAIN, Confidence.LIKELY)
+
+
+def agree(explanation: Explanation, settings: FileSettings, files: SourceFiles) -> Agreement:
+    """Checks the functions that a run compiled or exported, with a user's settings and the run's torch, and compares.
+
+    The code is checked for what the run did with it: compile it, or export it. Covers the files of the run that may be
+    read, are as they were in the run and are not excluded; files of torch and of Python are left out. Paths of the
+    explanation are relative to the working directory. Raises what ``check`` raises for a version without verdicts.
+    """
+    torch = minor_version(explanation.torch)
+    # How the run compiled counts, whatever the settings are for; what a trace does not tell, they do.
+    compiled = {"fullgraph": all(one.fullgraph for one in explanation.targets)} if explanation.targets else {}
+    settings = settings.changed(target_torch=torch, target="compile", **compiled)
+    sources = Sources(files)
+    traced = traced_functions(explanation, sources)
+    functions = {path: names for path, names in traced.items() if not excludes(path, settings)}
+    by_file = {Path(os.path.abspath(path)): with_enclosing(names) for path, names in functions.items()}
+    result = check_paths(sorted(by_file), settings, functions=by_file)
+    refused = [one for one in explanation.problems if one.is_lost and one.counts_as_break]
+    wanted = (
+        f for f in result.findings if is_compiled(f, functions) or any(hands_over(f, one, sources) for one in refused)
+    )
+    result = replace(result, findings=tuple(wanted))
+    hidden = hidden_behind(explanation, result, sources)
+    judged = tuple(_judge(result.findings, explanation, hidden, sources))
+    unknown = list(_unknown(judged, explanation, functions))
+    is_silenced = silencer(explanation.rules, settings, sources)
+    return Agreement(
+        torch=torch,
+        mode=result.targets[0].mode if result.targets else Mode.DEFAULT,
+        files=tuple(functions),
+        judged=judged,
+        missed=tuple(site for site in unknown if not is_silenced(site)),
+        silenced=tuple(site for site in unknown if is_silenced(site)),
+        hidden=hidden,
+        errors=result.errors,
+        exports=tuple(agree_on_exports(explanation, settings, sources)),
+    )
+
+
+def _judge(
+    findings: Sequence[Finding],
+    explanation: Explanation,
+    hidden: Mapping[BreakKey, Sequence[Finding]],
+    sources: Sources,
+) -> Iterator[Judged]:
+    kinds = (ProblemKind.BREAK, ProblemKind.RECOMPILES)
+    predicted = [one for one in explanation.problems if one.kind in kinds or one.is_lost]
+    confirmed = confirming_sites(findings, predicted, sources)
+    hiding = {id(finding): key[0] for key, group in hidden.items() for finding in group}
+    for number, finding in enumerate(findings):
+        is_traced = touches(finding.site, explanation.traced)
+        if number in confirmed:
+            yield Judged(finding, AgreementOutcome.CONFIRMED, confirmed[number], is_traced)
+        elif id(finding) in hiding:
+            yield Judged(finding, AgreementOutcome.HIDDEN, hiding[id(finding)], is_traced)
+        elif (
+            is_traced
+            and finding.kind is Kind.GRAPH_BREAK
+            and finding.confidence in _SURE
+            and not sources.may_be_skipped(finding.site)
+        ):
+            yield Judged(finding, AgreementOutcome.CONTRADICTED, None, is_traced)
+        else:
+            yield Judged(finding, AgreementOutcome.NOT_TRIGGERED, None, is_traced)
+
+
+def _unknown(
+    judged: Sequence[Judged], explanation: Explanation, functions: Mapping[str, Mapping[str, bool]]
+) -> Iterator[Problem]:
+    """Returns what was recorded in the checked files and is not predicted by any finding."""
+    known = {(site.path, line) for one in judged for site in [one.finding.site] for line in lines_of(site)}
+    confirming = {one.by for one in judged}
+    for one in explanation.problems:
+        site = head_of(one).site
+        if one.kind is ProblemKind.BREAK:
+            is_predicted = any((site.path, line) in known for line in lines_of(site))
+        else:
+            is_predicted = one.gb_type is None or site in confirming
+        is_wanted = one.counts_as_break and one.kind is not ProblemKind.EXPORT and one.cause is None
+        if is_wanted and site.path in functions and not is_predicted:
+            yield one

@@ -1,0 +1,273 @@
+"""Graph breaks: each site once, with all that happened there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from breakscan.explanation.context import ExplainContext, reason_of
+from breakscan.model.findings import Origin, Place, Site, Verdict
+from breakscan.model.observations import ValueSeen
+from breakscan.model.problem import Caller, Price
+from breakscan.recording.parsers.break_text import (
+    branches_on_data,
+    chained,
+    frame_skipped,
+    logging_method,
+    parse_causes,
+    rest_skipped,
+)
+from breakscan.recording.parsers.frames import is_of_comprehension, is_resumed
+from breakscan.recording.records import BreakSeen, CompileStarted, Record, StackFrame
+from breakscan.rulebook.document import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionPart:
+    """A function, or with ``rest_only`` the part of it that follows a graph break."""
+
+    function: str
+    rest_only: bool = False
+
+
+class HasParts(Protocol):
+    """What is about a function, or the part of it that follows a break."""
+
+    @property
+    def function(self) -> str: ...
+    @property
+    def rest_only(self) -> bool: ...
+
+
+def part_words(part: HasParts) -> str:
+    """A function, or the part of it that follows a break."""
+    return f"the rest of {part.function}" if part.rest_only else part.function
+
+
+@dataclass(frozen=True, slots=True)
+class BreakSite:
+    """All occurrences of one graph break at one site.
+
+    ``reason`` is Dynamo's own, in one line; ``consequence`` the type of the break that followed from it, such
+    as the loop around it; ``given_up`` the functions that run eager because of it; ``stack`` the way there,
+    outermost first; ``code`` the line on which the site begins, without the blanks around it;
+    ``values`` what the names on that line were; ``logging_method`` is what logs there, as an expression that any code
+    can evaluate.
+    """
+
+    rule: Rule | None
+    gb_type: str
+    gb_id: str | None
+    reason: str
+    hints: tuple[str, ...]
+    advice: str | None
+    site: Site
+    function: str | None
+    origin: Origin
+    place: Place
+    count: int
+    verdict: Verdict
+    consequence: str | None
+    given_up: tuple[FunctionPart, ...]
+    compile_ids: tuple[str, ...]
+    stack: tuple[Caller, ...]
+    price: Price | None = None
+    code: str | None = None
+    values: Mapping[str, ValueSeen] = field(default_factory=dict)
+    logging_method: str | None = None
+
+
+Key = tuple[Site, str]
+"""What makes two breaks the same: site and type."""
+_SEVERITY = {Verdict.RAISES: 0, Verdict.EAGER: 1, Verdict.SPLITS: 2}
+_NEARNESS = {Origin.USER: 0, Origin.LIBRARY: 1, Origin.FRAMEWORK: 2}
+
+
+def breaks_of(records: Iterable[Record]) -> Iterator[BreakSeen]:
+    """The breaks of one process.
+
+    Where Dynamo has found a break, it starts over and ends the graph there.  If that fails, it records another break
+    at the same place: what followed from the first.
+    """
+    found: dict[tuple[str, str, int, int | None], BreakSeen] = {}
+    for number, seen in enumerate(record for record in records if isinstance(record, BreakSeen)):
+        outermost = seen.stack[0] if seen.stack else None
+        key = (
+            seen.compile_id or f"#{number}",
+            *((outermost.path, outermost.line, outermost.column) if outermost else ("", number, None)),
+        )
+        first = found.get(key)
+        found[key] = _with_consequence(first, seen) if first and not first.skipped else seen
+    yield from found.values()
+
+
+def _with_consequence(first: BreakSeen, second: BreakSeen) -> BreakSeen:
+    return replace(
+        first, text=chained(first.text, second.text), skipped=is_skipped(second), raised=first.raised or second.raised
+    )
+
+
+class BreakSites:
+    """Which site each break belongs to."""
+
+    def __init__(self, breaks: Sequence[BreakSeen], context: ExplainContext) -> None:
+        self._context = context
+        self._led_to: dict[tuple[StackFrame, str], Key] = {}
+        for seen in breaks:
+            innermost, own = _frames(seen, context)
+            if own:
+                self._led_to.setdefault((innermost, _type(seen)), self._key(own, seen))
+
+    def key(self, seen: BreakSeen) -> Key:
+        """Code of torch is compiled with the code that calls it, and where that fails once more alone: the site of
+        both is the call."""
+        innermost, own = _frames(seen, self._context)
+        if own is None and (known := self._led_to.get((innermost, _type(seen)))):
+            return known
+        return self._key(own or innermost, seen)
+
+    def _key(self, where: StackFrame, seen: BreakSeen) -> Key:
+        is_branch = branches_on_data(_type(seen))
+        sources = self._context.sources
+        return sources.site(where.path, where.line, where.column, where.end_column, is_branch=is_branch), _type(seen)
+
+
+def break_sites(
+    breaks: Sequence[BreakSeen],
+    keys: BreakSites,
+    started: Mapping[str, CompileStarted],
+    values: Mapping[tuple[str, int], Mapping[str, ValueSeen]],
+    context: ExplainContext,
+) -> dict[Key, BreakSite]:
+    """Returns the sites in the order of a report.  ``started`` holds the stack above each compile, ``values`` what the
+    names on lines were."""
+    groups: dict[Key, list[BreakSeen]] = {}
+    for seen in breaks:
+        groups.setdefault(keys.key(seen), []).append(seen)
+    sites = {key: _site(key[0], group, started, values, context) for key, group in groups.items()}
+    return dict(
+        sorted(
+            sites.items(),
+            key=lambda item: (
+                _NEARNESS[item[1].origin],
+                _SEVERITY[item[1].verdict],
+                item[1].site.path,
+                item[1].site.line,
+                item[1].site.column,
+            ),
+        )
+    )
+
+
+def is_skipped(seen: BreakSeen) -> bool:
+    """Whether the frame that was being compiled falls back to eager."""
+    return not seen.raised and (seen.skipped or frame_skipped(seen.text))
+
+
+def _type(seen: BreakSeen) -> str:
+    return parse_causes(seen.text)[0].gb_type
+
+
+def _frames(seen: BreakSeen, context: ExplainContext) -> tuple[StackFrame, StackFrame | None]:
+    """The innermost traced frame, the standard library's aside, and the innermost that is not torch's either: None
+    where Dynamo compiles code of torch alone."""
+    frames = [frame for frame in seen.stack if not context.owners.is_standard(frame.path)] or list(seen.stack)
+    own = [frame for frame in frames if context.owners.is_programs(frame.path)]
+    innermost = frames[-1] if frames else StackFrame(seen.frame.path, seen.frame.line, seen.frame.name)
+    return innermost, own[-1] if own else None
+
+
+def _site(
+    site: Site,
+    group: Sequence[BreakSeen],
+    started: Mapping[str, CompileStarted],
+    values: Mapping[tuple[str, int], Mapping[str, ValueSeen]],
+    context: ExplainContext,
+) -> BreakSite:
+    first = group[0]
+    innermost, own = _frames(first, context)
+    where = own or innermost
+    root = parse_causes(first.text)[0]
+    begun = started.get(first.compile_id or "")
+    above = begun.stack if begun else ()
+    origin = _origin(where, above, context)
+    form = context.sources.form(where.path, where.line, where.column, where.end_column)
+    rule = context.rule_for(root, form, where, first.stack[first.stack.index(where) + 1 :] if own else (), origin)
+    given_up = [_given_up(seen, context) for seen in group if is_skipped(seen)]
+    return BreakSite(
+        rule=rule,
+        gb_type=root.gb_type,
+        gb_id=root.gb_id,
+        reason=reason_of(root),
+        hints=root.hints,
+        advice=rule.instead if rule else None,
+        site=site,
+        function=context.function(where.path, where.line, where.name),
+        origin=origin,
+        place=_place(group, context),
+        count=len(group),
+        verdict=_verdict(group),
+        consequence=_consequence(group),
+        given_up=tuple(dict.fromkeys(given_up)),
+        compile_ids=tuple(dict.fromkeys(seen.compile_id for seen in group if seen.compile_id)),
+        stack=context.way(above, first.frame, first.stack),
+        code=context.sources.line(where.path, site.line),
+        values=values.get((where.path, where.line), {}),
+        logging_method=logging_method(root),
+    )
+
+
+def _given_up(seen: BreakSeen, context: ExplainContext) -> FunctionPart:
+    rest_only = rest_skipped(seen.text) or is_resumed(seen.frame.name)
+    return FunctionPart(context.function_of(seen.frame), rest_only)
+
+
+def _origin(where: StackFrame, above: Sequence[StackFrame], context: ExplainContext) -> Origin:
+    """Whose the code is; the standard library's is torch's where torch called it."""
+    callers = [frame for frame in above if not context.owners.is_standard(frame.path)]
+    if context.owners.is_standard(where.path) and callers and context.origin(callers[-1].path) is Origin.FRAMEWORK:
+        return Origin.FRAMEWORK
+    return context.origin(where.path)
+
+
+def _verdict(group: Sequence[BreakSeen]) -> Verdict:
+    """The worst that happened there."""
+    if any(seen.raised for seen in group):
+        return Verdict.RAISES
+    return Verdict.EAGER if any(is_skipped(seen) for seen in group) else Verdict.SPLITS
+
+
+def _consequence(group: Sequence[BreakSeen]) -> str | None:
+    """The type of the break that followed from the first, where a frame fell back to eager."""
+    causes = [parse_causes(seen.text) for seen in group if is_skipped(seen)]
+    return next((cause[1].gb_type for cause in causes if len(cause) > 1), None)
+
+
+def _place(group: Sequence[BreakSeen], context: ExplainContext) -> Place:
+    """What the break stands in, of the things that make Dynamo give a frame up, in its function or a caller's.
+
+    A try does so always, a with block where its manager cannot be left and entered again; a loop is known from the
+    break's own text, and only needs a guess where that is missing.
+    """
+    found: set[Place] = set()
+    for seen in group:
+        if is_skipped(seen):
+            for frame in seen.stack:
+                if is_of_comprehension(frame.name):
+                    # What stands around it is around its caller.
+                    found.add(Place.LOOP)
+                else:
+                    found |= context.sources.places(frame.path, frame.line, frame.column)
+    return next((place for place in (Place.TRY, Place.WITH, Place.LOOP) if place in found), Place.PLAIN)
+
+
+BREAK_PAGES = "https://meta-pytorch.github.io/compile-graph-break-site/gb/"
+"""As the messages of torch name them."""
+_ID = re.compile(r"GB\d{4}")
+
+
+def break_page(gb_id: str | None) -> str | None:
+    """The page of a break by torch's id of it, such as ``GB0124``; None without one."""
+    return f"{BREAK_PAGES}{gb_id.lower()}.html" if gb_id and _ID.fullmatch(gb_id) else None

@@ -1,0 +1,267 @@
+"""What each compilation of a function took, and under which guards its code holds."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from breakscan.explanation.caches import CacheUse, cache_uses
+from breakscan.explanation.context import ExplainContext
+from breakscan.explanation.forks import clock_shifts
+from breakscan.explanation.time_trees import TimeNode, time_trees
+from breakscan.model.findings import Origin, Site
+from breakscan.model.problem import Caller
+from breakscan.recording.parsers.frames import is_resumed
+from breakscan.recording.parsers.guards import Demand, TensorDemand, read_demand, readable
+from breakscan.recording.records import (
+    CompileStarted,
+    CompileTimed,
+    Guard,
+    GuardsBuilt,
+    KernelsTimed,
+    PackageInstalled,
+    Record,
+    ShapeSpecialised,
+    SpansTimed,
+    TracingTimed,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GuardLine:
+    """A guard of a compiled function, and the line that asked for it."""
+
+    kind: str
+    demand: Demand | TensorDemand
+    site: Site | None
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledFrame:
+    """One compilation of a function: when it began, in seconds since the recording did, how long it took, how long its
+    backward, where that was compiled later, and the phases of both, which overlap; under which guards it holds, and
+    what checking them takes at each call.  ``guard_microseconds`` is what torch measured: once, with cold caches.
+
+    ``rest_only`` says that it is the part after a break; ``failed`` what ended it without compiled code.  ``time`` is
+    what it spent its time on, with its backward, and with what its graphs did when they first ran; ``kernel_seconds``
+    what the slowest Triton kernels took to compile, several at a time.
+    """
+
+    compile_id: str
+    function: str
+    site: Site
+    origin: Origin
+    rest_only: bool
+    at: float
+    seconds: float
+    backward_seconds: float
+    phases: Mapping[str, float]
+    guards: Sequence[GuardLine]
+    guard_count: int | None
+    guard_seconds: float | None
+    guard_microseconds: float | None
+    caches: Sequence[CacheUse]
+    restarts: Sequence[str]
+    failed: str | None
+    time: Sequence[TimeNode] = ()
+    kernel_seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+class ConstantReason(Enum):
+    """Why a dynamic size became a constant."""
+
+    NUMBER = "number"
+    """The code needs it as a Python number."""
+    COMPARED = "compared"
+    """The code compares it with a number."""
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Specialisation:
+    """A dynamic size that the code turned into a constant: what it was the size of, its value, and where."""
+
+    compile_id: str
+    sources: tuple[str, ...]
+    value: str
+    reason: ConstantReason
+    site: Site | None
+    function: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Precompiled:
+    """A function whose compiled code was loaded, and the line that asked torch.compile for it."""
+
+    function: str
+    site: Site
+    caller: Caller | None
+
+
+_CONSTANTS = {
+    ConstantReason.NUMBER: "the code needs it as a Python number",
+    ConstantReason.COMPARED: "the code compares it with a number, and goes on as the comparison said",
+    ConstantReason.OTHER: "the code depends on it",
+}
+_RESTARTS = {
+    "fail_and_restart_analysis": "a graph break, for which torch gives no reason",
+    "UnspecializeRestartAnalysis": "a module is traced again as one that may change",
+    "CompileCollectiveRestartAnalysis": "the ranks have exchanged what they know of sizes",
+    "TensorifyScalarRestartAnalysis": "a Python float must be a constant of the graph",
+}
+
+
+def restarts_in_words(frame: CompiledFrame) -> list[str]:
+    """Why Dynamo began to trace a function anew: torch gives a sentence, or the name of an exception."""
+    return [_RESTARTS.get(_last_name(reason), reason) for reason in frame.restarts]
+
+
+def _last_name(text: str) -> str:
+    return next(iter(re.findall(r"\w+", text)[-1:]), "")
+
+
+def constant_words(reason: ConstantReason) -> str:
+    """Why a dynamic size became a constant."""
+    return _CONSTANTS[reason]
+
+
+def compiled_frames(processes: Sequence[Sequence[Record]], context: ExplainContext) -> list[CompiledFrame]:
+    """The compilations of all processes, in the order in which they began."""
+    found = [
+        frame
+        for records, shift in zip(processes, clock_shifts(processes), strict=True)
+        for frame in _frames(records, shift, context)
+    ]
+    return sorted(found, key=lambda frame: frame.at)
+
+
+def _frames(records: Sequence[Record], shift: float, context: ExplainContext) -> Iterable[CompiledFrame]:
+    started = {r.compile_id: r for r in records if isinstance(r, CompileStarted)}
+    timed: dict[str, list[CompileTimed]] = defaultdict(list)
+    caches = cache_uses(records)
+    guards: dict[str | None, GuardsBuilt] = {}
+    spans: dict[str, list[SpansTimed]] = defaultdict(list)
+    lines: dict[str, list[TracingTimed]] = defaultdict(list)
+    kernels: dict[str, Counter[str]] = defaultdict(Counter)
+    for record in records:
+        if isinstance(record, CompileTimed):
+            timed[record.compile_id].append(record)
+        elif isinstance(record, GuardsBuilt):
+            guards[record.compile_id] = record
+        elif isinstance(record, SpansTimed):
+            spans[record.compile_id].append(record)
+        elif isinstance(record, TracingTimed):
+            lines[record.compile_id].append(record)
+        elif isinstance(record, KernelsTimed):
+            kernels[record.compile_id].update(dict(zip(record.names, record.seconds, strict=True)))
+    for compile_id, times in timed.items():
+        begun = started.get(compile_id)
+        if begun is not None:
+            frame = _frame(begun, times, guards.get(compile_id), caches.get(compile_id, ()), shift, context)
+            trees = time_trees(spans[compile_id], lines[compile_id], context)
+            yield replace(frame, time=trees, kernel_seconds=dict(kernels[compile_id]))
+
+
+def _frame(
+    begun: CompileStarted,
+    times: Sequence[CompileTimed],
+    built: GuardsBuilt | None,
+    caches: Sequence[CacheUse],
+    shift: float,
+    context: ExplainContext,
+) -> CompiledFrame:
+    phases: Counter[str] = Counter()
+    for timed in times:
+        phases.update(timed.phases)
+    own = next((timed for timed in times if not timed.backward), None)
+    return CompiledFrame(
+        compile_id=begun.compile_id,
+        function=context.function_of(begun.code),
+        site=context.site_of(begun.code),
+        origin=context.origin(begun.code.path),
+        rest_only=is_resumed(begun.code.name),
+        at=begun.at + shift,
+        seconds=own.seconds if own else 0.0,
+        backward_seconds=sum(timed.seconds for timed in times if timed.backward),
+        phases=dict(phases),
+        guards=_guard_lines(built.guards, context) if built else (),
+        guard_count=own.guards if own else None,
+        guard_seconds=built.check_seconds if built else None,
+        guard_microseconds=own.guard_microseconds if own else None,
+        caches=tuple(caches),
+        restarts=tuple(reason.partition("\n")[0] for reason in own.restarts) if own else (),
+        failed=own.failed if own else None,
+    )
+
+
+def _guard_lines(guards: Iterable[Guard], context: ExplainContext) -> tuple[GuardLine, ...]:
+    return tuple(dict.fromkeys(_guard_line(guard, context) for guard in guards))
+
+
+def _guard_line(guard: Guard, context: ExplainContext) -> GuardLine:
+    line = guard.line
+    site = context.sources.site(line.path, line.line, line.column, line.end_column) if line else None
+    return GuardLine(guard.kind, read_demand(guard.kind, guard.text), site)
+
+
+def precompiled(records: Iterable[Record], context: ExplainContext) -> list[Precompiled]:
+    """Each function once, in order, with the line that asked for it."""
+    found: dict[Precompiled, None] = {}
+    for record in records:
+        if isinstance(record, PackageInstalled):
+            caller = next(iter(reversed(context.callers(record.stack))), None)
+            for code in record.codes:
+                if context.origin(code.path) is not Origin.FRAMEWORK and not is_resumed(code.name):
+                    found[Precompiled(context.function_of(code), context.site_of(code), caller)] = None
+    return list(found)
+
+
+_CONSEQUENCE = "find"
+"""Torch's word for a size that had to equal one which is a constant by now."""
+_NUMBER = re.compile(r"-?\d+$")
+_REASONS = {"guard_int": ConstantReason.NUMBER, "guard_bool": ConstantReason.COMPARED}
+
+
+def specialisations(
+    records: Iterable[Record], started: Mapping[str, CompileStarted], context: ExplainContext
+) -> list[Specialisation]:
+    """Each once, in the order in which the compiler met them.  ``started`` holds the frame of each compile."""
+    found = {
+        (record.compile_id, record.symbol): _specialisation(record, started, context)
+        for record in records
+        if isinstance(record, ShapeSpecialised) and _is_users(record, context)
+    }
+    return list(found.values())
+
+
+def _is_users(record: ShapeSpecialised, context: ExplainContext) -> bool:
+    """Whether the program's own code could have kept the size dynamic.
+
+    It could not where an operation's operands have to match, as a matrix and its weight, or where torch's own modules
+    check that; compiled autograd's sizes are not the program's; floats are not sizes.
+    """
+    if record.reason == _CONSEQUENCE or record.asked_by == "expect_true" or record.compile_id.startswith("!"):
+        return False
+    if not (record.sources and record.stack and _NUMBER.match(record.value)):
+        return False
+    in_torch = context.origin(record.stack[-1].path) is Origin.FRAMEWORK
+    return record.asked_by == "guard_int" or not in_torch
+
+
+def _specialisation(
+    record: ShapeSpecialised, started: Mapping[str, CompileStarted], context: ExplainContext
+) -> Specialisation:
+    own = [frame for frame in record.stack if context.origin(frame.path) is not Origin.FRAMEWORK]
+    where = (own or list(record.stack))[-1]
+    begun = started.get(record.compile_id)
+    return Specialisation(
+        compile_id=record.compile_id,
+        sources=tuple(readable(source) for source in record.sources),
+        value=record.value,
+        reason=_REASONS.get(record.asked_by or "", ConstantReason.OTHER),
+        site=context.sources.site(where.path, where.line, where.column, where.end_column),
+        function=context.function_of(begun.code) if begun else context.function(where.path, where.line, where.name),
+    )

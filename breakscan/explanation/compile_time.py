@@ -1,0 +1,172 @@
+"""Where the compile time of a run goes: by part of the compiler, function, traced line, and kernel."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from breakscan.explanation.compilations import CompiledFrame
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.time_trees import CompilePart, TimeNode
+from breakscan.model.findings import Origin, Site
+from breakscan.model.words import place, seconds_in_words
+from breakscan.recording.parsers.frames import is_module_wrapper
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTime:
+    """What all compilations of a function took: itself, the parts of it that follow breaks, and their backward passes.
+    ``parts`` do not overlap."""
+
+    function: str
+    site: Site
+    origin: Origin
+    compiles: int
+    seconds: float
+    parts: Mapping[CompilePart, float]
+
+
+@dataclass(frozen=True, slots=True)
+class LineTime:
+    """How long a line of the program was traced: it, and what it called of libraries."""
+
+    function: str
+    site: Site
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTime:
+    """What a Triton kernel took to compile and to autotune, where torch tells, and the lines that it comes from."""
+
+    name: str
+    seconds: float
+    autotuning_seconds: float
+    lines: tuple[Site, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompileTime:
+    """Each list with what took most first."""
+
+    parts: Mapping[CompilePart, float]
+    functions: Sequence[FunctionTime]
+    lines: Sequence[LineTime]
+    kernels: Sequence[KernelTime]
+
+
+def compile_time(explanation: Explanation) -> CompileTime:
+    """Of the run, or of the lowest rank."""
+    functions = _functions(explanation.compiles)
+    parts: dict[CompilePart, float] = defaultdict(float)
+    for function in functions:
+        for part, seconds in function.parts.items():
+            parts[part] += seconds
+    return CompileTime(_most_first(parts), functions, _lines(explanation.compiles), _kernels(explanation))
+
+
+def spent_compiling(compiles: Iterable[CompiledFrame]) -> float:
+    """Seconds in all, with what falls outside of compilations: the first run of a graph can compile and tune kernels,
+    and record CUDA graphs."""
+    return sum(function.seconds for function in _functions(compiles))
+
+
+def _functions(compiles: Iterable[CompiledFrame]) -> list[FunctionTime]:
+    """Parts of a function have its name, and are in its file."""
+    groups: dict[tuple[str, str], list[CompiledFrame]] = defaultdict(list)
+    for one in compiles:
+        groups[one.site.path, one.function].append(one)
+    return sorted(map(_function, groups.values()), key=lambda function: -function.seconds)
+
+
+def _function(group: Sequence[CompiledFrame]) -> FunctionTime:
+    parts: dict[CompilePart, float] = defaultdict(float)
+    for one in group:
+        for tree in one.time:
+            for node in tree.all():
+                parts[node.part] += node.own_seconds
+    first = min(group, key=lambda one: (one.rest_only, one.site.line))
+    seconds = max(sum(one.seconds + one.backward_seconds for one in group), sum(parts.values()))
+    return FunctionTime(first.function, first.site, first.origin, len(group), seconds, _most_first(parts))
+
+
+def _lines(compiles: Iterable[CompiledFrame]) -> list[LineTime]:
+    found: dict[tuple[str, Site], float] = defaultdict(float)
+    for one in compiles:
+        for tree in one.time:
+            for node, line in _with_users_line(tree, None):
+                if line is not None:
+                    found[line] += node.own_seconds
+    lines = (LineTime(function, site, seconds) for (function, site), seconds in found.items())
+    return sorted(lines, key=lambda line: -line.seconds)
+
+
+def _with_users_line(
+    node: TimeNode, line: tuple[str, Site] | None
+) -> Iterator[tuple[TimeNode, tuple[str, Site] | None]]:
+    """Each node with the user's line that it is for; without one, the outermost line.  The wrapper that Dynamo compiles
+    in place of a module is nobody's."""
+    if node.site is not None and not is_module_wrapper(node.site.path) and (line is None or node.origin is Origin.USER):
+        line = node.name, node.site
+    yield node, line
+    for inner in node.inner:
+        yield from _with_users_line(inner, line)
+
+
+def _kernels(explanation: Explanation) -> list[KernelTime]:
+    lines: dict[str, dict[Site, None]] = defaultdict(dict)
+    compiling: dict[str, float] = defaultdict(float)
+    for graph in explanation.graphs:
+        for made in graph.generated:
+            for kernel in made.kernels:
+                lines[kernel.name] |= dict.fromkeys(kernel.lines)
+    tuning: dict[str, float] = defaultdict(float)
+    for one in explanation.compiles:
+        for name, seconds in one.kernel_seconds.items():
+            compiling[name] += seconds
+        for tree in one.time:
+            for node in tree.all():
+                if node.part is CompilePart.AUTOTUNING and node.name in lines:
+                    tuning[node.name] += node.seconds
+    found = [
+        KernelTime(name, compiling.get(name, 0.0), tuning.get(name, 0.0), tuple(lines.get(name, ())))
+        for name in {**compiling, **tuning}
+    ]
+    return sorted(found, key=lambda kernel: -(kernel.seconds + kernel.autotuning_seconds))
+
+
+def _most_first(parts: Mapping[CompilePart, float]) -> Mapping[CompilePart, float]:
+    return dict(sorted(parts.items(), key=lambda item: -item[1]))
+
+
+PART_WORDS = {
+    CompilePart.TRACING: "tracing",
+    CompilePart.GUARDS: "guards",
+    CompilePart.AOT_AUTOGRAD: "AOTAutograd",
+    CompilePart.INDUCTOR: "Inductor",
+    CompilePart.KERNELS: "compiling kernels",
+    CompilePart.AUTOTUNING: "autotuning",
+    CompilePart.CACHES: "loading from caches",
+    CompilePart.CUDA_GRAPHS: "recording CUDA graphs",
+    CompilePart.OTHER: "the rest of Dynamo",
+}
+_LEAST_PART = 0.05
+"""Of all, from which on a part is worth a word."""
+_MOST_LINES = 3
+_LONG_LINE = 0.05
+"""Seconds of tracing from which on a line is worth a word."""
+
+
+def parts_in_words(parts: Mapping[CompilePart, float], *, all_parts: bool = False) -> str:
+    """``compiling kernels 12 s, Inductor 3.1 s``, the longest first; without those that no one would look at."""
+    least = 0.0 if all_parts else _LEAST_PART * sum(parts.values())
+    told = [(part, seconds) for part, seconds in parts.items() if seconds > least]
+    return ", ".join(f"{PART_WORDS[part]} {seconds_in_words(seconds)}" for part, seconds in told)
+
+
+def compile_time_sentence(time: CompileTime) -> str:
+    """``compiling kernels 12 s, Inductor 3.1 s; traced longest: model.py:41 1.2 s``."""
+    lines = [line for line in time.lines[:_MOST_LINES] if line.seconds >= _LONG_LINE]
+    traced = ", ".join(f"{place(line.site)} {seconds_in_words(line.seconds)}" for line in lines)
+    return "; ".join(filter(None, (parts_in_words(time.parts), traced and f"traced longest: {traced}")))

@@ -1,0 +1,170 @@
+"""What an explanation is made with beside the records: sources, owners of files, rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import PurePath
+
+import breakscan
+from breakscan.explanation.user_source import UserSource
+from breakscan.model.findings import Origin, Site
+from breakscan.model.problem import Caller
+from breakscan.recording.parsers.break_text import BreakCause
+from breakscan.recording.parsers.frames import BACKWARD, is_module_wrapper, is_resumed, is_step_of_optimizer, user_name
+from breakscan.recording.records import Code, StackFrame
+from breakscan.rulebook.document import Rule
+from breakscan.rulebook.matching import explaining_rule
+
+_OURS = PurePath(breakscan.__file__).parent
+_PACKAGE_FOLDERS = ("site-packages", "dist-packages")
+
+
+def is_ours(path: str) -> bool:
+    """Whether the file is breakscan's own."""
+    return PurePath(path).is_relative_to(_OURS)
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Determines the owner of a file from the folders of the Python that ran the program."""
+
+    torch: str
+    standard: str
+
+    def of(self, path: str) -> Origin:
+        """Framework is torch itself, library what is installed, user the rest."""
+        return _owner(self, path)
+
+    def is_programs(self, path: str) -> bool:
+        """Whether the file is neither torch's nor of Python's standard library: the user's, or a library's."""
+        return self.of(path) is not Origin.FRAMEWORK and not self.is_standard(path)
+
+    def is_standard(self, path: str) -> bool:
+        """Whether the file is of Python's standard library."""
+        return _is_standard(self, path)
+
+
+# A run has few files, and asks for them at each line of each stack.
+@lru_cache(maxsize=4096)
+def _owner(owners: Owners, path: str) -> Origin:
+    if owners.torch and PurePath(path).is_relative_to(owners.torch):
+        return Origin.FRAMEWORK
+    if owners.is_standard(path) or any(folder in PurePath(path).parts for folder in _PACKAGE_FOLDERS):
+        return Origin.LIBRARY
+    return Origin.USER
+
+
+@lru_cache(maxsize=4096)
+def _is_standard(owners: Owners, path: str) -> bool:
+    if path.startswith("<frozen "):
+        return True
+    below = bool(owners.standard) and PurePath(path).is_relative_to(owners.standard)
+    return below and not any(folder in PurePath(path).parts for folder in _PACKAGE_FOLDERS)
+
+
+FRAMEWORK = 9
+"""The family of rules about code that torch owns."""
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_REPR = re.compile(r"<(?:function|bound method|built-in function|class) ([^ >]+)[^>]*>")
+_SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)\.\s+(?=[A-Z`])")
+_LONGEST_REASON = 240
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainContext:
+    """The rules, the sources and the owners of files that one recording is read with.  ``modules`` are the names of
+    torch's own modules, such as ``Sequential``, that were to be compiled, each with the line that asked; ``wrapped``
+    what the wrapper of a library stands for, by its code."""
+
+    rules: Sequence[Rule]
+    sources: UserSource
+    owners: Owners
+    modules: Mapping[str, StackFrame | None] = field(default_factory=dict)
+    wrapped: Mapping[Code, str] = field(default_factory=dict)
+
+    def origin(self, path: str) -> Origin:
+        return self.owners.of(path)
+
+    def function(self, path: str, line: int, name: str) -> str | None:
+        """The qualified name of the function at a line, from its source, else from its code object."""
+        plain = user_name(name)
+        if is_module_wrapper(path) and self.modules:
+            return next(iter(self.modules)) if len(self.modules) == 1 else "a module of torch.nn"
+        if is_step_of_optimizer(path, plain):
+            return "Optimizer.step"
+        if name == BACKWARD:
+            around = self.sources.function(path, line)
+            return f"{around} (backward)" if around else "backward"
+        return self.sources.function(path, line) or (None if plain == "<module>" else plain)
+
+    def function_of(self, code: Code) -> str:
+        """As :meth:`function`; a lambda or a generator expression is named after the function around it."""
+        if code in self.wrapped:
+            return self.wrapped[code]
+        plain = user_name(code.name)
+        around = self.function(code.path, code.line, code.name)
+        if code.name == BACKWARD:
+            return str(around)
+        return f"{around}.{plain}" if around and plain.startswith("<") else around or plain
+
+    def caller(self, frame: StackFrame) -> Caller:
+        return Caller(
+            path=self.sources.show(frame.path),
+            line=frame.line,
+            function=self.function(frame.path, frame.line, frame.name),
+            origin=self.origin(frame.path),
+        )
+
+    def callers(self, frames: Iterable[StackFrame]) -> tuple[Caller, ...]:
+        """The frames of a stack that are not torch's or the standard library's; all, where there is no other."""
+        return tuple(map(self.caller, self.not_torchs(frames)))
+
+    def way(self, above: Sequence[StackFrame], frame: Code, traced: Sequence[StackFrame]) -> tuple[Caller, ...]:
+        """The callers of a line that Dynamo traced: ``above`` leads to the compiled ``frame``, ``traced`` on from it.
+
+        The rest of a function is called from the line of the break, in the same function: that is no call.
+        """
+        return self.callers((*(above[:-1] if traced and is_resumed(frame.name) else above), *traced))
+
+    def not_torchs(self, frames: Iterable[StackFrame]) -> list[StackFrame]:
+        """As :meth:`callers`, as they were recorded."""
+        kept = list(frames)
+        mine = [frame for frame in kept if self.owners.is_programs(frame.path)]
+        return mine or kept
+
+    def place_of(self, code: Code) -> tuple[str, int]:
+        """The file and the line of a function.  Of a module of torch's it is the line that asked for it: Dynamo
+        compiles a wrapper, whose file tells nobody which module it is."""
+        if is_module_wrapper(code.path) and len(self.modules) == 1:
+            (asked,) = self.modules.values()
+            if asked is not None:
+                return asked.path, asked.line
+        return code.path, code.line
+
+    def site_of(self, code: Code) -> Site:
+        return self.sources.site(*self.place_of(code))
+
+    def rule_for(
+        self, cause: BreakCause, form: str | None, where: StackFrame, through: Iterable[StackFrame], origin: Origin
+    ) -> Rule | None:
+        """The rule that explains a break at ``where``, which Dynamo met ``through`` further frames.
+
+        Its ``text`` also meets their files, and the statement at the site.  Of torch's own code, only a rule about that
+        code has something to say.
+        """
+        rules = [rule for rule in self.rules if rule.family == FRAMEWORK] if origin is Origin.FRAMEWORK else self.rules
+        files = dict.fromkeys(f"in {frame.path}" for frame in (where, *through))
+        code = self.sources.code(where.path, where.line, where.column, where.end_column)
+        text = "\n".join((cause.gb_type, cause.explanation, cause.context, *files, code))
+        return explaining_rule(rules, gb=cause.gb_id, text=text, form=form)
+
+
+def reason_of(cause: BreakCause) -> str:
+    """What Dynamo says of a cause, in one line and without addresses."""
+    text = cause.explanation or cause.gb_type
+    text = _ADDRESS.sub("", _REPR.sub(r"\1", text))
+    first = _SENTENCE_END.split(text)[0].strip().rstrip(".")
+    return first if len(first) <= _LONGEST_REASON else first[: _LONGEST_REASON - 1] + "…"

@@ -1,0 +1,367 @@
+"""What was exported, what stood against it, and what to do about that."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from breakscan.explanation.context import ExplainContext, reason_of
+from breakscan.model.findings import Origin, Site
+from breakscan.model.problem import Caller
+from breakscan.model.words import counted, listed, place, seconds_in_words
+from breakscan.recording.parsers.break_text import branches_on_data, parse_causes
+from breakscan.recording.parsers.export_errors import ExportProblem, ProblemRead, problem_of, problem_of_draft
+from breakscan.recording.parsers.guards import with_article
+from breakscan.recording.records import ExportEnded, Record, StackFrame
+from breakscan.rulebook.document import Rule
+
+
+class ExportWay(str, Enum):
+    EXPORT = "export"
+    DRAFT = "draft_export"
+    AHEAD_OF_TIME = "aot_inductor"
+    AOT_COMPILE = "aot_compile"
+    """Of what ``torch.compile`` gave."""
+
+
+class ExportStatus(str, Enum):
+    DONE = "done"
+    UNSOUND = "unsound"
+    """``draft_export`` gave a program that is right for some inputs only."""
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """The calls of one line that exported one thing in one way, with one result.  ``ops`` are the operations of the
+    result, where torch gives any; ``site`` is the head of what was exported, where it is known; ``seconds`` is what all
+    calls took."""
+
+    way: ExportWay
+    name: str
+    site: Site | None
+    caller: Caller | None
+    strict: bool | None
+    status: ExportStatus
+    count: int
+    ops: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExportTry:
+    """An export that a problem stood against: in which way, of what, from which line."""
+
+    way: ExportWay
+    name: str
+    strict: bool | None
+    caller: Caller | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFailure:
+    """One problem at one site, in all exports that it stood against.
+
+    ``about`` is what it is about: torch's expression, an operator, a size, a class.  ``reason`` is what torch or an
+    exception says of it, in one line, and empty where ``problem`` says all; ``fixes`` are those that torch suggests.
+    ``fatal`` says that it ended an export; ``text`` is torch's whole text then.
+    """
+
+    problem: ExportProblem
+    about: str
+    reason: str
+    fixes: tuple[str, ...]
+    rule: Rule | None
+    gb_type: str | None
+    gb_id: str | None
+    hints: tuple[str, ...]
+    site: Site
+    function: str | None
+    origin: Origin
+    count: int
+    fatal: bool
+    exports: tuple[ExportTry, ...]
+    stack: tuple[Caller, ...]
+    code: str | None
+    text: str
+
+
+_MOST_NAMED = 3
+_WHY = {
+    ExportProblem.TEST: "it tests what depends on data, which an export does not know",
+    ExportProblem.NUMBER: "it needs a number out of data, which an export does not know",
+    ExportProblem.SIZES: "the code does not leave the sizes free that dynamic_shapes declares",
+    ExportProblem.NO_FAKE_KERNEL: "the operator {} has no fake kernel, which tells what it returns without running it",
+    ExportProblem.WRONG_FAKE_KERNEL: "the fake kernel of {} tells another result than the operator gives",
+    ExportProblem.INPUT: "it is given {}, a type that an export cannot take apart",
+    ExportProblem.OUTPUT: "it returns {}, a type that an export cannot take apart",
+    ExportProblem.UNTRACEABLE: "Dynamo cannot trace it",
+    ExportProblem.ERROR: "{}",
+    ExportProblem.NOT_TOLD: "the export came to this line, and a torch trace does not say what ended it there",
+}
+_QUOTES_TORCH = (ExportProblem.TEST, ExportProblem.NUMBER)
+_INSTEAD = {
+    ExportProblem.TEST: "select with torch.where or branch with torch.cond; where a number always passes the test, "
+    "say so before it, such as torch._check(n > 3)",
+    ExportProblem.NUMBER: "keep it a tensor; where the number is always the same, say so before it, such as "
+    "torch._check(n == 4)",
+    ExportProblem.SIZES: "declare them as they are, or leave them to torch with Dim.AUTO",
+    ExportProblem.NO_FAKE_KERNEL: 'register one with torch.library.register_fake("{}")',
+    ExportProblem.INPUT: "pass tensors, numbers, and tuples, lists or dicts of them; if it is a dataclass, register "
+    "it: torch.export.register_dataclass({})",
+    ExportProblem.OUTPUT: "return tensors, numbers, and tuples, lists or dicts of them; if it is a dataclass, register "
+    "it: torch.export.register_dataclass({})",
+    ExportProblem.WRONG_FAKE_KERNEL: "mend the function that is registered as its fake kernel",
+}
+_OF_LIBRARIES = dict.fromkeys(("DynamicCache", "EncoderDecoderCache"), "pass use_cache=False to the model")
+"""What helps against the classes of a library: here of transformers."""
+_WAYS = {
+    ExportWay.EXPORT: "torch.export.export",
+    ExportWay.DRAFT: "draft_export",
+    ExportWay.AHEAD_OF_TIME: "AOTInductor",
+    ExportWay.AOT_COMPILE: "aot_compile",
+}
+_COMPILED = (ExportWay.AHEAD_OF_TIME, ExportWay.AOT_COMPILE)
+
+
+def failure_reason(failure: ExportFailure) -> str:
+    """``it tests what depends on data, which an export does not know (torch: u0 > 3)``."""
+    if failure.rule:
+        return failure.rule.why
+    if failure.problem is ExportProblem.UNTRACEABLE:
+        return failure.reason or _WHY[failure.problem]
+    if failure.problem is ExportProblem.ERROR:
+        return failure.reason or failure.about
+    is_class = failure.problem in (ExportProblem.INPUT, ExportProblem.OUTPUT)
+    words = _WHY[failure.problem].format(with_article(failure.about) if is_class else failure.about)
+    if failure.problem in _QUOTES_TORCH:
+        return f"{words} (torch: {failure.about})" if failure.about else words
+    said = failure.reason or (failure.about if failure.problem is ExportProblem.SIZES else "")
+    return f"{words}: {said}" if said else words
+
+
+def failure_advice(failure: ExportFailure) -> str | None:
+    """What to write instead; None where only torch has hints."""
+    if failure.rule:
+        return failure.rule.instead
+    words = _OF_LIBRARIES.get(failure.about) or _INSTEAD.get(failure.problem)
+    if words is None:
+        return None
+    fixes = f"; torch suggests {', '.join(failure.fixes)}" if failure.fixes else ""
+    return words.format(failure.about) + fixes
+
+
+def failure_label(failure: ExportFailure) -> str:
+    """What came of the exports."""
+    if not failure.fatal:
+        return "makes the export unsound"
+    return "fails to compile ahead of time" if _are_compiled(failure.exports) else "fails to export"
+
+
+def _are_compiled(exports: Sequence[Export] | Sequence[ExportTry]) -> bool:
+    return all(one.way in _COMPILED for one in exports)
+
+
+def failure_consequences(failure: ExportFailure) -> list[str]:
+    """Which exports it stands against, and what that means."""
+    ended = [one for one in failure.exports if one.way is not ExportWay.DRAFT]
+    drafts = [one for one in failure.exports if one.way is ExportWay.DRAFT]
+    said = []
+    if failure.fatal and ended:
+        said.append(f"It ends {listed(list(map(_tried, ended)), 'export')}.")
+    if drafts and failure.problem in _QUOTES_TORCH:
+        said.append(
+            f"{_tried(drafts[0])} goes on as with this input, and the exported program checks that "
+            "other inputs do the same."
+        )
+    elif drafts:
+        said.append(f"{_tried(drafts[0])} goes on, and what it gives is not sound.")
+    return said
+
+
+def way_words(way: ExportWay, strict: bool | None) -> str:
+    """``torch.export.export, strict``."""
+    return f"{_WAYS[way]}{', strict' if strict else ''}"
+
+
+def _tried(one: ExportTry) -> str:
+    return f"{_WAYS[one.way]}({one.name}{', strict=True' if one.strict else ''})"
+
+
+def exports_total(exports: Sequence[Export]) -> str | None:
+    """``2 of 5 exports fail and 1 is unsound``; None without any."""
+    every = sum(one.count for one in exports)
+    noun = "compilation ahead of time" if _are_compiled(exports) else "export"
+    nouns = "compilations ahead of time" if _are_compiled(exports) else "exports"
+    failed = sum(one.count for one in exports if one.status is ExportStatus.FAILED)
+    unsound = sum(one.count for one in exports if one.status is ExportStatus.UNSOUND)
+    if not every:
+        return None
+    if not failed and not unsound:
+        return counted(every, f"{noun} succeeds", f"{nouns} succeed")
+    parts = [f"{failed} of {counted(every, noun, nouns)} {'fails' if failed == 1 else 'fail'}"] if failed else []
+    of = "" if failed else f" of {counted(every, noun, nouns)}"
+    parts += [f"{unsound}{of} {'is' if unsound == 1 else 'are'} unsound"] if unsound else []
+    return " and ".join(parts)
+
+
+def exports_line(exports: Sequence[Export]) -> str | None:
+    """What was exported, for the list of what was compiled."""
+    done = [one for one in exports if one.status is not ExportStatus.FAILED]
+    if not done:
+        return None
+    longest = sorted(done, key=lambda one: -one.seconds)[:_MOST_NAMED]
+    more = f"; and {len(done) - _MOST_NAMED} more" if len(done) > _MOST_NAMED else ""
+    return "; ".join(map(_exported, longest)) + more
+
+
+def _exported(one: Export) -> str:
+    ops = f", {counted(one.ops, 'operation')}" if one.ops is not None else ""
+    times = f" {one.count} times" if one.count > 1 else ""
+    where = f" ({place(one.caller)})" if one.caller else ""
+    took = f", {seconds_in_words(one.seconds)}" if one.seconds else ""
+    return f"{one.name} by {way_words(one.way, one.strict)}{times}{ops}{took}{where}"
+
+
+def exporting_seconds(exports: Sequence[Export]) -> float:
+    """What all of them took."""
+    return sum(one.seconds for one in exports)
+
+
+_BY_DATA = (ExportProblem.TEST, ExportProblem.NUMBER)
+_TYPES = (ExportProblem.INPUT, ExportProblem.OUTPUT)
+_OPERATORS = (ExportProblem.NO_FAKE_KERNEL, ExportProblem.WRONG_FAKE_KERNEL)
+_AT_THE_CALL = (ExportProblem.SIZES, *_TYPES)
+"""Torch finds these before it traces, or when all is traced, and names no line."""
+
+
+def exports(records: Iterable[Record], context: ExplainContext) -> list[Export]:
+    """What was exported, in order."""
+    found: dict[Hashable, Export] = {}
+    for record in records:
+        if isinstance(record, ExportEnded):
+            one = _export(record, context)
+            key = replace(one, count=0, seconds=0.0)
+            known = found.get(key)
+            found[key] = replace(known, count=known.count + 1, seconds=known.seconds + one.seconds) if known else one
+    return list(found.values())
+
+
+def _export(record: ExportEnded, context: ExplainContext) -> Export:
+    ended = ExportStatus.UNSOUND if record.issues else ExportStatus.DONE
+    return Export(
+        way=ExportWay(record.way),
+        name=record.target,
+        site=context.site_of(record.code) if record.code else None,
+        caller=_caller(record, context),
+        strict=record.strict,
+        status=ExportStatus.FAILED if record.error is not None else ended,
+        count=1,
+        ops=record.ops,
+        seconds=record.seconds,
+    )
+
+
+def export_failures(records: Iterable[Record], context: ExplainContext) -> list[ExportFailure]:
+    """The problems: those that ended an export come first, and of these, those in the user's code."""
+    found: dict[Hashable, ExportFailure] = {}
+    for record in records:
+        for met in _met(record) if isinstance(record, ExportEnded) else ():
+            failure = _failure(met, context)
+            key = _key(failure)
+            known = found.get(key)
+            found[key] = _joined(known, failure) if known else failure
+    nearness = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
+    return sorted(found.values(), key=lambda one: (not one.fatal, nearness.index(one.origin)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Met:
+    """A problem that an export met, with the stack at which it did, how often, and torch's text if it ended it."""
+
+    record: ExportEnded
+    read: ProblemRead
+    stack: Sequence[StackFrame]
+    count: int
+    text: str
+
+
+def _met(record: ExportEnded) -> Iterator[_Met]:
+    for issue in record.issues:
+        yield _Met(record, problem_of_draft(issue.kind, issue.about, issue.reason), issue.stack, issue.count, "")
+    if record.error is not None:
+        yield _Met(record, problem_of(record.error, record.text), record.failed_at, 1, record.text)
+
+
+def _failure(met: _Met, context: ExplainContext) -> ExportFailure:
+    read, record = met.read, met.record
+    is_untraceable = read.problem is ExportProblem.UNTRACEABLE
+    cause = parse_causes(met.text)[0] if is_untraceable else None
+    own = [] if met.text and read.problem in _AT_THE_CALL else _programs(met.stack, context)
+    through = own or _programs(record.stack, context) or list(record.stack)
+    at = through[-1]
+    is_branch = read.problem is ExportProblem.TEST or (cause is not None and branches_on_data(cause.gb_type))
+    origin = context.origin(at.path)
+    form = context.sources.form(at.path, at.line, at.column, at.end_column) if is_branch else None
+    return ExportFailure(
+        problem=ExportProblem.TEST if is_branch else read.problem,
+        about=read.about,
+        reason=reason_of(cause) if cause else read.said or _first_line(record, read),
+        fixes=read.fixes,
+        rule=context.rule_for(cause, form, at, through[:-1], origin) if cause else None,
+        gb_type=cause.gb_type if cause else None,
+        gb_id=cause.gb_id if cause else None,
+        hints=cause.hints if cause else (),
+        site=context.sources.site(at.path, at.line, at.column, at.end_column, is_branch=is_branch),
+        function=context.function(at.path, at.line, at.name),
+        origin=origin,
+        count=met.count,
+        fatal=bool(met.text) or record.error is not None,
+        exports=(ExportTry(ExportWay(record.way), record.target, record.strict, _caller(record, context)),),
+        stack=tuple(map(context.caller, own)),
+        code=context.sources.line(at.path, at.line),
+        text=met.text,
+    )
+
+
+def _key(failure: ExportFailure) -> Hashable:
+    """What one change would mend.  Torch words a test on data in many ways: by its own symbols, and otherwise with
+    ``strict=True``."""
+    if failure.problem in _BY_DATA:
+        return _BY_DATA, failure.site
+    if failure.problem in (*_OPERATORS, *_TYPES):
+        return failure.problem, failure.about
+    return failure.problem, failure.site, failure.about, failure.gb_type or failure.reason
+
+
+def _joined(known: ExportFailure, other: ExportFailure) -> ExportFailure:
+    """Both as one.  What ended an export tells more, and so does a break, which rules know."""
+    most = max((known, other), key=lambda one: (one.rule is not None, one.fatal, bool(one.stack)))
+    rest = other if most is known else known
+    return replace(
+        most,
+        about=most.about or rest.about,
+        count=known.count + other.count,
+        fatal=known.fatal or other.fatal,
+        exports=tuple(dict.fromkeys((*known.exports, *other.exports))),
+        text=most.text or rest.text,
+    )
+
+
+def _first_line(record: ExportEnded, read: ProblemRead) -> str:
+    """What was raised, in one line; empty where the problem says it."""
+    if read.problem is not ExportProblem.ERROR:
+        return ""
+    cause = parse_causes(record.text)[0]
+    said = reason_of(cause) if cause.explanation else next(filter(str.strip, record.text.splitlines()), "").strip()
+    return f"{record.error}: {said}" if said else str(record.error)
+
+
+def _programs(stack: Iterable[StackFrame], context: ExplainContext) -> list[StackFrame]:
+    return [frame for frame in stack if context.owners.is_programs(frame.path)]
+
+
+def _caller(record: ExportEnded, context: ExplainContext) -> Caller | None:
+    """The line that asked for the export."""
+    return next(iter(reversed(context.callers(record.stack))), None)

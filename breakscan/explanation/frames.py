@@ -1,0 +1,280 @@
+"""Functions that were to be compiled and are not: what became of them, and why."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from breakscan.explanation.breaks import BreakSite, BreakSites, Key, is_skipped
+from breakscan.explanation.context import ExplainContext, reason_of
+from breakscan.model.findings import Origin, Site
+from breakscan.model.problem import Caller, Price
+from breakscan.recording.parsers.break_text import parse_causes
+from breakscan.recording.parsers.frames import Limit, Skip, is_generator, is_resumed, limit_of, skip_of, user_frames
+from breakscan.recording.records import BreakSeen, Code, CompileStarted, FrameEnded, GraphCompiled, Record, StackFrame
+from breakscan.rulebook.document import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """What torch or an exception says; empty where nothing is said."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class OverLimit:
+    """It was recompiled too often.  ``limit`` is None where torch does not name it."""
+
+    limit: Limit | None
+    raises: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RaisedInTrace:
+    """What code raised that Dynamo ran while it traced, and the line of that code."""
+
+    path: str
+    line: int
+    error: str
+
+
+Reason = Quoted | Skip | OverLimit | RaisedInTrace
+_SKIPS = {
+    Skip.NO_TENSOR: "it was called without a tensor",
+    Skip.NO_OPERATION: "it holds no tensor operation to compile",
+    Skip.FILE: "its file is one that the compiler does not trace",
+    Skip.DISPATCH_MODE: "a torch dispatch mode is active, under which nothing is compiled",
+    Skip.SWITCHED_OFF: "torch.compile is switched off",
+}
+
+
+def quoted_reason(reason: Reason) -> str:
+    """Torch's own words, or those of what was raised."""
+    match reason:
+        case Quoted():
+            return reason.text
+        case RaisedInTrace():
+            return reason.error
+    return reason_words(reason)
+
+
+def reason_words(reason: Reason) -> str:
+    """``its file is one that the compiler does not trace``."""
+    match reason:
+        case Quoted(text):
+            return text or "the compiler passed it over, and does not say why"
+        case Skip():
+            return _SKIPS[reason]
+        case OverLimit(limit, raises):
+            if limit is None:
+                after = "which is an error here" if raises else "so further variants run eager"
+                return f"it was recompiled more often than torch allows, {after}"
+            setting = f"which is the limit (torch._dynamo.config.{limit.setting})"
+            return f"{limit.value} versions of it are compiled, {setting}, so further variants run eager"
+        case RaisedInTrace(path, line, error):
+            return f"while Dynamo traced {path.rpartition('/')[2]}:{line}, this was raised: {error}"
+
+
+class FrameStatus(str, Enum):
+    """What became of a function that is not compiled code."""
+
+    EAGER = "eager"
+    """It runs as plain Python."""
+    RAISED = "raised"
+    """torch.compile raised."""
+    PASSED_OVER = "passed-over"
+    """Dynamo looked at it and found nothing to compile."""
+
+    @property
+    def words(self) -> str:
+        return _STATUSES[self]
+
+
+_STATUSES = {
+    FrameStatus.EAGER: "runs eager",
+    FrameStatus.RAISED: "fails to compile",
+    FrameStatus.PASSED_OVER: "has nothing to compile",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UncompiledFrame:
+    """A function that was to be compiled and is not.  ``rest_only`` says that it is the part after a break;
+    ``break_site`` is the break that caused it, where one did; ``over_limit`` says that it was recompiled too often;
+    ``code`` is its first line.
+
+    Of a failure, ``stack`` is the way to the line that could not be compiled, outermost first, and ``failed_at`` that
+    line, with its text in ``failed_code``; None where torch does not tell it.
+    """
+
+    function: str
+    site: Site
+    origin: Origin
+    status: FrameStatus
+    rest_only: bool
+    reason: Reason
+    rule: Rule | None
+    gb_type: str | None
+    gb_id: str | None
+    advice: str | None
+    break_site: Site | None
+    over_limit: bool
+    count: int
+    price: Price | None = None
+    code: str | None = None
+    stack: tuple[Caller, ...] = ()
+    failed_at: Site | None = None
+    failed_code: str | None = None
+
+
+_WRAPPED = "InternalTorchDynamoError"
+"""Dynamo's own exception, around that of whatever it ran while it traced."""
+_ORDER = (FrameStatus.RAISED, FrameStatus.EAGER, FrameStatus.PASSED_OVER)
+_NEARNESS = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A frame that ended uncompiled, with the break that did it, where one did, and the stack above the frame, where
+    its compilation was seen to start."""
+
+    frame: FrameEnded
+    cause: BreakSeen | None = None
+    above: tuple[StackFrame, ...] = ()
+
+
+def endings_of(records: Iterable[Record], breaks: Sequence[BreakSeen]) -> Iterator[Ending]:
+    """The frames of one process that ended uncompiled, each with its break."""
+    causes: dict[Code, deque[BreakSeen]] = defaultdict(deque)
+    for seen in breaks:
+        if seen.raised or is_skipped(seen):
+            causes[seen.frame].append(seen)
+    above: dict[Code, tuple[StackFrame, ...]] = {}
+    for record in records:
+        if isinstance(record, CompileStarted):
+            above[record.code] = record.stack
+        elif isinstance(record, FrameEnded):
+            broke = record.error is not None and not record.limit and bool(causes[record.frame])
+            cause = causes[record.frame].popleft() if broke else None
+            yield Ending(record, cause, above.get(record.frame, ()))
+
+
+def frame_fates(
+    endings: Sequence[Ending],
+    graphs: Collection[GraphCompiled],
+    targets: Collection[Code | None],
+    keys: BreakSites,
+    sites: Mapping[Key, BreakSite],
+    context: ExplainContext,
+) -> list[UncompiledFrame]:
+    """Each function once an end and a reason, in the order of a report."""
+    fates: dict[tuple[Code, FrameStatus, Reason], UncompiledFrame] = {}
+    settled = {graph.frame for graph in graphs} | {e.frame.frame for e in endings if e.frame.error}
+    for ending in endings:
+        frame = ending.frame
+        is_users = context.origin(frame.frame.path) is Origin.USER
+        if frame.error is None and (frame.frame in settled or (graphs and not is_users)):
+            # Passed over on one call and compiled on another, or expected, as the shell around a user's model is.
+            continue
+        if is_generator(frame.text) and not is_users and frame.frame not in targets:
+            # Generators of libraries run as plain Python wherever they are called from plain Python.
+            continue
+        fate = _fate(ending, keys, sites, context)
+        key = (frame.frame, fate.status, fate.reason)
+        known = fates.get(key)
+        fates[key] = replace(known, count=known.count + 1) if known else fate
+    return sorted(
+        fates.values(),
+        key=lambda f: (_NEARNESS.index(f.origin), _ORDER.index(f.status), f.site.path, f.site.line),
+    )
+
+
+def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], context: ExplainContext) -> UncompiledFrame:
+    frame = ending.frame
+    status = FrameStatus.RAISED if frame.raised else FrameStatus.EAGER if frame.error else FrameStatus.PASSED_OVER
+    fate = UncompiledFrame(
+        function=context.function_of(frame.frame),
+        site=context.site_of(frame.frame),
+        origin=context.origin(frame.frame.path),
+        status=status,
+        rest_only=is_resumed(frame.frame.name),
+        reason=Quoted(""),
+        rule=None,
+        gb_type=None,
+        gb_id=None,
+        advice=None,
+        break_site=None,
+        over_limit=False,
+        count=1,
+        code=context.sources.line(context.place_of(frame.frame)[0], context.site_of(frame.frame).line),
+    )
+    if ending.cause is not None:
+        site = sites[keys.key(ending.cause)]
+        return replace(
+            fate,
+            reason=Quoted(site.reason),
+            rule=site.rule,
+            gb_type=site.gb_type,
+            gb_id=site.gb_id,
+            advice=site.advice,
+            break_site=site.site,
+        )
+    if frame.error is None:
+        return replace(fate, reason=_skipped(frame.text))
+    cause = parse_causes(frame.text)[0]
+    stack = frame.stack or user_frames(frame.text)
+    innermost = stack[-1] if stack else StackFrame(frame.frame.path, frame.frame.line, frame.frame.name)
+    rule = context.rule_for(cause, None, innermost, (), fate.origin)
+    fate = _with_stack(fate, ending, stack, context)
+    if frame.error in ("Unsupported", "UserError"):
+        return replace(
+            fate,
+            reason=OverLimit(limit_of(frame.text)) if frame.limit else Quoted(reason_of(cause)),
+            rule=rule,
+            gb_type=cause.gb_type,
+            gb_id=cause.gb_id,
+            advice=rule.instead if rule else next(iter(cause.hints), None),
+            over_limit=frame.limit,
+        )
+    if rule is not None:
+        fate = replace(fate, rule=rule, advice=rule.instead)
+    if frame.limit:
+        return replace(fate, reason=OverLimit(None, raises=True))
+    if frame.error == _WRAPPED and rule is None and stack:
+        where = context.sources.show(innermost.path)
+        return replace(fate, reason=RaisedInTrace(where, innermost.line, _error_of(frame)))
+    return replace(fate, reason=Quoted(_error_of(frame)))
+
+
+def _with_stack(
+    fate: UncompiledFrame, ending: Ending, traced: Sequence[StackFrame], context: ExplainContext
+) -> UncompiledFrame:
+    """With the way to the line that failed."""
+    fate = replace(fate, stack=context.way(ending.above, ending.frame.frame, traced))
+    if not traced:
+        return fate
+    # The last line that is not torch's: below it, there is nothing that the reader could change.
+    where = context.not_torchs(traced)[-1]
+    return replace(
+        fate,
+        failed_at=context.sources.site(where.path, where.line, where.column, where.end_column),
+        failed_code=context.sources.line(where.path, where.line),
+    )
+
+
+def _skipped(text: str) -> Reason:
+    return skip_of(text) or Quoted(next(iter(text.splitlines()), ""))
+
+
+def _error_of(frame: FrameEnded) -> str:
+    """What was raised, in one line."""
+    cause = parse_causes(frame.text)[0]
+    if cause.explanation:
+        return reason_of(cause)
+    lines = [line.strip() for line in frame.text.splitlines() if line.strip()]
+    said = " ".join(lines[:2]) if lines and lines[0].endswith(":") else next(iter(lines), "")
+    return said if frame.error == _WRAPPED and re.match(r"\w+(?:Error|Exception)\b", said) else f"{frame.error}: {said}"

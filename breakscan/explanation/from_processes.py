@@ -1,0 +1,174 @@
+"""Turns what processes recorded into an explanation: each site once, causes before consequences, the user's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields, replace
+from itertools import chain
+from typing import Any
+
+from breakscan.explanation.autograd import autograd_captures, with_backward_lines
+from breakscan.explanation.breaks import BreakSites, break_sites, breaks_of
+from breakscan.explanation.compilations import compiled_frames, precompiled, specialisations
+from breakscan.explanation.compile_targets import compile_targets, torchs_modules, what_wrappers_stand_for
+from breakscan.explanation.compile_time import spent_compiling
+from breakscan.explanation.context import ExplainContext, Owners, is_ours
+from breakscan.explanation.cudagraphs import cudagraph_recordings, cudagraph_skips, peak_memory
+from breakscan.explanation.eager_calls import eager_calls
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.exports import export_failures, exports
+from breakscan.explanation.forks import began_at
+from breakscan.explanation.frames import Ending, endings_of, frame_fates
+from breakscan.explanation.function_values import function_values, values_at_breaks
+from breakscan.explanation.graphs import reported_graph, traced_lines, with_generated
+from breakscan.explanation.notices import asked_of, notices, set_aside_notice, unmet_requests
+from breakscan.explanation.prices import with_prices
+from breakscan.explanation.recompiles import recompiles
+from breakscan.explanation.user_source import UserSource
+from breakscan.recording.launch import ProgramExit
+from breakscan.recording.records import (
+    CompileCalled,
+    CompileStarted,
+    CompileTimed,
+    FrameEnded,
+    GraphCompiled,
+    LibrarySeen,
+    ProcessStarted,
+    RecompileSeen,
+    Record,
+)
+from breakscan.rulebook.document import Rule
+from breakscan.source.source_files import SourceFiles
+
+
+def with_unique_ids(records: Iterable[Record], process: int) -> Iterator[Record]:
+    """The records of a process, each with its compile id made unique."""
+    seen: set[str] = set()
+    resets = 0
+    for record in records:
+        if isinstance(record, CompileStarted):
+            if record.compile_id in seen:
+                seen, resets = set(), resets + 1
+            seen.add(record.compile_id)
+        prefix = f"{f'p{process}:' if process else ''}{f'r{resets}:' if resets else ''}"
+        yield _prefixed(record, prefix)
+
+
+def _prefixed(record: Record, prefix: str) -> Record:
+    has_id = any(field.name == "compile_id" for field in fields(record))
+    compile_id = getattr(record, "compile_id", None)
+    if not prefix or not has_id or compile_id is None:
+        return record
+    changed: Any = {"compile_id": prefix + compile_id}
+    return replace(record, **changed)
+
+
+def library_versions(records: Iterable[Record]) -> dict[str, str]:
+    """Their versions, by the names that they are imported by."""
+    return {record.name: record.version for record in records if isinstance(record, LibrarySeen)}
+
+
+_UNKNOWN = ProcessStarted(0, 0, (), None, None, 0.0, 0.0, "", "", "", "", None, False)
+
+
+class _Recorded:
+    """The records of a run, by process and by kind, with compile ids that are unique."""
+
+    def __init__(self, recording: Sequence[Sequence[Record]]) -> None:
+        started = (r for records in recording for r in records if isinstance(r, ProcessStarted))
+        self.process = next(started, _UNKNOWN)
+        self.owners = Owners(self.process.torch_folder, self.process.standard_library)
+        self.processes = [
+            [one for one in with_backward_lines(with_unique_ids(records, number), self.owners) if not _is_ours(one)]
+            for number, records in enumerate(recording)
+        ]
+        self.all = list(chain.from_iterable(self.processes))
+        self.calls = [r for r in self.all if isinstance(r, CompileCalled)]
+        self.graphs = [r for r in self.all if isinstance(r, GraphCompiled)]
+        self.recompiles = [[r for r in records if isinstance(r, RecompileSeen)] for records in self.processes]
+        self.started = {r.compile_id: r for r in self.all if isinstance(r, CompileStarted)}
+        self.breaks = [list(breaks_of(records)) for records in self.processes]
+        self.all_breaks = list(chain.from_iterable(self.breaks))
+
+    def endings(self) -> list[Ending]:
+        """The frames that ended uncompiled."""
+        return [
+            ending
+            for records, found in zip(self.processes, self.breaks, strict=True)
+            for ending in endings_of(records, found)
+        ]
+
+    def compile_seconds(self) -> float:
+        return sum(r.seconds for r in self.all if isinstance(r, CompileTimed))
+
+
+def explain_processes(
+    recording: Sequence[Sequence[Record]],
+    *,
+    argv: Sequence[str],
+    outcome: ProgramExit | None,
+    rules: Iterable[Rule],
+    show: Callable[[str], str],
+    torch_imported: bool,
+    files: SourceFiles,
+) -> Explanation:
+    """Explains the recording of a run.  ``show`` turns a recorded path into the one that reports show; ``files``
+    decides which sources are read."""
+    recorded = _Recorded(recording)
+    context = _context(recorded, rules, UserSource(show, files))
+    keys = BreakSites(recorded.all_breaks, context)
+    there = values_at_breaks(recorded.all)
+    sites = break_sites(recorded.all_breaks, keys, recorded.started, there, context)
+    endings = recorded.endings()
+    targets = {call.code for call in recorded.calls}
+    fates = frame_fates(endings, recorded.graphs, targets, keys, sites, context)
+    compiles = compiled_frames(recorded.processes, context)
+    graphs = [reported_graph(number, graph, context) for number, graph in enumerate(recorded.graphs)]
+    explanation = Explanation(
+        argv=tuple(argv),
+        status=outcome.status if outcome else None,
+        seconds=outcome.seconds if outcome else None,
+        torch=recorded.process.torch,
+        python=recorded.process.python,
+        devices=tuple(dict.fromkeys(device for graph in graphs for device in graph.devices)),
+        torch_imported=torch_imported,
+        disabled_by=recorded.process.disabled_by,
+        breaks=list(sites.values()),
+        recompiles=recompiles(recorded.recompiles, fates, compiles, context),
+        frames=fates,
+        graphs=with_generated(graphs, recorded.graphs, recorded.all, context),
+        targets=compile_targets(recorded.calls, recorded.all, context),
+        entries=sum(record.code in targets for record in recorded.started.values()),
+        compile_seconds=max(recorded.compile_seconds(), spent_compiling(compiles)),
+        notices=(
+            *notices(recording),
+            *unmet_requests(asked_of(recorded.all), recorded.all),
+            *set_aside_notice(recorded.all, keys, recorded.started, context),
+        ),
+        compiles=compiles,
+        specialisations=specialisations(recorded.all, recorded.started, context),
+        cudagraph_skips=cudagraph_skips(recorded.all, context),
+        cudagraph_recordings=cudagraph_recordings(recorded.all, context),
+        peak_memory=peak_memory(recorded.processes),
+        autograd=autograd_captures(recorded.all, context),
+        eager_calls=eager_calls(recorded.processes, fates, context),
+        precompiled=precompiled(recorded.all, context),
+        exports=exports(recorded.all, context),
+        export_failures=export_failures(recorded.all, context),
+        values=function_values(recorded.processes, context),
+        traced=traced_lines(recorded.graphs, context),
+        began=began_at(recorded.processes),
+        libraries=library_versions(recorded.all),
+    )
+    return with_prices(explanation, recorded.processes, recorded.breaks, endings, keys, context)
+
+
+def _context(recorded: _Recorded, rules: Iterable[Rule], sources: UserSource) -> ExplainContext:
+    owners = recorded.owners
+    wrapped = what_wrappers_stand_for(recorded.calls, recorded.all_breaks, recorded.all, owners)
+    return ExplainContext(tuple(rules), sources, owners, torchs_modules(recorded.calls, owners), wrapped)
+
+
+def _is_ours(record: Record) -> bool:
+    """Whether a frame of the recorder's own ended uncompiled: Dynamo meets some where torch works for compiled code."""
+    return isinstance(record, FrameEnded) and is_ours(record.frame.path)

@@ -1,0 +1,148 @@
+"""Explains a recording of any number of processes and ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from breakscan.explanation import ranks
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.from_processes import explain_processes
+from breakscan.explanation.notice import Notice, NoticeKind
+from breakscan.explanation.notices import unread_sources
+from breakscan.explanation.rank_report import EndingKind, RankEnding
+from breakscan.recording.launch import ProgramExit
+from breakscan.recording.recording import compiled
+from breakscan.recording.records import ProcessForked, ProcessStarted, RankSeen, Record
+from breakscan.recording.session import RecordedRun, RecordingPart
+from breakscan.rulebook.document import Rule
+from breakscan.source.source_files import SourceFiles
+
+Process = Sequence[Record]
+
+
+def explain_run(
+    run: RecordedRun, *, rules: Iterable[Rule], show: Callable[[str], str], files: SourceFiles
+) -> Explanation:
+    """Explains a recording; of several ranks, what they have in common and how they differ.
+
+    ``show`` turns a recorded path into the one that reports show.  The sources that the recording keeps are added to
+    ``files``, which decides what else is read.
+    """
+    context = _Context(tuple(rules), show, files)
+    for path, text in run.sources.items():
+        files.keep(path, text)
+    if run.argv[:1] == ("-c",):
+        files.keep("<string>", "".join(run.argv[1:2]))
+    explanation = _of_parts(run, context) if run.parts[0].manifest.rank else _of_program(run.parts[0], context)
+    unread = unread_sources(explanation, files, show)
+    return replace(explanation, notices=tuple(dict.fromkeys([*_notices(run), *explanation.notices, *unread])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What every part of a recording is explained with."""
+
+    rules: Sequence[Rule]
+    show: Callable[[str], str]
+    files: SourceFiles
+
+
+def _of_parts(run: RecordedRun, context: _Context) -> Explanation:
+    """Each rank was run by a separate breakscan."""
+    known = {part.manifest.rank: part for part in run.parts if part.manifest.rank}
+    explanations = {rank.rank: _explain(part, part.processes, context) for rank, part in known.items()}
+    expected = {number for rank in known for number in rank.local_ranks}
+    return ranks.merge(
+        explanations,
+        world_size=max(rank.world_size for rank in known),
+        endings=_endings({rank.rank: part for rank, part in known.items()}, expected),
+    )
+
+
+def _of_program(part: RecordingPart, context: _Context) -> Explanation:
+    """A program, that can have started ranks itself."""
+    by_rank, world_size = _ranks_of(part.processes)
+    if len(by_rank) < 2:
+        return _explain(part, part.processes, context)
+    explanations = {rank: _explain(part, processes, context) for rank, processes in by_rank.items()}
+    unknown = dict.fromkeys(by_rank, RankEnding(EndingKind.ENDED))
+    return ranks.merge(explanations, world_size=world_size, endings=unknown)
+
+
+def _explain(part: RecordingPart, processes: Sequence[Process], context: _Context) -> Explanation:
+    manifest = part.manifest
+    outcome = None if manifest.status is None else ProgramExit(manifest.status, part.seconds)
+    kept = _worth_telling(processes)
+    explanation = explain_processes(
+        kept,
+        argv=manifest.argv,
+        outcome=outcome,
+        rules=context.rules,
+        show=context.show,
+        files=context.files,
+        torch_imported=part.torch_imported,
+    )
+    counted = max(1, sum(map(compiled, processes)))
+    return replace(explanation, seconds=part.seconds, processes=counted)
+
+
+def _worth_telling(processes: Sequence[Process]) -> list[Process]:
+    """The first process, and those that compiled something: many only import the compiler."""
+    first = next((process for process in processes if isinstance(process[0], ProcessStarted)), None)
+    return [process for process in processes if process is first or compiled(process)]
+
+
+def _ranks_of(processes: Sequence[Process]) -> tuple[dict[int, list[Process]], int]:
+    """The processes by rank, and the number of ranks of their job.  What was started by a rank belongs to it, and what
+    has none to the lowest."""
+    of_process: dict[int, int] = {}
+    found: list[tuple[int | None, Process]] = []
+    world_size = 0
+    for process in processes:
+        rank = None
+        for record in process:
+            if isinstance(record, ProcessStarted | ProcessForked):
+                rank = of_process.get(record.parent_pid)
+            if isinstance(record, ProcessStarted | RankSeen) and record.rank is not None:
+                rank = record.rank
+                world_size = max(world_size, record.world_size or 0)
+        if rank is not None and isinstance(process[0], ProcessStarted | ProcessForked):
+            of_process[process[0].pid] = rank
+        found.append((rank, process))
+    lowest = min((rank for rank, _ in found if rank is not None), default=0)
+    by_rank: dict[int, list[Process]] = {}
+    for rank, process in found:
+        by_rank.setdefault(lowest if rank is None else rank, []).append(process)
+    return by_rank, world_size
+
+
+def _endings(parts: Mapping[int, RecordingPart], expected: Iterable[int]) -> dict[int, RankEnding]:
+    """How each rank ended, and which ended first: where a job dies, the others are ended because of it."""
+    ended = sorted((part.manifest.ended, rank) for rank, part in parts.items() if part.manifest.ended is not None)
+    failed = any(part.manifest.status != 0 for part in parts.values())
+    told: dict[int, RankEnding] = {}
+    for rank in sorted({*parts, *expected}):
+        part = parts.get(rank)
+        if part is None:
+            told[rank] = RankEnding(EndingKind.NO_RECORDING)
+        elif part.running:
+            told[rank] = RankEnding(EndingKind.RUNNING)
+        elif part.manifest.ended is None:
+            told[rank] = RankEnding(EndingKind.KILLED_WITH_US, seconds=part.seconds)
+        else:
+            is_first = failed and len(ended) > 1 and ended[0][1] == rank
+            seconds = part.seconds if failed else None
+            told[rank] = RankEnding(EndingKind.ENDED, part.manifest.status, seconds, is_first)
+    return told
+
+
+def _notices(run: RecordedRun) -> Iterable[Notice]:
+    if run.earlier:
+        yield Notice(NoticeKind.RESTARTED, names=tuple(map(str, run.earlier)))
+    for part in run.parts:
+        if part.cut_by:
+            yield Notice(NoticeKind.CUT_OFF, str(part.folder), part.cut_by)
+    part = run.parts[0]
+    if part.manifest.rank is None and part.manifest.ended is None:
+        yield Notice(NoticeKind.RUNNING if part.running else NoticeKind.KILLED_WITH_US)

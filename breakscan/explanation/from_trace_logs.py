@@ -1,0 +1,137 @@
+"""What the logs of a run come to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from breakscan.explanation import ranks
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.from_processes import explain_processes
+from breakscan.explanation.notice import Notice, NoticeKind
+from breakscan.explanation.notices import unread_sources, version_notice
+from breakscan.explanation.rank_report import EndingKind, RankEnding
+from breakscan.explanation.relocation import Relocation
+from breakscan.model.errors import InputError
+from breakscan.recording.tracelog.lines import is_log
+from breakscan.recording.tracelog.processes import TracedProcess
+from breakscan.recording.tracelog.read import NAME, logs_in, read_trace
+from breakscan.rulebook.document import Rule
+from breakscan.source.paths import shown_path
+from breakscan.source.source_files import SourceFiles
+
+
+class TraceError(InputError):
+    """There is no trace to read.  Says why, and what to do."""
+
+
+def explain_logs(
+    paths: Sequence[Path], rules: Iterable[Rule], relocation: Relocation, cwd: Path, files: SourceFiles
+) -> Explanation:
+    """What logs, and the logs in folders, come to.  ``files`` decides which sources are read; it gets the lines that
+    the logs have of them.  Raises TraceError where there is no log, and OSError where one cannot be read."""
+    rules = tuple(rules)
+    logs = [log for path in paths for log in _logs(path)]
+    trace = read_trace(logs)
+    if not trace.processes:
+        raise TraceError(
+            f"{', '.join(path.name for path in logs)}: empty, as nothing was compiled while TORCH_TRACE was set"
+        )
+    for process in trace.processes:
+        files.know({(relocation.path(path), line): text for (path, line), text in process.texts.items()})
+
+    def show(path: str) -> str:
+        return shown_path(path, str(cwd))
+
+    by_rank = {
+        rank: _explain(processes, rules, relocation, files, show)
+        for rank, processes in _by_rank(trace.processes).items()
+    }
+    merged = _merged(by_rank)
+    return replace(
+        merged,
+        trace=_name(paths, cwd),
+        processes=len(trace.processes),
+        notices=(
+            *merged.notices,
+            *version_notice(merged.torch),
+            *_several_processes(trace.processes),
+            *trace.problems,
+            *unread_sources(merged, files, show),
+            Notice(NoticeKind.TRACE_ONLY),
+        ),
+    )
+
+
+def _logs(path: Path) -> list[Path]:
+    if path.is_dir():
+        logs = logs_in(path)
+        if not logs:
+            raise TraceError(
+                f"{path} holds no log of torch's trace ({NAME}*.log, as TORCH_TRACE={path} makes it), and no recording "
+                "that breakscan explain --save kept"
+            )
+        return logs
+    if path.stat().st_size and not is_log(path):
+        raise TraceError(f"{path} is no log of torch's trace: TORCH_TRACE=FOLDER makes one when something is compiled")
+    return [path]
+
+
+def _by_rank(processes: Sequence[TracedProcess]) -> dict[int, list[TracedProcess]]:
+    """Those that tell no rank go to the lowest one."""
+    lowest = min((process.rank for process in processes if process.rank is not None), default=0)
+    grouped: dict[int, list[TracedProcess]] = {}
+    for process in processes:
+        grouped.setdefault(lowest if process.rank is None else process.rank, []).append(process)
+    for group in grouped.values():
+        if all(process.parent is not None for process in group):
+            # A rank that was forked off a process without one: here, nothing comes before it.
+            group[0] = replace(group[0], parent=None)
+    return grouped
+
+
+def _explain(
+    processes: Sequence[TracedProcess],
+    rules: Sequence[Rule],
+    relocation: Relocation,
+    files: SourceFiles,
+    show: Callable[[str], str],
+) -> Explanation:
+    explanation = explain_processes(
+        [[relocation.record(record) for record in process.recording()] for process in processes],
+        argv=(),
+        outcome=None,
+        rules=rules,
+        show=show,
+        torch_imported=True,
+        files=files,
+    )
+    return replace(explanation, notices=())
+
+
+def _merged(by_rank: Mapping[int, Explanation]) -> Explanation:
+    if len(by_rank) == 1:
+        return next(iter(by_rank.values()))
+    world_size = max(by_rank) + 1
+    merged = ranks.merge(by_rank, world_size=world_size)
+    if merged.ranks is None:
+        return merged
+    # A log does not tell how its process ended.
+    missing = {rank: RankEnding(EndingKind.NO_LOG) for rank in range(world_size) if rank not in by_rank}
+    return replace(merged, ranks=replace(merged.ranks, endings=missing))
+
+
+def _name(paths: Sequence[Path], cwd: Path) -> str:
+    first = shown_path(str(paths[0]), str(cwd))
+    return first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
+
+
+def _several_processes(processes: Sequence[TracedProcess]) -> Iterator[Notice]:
+    """Torch gives each process a new log: those of several runs can lie in one folder."""
+    begun = [process for process in processes if process.parent is None]
+    if forked := len(processes) - len(begun):
+        yield Notice(NoticeKind.FORKED_LOGS, numbers=(forked,))
+    ranks = {process.rank for process in begun}
+    if len(begun) > len(ranks):
+        yield Notice(NoticeKind.SEVERAL_LOGS, numbers=(len(begun), len(ranks)))

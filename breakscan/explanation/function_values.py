@@ -1,0 +1,133 @@
+"""What the values of functions were, from the records of processes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from breakscan.explanation.context import ExplainContext
+from breakscan.model.findings import Site
+from breakscan.model.observations import FunctionSeen, Observations, ValueSeen, joined_function, joined_names
+from breakscan.recording.records import (
+    BreakValuesSeen,
+    Code,
+    CompileStarted,
+    FileSeen,
+    GraphCompiled,
+    GraphRan,
+    Record,
+    ValuesMet,
+    ValuesSeen,
+)
+from breakscan.source.regular_files import Digests, content_digest
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionValues:
+    """What the names of a function were when it started, in how many calls.  ``compiled`` says that Dynamo started
+    there, at least once, and did not only follow a call."""
+
+    site: Site
+    function: str
+    calls: int
+    compiled: bool
+    values: Mapping[str, ValueSeen]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedFunction:
+    """A function of one process: what was recorded of it, and what that says."""
+
+    record: ValuesSeen
+    seen: FunctionSeen
+
+
+def recorded_functions(process: Sequence[Record]) -> Iterator[RecordedFunction]:
+    """The functions of one process."""
+    last: dict[int, ValuesSeen] = {}
+    met: dict[int, set[str]] = {}
+    started = {one.compile_id: one.code for one in process if isinstance(one, CompileStarted)}
+    for record in process:
+        if isinstance(record, ValuesSeen):
+            last[record.number] = record
+        elif isinstance(record, ValuesMet):
+            for number in record.functions:
+                met.setdefault(number, set()).add(record.compile_id)
+    runs = _runs(process)
+    for number, record in last.items():
+        compiles = met.get(number, set())
+        # A call that begins a graph of its own, after a break, was traced before as a part of its caller.
+        own = {compile_id for compile_id in compiles if started.get(compile_id) == record.code}
+        calls = sum(max(1, runs[compile_id]) for compile_id in own or compiles)
+        yield RecordedFunction(record, FunctionSeen(record.names, calls, not record.inlined))
+
+
+def _runs(process: Sequence[Record]) -> Counter[str]:
+    """How often the graph of each compile ran."""
+    compiles = {one.graph: one.compile_id for one in process if isinstance(one, GraphCompiled)}
+    runs: Counter[str] = Counter()
+    for graph, times in {one.graph: one.runs for one in process if isinstance(one, GraphRan)}.items():
+        if compile_id := compiles.get(graph):
+            runs[compile_id] = max(runs[compile_id], times)
+    return runs
+
+
+def function_values(processes: Iterable[Sequence[Record]], context: ExplainContext) -> list[FunctionValues]:
+    """The functions of all processes, by file and line."""
+    found: dict[Code, FunctionSeen] = {}
+    for function in (function for process in processes for function in recorded_functions(process)):
+        code = function.record.code
+        found[code] = joined_function(found[code], function.seen) if code in found else function.seen
+    return [
+        FunctionValues(context.site_of(code), context.function_of(code), seen.calls, seen.compiled, seen.names)
+        for code, seen in sorted(found.items(), key=lambda entry: (entry[0].path, entry[0].line))
+    ]
+
+
+def values_at_breaks(records: Iterable[Record]) -> dict[tuple[str, int], Mapping[str, ValueSeen]]:
+    """The values of names on lines at which the graph broke, by path and line."""
+    found: dict[tuple[str, int], Mapping[str, ValueSeen]] = {}
+    for record in records:
+        if isinstance(record, BreakValuesSeen):
+            key = record.path, record.line
+            found[key] = joined_names(found.get(key, {}), record.names)
+    return found
+
+
+def observations_of(processes: Iterable[Sequence[Record]]) -> Observations:
+    """What processes of one or more runs saw.
+
+    A function that shares its name with another one of its file is left out.
+    """
+    paths: dict[str, str] = {}
+    found: dict[tuple[str, str], tuple[Code, FunctionSeen]] = {}
+    shared: set[tuple[str, str]] = set()
+    for process in processes:
+        for digest, seen, function in _functions(process, paths):
+            key = digest, seen.qualname or ""
+            code, known = found.get(key, (seen.code, None))
+            if code.line != seen.code.line:
+                shared.add(key)
+            found[key] = code, function if known is None else joined_function(known, function)
+    files: dict[str, dict[str, FunctionSeen]] = {}
+    for (digest, name), (_, function) in sorted(found.items(), key=lambda entry: entry[0]):
+        if name and (digest, name) not in shared:
+            files.setdefault(digest, {})[name] = function
+    return Observations(files, paths, content_digest(repr(files).encode()))
+
+
+def changed_since(observations: Observations, files: Iterable[Path]) -> list[Path]:
+    """The files, by their absolute paths, that have another content than the one that was recorded."""
+    known = ((path, observations.paths.get(str(path))) for path in files)
+    return [path for path, digest in known if digest is not None and digest != Digests().of(str(path))]
+
+
+def _functions(process: Sequence[Record], paths: dict[str, str]) -> Iterator[tuple[str, ValuesSeen, FunctionSeen]]:
+    """The functions of one process, each with the digest of its file."""
+    digests = {one.path: one.digest for one in process if isinstance(one, FileSeen)}
+    paths |= digests
+    for function in recorded_functions(process):
+        if digest := digests.get(function.record.code.path):
+            yield digest, function.record, function.seen

@@ -1,0 +1,193 @@
+"""The gates of a run: what it must not do, for a pull request to pass."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.frames import FrameStatus
+from breakscan.explanation.lock_file import Judgement, KnownBreak
+from breakscan.model.findings import Site
+from breakscan.model.problem import ProblemKind
+from breakscan.model.words import counted, place, position
+from breakscan.rulebook.document import nearest
+from breakscan.rulebook.library import Library
+
+_GB = re.compile(r"GB\d{4}")
+_FAMILY = re.compile(r"(BRK\d{0,2})X+")
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A word of ``--fail-on``, and its meaning: ids of rules, or one of PyTorch's; None for everything."""
+
+    word: str
+    ids: frozenset[str] | None
+
+    def names(self, rule: str | None, gb_id: str | None) -> bool:
+        """Returns whether it matches this id of a rule or this one of PyTorch."""
+        return self.ids is None or rule in self.ids or gb_id in self.ids
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """What is allowed; None is no limit."""
+
+    max_breaks: int | None = None
+    max_recompiles: int | None = None
+    max_eager_calls: int | None = None
+    fail_on: tuple[Selector, ...] = ()
+
+    def __bool__(self) -> bool:
+        limits = (self.max_breaks, self.max_recompiles, self.max_eager_calls)
+        return any(limit is not None for limit in limits) or bool(self.fail_on)
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """A gate that was not met: the option, the number that it allows and of what, the number found, and where, each
+    place once."""
+
+    option: str
+    allowed: int
+    thing: str
+    found: int
+    sites: tuple[Site, ...]
+
+
+def selectors(words: Iterable[str], library: Library) -> tuple[Selector, ...]:
+    """What the words of ``--fail-on`` stand for: ids, starts of ids (``BRK2`` or ``BRK2xx``) and names of rules,
+    PyTorch's ids (``GB0170``), ``ALL``.  Raises ValueError, with the nearest known word, for any other."""
+    return tuple(_selector(word, library) for word in words)
+
+
+def _selector(word: str, library: Library) -> Selector:
+    upper = word.upper()
+    if upper == "ALL":
+        return Selector("ALL", None)
+    if upper.startswith("GB"):
+        known = _ids_of_torch()
+        if not _GB.fullmatch(upper) or (known and upper not in known):
+            raise ValueError(f"no graph break of PyTorch's is called {word!r}{nearest(upper, sorted(known))}")
+        return Selector(upper, frozenset({upper}))
+    family = _FAMILY.fullmatch(upper)
+    return Selector(word, frozenset(rule.id for rule in library.select(family[1] if family else word)))
+
+
+@cache
+def _ids_of_torch() -> frozenset[str]:
+    """The ids of the installed torch, by the file that it keeps them in; none where there is no such file."""
+    spec = importlib.util.find_spec("torch")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        try:
+            table = json.loads(Path(folder, "_dynamo", "graph_break_registry.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        return frozenset(table)
+    return frozenset()
+
+
+def unmet(gates: Gates, explanation: Explanation) -> list[Unmet]:
+    """The gates that a run does not meet, in the order of the options.
+
+    Breaks are counted by site, in the user's code and in libraries, with the functions that fall back to eager without
+    a site to blame and what stands against exports.  ``fail_on`` also finds those inside torch, where it names them.
+    Recompiles count whoever's function is compiled again: what changes between calls is the program's.
+    """
+    found = []
+    counted_breaks = [problem for problem in explanation.problems if problem.counts_as_break]
+    broken = [problem.site for problem in counted_breaks if problem.kind is ProblemKind.BREAK]
+    # A function that raised in one call and ran eager in another is counted once.
+    broken += once(problem.site for problem in counted_breaks if problem.kind is not ProblemKind.BREAK)
+    if gates.max_breaks is not None and len(broken) > gates.max_breaks:
+        option = f"--max-breaks {gates.max_breaks}"
+        found.append(Unmet(option, gates.max_breaks, "break site", len(broken), once(broken)))
+    again = [recompile.site for recompile in explanation.recompiles]
+    if gates.max_recompiles is not None and len(again) > gates.max_recompiles:
+        option = f"--max-recompiles {gates.max_recompiles}"
+        found.append(Unmet(option, gates.max_recompiles, "recompile", len(again), once(again)))
+    ran_eager = [calls for calls in explanation.eager_calls if not calls.intended]
+    eager = sum(calls.calls for calls in ran_eager)
+    if gates.max_eager_calls is not None and eager > gates.max_eager_calls:
+        option = f"--max-eager-calls {gates.max_eager_calls}"
+        sites = once(calls.site for calls in ran_eager)
+        found.append(Unmet(option, gates.max_eager_calls, "eager call", eager, sites))
+    for selector in gates.fail_on:
+        sites = _named(selector, explanation)
+        if sites:
+            found.append(Unmet(f"--fail-on {selector.word}", 0, "site", len(sites), sites))
+    return found
+
+
+def _named(selector: Selector, explanation: Explanation) -> tuple[Site, ...]:
+    """The sites of problems that a word names.  Of what a break explains, it is the break's."""
+    return once(
+        problem.site
+        for problem in explanation.problems
+        if problem.verdict is not None or problem.kind is ProblemKind.EXPORT
+        if problem.kind is not ProblemKind.EAGER_CALLS and problem.cause is not ProblemKind.BREAK
+        if selector.names(problem.rule, problem.gb_id)
+    )
+
+
+def once(sites: Iterable[Site]) -> tuple[Site, ...]:
+    """Each once, in order."""
+    return tuple(dict.fromkeys(sites))
+
+
+def nothing_compiled(explanation: Explanation) -> bool:
+    """Returns whether a run says nothing about the program, because the compiler did not look at anything."""
+    tried = any(frame.status is not FrameStatus.PASSED_OVER for frame in explanation.frames)
+    return not (explanation.graphs or explanation.breaks or explanation.exports or tried)
+
+
+MOST_PLACES = 5
+
+
+def unmet_sentence(gate: Unmet) -> str:
+    """``--max-breaks 3 is not met: 5 break sites at vision.py:39:16, vision.py:53:12, …``."""
+    found = counted(gate.found, gate.thing)
+    return f"{gate.option} is not met: {found} at {places(gate.sites)}"
+
+
+def places(sites: Sequence[Site]) -> str:
+    """The first few, and how many more there are."""
+    shown = [position(site) for site in sites[:MOST_PLACES]]
+    rest = len(sites) - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+
+
+def lock_sentences(judgement: Judgement, lock: str) -> Iterator[str]:
+    """What a run does that its lock, a file of this name, does not allow."""
+    for one in judgement.new:
+        yield f"not in {lock}: {_described(one)}"
+    for allowed, now in judgement.worse:
+        yield f"worse than {lock} allows: {_described(now)}; {_difference(allowed, now)}"
+
+
+def _described(one: KnownBreak) -> str:
+    inside = f" in {one.function}" if one.function else ""
+    code = f": {one.code}" if one.code else ""
+    return f"{place(one)} {one.verdict.words}, {one.kind}{inside}{code}"
+
+
+def _difference(allowed: KnownBreak, now: KnownBreak) -> str:
+    if now.verdict is not allowed.verdict:
+        return f"the lock says that it {allowed.verdict.words}"
+    return f"met {now.count} times, {allowed.count} in the lock"
+
+
+def outdated_words(judgement: Judgement) -> str:
+    """In what a lock is more than a run needs: ``2 breaks gone, 1 milder``."""
+    parts = [
+        counted(judgement.gone, "break") + " gone" if judgement.gone else "",
+        f"{judgement.milder} milder or met less often" if judgement.milder else "",
+        f"{judgement.edited} on a changed line" if judgement.edited else "",
+    ]
+    return ", ".join(filter(None, parts))

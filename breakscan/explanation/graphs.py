@@ -1,0 +1,392 @@
+"""The graphs that were compiled, what the backend made of each, and what it keeps in memory."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+from breakscan.explanation.context import ExplainContext
+from breakscan.explanation.kernel_calls import KernelCall, KernelKind, kernel_calls
+from breakscan.model.findings import Site
+from breakscan.model.words import bytes_in_words, counted, place
+from breakscan.recording.parsers.graphs import bytes_of, number_of
+from breakscan.recording.parsers.guards import readable
+from breakscan.recording.records import (
+    AutogradGraph,
+    AutogradNode,
+    BytesMoved,
+    CodeGenerated,
+    CodeLine,
+    DdpSplit,
+    GraphCompiled,
+    Record,
+    Saved,
+    StackFrame,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel of a graph: how often one run of the graph calls it, the ATen operators in it, the lines that they
+    come from."""
+
+    name: str
+    kind: KernelKind
+    calls: int
+    operators: tuple[str, ...]
+    lines: tuple[Site, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SavedValue:
+    """What a forward keeps for its backward: its type and name, its bytes where its sizes are known, the line that
+    computed it.  An input of the graph, such as a parameter, is in memory anyway."""
+
+    value: str
+    bytes: int | None
+    line: Site | None
+    is_input: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """What the backend made of a graph, for one phase: ``forward``, ``backward`` or ``inference``.
+
+    ``saved`` are the values that a forward keeps for its backward; ``bytes_moved`` is Inductor's estimate for one run.
+    """
+
+    phase: str
+    ops: int | None
+    saved: tuple[SavedValue, ...]
+    kernels: tuple[Kernel, ...]
+    bytes_moved: int | None
+    path: str | None
+    code: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A graph that was compiled: its operations, the devices of its inputs in words, the lines it was traced from,
+    the break that ended it, and what running it took, on the host and, where timed, on the device.
+
+    ``number`` counts the graphs of a run from 0.
+    """
+
+    number: int
+    compile_id: str
+    function: str | None
+    site: Site | None
+    ops: int
+    devices: tuple[str, ...]
+    lines: tuple[Site, ...]
+    ended_by: Site | None
+    runs: int | None
+    seconds: float | None
+    device_seconds: float | None
+    compile_seconds: float | None
+    generated: tuple[Generated, ...]
+    split_by_ddp: tuple[int, ...]
+
+
+def reported_graph(number: int, graph: GraphCompiled, context: ExplainContext) -> Graph:
+    """A graph without what running it took, and without what the backend made of it."""
+    lines = (node.line for node in graph.nodes if node.line is not None)
+    return Graph(
+        number=number,
+        compile_id=graph.compile_id or "",
+        function=context.function_of(graph.frame),
+        site=context.site_of(graph.frame),
+        ops=graph.ops,
+        devices=graph.devices,
+        lines=tuple(dict.fromkeys(context.sources.site(line.path, line.line) for line in lines)),
+        ended_by=None,
+        runs=None,
+        seconds=None,
+        device_seconds=None,
+        compile_seconds=graph.seconds or None,
+        generated=(),
+        split_by_ddp=(),
+    )
+
+
+def traced_lines(graphs: Iterable[GraphCompiled], context: ExplainContext) -> dict[str, list[int]]:
+    """The lines that operations of graphs come from, by file."""
+    lines: dict[str, set[int]] = {}
+    for line in (node.line for graph in graphs for node in graph.nodes if node.line is not None):
+        lines.setdefault(line.path, set()).add(line.line)
+    return {context.sources.show(path): sorted(found) for path, found in lines.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class SavedAtLine:
+    """What one call of each graph keeps of the values that a line computed; ``line`` is None where torch names none.
+    ``unknown`` are those whose sizes are not known."""
+
+    line: Site | None
+    values: int
+    bytes: int
+    unknown: int
+
+
+@dataclass(frozen=True, slots=True)
+class SavedMemory:
+    """``lines`` in the order of their bytes, the most first; ``inputs`` is what is kept of the graphs' inputs, such as
+    parameters: that is in memory anyway."""
+
+    bytes: int
+    unknown: int
+    inputs: int
+    lines: Sequence[SavedAtLine]
+
+
+def saved_memory(graphs: Iterable[Graph]) -> SavedMemory:
+    """Of one call of each graph: of versions of a function that was compiled again, only one runs at a time."""
+    saved = _latest(graphs)
+    computed: dict[Site | None, list[SavedValue]] = {}
+    for value in saved:
+        if not value.is_input:
+            computed.setdefault(value.line, []).append(value)
+    lines = [_at_line(line, values) for line, values in computed.items()]
+    return SavedMemory(
+        bytes=sum(line.bytes for line in lines),
+        unknown=sum(line.unknown for line in lines),
+        inputs=sum(value.bytes or 0 for value in saved if value.is_input),
+        lines=sorted(lines, key=lambda line: -line.bytes),
+    )
+
+
+def _latest(graphs: Iterable[Graph]) -> list[SavedValue]:
+    """The values of the last graph of each function and number: ``0/1`` replaces ``0/0``."""
+    kept: dict[tuple[str, int], list[SavedValue]] = {}
+    for graph in graphs:
+        frame = graph.compile_id.rpartition("/")[0]
+        for number, made in enumerate(one for one in graph.generated if one.phase == "forward"):
+            kept[frame, number] = list(made.saved)
+    return [value for values in kept.values() for value in values]
+
+
+def _at_line(line: Site | None, values: Sequence[SavedValue]) -> SavedAtLine:
+    return SavedAtLine(
+        line, len(values), sum(value.bytes or 0 for value in values), sum(value.bytes is None for value in values)
+    )
+
+
+WORTH_A_WORD = 1_000_000
+"""Bytes."""
+_MOST_LINES = 3
+
+
+def saved_sentence(saved: SavedMemory) -> str | None:
+    """What one call keeps, and the lines that keep most; None where that is little."""
+    if saved.bytes < WORTH_A_WORD:
+        return None
+    lines = [f"{place(one.line)} {bytes_in_words(one.bytes)}" for one in saved.lines if one.line][:_MOST_LINES]
+    inputs = f", beside {bytes_in_words(saved.inputs)} of inputs and parameters" if saved.inputs else ""
+    most = f"; most at {', '.join(lines)}" if lines else ""
+    return f"{saved_bytes_in_words(saved.bytes, saved.unknown)} until the backward of a call has run{inputs}{most}"
+
+
+def saved_bytes_in_words(count: int, unknown: int) -> str:
+    """``1.2 MB``, ``1.2 MB and 2 values of unknown size``."""
+    values = counted(unknown, "value")
+    if unknown and not count:
+        return f"{values} of unknown size"
+    return f"{bytes_in_words(count)}{f' and {values} of unknown size' if unknown else ''}"
+
+
+_PHASES = ("forward", "inference", "backward")
+_CPP_NAME = re.compile(r"cpp_fused_(?P<operators>\w+)_\d+$")
+_COMPOSITE = frozenset(
+    {
+        "_log_softmax",
+        "_log_softmax_backward_data",
+        "_softmax",
+        "_softmax_backward_data",
+        "_to_copy",
+        "_unsafe_view",
+        "embedding_dense_backward",
+        "gelu",
+        "gelu_backward",
+        "native_batch_norm",
+        "native_dropout",
+        "native_dropout_backward",
+        "native_group_norm",
+        "native_layer_norm",
+        "native_layer_norm_backward",
+        "nll_loss_forward",
+        "silu",
+        "silu_backward",
+        "t",
+        "threshold_backward",
+        "transpose",
+        "tril",
+        "triu",
+    }
+)
+"""Operators that C++ kernels are named after, and that AOTAutograd's graph holds in parts."""
+
+
+@dataclass(slots=True)
+class _Made:
+    """What there is for one phase of one compile, each in the order of its graphs."""
+
+    graphs: list[AutogradGraph]
+    codes: list[CodeGenerated]
+    bytes: list[int]
+
+
+def with_generated(
+    graphs: Sequence[Graph], compiled: Sequence[GraphCompiled], records: Iterable[Record], context: ExplainContext
+) -> list[Graph]:
+    """The graphs with what the backend made of them.  ``compiled`` are their records, in the same order."""
+    made: dict[tuple[str, str], _Made] = defaultdict(lambda: _Made([], [], []))
+    parts: dict[str, list[int]] = defaultdict(list)
+    for record in records:
+        if isinstance(record, AutogradGraph):
+            made[record.compile_id, record.phase].graphs.append(record)
+        elif isinstance(record, CodeGenerated):
+            made[record.compile_id, record.phase or "inference"].codes.append(record)
+        elif isinstance(record, BytesMoved) and record.compile_id is not None:
+            made[record.compile_id, record.phase or "inference"].bytes.append(record.bytes)
+        elif isinstance(record, DdpSplit):
+            parts[record.compile_id] += record.ops
+    done: set[str] = set()
+    result = []
+    for graph, source in zip(graphs, compiled, strict=True):
+        split = tuple(parts.get(graph.compile_id, ()))
+        # Generated code is known by frame only: several graphs of one frame cannot be distinguished.
+        phases = () if graph.compile_id in done else _PHASES
+        done.add(graph.compile_id)
+        generated = [
+            item
+            for phase in phases
+            if (found := made.get((graph.compile_id, phase)))
+            for item in _generated(phase, found, source, bool(split), context)
+        ]
+        result.append(replace(graph, generated=tuple(generated), split_by_ddp=split))
+    return result
+
+
+def _generated(
+    phase: str, made: _Made, source: GraphCompiled, split: bool, context: ExplainContext
+) -> Iterator[Generated]:
+    # Backward graphs are generated when they are first run, the last part first.
+    codes = sorted(made.codes, key=lambda written: number_of(written.code))
+    moved: list[int | None] = [*made.bytes] if len(made.bytes) == len(codes) else []
+    if phase == "backward":
+        moved.reverse()
+    for graph, code, count in zip_longest(made.graphs, codes, moved):
+        lines = _Lines(source, graph, phase, context)
+        yield Generated(
+            phase=phase,
+            ops=graph.ops if graph else None,
+            saved=tuple(_saved(one, () if split else source.inputs, lines) for one in graph.saved) if graph else (),
+            kernels=tuple(_kernels(code.code, graph, lines)) if code else (),
+            bytes_moved=count,
+            path=code.path or None if code else None,
+            code=code.code if code else None,
+        )
+
+
+def _saved(saved: Saved, inputs: Sequence[str], lines: _Lines) -> SavedValue:
+    """By the program's name where it is an input."""
+    known = saved.input is not None and saved.input < len(inputs)
+    name = readable(inputs[saved.input]) if known and saved.input is not None else saved.name
+    value = f"{saved.type} {name}".strip()
+    return SavedValue(value, bytes_of(saved.type), lines.of_value(saved.name), saved.input is not None)
+
+
+def _kernels(code: str, graph: AutogradGraph | None, lines: _Lines) -> Iterator[Kernel]:
+    """Each kernel once, in the order of their first calls."""
+    groups: dict[str, list[KernelCall]] = {}
+    for call in kernel_calls(code):
+        groups.setdefault(call.kernel, []).append(call)
+    known = {operator for node in graph.nodes if (operator := _plain(node))} if graph else set()
+    for name, calls in groups.items():
+        operators = tuple(dict.fromkeys(operator for call in calls for operator in call.operators))
+        found = [line for call in calls for line in lines.of(call)]
+        if calls[0].kind is KernelKind.CPP:
+            operators = tuple(f"aten.{operator}" for operator in _operators_in(name, known | _COMPOSITE))
+            found = lines.of_operators(operators)
+        yield Kernel(name, calls[0].kind, len(calls), operators, tuple(dict.fromkeys(found)))
+
+
+def _operators_in(kernel: str, known: Collection[str]) -> Iterator[str]:
+    """The operators that the name of a C++ kernel lists: ``mul`` and ``threshold_backward`` in
+    ``cpp_fused_mul_threshold_backward_0``.  What is not known stays in one piece."""
+    found = _CPP_NAME.match(kernel)
+    words = found["operators"].split("_") if found else []
+    unknown: list[str] = []
+    while words:
+        length = next((n for n in range(len(words), 0, -1) if "_".join(words[:n]) in known), 0)
+        if length and unknown:
+            yield "_".join(unknown)
+            unknown = []
+        if length:
+            yield "_".join(words[:length])
+        else:
+            unknown.append(words[0])
+        words = words[max(length, 1) :]
+    if unknown:
+        yield "_".join(unknown)
+
+
+def _plain(node: AutogradNode) -> str | None:
+    """``relu`` for ``aten.relu.default``."""
+    parts = (node.operator or "").split(".")
+    return parts[1] if len(parts) > 1 else None
+
+
+class _Lines:
+    """The lines that the nodes of a graph come from."""
+
+    def __init__(self, source: GraphCompiled, graph: AutogradGraph | None, phase: str, context: ExplainContext) -> None:
+        self._context = context
+        self._phase = phase
+        self._dynamo = {node.name: node.line for node in source.nodes if node.line is not None}
+        self._autograd: dict[str, StackFrame] = {}
+        self._of_operator: dict[str, set[StackFrame]] = defaultdict(set)
+        traced = dict.fromkeys(self._dynamo.values())
+        now = [_now(line, traced, context) for line in graph.lines] if graph else []
+        for node in graph.nodes if graph else ():
+            place = None if node.line is None else now[node.line]
+            if place is None:
+                continue
+            self._autograd[node.name] = place
+            if operator := _plain(node):
+                self._of_operator[f"aten.{operator}"].add(place)
+
+    def of(self, call: KernelCall) -> list[Site]:
+        exact = [line for name in call.autograd_nodes if (line := self._autograd.get(name))]
+        named = [line for name in call.nodes if (line := self._named(name))]
+        return self._sites(exact or named)
+
+    def of_value(self, name: str) -> Site | None:
+        return next(iter(self._sites(filter(None, [self._autograd.get(name)]))), None)
+
+    def of_operators(self, operators: Iterable[str]) -> list[Site]:
+        return self._sites(line for op in operators if len(lines := self._of_operator[op]) == 1 for line in lines)
+
+    def _named(self, name: str) -> StackFrame | None:
+        """Comments name a node of the backward as AOTAutograd does, any other as Dynamo does; the names of both can be
+        the same."""
+        maps: list[Mapping[str, StackFrame]] = [self._dynamo, self._autograd]
+        if self._phase == "backward":
+            maps.reverse()
+        return next((names[name] for names in maps if name in names), None)
+
+    def _sites(self, lines: Iterable[StackFrame]) -> list[Site]:
+        return [self._context.sources.site(line.path, line.line) for line in dict.fromkeys(lines)]
+
+
+def _now(line: CodeLine, traced: Iterable[StackFrame], context: ExplainContext) -> StackFrame | None:
+    """Where the line is now: a graph out of a cache names the lines of the program that was compiled then."""
+    places = {(frame.path, frame.line): frame for frame in traced}
+    same = places.get((line.place.path, line.place.line))
+    if same is not None and context.sources.line(same.path, same.line) in (line.code, None):
+        return same
+    moved = [frame for frame in places.values() if context.sources.line(frame.path, frame.line) == line.code]
+    return moved[0] if len(moved) == 1 else None

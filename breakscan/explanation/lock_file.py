@@ -1,0 +1,224 @@
+"""The lock: the breaks that a program is allowed, in a file that is committed and only shrinks by itself."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from breakscan.explanation.explanation import Explanation
+from breakscan.model.findings import Verdict
+from breakscan.model.problem import Problem, ProblemKind
+from breakscan.model.torch_versions import minor_version
+from breakscan.source import code_match
+from breakscan.source.code_match import Matched, identity
+from breakscan.source.toml_text import quoted
+from breakscan.source.writing import damaged, not_ours, read_committed
+
+SEVERITIES = (Verdict.SPLITS, Verdict.EAGER, Verdict.RAISES)
+"""From the mildest to the worst."""
+_INSTALLED = re.compile(r".*/((?:site|dist)-packages/.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBreak:
+    """All breaks of one kind on lines of one text in a function: ``count`` is how often the compiler met them, ``line``
+    the first of the lines, ``verdict`` the worst that happened there.  ``path`` is the same on every machine."""
+
+    path: str
+    function: str | None
+    rule: str | None
+    gb: str | None
+    type: str
+    code: str
+    verdict: Verdict
+    count: int
+    line: int
+
+    @property
+    def kind(self) -> str:
+        """What breaks: the rule, else PyTorch's name."""
+        return self.rule or self.type
+
+
+def known_breaks(explanation: Explanation, folder: str) -> list[KnownBreak]:
+    """What counts among the breaks of a run: see :attr:`Problem.counts_as_break`.
+
+    Paths are relative to ``folder``, an absolute path; those of the explanation to the working directory.
+    """
+    return merged(known_break(problem, folder) for problem in explanation.problems if problem.counts_as_break)
+
+
+def portable_path(path: str, folder: str | None) -> str:
+    """A path as it is on every machine: of an installed file from ``site-packages`` on, of others relative to a folder,
+    or unchanged where that is None.
+
+    ``path`` is absolute or relative to the working directory.
+    """
+    if installed := _INSTALLED.fullmatch(path.replace(os.sep, "/")):
+        return installed[1]
+    if folder is None or path.startswith("<"):
+        return path
+    try:
+        return os.path.relpath(path, folder).replace(os.sep, "/")
+    except ValueError:  # on another drive
+        return path.replace(os.sep, "/")
+
+
+def merged(breaks: Iterable[KnownBreak]) -> list[KnownBreak]:
+    """Merges breaks that cannot be distinguished, in order."""
+    found: dict[Hashable, KnownBreak] = {}
+    for one in breaks:
+        known = found.setdefault(identity(one), one)
+        if known is not one:
+            worst = max(known.verdict, one.verdict, key=SEVERITIES.index)
+            found[identity(one)] = replace(
+                known, verdict=worst, count=known.count + one.count, line=min(known.line, one.line)
+            )
+    return list(found.values())
+
+
+def matched(before: Sequence[KnownBreak], after: Sequence[KnownBreak]) -> Matched[KnownBreak]:
+    """Pairs what is the same; then what breaks the same line for another reason, as on another torch; then, within a
+    function, the same kind of break on a line that was edited."""
+    return code_match.matched(before, after, [_line])
+
+
+def _line(one: KnownBreak) -> Hashable:
+    return one.path, one.function, one.code
+
+
+def known_break(problem: Problem, folder: str) -> KnownBreak:
+    """A problem as it is on every machine."""
+    return KnownBreak(
+        path=portable_path(problem.site.path, folder),
+        function=problem.functions[0] if problem.functions else None,
+        rule=problem.rule,
+        gb=problem.gb_id,
+        type=problem.gb_type or (problem.reason if problem.kind is ProblemKind.EXPORT else "not compiled"),
+        code=problem.code or "",
+        verdict=problem.verdict or Verdict.RAISES,
+        count=problem.count,
+        line=problem.site.line,
+    )
+
+
+VERSION = 1
+_HEADER = """\
+# The graph breaks that `breakscan explain --lock` allows the program below.  Commit this file.
+# breakscan writes it: what is gone is taken out, nothing is added but with --lock-add.
+"""
+_TEXTS = {"path": True, "function": False, "code": True, "rule": False, "gb": False, "type": True, "verdict": True}
+"""The keys of an entry that hold texts, in the order of the file, and whether each must be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """What a lock file says: whose it is, the torch (``2.13``) of the run that it was last written after, what it
+    allows.  ``line`` of the breaks is 0: it is not kept."""
+
+    program: str
+    torch: str
+    breaks: tuple[KnownBreak, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A run beside its lock: what the lock does not have, what is worse or more often than it allows, in pairs of the
+    allowed and the found, how many of its entries are gone, are milder, read otherwise by now, and the lock that
+    follows from the run."""
+
+    new: tuple[KnownBreak, ...]
+    worse: tuple[tuple[KnownBreak, KnownBreak], ...]
+    gone: int
+    milder: int
+    edited: int
+    follows: Lock
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the run breaks nothing that the lock does not allow."""
+        return not self.new and not self.worse
+
+
+def program_of(argv: Sequence[str], folder: str) -> str:
+    """The program that a lock in a folder belongs to, without its arguments."""
+    if argv[0] == "-m":
+        return f"-m {argv[1]}"
+    return argv[0] if argv[0] in ("-", "-c") else os.path.relpath(argv[0], folder).replace(os.sep, "/")
+
+
+def lock_of(explanation: Explanation, program: str, folder: str) -> Lock:
+    """The lock that allows what a run did and no more.  ``folder`` is that of the lock."""
+    breaks = (replace(one, line=0) for one in known_breaks(explanation, folder))
+    return Lock(program, minor_version(explanation.torch), tuple(sorted(breaks, key=_order)))
+
+
+def judge(lock: Lock, explanation: Explanation, folder: str, *, add: bool = False) -> Judgement:
+    """Compares a run with its lock; with ``add``, the lock that follows also allows what is new and worse."""
+    run = lock_of(explanation, lock.program, folder)
+    found = matched(lock.breaks, known_breaks(explanation, folder))
+    worse, milder, edited, kept = [], 0, 0, []
+    for allowed, now in found.pairs:
+        least = _lesser(allowed, now)
+        if least != replace(now, line=0):
+            worse.append((allowed, now))
+        if (least.verdict, least.count) != (allowed.verdict, allowed.count):
+            milder += 1
+        elif least != allowed:
+            edited += 1
+        kept.append(replace(now, line=0) if add else least)
+    kept += [replace(one, line=0) for one in found.new if add]
+    follows = replace(run, breaks=tuple(sorted(kept, key=_order)))
+    return Judgement(tuple(found.new), tuple(worse), len(found.gone), milder, edited, follows)
+
+
+def _lesser(allowed: KnownBreak, now: KnownBreak) -> KnownBreak:
+    """The break as it is now, as mild and seldom as it was on either side."""
+    verdict = min(allowed.verdict, now.verdict, key=SEVERITIES.index)
+    return replace(now, verdict=verdict, count=min(allowed.count, now.count), line=0)
+
+
+def _order(one: KnownBreak) -> tuple[str, ...]:
+    return one.path, one.function or "", one.code, one.kind
+
+
+def read_lock(path: Path) -> Lock | None:
+    """The lock in a file; None where there is no file.  Raises CommittedFileError."""
+    data = read_committed(path, VERSION, "lock")
+    if data is None:
+        return None
+    program, torch, entries = data.get("program"), data.get("torch"), data.get("break", [])
+    if not isinstance(program, str) or not isinstance(torch, str) or not isinstance(entries, list):
+        raise not_ours(path, "lock")
+    return Lock(program, torch, tuple(_break(path, entry) for entry in entries))
+
+
+def _break(path: Path, entry: Any) -> KnownBreak:
+    table: Mapping[str, Any] = entry if isinstance(entry, dict) else {}
+    count = table.get("count")
+    wrong = [
+        key
+        for key, needed in _TEXTS.items()
+        if not isinstance(table.get(key), str) and (needed or table.get(key) is not None)
+    ]
+    wrong += [] if type(count) is int and count > 0 else ["count"]
+    wrong += ["verdict"] if table.get("verdict") not in set(SEVERITIES) else []
+    if wrong:
+        named = f"{table.get('path')}: {table.get('code')}" if table else "a [[break]]"
+        raise damaged(path, named, wrong[0])
+    texts: dict[str, Any] = {key: table.get(key) for key in _TEXTS}
+    return KnownBreak(**{**texts, "verdict": Verdict(texts["verdict"])}, count=int(count or 0), line=0)
+
+
+def lock_text(lock: Lock) -> str:
+    """The content of a lock file."""
+    parts = [_HEADER, f"version = {VERSION}\nprogram = {quoted(lock.program)}\ntorch = {quoted(lock.torch)}\n"]
+    for one in lock.breaks:
+        values = {**{key: getattr(one, key) for key in _TEXTS}, "verdict": one.verdict.value}
+        texts = [f"{key} = {quoted(value)}" for key, value in values.items() if value is not None]
+        parts.append("\n".join(["\n[[break]]", *texts, f"count = {one.count}", ""]))
+    return "".join(parts)

@@ -1,0 +1,259 @@
+"""What breaks cost: adds to an explanation what ran, and the price of each site.
+
+The price of a break is the time between the graph that it ended and the next one, or the end of the call.  It holds
+the work that runs eager there, which has to be done anyhow, if faster: what the break adds is less.  Where one break
+follows another with no operation between them, the first carries the time of both.  A break before the first operation
+of a call ends no graph, and has no price but that of compiling the code after it.  Where the code after a break
+falls back to eager for another break, that one carries the time.  Where the function that ``torch.compile`` was given
+falls back to eager, its price is all of the calls' time that no graph and no other break takes.
+
+The time is the usual one: a pass that waited once, as for another rank that compiled, does not raise it.
+
+Left out are calls and gaps in which something was compiled, and the backward, which autograd runs.  On a device that
+works on its own, the host's time is what the host spends, whether it waits there or runs ahead; the device's time is
+that between the end of one graph and the start of the next in its queue, taken on few passes.  Where the host waits,
+the price is the device's time: what the host waits for are the graphs before, which no rewrite saves."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from breakscan.explanation.breaks import BreakSite, BreakSites, Key
+from breakscan.explanation.context import ExplainContext
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.frames import Ending, FrameStatus, UncompiledFrame
+from breakscan.explanation.graphs import Graph
+from breakscan.explanation.run_totals import NO_GAPS, Ran, what_ran
+from breakscan.model.problem import LongPass, Price
+from breakscan.recording.parsers.frames import is_resumed
+from breakscan.recording.records import (
+    BreakSeen,
+    Code,
+    CompileStarted,
+    CompileTimed,
+    GapRan,
+    GraphCompiled,
+    Record,
+    StackFrame,
+    Usual,
+)
+
+_STANDS_OUT = 10
+"""A pass that takes so many times what is usual is told."""
+_LEAST_LONG = 0.01
+"""Seconds from which on such a pass is worth a word."""
+_READS_DATA = (1, 2, 3)
+"""The families of rules about what depends on the values of a tensor."""
+
+
+def with_prices(
+    explanation: Explanation,
+    processes: Sequence[Sequence[Record]],
+    breaks: Sequence[Sequence[BreakSeen]],
+    endings: Sequence[Ending],
+    keys: BreakSites,
+    context: ExplainContext,
+) -> Explanation:
+    """The explanation with runs, calls and prices.  ``processes`` and ``breaks`` hold the records and the breaks of
+    each process, with unique compile ids; the explanation's graphs are in the order of their records."""
+    ran = what_ran(processes, context)
+    links = _Links(processes, breaks)
+    ended_by = [links.break_after(graph) for graph in ran.graphs]
+    reading = {(site.site, site.gb_type) for site in explanation.breaks if _reads_data(site)}
+    frames = _priced_frames(explanation.frames, ran, reading, explanation.devices, context)
+    gaps: dict[Key, list[_Gap]] = defaultdict(list)
+    paid_by = links.paid_by(endings)
+    for number, seen in enumerate(ended_by):
+        if seen is not None:
+            after = ran.after_graph.get(number, NO_GAPS)
+            gap = _Gap(len(seen.stack), ran.graphs[number].devices, after)
+            gaps[keys.key(paid_by.get(id(seen), seen))].append(gap)
+    compiling: dict[Key, float] = defaultdict(float)
+    for before, seconds in links.compiled_after():
+        compiling[keys.key(before)] += seconds
+    sites = []
+    for site in explanation.breaks:
+        key = site.site, site.gb_type
+        whole = [f.price for f in frames if f.price and (f.break_site, f.gb_type) == key]
+        sites.append(replace(site, price=_price(site, gaps[key], whole, compiling[key], explanation.devices)))
+    return replace(
+        explanation,
+        breaks=sites,
+        frames=frames,
+        graphs=[
+            _with_runs(graph, ran, ended_by[graph.number], keys) if graph.number < len(ended_by) else graph
+            for graph in explanation.graphs
+        ],
+        calls=list(ran.calls.values()),
+        runs=ran.runs,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """The gaps after one graph.  ``depth`` is how far from the function that was compiled the break lies."""
+
+    depth: int
+    devices: tuple[str, ...]
+    ran: GapRan
+
+
+def _price(
+    site: BreakSite, gaps: Sequence[_Gap], whole: Sequence[Price], compiling: float, devices: Sequence[str]
+) -> Price | None:
+    # A call that breaks within ends the graph of its caller, and a separate one: one pass, two gaps.
+    ran = [gap for gap in gaps if gap.ran.passes]
+    nearest = min((gap.depth for gap in ran), default=0)
+    passes = sum(gap.ran.passes for gap in ran if gap.depth == nearest) + sum(price.passes for price in whole)
+    if not passes and not compiling:
+        return None
+    each = [(gap.ran.usual, gap.ran.passes) for gap in ran]
+    each += [(Usual(price.host_seconds, price.low_seconds, price.high_seconds), price.passes) for price in whole]
+    host = {name: sum(getattr(one, name) * times for one, times in each) for name in ("seconds", "low", "high")}
+    timed = [(gap.ran.usual_on_device.seconds, gap.ran.passes) for gap in ran if gap.ran.timed_on_device]
+    timed += [(price.device_seconds, price.passes) for price in whole if price.device_seconds is not None]
+    device = sum(seconds * times for seconds, times in timed)
+    lies_on = {name for gap in gaps for name in gap.devices} or set(devices)
+    return Price(
+        passes=passes,
+        host_seconds=host["seconds"] / passes if passes else 0.0,
+        device_seconds=device / passes if timed and len(timed) == len(each) else None,
+        waits=any(price.waits for price in whole) or (_reads_data(site) and _any_runs_ahead(lies_on)),
+        compile_seconds=compiling,
+        low_seconds=host["low"] / passes if passes else 0.0,
+        high_seconds=host["high"] / passes if passes else 0.0,
+        longest=_longest(gap.ran for gap in ran),
+    )
+
+
+def _longest(gaps: Iterable[GapRan]) -> LongPass | None:
+    """The longest of all passes, if it stands out from those after the same graph."""
+    found = [gap for gap in gaps if gap.passes > 1 and gap.longest > max(_LEAST_LONG, _STANDS_OUT * gap.usual.seconds)]
+    longest = max(found, key=lambda gap: gap.longest, default=None)
+    return LongPass(longest.longest, longest.longest_at) if longest else None
+
+
+def _reads_data(site: BreakSite) -> bool:
+    return site.rule is not None and site.rule.family in _READS_DATA
+
+
+def _with_runs(graph: Graph, ran: Ran, seen: BreakSeen | None, keys: BreakSites) -> Graph:
+    graph = replace(graph, ended_by=keys.key(seen)[0] if seen else None)
+    record = ran.of_graph.get(graph.number)
+    if record is None:
+        return graph
+    timed = record.timed_on_device
+    device_seconds = record.device_seconds / timed * record.runs if timed else None
+    return replace(graph, runs=record.runs, seconds=record.seconds, device_seconds=device_seconds)
+
+
+def _any_runs_ahead(devices: Iterable[str]) -> bool:
+    """Whether the host has to wait for what one of the devices computes."""
+    return any(not name.startswith(("cpu", "meta")) for name in devices)
+
+
+def _priced_frames(
+    frames: Iterable[UncompiledFrame],
+    ran: Ran,
+    reading: Collection[Key],
+    devices: Sequence[str],
+    context: ExplainContext,
+) -> list[UncompiledFrame]:
+    """What was asked for and runs eager costs what its calls take, but for what graphs and breaks in it take.  Given up
+    for several reasons, it is priced once.  ``reading`` has the breaks at which the host reads what a tensor holds."""
+    totals = {
+        (context.function_of(code), context.site_of(code)): (total, ran.on_device.get(code))
+        for code, total in ran.calls.items()
+        if isinstance(code, Code)
+    }
+    priced = []
+    for frame in frames:
+        if frame.status is FrameStatus.EAGER and not frame.rest_only:
+            total, device_seconds = totals.pop((frame.function, frame.site), (None, None))
+            if total and total.calls:
+                seconds = max(0.0, total.outside_seconds - total.gap_seconds) / total.calls
+                ahead = device_seconds is not None or _any_runs_ahead(devices)
+                waits = ahead and (frame.break_site, frame.gb_type) in reading
+                price = Price(total.calls, seconds, device_seconds, waits, 0.0, seconds, seconds)
+                frame = replace(frame, price=price)
+        priced.append(frame)
+    return priced
+
+
+class _Links:
+    """Which break ended a graph, and after which break each rest of a function runs.
+
+    The first call of the code after a break comes from the line of the break: the stack above a compilation
+    tells it.
+    """
+
+    def __init__(self, processes: Sequence[Sequence[Record]], breaks: Sequence[Sequence[BreakSeen]]) -> None:
+        self._of_compile: dict[str, list[BreakSeen]] = defaultdict(list)
+        self._before: dict[str, BreakSeen] = {}
+        self._seconds: dict[str, float] = defaultdict(float)
+        for records, found in zip(processes, breaks, strict=True):
+            at_line: dict[tuple[str, str, int], BreakSeen] = {}
+            own: dict[str, list[BreakSeen]] = defaultdict(list)
+            for seen in found:
+                if seen.compile_id is not None:
+                    own[seen.compile_id].append(seen)
+            self._of_compile.update(own)
+            for record in records:
+                if isinstance(record, CompileStarted):
+                    if is_resumed(record.code.name) and record.stack:
+                        caller = record.stack[-1]
+                        if before := at_line.get((caller.path, caller.name, caller.line)):
+                            self._before[record.compile_id] = before
+                    for seen in own.get(record.compile_id, ()):
+                        at_line[seen.frame.path, seen.frame.name, _line_in_frame(seen)] = seen
+                elif isinstance(record, CompileTimed):
+                    self._seconds[record.compile_id] += record.seconds
+
+    def break_after(self, graph: GraphCompiled) -> BreakSeen | None:
+        """The break that ended the graph.  Lines tell breaks of one compilation apart, but not compilations."""
+        found = self._of_compile.get(graph.compile_id or "", ())
+        if not graph.ended_by or not found:
+            return None
+        return next((seen for seen in found if _place(seen.stack) == _place(graph.ended_by)), found[-1])
+
+    def paid_by(self, endings: Iterable[Ending]) -> dict[int, BreakSeen]:
+        """By the ``id`` of a break the one for which all the code after it falls back to eager."""
+        return {
+            id(self._before[ending.cause.compile_id]): ending.cause
+            for ending in endings
+            if ending.cause and ending.cause.compile_id in self._before
+        }
+
+    def compiled_after(self) -> Iterable[tuple[BreakSeen, float]]:
+        """Each break with the seconds of one compilation of the code after it."""
+        return [(seen, self._seconds[compile_id]) for compile_id, seen in self._before.items()]
+
+
+def _place(stack: Sequence[StackFrame]) -> tuple[str, int] | None:
+    return (stack[-1].path, stack[-1].line) if stack else None
+
+
+def _line_in_frame(seen: BreakSeen) -> int:
+    return seen.stack[0].line if seen.stack else seen.frame.line
+
+
+class CostKind(Enum):
+    """What costs a run something.  Recompiles cost time of compiling, the others time of the calls."""
+
+    BREAKS = "breaks"
+    EAGER_FUNCTIONS = "eager-functions"
+    RECOMPILES = "recompiles"
+
+
+def run_costs(explanation: Explanation) -> Mapping[CostKind, float]:
+    """Seconds over the whole run.  A function that runs eager because of a break is part of what that break costs."""
+    return {
+        CostKind.BREAKS: sum(site.price.in_all for site in explanation.breaks if site.price),
+        CostKind.EAGER_FUNCTIONS: sum(
+            frame.price.in_all for frame in explanation.frames if frame.price and frame.break_site is None
+        ),
+        CostKind.RECOMPILES: sum(recompile.seconds for recompile in explanation.recompiles),
+    }

@@ -1,0 +1,374 @@
+"""The problems of a run: made once, deduplicated, priced, explained and ordered, for all that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from breakscan.explanation.advice import break_advice, frame_advice, is_torchs_wish, recompile_advice
+from breakscan.explanation.breaks import BreakSite, break_page, part_words
+from breakscan.explanation.eager_calls import EagerCalls, eager_calls_advice, eager_calls_reason
+from breakscan.explanation.exports import (
+    ExportFailure,
+    failure_advice,
+    failure_consequences,
+    failure_label,
+    failure_reason,
+)
+from breakscan.explanation.frames import FrameStatus, UncompiledFrame, quoted_reason, reason_words
+from breakscan.explanation.recompiles import AdviceKind, Recompile, recompile_sentence
+from breakscan.model.findings import Origin, Severity, Verdict
+from breakscan.model.problem import Caller, FunctionHead, Price, Problem, ProblemKind, Remedy, RemedyKind, users_line
+from breakscan.model.words import INSIDE, listed, seconds_in_words
+from breakscan.recording.records import DEFAULT_STANCE
+from breakscan.rulebook.document import Rule
+
+_BOILERPLATE = (
+    "This graph break is fundamental",
+    "This graph break may have been caused by an earlier",
+    "It may be possible to write Dynamo tracing rules",
+    "This is likely to be a Dynamo bug",
+    "This graph break may be difficult to debug",
+    "Please report an issue to PyTorch",
+    "File an issue to PyTorch",
+    "If it is a Python builtin, please file an issue",
+)
+"""Hints of Dynamo's that are about Dynamo: nothing that a user can do about the code at hand."""
+_GIVES_UP_BY_ITSELF = ("Unsupported context manager",)
+_FOLLOWED_BY = {
+    "graph break in loop": "the break is inside a loop",
+    "Graph break under GenericContextWrappingVariable": "the break is inside a with block that must not be left",
+}
+
+
+def verdict_sentence(site: BreakSite) -> str | None:
+    """What the break does beyond splitting the graph, or None."""
+    if site.verdict is Verdict.RAISES:
+        return (
+            "torch.compile raises here: with fullgraph=True, nothing may break the graph. "
+            "breakscan explain --keep-going shows what else does."
+        )
+    if site.verdict is not Verdict.EAGER:
+        return None
+    reason = _FOLLOWED_BY.get(site.consequence or "")
+    if reason is None and site.place in INSIDE and site.gb_type not in _GIVES_UP_BY_ITSELF:
+        reason = f"the break is inside {INSIDE[site.place]}"
+    functions = listed([part_words(part) for part in site.given_up], "function")
+    verb = "runs" if len(site.given_up) == 1 else "run"
+    functions = functions[0].upper() + functions[1:] if site.given_up and site.given_up[0].rest_only else functions
+    return f"{functions} {verb} as plain Python, without a graph{f': {reason}' if reason else ''}."
+
+
+def useful_hints(site_hints: Sequence[str]) -> list[str]:
+    """Dynamo's hints that speak of the user's code."""
+    return [hint for hint in site_hints if not hint.startswith(_BOILERPLATE)]
+
+
+_LONGEST_CHAIN = 4
+"""Lines of the way to a failure; JSON has all."""
+_MEANT = "torch's own code asks for it, with torch._dynamo.graph_break()"
+_LONG_COMPILE = 1.0
+"""Seconds of compiling again from which on they are worth a word."""
+_WORST_FIRST = (Verdict.RAISES, Verdict.EAGER, Verdict.SPLITS)
+
+
+class Topic(Enum):
+    """What a section of a report tells of; failures and exports come first, then what cost most."""
+
+    FAILURES = "Failed to compile"
+    EXPORTS = "Exports"
+    BREAKS = "Graph breaks in your code"
+    LIBRARY_BREAKS = "Graph breaks in libraries"
+    TORCH_BREAKS = "Graph breaks inside torch"
+    FRAMES = "Not compiled"
+    EAGER_CALLS = "Calls that ran eager"
+    RECOMPILES = "Recompiles"
+
+
+_BREAK_TOPICS = {
+    Origin.USER: Topic.BREAKS,
+    Origin.LIBRARY: Topic.LIBRARY_BREAKS,
+    Origin.FRAMEWORK: Topic.TORCH_BREAKS,
+}
+_TOPICS = {
+    ProblemKind.FUNCTION: Topic.FRAMES,
+    ProblemKind.EXPORT: Topic.EXPORTS,
+    ProblemKind.EAGER_CALLS: Topic.EAGER_CALLS,
+    ProblemKind.RECOMPILES: Topic.RECOMPILES,
+}
+_FIRST = {Topic.FAILURES: 0, Topic.EXPORTS: 1}
+
+
+def topic_of(problem: Problem) -> Topic:
+    """The topic that a report tells a problem under."""
+    if problem.is_failure:
+        return Topic.FAILURES
+    return _BREAK_TOPICS[problem.origin] if problem.kind is ProblemKind.BREAK else _TOPICS[problem.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Problems of one topic, in order."""
+
+    topic: Topic
+    problems: Sequence[Problem]
+
+    @property
+    def heading(self) -> str:
+        return self.topic.value
+
+
+def sections_of(problems: Iterable[Problem]) -> list[Section]:
+    """The sections of a report, of problems that no other one explains: failures and exports, then what cost most; what
+    cost nothing that is known, in the order of :class:`Topic`."""
+    by_topic: dict[Topic, list[Problem]] = {topic: [] for topic in Topic}
+    for problem in problems:
+        if problem.cause is None:
+            by_topic[topic_of(problem)].append(problem)
+    sections = [Section(topic, found) for topic, found in by_topic.items() if found]
+    return sorted(sections, key=lambda one: (_FIRST.get(one.topic, len(_FIRST)), -_cost(one.problems)))
+
+
+def problems_of(
+    breaks: Iterable[BreakSite],
+    frames: Sequence[UncompiledFrame],
+    recompiles: Sequence[Recompile],
+    eager_calls: Iterable[EagerCalls],
+    export_failures: Iterable[ExportFailure],
+    compile_seconds: float,
+) -> list[Problem]:
+    """All problems of a run in the order of a report; those that others explain come last.
+
+    Of calls that ran eager under the default stance, it is said which functions run eager.
+    """
+    recompiled = {recompile.function for recompile in recompiles}
+    over_limit = {frame.function: frame for frame in frames if frame.over_limit and frame.function in recompiled}
+    functions = [frame_problem(frame, is_told=frame.function in over_limit and frame.over_limit) for frame in frames]
+    problems = [
+        *map(break_problem, sorted(breaks, key=dearest_first)),
+        *sorted(functions, key=lambda problem: -_cost([problem])),
+        *map(export_problem, export_failures),
+        *(eager_calls_problem(calls) for calls in eager_calls if calls.stance != DEFAULT_STANCE),
+        *_recompile_problems(recompiles, over_limit, compile_seconds),
+    ]
+    told = [problem for section in sections_of(problems) for problem in section.problems]
+    return [*told, *(problem for problem in problems if problem.cause is not None)]
+
+
+def _cost(problems: Iterable[Problem]) -> float:
+    return sum(problem.cost or 0.0 for problem in problems)
+
+
+def dearest_first(site: BreakSite) -> tuple[float, int, float]:
+    """Sort key: by what a site cost in all passes, then the worst verdict first, then by what was compiled for it."""
+    price = site.price
+    return -price.in_all if price else 0.0, _WORST_FIRST.index(site.verdict), -price.compile_seconds if price else 0.0
+
+
+def break_problem(site: BreakSite) -> Problem:
+    is_users = site.origin is Origin.USER
+    advice = break_advice(site)
+    users = None if is_users else users_line(site.stack)
+    nearest = None if is_users else next((c for c in reversed(site.stack) if c.function != site.function), None)
+    callers = tuple(dict.fromkeys(filter(None, [nearest, users])))
+    with_type = site.gb_type if site.reason == site.gb_type else f"{site.gb_type}: {site.reason}"
+    return Problem(
+        ProblemKind.BREAK,
+        *_named(site.rule, site.gb_id or "graph-break", site.gb_type),
+        site.verdict,
+        site.verdict.severity,
+        site.site,
+        site.origin,
+        functions=(site.function,) if site.function else (),
+        what=site.verdict.words,
+        why=site.rule.why if site.rule else _MEANT if is_torchs_wish(site) else with_type,
+        remedies=_remedies(advice, _break_remedy(site)),
+        count=site.count,
+        reason=with_type,
+        consequences=tuple(filter(None, [verdict_sentence(site)])),
+        hints=() if advice or site.rule else tuple(useful_hints(site.hints)),
+        called_from=_chain(site.stack) if site.verdict is Verdict.RAISES else callers,
+        users_line=users,
+        stack=site.stack,
+        gb_type=site.gb_type,
+        gb_id=site.gb_id,
+        page=break_page(site.gb_id),
+        price=site.price,
+        cost=_known_cost(site.price),
+        code=site.code,
+    )
+
+
+def _break_remedy(site: BreakSite) -> RemedyKind:
+    if site.origin is not Origin.USER:
+        if site.logging_method is not None:
+            return RemedyKind.SETTING
+        return RemedyKind.NOTHING if is_torchs_wish(site) else RemedyKind.REGION
+    return _of_rule(site.rule)
+
+
+def frame_problem(frame: UncompiledFrame, *, is_told: bool = False) -> Problem:
+    """``is_told`` says that recompiles explain it."""
+    raised = frame.status is FrameStatus.RAISED
+    # What failed can be a function that the compiled one calls.
+    failed = raised and frame.failed_at is not None
+    inside = frame.stack[-1].function if failed and frame.stack else None
+    verdict = Verdict.RAISES if raised else Verdict.EAGER if frame.status is FrameStatus.EAGER else None
+    return Problem(
+        ProblemKind.FAILURE if raised else ProblemKind.FUNCTION,
+        *_named(frame.rule, frame.gb_id or "not-compiled", frame.gb_type or "not compiled"),
+        verdict,
+        Severity.INFO if verdict is None else Severity.ERROR,
+        (frame.failed_at if raised else None) or frame.site,
+        frame.origin,
+        functions=(inside or frame.function,),
+        what=frame.status.words,
+        why=reason_words(frame.reason),
+        remedies=_remedies(frame_advice(frame), _of_rule(frame.rule)),
+        count=frame.count,
+        reason=quoted_reason(frame.reason),
+        called_from=_chain(frame.stack) if failed else tuple(reversed(frame.stack))[:_LONGEST_CHAIN] if raised else (),
+        users_line=users_line(frame.stack) if raised else None,
+        stack=frame.stack if raised else (),
+        gb_type=frame.gb_type,
+        gb_id=frame.gb_id,
+        price=frame.price,
+        cost=_known_cost(frame.price),
+        code=frame.failed_code if failed else frame.code,
+        cause=ProblemKind.BREAK if frame.break_site else ProblemKind.RECOMPILES if is_told else None,
+        rest_only=frame.rest_only,
+        head=FunctionHead(frame.site, frame.function) if failed else None,
+    )
+
+
+def _chain(stack: Sequence[Caller]) -> tuple[Caller, ...]:
+    """The lines that lead to the last of a stack, innermost first: the nearest, and the user's nearest."""
+    nearest = list(dict.fromkeys(reversed(stack[:-1])))[:_LONGEST_CHAIN]
+    users = users_line(stack[:-1])
+    return tuple(nearest) if users is None or users in nearest else (*nearest[:-1], users)
+
+
+def eager_calls_problem(calls: EagerCalls) -> Problem:
+    return Problem(
+        ProblemKind.EAGER_CALLS,
+        "eager-calls",
+        "calls that ran eager",
+        None,
+        None if calls.intended else Verdict.EAGER,
+        Severity.WARNING,
+        calls.site,
+        calls.origin,
+        functions=(calls.function,),
+        what="ran eager",
+        why=eager_calls_reason(calls),
+        remedies=_remedies(eager_calls_advice(calls), RemedyKind.REGION),
+        count=calls.calls,
+        called_from=(calls.caller,) if calls.caller else (),
+    )
+
+
+def export_problem(failure: ExportFailure) -> Problem:
+    advice = failure_advice(failure)
+    callers = [one.caller for one in failure.exports if one.caller]
+    at_site = (failure.site.path, failure.site.line)
+    return Problem(
+        ProblemKind.EXPORT,
+        *_named(failure.rule, failure.gb_id or "export", failure.gb_type or "export"),
+        Verdict.RAISES if failure.fatal else None,
+        Severity.ERROR,
+        failure.site,
+        failure.origin,
+        functions=(failure.function,) if failure.function else (),
+        what=failure_label(failure),
+        why=failure_reason(failure),
+        remedies=_remedies(advice, _of_rule(failure.rule)),
+        count=failure.count,
+        reason=failure.problem.value,
+        consequences=tuple(failure_consequences(failure)),
+        hints=() if advice else tuple(useful_hints(failure.hints)),
+        called_from=tuple(dict.fromkeys(one for one in callers if (one.path, one.line) != at_site)),
+        stack=failure.stack,
+        gb_type=failure.gb_type,
+        gb_id=failure.gb_id,
+        code=failure.code,
+    )
+
+
+def _recompile_problems(
+    recompiles: Iterable[Recompile], over_limit: dict[str, UncompiledFrame], compile_seconds: float
+) -> list[Problem]:
+    """One for each change that caused some: those that took longest come first.  Where a function was recompiled too
+    often, its main cause says so."""
+    groups = causes_of(recompiles)
+    eager: dict[int, list[str]] = {}
+    for function, frame in over_limit.items():
+        main = max(groups, key=lambda group: sum(recompile.function == function for recompile in group))
+        sentence = f"{function} runs eager from then on: {reason_words(frame.reason)}."
+        eager.setdefault(main[0].cause, []).append(sentence)
+    return [cause_problem(group, eager.get(group[0].cause, ()), compile_seconds) for group in groups]
+
+
+def cause_problem(
+    group: Sequence[Recompile], consequences: Sequence[str] = (), compile_seconds: float = 0.0
+) -> Problem:
+    """The problem of recompiles that have one cause; ``consequences`` say what runs eager of it."""
+    first = group[0]
+    trigger = first.trigger
+    is_beside = trigger is None or (trigger.path, trigger.line) == (first.site.path, first.site.line)
+    callers = () if trigger is None or is_beside else (trigger,)
+    seconds = sum(recompile.seconds for recompile in group)
+    whole = seconds_in_words(max(seconds, compile_seconds))
+    price = f"Compiling again took {seconds_in_words(seconds)} of {whole} spent on compiling."
+    return Problem(
+        ProblemKind.RECOMPILES,
+        *_named(first.rule, "recompile", "recompiled"),
+        Verdict.RECOMPILES,
+        Severity.ERROR if consequences else Severity.WARNING,
+        first.site,
+        first.origin,
+        functions=tuple(dict.fromkeys(recompile.function or "a function" for recompile in group)),
+        what="recompiled",
+        why=recompile_sentence(group),
+        remedies=_remedies(recompile_advice(first), _recompile_remedy(first)),
+        count=len(group),
+        reason=first.subject,
+        consequences=(*consequences, *([price] if seconds >= _LONG_COMPILE else [])),
+        called_from=tuple(dict.fromkeys(filter(None, (*callers, first.users_line)))),
+        users_line=first.users_line if first.origin is not Origin.USER else None,
+        cost=seconds,
+    )
+
+
+def causes_of(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:
+    """The recompiles grouped by the change that caused them; those that took longest, then those that caused most come
+    first."""
+    groups: dict[int, list[Recompile]] = {}
+    for recompile in recompiles:
+        groups.setdefault(recompile.cause, []).append(recompile)
+    return sorted(groups.values(), key=lambda group: (-sum(recompile.seconds for recompile in group), -len(group)))
+
+
+_ABOUT_SIZES = (AdviceKind.SIZE_0_OR_1, AdviceKind.SIZE_OF_POSITIONAL, AdviceKind.SIZE_OF_PARAMETER, AdviceKind.SIZE)
+
+
+def _recompile_remedy(recompile: Recompile) -> RemedyKind:
+    if recompile.advice is None:
+        return _of_rule(recompile.rule)
+    return RemedyKind.SHAPES if recompile.advice.kind in _ABOUT_SIZES else RemedyKind.CONSTRUCT
+
+
+def _of_rule(rule: Rule | None) -> RemedyKind:
+    return RemedyKind.EDIT if rule is not None and rule.rewrites else RemedyKind.CONSTRUCT
+
+
+def _remedies(text: str | None, kind: RemedyKind) -> tuple[Remedy, ...]:
+    return (Remedy(kind, text),) if text else ()
+
+
+def _known_cost(price: Price | None) -> float | None:
+    return price.cost if price else None
+
+
+def _named(rule: Rule | None, id_: str, name: str) -> tuple[str, str, str | None]:
+    return (rule.id, rule.name, rule.id) if rule else (id_, name, None)

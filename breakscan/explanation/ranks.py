@@ -1,0 +1,272 @@
+"""What the ranks of a distributed run have in common, and where they differ: that is how jobs hang."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from breakscan.explanation.breaks import BreakSite
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.exports import Export, ExportFailure
+from breakscan.explanation.frames import UncompiledFrame
+from breakscan.explanation.graphs import Graph
+from breakscan.explanation.rank_report import (
+    EndingKind,
+    Fallback,
+    FunctionOrder,
+    GraphsMade,
+    RankDifference,
+    RankEnding,
+    RankReport,
+    RankTopic,
+    RunsBefore,
+    Times,
+)
+from breakscan.explanation.recompiles import Recompile
+from breakscan.explanation.run_totals import timeline
+from breakscan.model.problem import LongPass
+
+T = TypeVar("T")
+_MOST_GRAPHS = 4
+"""That are compared one by one."""
+
+
+def compare(
+    by_rank: Mapping[int, Explanation],
+    *,
+    world_size: int | None = None,
+    endings: Mapping[int, RankEnding] | None = None,
+) -> RankReport:
+    """Where the ranks differ, most telling first.  ``endings`` says how ranks ended, where more is known than the
+    explanations tell, also of ranks that left none."""
+    ranks = sorted(by_rank)
+    told = {rank: RankEnding(EndingKind.ENDED, by_rank[rank].status) for rank in ranks} | dict(endings or {})
+    runs = {rank: by_rank[rank] for rank in ranks}
+    differences = [*_breaks(runs), *_frames(runs), *_recompiles(runs), *_steps(runs), *_order(runs), *_exports(runs)]
+    differences += _graphs(runs, unexplained=not differences)
+    return RankReport(max(world_size or 0, len(ranks)), ranks, dict(sorted(told.items())), differences)
+
+
+def merge(
+    by_rank: Mapping[int, Explanation],
+    *,
+    world_size: int | None = None,
+    endings: Mapping[int, RankEnding] | None = None,
+) -> Explanation:
+    """The explanation of the lowest rank, with the breaks, functions and recompiles that only other ranks have, and
+    with what :func:`compare` finds.  Compile ids of another rank carry it in front: ``rank1:0/0``."""
+    by_rank = with_waits(by_rank)
+    ranks = sorted(by_rank)
+    first = by_rank[ranks[0]]
+    breaks, frames, recompiles = list(first.breaks), list(first.frames), list(first.recompiles)
+    failures, exports = list(first.export_failures), list(first.exports)
+    notices = dict.fromkeys(first.notices)
+    for rank in ranks[1:]:
+        other = by_rank[rank]
+        added_breaks = _missing(other.breaks, breaks, _break_key)
+        breaks += [replace(s, compile_ids=tuple(f"rank{rank}:{i}" for i in s.compile_ids)) for s in added_breaks]
+        frames += _missing(other.frames, frames, _frame_key)
+        failures += _missing(other.export_failures, failures, _failure_key)
+        exports += _missing(other.exports, exports, _export_key)
+        causes = max((r.cause for r in recompiles), default=-1) + 1
+        added = _missing(other.recompiles, recompiles, _recompile_key)
+        recompiles += [replace(r, compile_id=f"rank{rank}:{r.compile_id}", cause=causes + r.cause) for r in added]
+        notices |= dict.fromkeys(other.notices)
+    return replace(
+        first,
+        breaks=breaks,
+        frames=frames,
+        recompiles=recompiles,
+        exports=exports,
+        export_failures=failures,
+        notices=tuple(notices),
+        timelines={rank: timeline(told.began, told.compiles, told.graphs, told.runs) for rank, told in by_rank.items()},
+        processes=sum(explanation.processes for explanation in by_rank.values()),
+        ranks=compare(by_rank, world_size=world_size, endings=endings),
+    )
+
+
+def _breaks(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
+    counts = {rank: {_break_key(site): site.count for site in run.breaks} for rank, run in runs.items()}
+    for site in _each([run.breaks for run in runs.values()], _break_key):
+        times = {rank: Times(found.get(_break_key(site), 0)) for rank, found in counts.items()}
+        name = f"{site.rule.id} {site.rule.name}" if site.rule else site.gb_type
+        yield from _if_differing(RankDifference(RankTopic.BREAKS, site.site, times, name))
+
+
+def _frames(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
+    """Functions that fall back to eager on some ranks only: these run other collectives than the rest, or none."""
+    fates = {rank: {_frame_key(fate): fate for fate in run.frames} for rank, run in runs.items()}
+    for fate in _each([run.frames for run in runs.values()], _frame_key):
+        if fate.break_site is not None:
+            # Reported as that break.
+            continue
+        own = {rank: found.get(_frame_key(fate)) for rank, found in fates.items()}
+        ends = {rank: Fallback(one.status, one.reason) if one else Fallback() for rank, one in own.items()}
+        yield from _if_differing(RankDifference(RankTopic.FALLBACK, fate.site, ends, fate.function))
+
+
+def _recompiles(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
+    grouped = {rank: _by(run.recompiles, _recompile_key) for rank, run in runs.items()}
+    for recompile in _each([run.recompiles for run in runs.values()], _recompile_key):
+        times = {rank: _times(found.get(_recompile_key(recompile), [])) for rank, found in grouped.items()}
+        if len({one.number for one in times.values()}) > 1:
+            name, subject = recompile.function, recompile.subject
+            yield RankDifference(RankTopic.RECOMPILES, recompile.site, times, name, subject)
+
+
+def _times(group: Sequence[Recompile]) -> Times:
+    values = [group[0].old, *(recompile.new for recompile in group)] if group else []
+    return Times(len(group), tuple(dict.fromkeys(value for value in values if value is not None)))
+
+
+def _steps(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
+    """Recompiles that all ranks have, but not after as many runs of graphs: meanwhile, the others wait for the rank
+    that compiles."""
+    if not all(run.runs and run.compiles for run in runs.values()):
+        return
+    steps = {rank: _runs_before_recompiles(run) for rank, run in runs.items()}
+    for recompile in _each([run.recompiles for run in runs.values()], _recompile_key):
+        found = {rank: known.get(_recompile_key(recompile), []) for rank, known in steps.items()}
+        if len({len(numbers) for numbers in found.values()}) == 1:
+            runs_before = {rank: RunsBefore(tuple(numbers)) for rank, numbers in found.items()}
+            difference = RankDifference(RankTopic.STEPS, recompile.site, runs_before, recompile.function)
+            yield from _if_differing(difference)
+
+
+def _runs_before_recompiles(run: Explanation) -> dict[Hashable, list[int]]:
+    at = {frame.compile_id: frame.at for frame in run.compiles}
+    found: dict[Hashable, list[int]] = {}
+    for recompile in run.recompiles:
+        if (time := at.get(recompile.compile_id)) is not None:
+            found.setdefault(_recompile_key(recompile), []).append(sum(r.at < time for r in run.runs))
+    return found
+
+
+def _order(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
+    """The same recompiles in another order."""
+    orders = {rank: [_recompile_key(r) for r in run.recompiles] for rank, run in runs.items()}
+    if len({frozenset(Counter(order).items()) for order in orders.values()}) == 1:
+        functions = {rank: FunctionOrder(tuple(r.function for r in run.recompiles)) for rank, run in runs.items()}
+        yield from _if_differing(RankDifference(RankTopic.ORDER, None, functions))
+
+
+def _exports(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
+    """Problems of exports on some of the ranks that export something.  One rank often exports for all."""
+    runs = {rank: run for rank, run in runs.items() if run.exports}
+    counts = {rank: {_failure_key(one): one.count for one in run.export_failures} for rank, run in runs.items()}
+    for failure in _each([run.export_failures for run in runs.values()], _failure_key):
+        times = {rank: Times(found.get(_failure_key(failure), 0)) for rank, found in counts.items()}
+        yield from _if_differing(RankDifference(RankTopic.EXPORTS, failure.site, times, failure.function))
+
+
+def _graphs(runs: Mapping[int, Explanation], *, unexplained: bool) -> Iterator[RankDifference]:
+    """What was compiled: in all, and by function where nothing else says why it differs."""
+    total = {rank: _made(run.graphs) for rank, run in runs.items()}
+    yield from _if_differing(RankDifference(RankTopic.ALL_GRAPHS, None, total))
+    if unexplained:
+        found = {rank: _by(run.graphs, _graph_key) for rank, run in runs.items()}
+        for graph in _each([run.graphs for run in runs.values()], _graph_key):
+            made = {rank: _made(graphs.get(_graph_key(graph), [])) for rank, graphs in found.items()}
+            yield from _if_differing(RankDifference(RankTopic.GRAPHS, graph.site, made, graph.function))
+
+
+def _made(graphs: Sequence[Graph]) -> GraphsMade:
+    ops = [graph.ops for graph in graphs]
+    return GraphsMade(len(ops), tuple(ops if len(ops) <= _MOST_GRAPHS else [sum(ops)]))
+
+
+def _if_differing(difference: RankDifference) -> Iterator[RankDifference]:
+    if len(set(difference.by_rank.values())) > 1:
+        yield difference
+
+
+def _break_key(site: BreakSite) -> Hashable:
+    return (site.site.path, site.site.line, site.rule.id if site.rule else site.gb_type)
+
+
+def _frame_key(fate: UncompiledFrame) -> Hashable:
+    return (fate.site.path, fate.site.line, fate.function, fate.status, fate.gb_type)
+
+
+def _failure_key(failure: ExportFailure) -> Hashable:
+    return (failure.site.path, failure.site.line, failure.problem, failure.about)
+
+
+def _export_key(export: Export) -> Hashable:
+    return (export.way, export.name, export.caller, export.strict, export.status)
+
+
+def _recompile_key(recompile: Recompile) -> Hashable:
+    trigger = (recompile.trigger.path, recompile.trigger.line) if recompile.trigger else None
+    return (recompile.site.path, recompile.site.line, recompile.function, recompile.subject, trigger)
+
+
+def _graph_key(graph: Graph) -> Hashable:
+    return (graph.site.path, graph.site.line, graph.function) if graph.site else graph.function
+
+
+def _each(lists: Iterable[Iterable[T]], key: Callable[[T], Hashable]) -> list[T]:
+    """What is in any of the lists, once."""
+    found: dict[Hashable, T] = {}
+    for things in lists:
+        for thing in things:
+            found.setdefault(key(thing), thing)
+    return list(found.values())
+
+
+def _missing(things: Iterable[T], known: Iterable[T], key: Callable[[T], Hashable]) -> list[T]:
+    keys = {key(thing) for thing in known}
+    return [thing for thing in things if key(thing) not in keys]
+
+
+def _by(things: Iterable[T], key: Callable[[T], Hashable]) -> dict[Hashable, list[T]]:
+    groups: dict[Hashable, list[T]] = {}
+    for thing in things:
+        groups.setdefault(key(thing), []).append(thing)
+    return groups
+
+
+_Span = tuple[float, float]
+"""Seconds since the epoch."""
+
+
+def with_waits(by_rank: Mapping[int, Explanation]) -> dict[int, Explanation]:
+    """The explanations, with the rank that was waited for at passes that took long."""
+    spans = {rank: list(_compiling(told)) for rank, told in by_rank.items()}
+    return {
+        rank: replace(
+            told,
+            breaks=[
+                _with_wait(site, told.began, {other: spans[other] for other in spans if other != rank})
+                for site in told.breaks
+            ],
+        )
+        for rank, told in by_rank.items()
+    }
+
+
+def _compiling(told: Explanation) -> Iterable[_Span]:
+    for one in told.compiles:
+        if told.began is not None:
+            yield told.began + one.at, told.began + one.at + one.seconds
+
+
+def _with_wait(site: BreakSite, began: float | None, others: Mapping[int, Iterable[_Span]]) -> BreakSite:
+    longest = site.price and site.price.longest
+    if site.price is None or not longest or began is None:
+        return site
+    meanwhile = {rank: _within(spans, longest, began) for rank, spans in others.items()}
+    rank = max(meanwhile, key=lambda one: meanwhile[one], default=None)
+    # Where another rank compiled for less than half of the time, it may be chance.
+    if rank is None or meanwhile[rank] < longest.seconds / 2:
+        return site
+    return replace(site, price=replace(site.price, longest=replace(longest, for_rank=rank)))
+
+
+def _within(spans: Iterable[_Span], longest: LongPass, began: float) -> float:
+    """Seconds of the spans that lie within the pass."""
+    start, end = began + longest.at, began + longest.at + longest.seconds
+    return sum(max(0.0, min(end, last) - max(start, first)) for first, last in spans)

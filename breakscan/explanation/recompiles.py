@@ -1,0 +1,390 @@
+"""Recompiles: what changed, and what the recompiles have in common."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from breakscan.explanation.compilations import CompiledFrame
+from breakscan.explanation.context import ExplainContext
+from breakscan.explanation.frames import UncompiledFrame
+from breakscan.explanation.guards import closest_guards, demand_words, parsed_guard, value_words
+from breakscan.model.findings import Origin, Site
+from breakscan.model.problem import Caller, users_line
+from breakscan.recording.parsers.frames import calls_user_code, is_compiler_entry, is_module_wrapper, is_resumed
+from breakscan.recording.parsers.guards import (
+    BEFORE_BREAK,
+    NONE_FAILED,
+    Demand,
+    DemandKind,
+    GuardKind,
+    ParsedGuard,
+    Within,
+    parse_expression,
+)
+from breakscan.recording.records import Code, FailedGuard, RecompileSeen, StackFrame
+from breakscan.rulebook.document import Rule
+from breakscan.rulebook.matching import explaining_rule
+
+
+class AdviceKind(Enum):
+    """What can be done about a recompile, by what changed."""
+
+    BREAK_IN_CALLER = "break-in-caller"
+    """A break makes the function ``name`` run eager, and so what it calls is compiled on its own."""
+    VALUE_ACROSS_BREAK = "value-across-break"
+    ATTRIBUTE = "attribute"
+    """The attribute ``name`` of a library's object is None in the first call and ``value`` later."""
+    ARGUMENTS = "arguments"
+    """Which arguments are passed."""
+    NUMBER_AS_INDEX = "number-as-index"
+    FROZEN_PARAMETER = "frozen-parameter"
+    PARAMETER = "parameter"
+    GRADIENT = "gradient"
+    """Whether the tensor ``name`` requires a gradient."""
+    LEARNING_RATE = "learning-rate"
+    """A compiled optimizer is compiled for a learning rate that is a Python number."""
+    VIEW = "view"
+    """The tensor ``name`` is a view of another one, or is none."""
+    SIZE_0_OR_1 = "size-0-or-1"
+    """A size that is compiled separately from all others."""
+    SIZE_OF_POSITIONAL = "size-of-positional"
+    SIZE_OF_PARAMETER = "size-of-parameter"
+    SIZE = "size"
+
+
+@dataclass(frozen=True, slots=True)
+class RecompileAdvice:
+    """Advice for one recompile.  ``dimension`` is that of a size that changed; ``path`` and ``line`` are those of a
+    break; ``value`` is a literal."""
+
+    kind: AdviceKind
+    name: str = ""
+    dimension: str = ""
+    path: str = ""
+    line: int = 0
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recompile:
+    """One time that a function was compiled again.  ``guard`` is what had to hold, ``subject`` what it is about;
+    ``advice`` is None where only the rule has any; ``cause`` numbers, from 0, what they have in common: the same change
+    at the same call; ``seconds`` is what compiling took, the backward included.  ``trigger`` is the call that met the
+    guard, ``users_line`` the user's line that leads there, where that call or the function is not the user's."""
+
+    rule: Rule | None
+    function: str | None
+    site: Site
+    origin: Origin
+    trigger: Caller | None
+    guard: Demand
+    subject: str
+    old: str | Within | None
+    new: str | None
+    advice: RecompileAdvice | None
+    compile_id: str
+    cause: int
+    users_line: Caller | None = None
+    seconds: float = 0.0
+
+
+_MOST_VALUES = 5
+
+
+def recompile_sentence(group: Sequence[Recompile]) -> str:
+    """What changed: ``x.shape[0] was 32, then 31``."""
+    first = group[0]
+    values = [first.old, *(r.new for r in group if (r.subject, r.function) == (first.subject, first.function))]
+    known = [value for value in dict.fromkeys(values) if value is not None]
+    if first.guard.kind is DemandKind.QUOTED:
+        return f"no compiled version fits (torch says: {first.guard.code})"
+    if not first.subject:
+        return demand_words(first.guard)
+    subject = _PART_OF_VALUE.sub(_part_first, first.subject)
+    if first.guard.kind is DemandKind.UNCHANGED:
+        return f"{subject} changed"
+    if first.guard.kind is DemandKind.IN_MEMORY:
+        return f"{subject} was freed, and with it the version that was compiled for it"
+    if first.guard.kind is DemandKind.SAME_OBJECT:
+        return f"{subject} is another object than before{f' ({first.new})' if first.new else ''}"
+    if first.old is None or len(known) < 2:
+        now = f", and is {known[0]} now" if known and first.old is None else ""
+        return f"a compiled version asks that {demand_words(first.guard)}{now}"
+    shown = map(value_words, known[1:_MOST_VALUES])
+    rest = " and so on" if len(known) > _MOST_VALUES else ""
+    if isinstance(first.old, Within):
+        return f"{first.old.code} held, then {subject} was {', '.join(shown)}{rest}"
+    return f"{subject} was {known[0]}, then {', '.join(shown)}{rest}"
+
+
+_PART_OF_VALUE = re.compile(rf"^({re.escape(BEFORE_BREAK)})([.\[].+)$")
+
+
+def _part_first(found: re.Match[str]) -> str:
+    """``shape[0] of the value …``: words that stand for a name cannot have an attribute."""
+    return f"{found[2].removeprefix('.')} of {found[1]}"
+
+
+_SIZE = re.compile(r"(?P<tensor>.+)\.shape\[(?P<dimension>\d+)\]$")
+_IN_KWARGS = re.compile(r"^kwargs\['(\w+)'\]$")
+_POSITIONAL = re.compile(r"^args\[\d+\]")
+_LEARNING_RATE = re.compile(r"\.param_groups\[\d+\]\['lr'\]$")
+_ARGUMENTS = re.compile(r"^(?:len\((?:kw)?args\)|(?:not )?'\w+' in kwargs|list\(kwargs\)\[\d+\])$")
+_SPREADING = (
+    GuardKind.SIZE,
+    GuardKind.STRIDE,
+    GuardKind.TENSOR,
+    GuardKind.PARAMETER,
+    GuardKind.TYPE,
+    GuardKind.GLOBAL,
+)
+"""Kinds of guards that, once one fails, fail in all functions that the changed input runs through."""
+_GRADIENT = ".requires_grad"
+_APART = ("0", "1")
+"""Sizes that are compiled separately from all others."""
+
+
+def recompiles(
+    processes: Sequence[Sequence[RecompileSeen]],
+    fates: Sequence[UncompiledFrame],
+    compiles: Iterable[CompiledFrame],
+    context: ExplainContext,
+) -> list[Recompile]:
+    """All recompiles in their order, numbered by cause; those of the user's code first."""
+    versions = {one.compile_id: one for one in compiles}
+    causes = _Causes()
+    eager = {fate.function: fate for fate in fates if fate.break_site}
+    found = []
+    for process in processes:
+        met = [_Met(seen, failed, versions) for seen, failed in zip(process, closest_guards(process), strict=True)]
+        times = Counter((one.seen.frame, one.guard.subject) for one in met)
+        for one in met:
+            recompile = _recompile(one, times[one.seen.frame, one.guard.subject], causes, eager, context)
+            version = versions.get(recompile.compile_id)
+            seconds = version.seconds + version.backward_seconds if version else 0.0
+            found.append(replace(recompile, seconds=seconds))
+    return sorted(found, key=lambda recompile: recompile.origin is not Origin.USER)
+
+
+_Values = tuple[str | Within | None, str | None]
+"""Of a guard: the old value and the new one."""
+
+
+@dataclass(slots=True)
+class _Change:
+    """What one call brought: the recompile that met it first, as a name, and what it recompiled until now.  ``trigger``
+    is the call, None where a stack that is cut does not tell it."""
+
+    name: str
+    trigger: Caller | None
+    kind: GuardKind
+    frames: set[Code] = field(default_factory=set)
+    values: set[_Values] = field(default_factory=set)
+
+    def brings(self, frame: Code, guard: ParsedGuard, values: _Values, *, is_last: bool) -> bool:
+        """Whether another recompile at the same call is of this change; ``is_last`` says that none lies between."""
+        same = all(values) and values in self.values
+        if guard.kind in _SPREADING:
+            return same or (is_last and frame not in self.frames)
+        # A value is handed on under its name; an attribute is a separate one in each object.
+        return same and "." not in guard.subject.removesuffix(".item()")
+
+
+@dataclass(slots=True)
+class _Causes:
+    """Numbers causes.  A change that one call brings recompiles the function, what it calls and the code after
+    its breaks, one after the other: they are one cause, that of the first.  Where others come between, what changed
+    from the same value to the same belongs together."""
+
+    numbers: dict[object, int] = field(default_factory=dict)
+    changes: dict[object, _Change] = field(default_factory=dict)
+    last: _Change | None = None
+
+    def number(
+        self, frame: Code, guard: ParsedGuard, values: _Values, trigger: Caller | None, *, begins_call: bool
+    ) -> int:
+        kind = GuardKind.IDENTITY if guard.kind is GuardKind.FREED else guard.kind
+        about = (trigger, guard.kind) if guard.kind in _SPREADING else (trigger, guard.kind, guard.subject)
+        change = None if begins_call else self.changes.get(about, self._unplaced(guard.kind))
+        if change is None or not change.brings(frame, guard, values, is_last=change is self.last):
+            change = _Change(f"{frame.path}:{frame.line}:{kind.value}:{guard.subject}", trigger, guard.kind)
+        self.changes[about] = change
+        self.last = change
+        change.frames.add(frame)
+        change.values.add(values)
+        return self.numbers.setdefault((change.trigger, change.name), len(self.numbers))
+
+    def _unplaced(self, kind: GuardKind) -> _Change | None:
+        """The last change, if it has no call and is of that kind: what follows it is part of the same call."""
+        last = self.last
+        return last if last is not None and last.trigger is None and last.kind is kind else None
+
+
+class _Met:
+    """A recompile and the guard that explains it."""
+
+    def __init__(self, seen: RecompileSeen, failed: FailedGuard | None, versions: Mapping[str, CompiledFrame]) -> None:
+        self.seen = seen
+        self.failed = failed
+        self.guard = parsed_guard(seen, failed, versions) if failed else NONE_FAILED
+
+
+def _recompile(
+    met: _Met,
+    times: int,
+    causes: _Causes,
+    eager: Mapping[str, UncompiledFrame],
+    context: ExplainContext,
+) -> Recompile:
+    """``times`` is how often the function was compiled again over what the guard is about."""
+    seen, failed, guard = met.seen, met.failed, met.guard
+    trigger = _trigger(seen, context)
+    text = f"{guard.view}._base" if guard.view else failed.text if failed else ""
+    origin = _origin(seen, context)
+    new = guard.new or (failed.new if failed else None)
+    broken = _given_up_caller(seen, guard, eager, context) if origin is not Origin.USER else None
+    explained = text and not _ARGUMENTS.match(guard.subject)
+    rule = explaining_rule(context.rules, gb=None, text=text, guard=text, times=times) if explained else None
+    return Recompile(
+        rule=rule,
+        function=context.function_of(seen.frame),
+        site=_site(seen, failed, guard, context),
+        origin=origin,
+        trigger=trigger,
+        guard=guard.demand,
+        subject=guard.subject,
+        old=guard.old,
+        new=new,
+        advice=broken or _advice(guard, new, seen.frame, origin, context),
+        compile_id=seen.compile_id or "",
+        users_line=_users_line(seen, trigger, origin, context),
+        cause=causes.number(
+            seen.frame,
+            guard,
+            (guard.old, new),
+            _known_trigger(seen, trigger),
+            begins_call=_begins_call(seen, context),
+        ),
+    )
+
+
+def _origin(seen: RecompileSeen, context: ExplainContext) -> Origin:
+    caller = _caller_of_generated(seen, context)
+    return context.origin(caller.path if caller else seen.frame.path)
+
+
+def _caller_of_generated(seen: RecompileSeen, context: ExplainContext) -> StackFrame | None:
+    """Who called a function that was made as text and has no file, as the methods of dataclasses are."""
+    if seen.frame.path != "<string>" or context.sources.line(seen.frame.path, seen.frame.line) is not None:
+        return None
+    return next(reversed(context.not_torchs(seen.stack)), None)
+
+
+def _trigger(seen: RecompileSeen, context: ExplainContext) -> Caller | None:
+    """The call of compiled code that met the guard: the line above torch's first frame, as a rule the user's."""
+    call = _call(seen, context)
+    return context.caller(call) if call else None
+
+
+def _users_line(seen: RecompileSeen, trigger: Caller | None, origin: Origin, context: ExplainContext) -> Caller | None:
+    if origin is Origin.USER and (trigger is None or trigger.origin is Origin.USER):
+        return None
+    return users_line(context.callers(seen.stack))
+
+
+def _known_trigger(seen: RecompileSeen, trigger: Caller | None) -> Caller | None:
+    """The call, but for a stack that is cut before the entry into compiled code: the call is missing there."""
+    return trigger if not seen.cut or any(is_compiler_entry(frame.path) for frame in seen.stack) else None
+
+
+def _begins_call(seen: RecompileSeen, context: ExplainContext) -> bool:
+    """Whether the program itself called the function, rather than compiled code."""
+    if seen.cut and (is_resumed(seen.frame.name) or (seen.stack and calls_user_code(seen.stack[-1]))):
+        # One of the frames that are missing is the program's.
+        return False
+    entry = next((i for i, frame in enumerate(seen.stack) if is_compiler_entry(frame.path)), None)
+    if entry is None:
+        return seen.cut
+    return all(context.origin(frame.path) is Origin.FRAMEWORK for frame in seen.stack[entry:])
+
+
+def _call(seen: RecompileSeen, context: ExplainContext) -> StackFrame | None:
+    entry = next((i for i, frame in enumerate(seen.stack) if is_compiler_entry(frame.path)), len(seen.stack))
+    return next(reversed(context.not_torchs(seen.stack[:entry])), None)
+
+
+def _given_up_caller(
+    seen: RecompileSeen, guard: ParsedGuard, eager: Mapping[str, UncompiledFrame], context: ExplainContext
+) -> RecompileAdvice | None:
+    """Where a library's function is compiled on its own only because its caller runs eager: what to do about that."""
+    for caller in reversed(context.callers(seen.stack)):
+        fate = eager.get(caller.function or "")
+        if fate and fate.break_site:
+            site = fate.break_site
+            size = _SIZE.match(guard.subject)
+            dimension = size["dimension"] if size else ""
+            return RecompileAdvice(AdviceKind.BREAK_IN_CALLER, fate.function, dimension, site.path, site.line)
+    return None
+
+
+def _advice(
+    guard: ParsedGuard, new: str | None, frame: Code, origin: Origin, context: ExplainContext
+) -> RecompileAdvice | None:
+    """Advice in the names of the case at hand, where that is possible."""
+    if guard.crosses_break:
+        return RecompileAdvice(AdviceKind.VALUE_ACROSS_BREAK, path=context.sources.show(frame.path), line=frame.line)
+    if _ARGUMENTS.match(guard.subject):
+        return RecompileAdvice(AdviceKind.ARGUMENTS)
+    if guard.view is not None:
+        return RecompileAdvice(AdviceKind.VIEW, guard.view)
+    if guard.subject.endswith(".item()"):
+        return RecompileAdvice(AdviceKind.NUMBER_AS_INDEX)
+    if guard.kind is GuardKind.PARAMETER:
+        is_gradient = guard.subject.endswith(_GRADIENT)
+        return RecompileAdvice(AdviceKind.FROZEN_PARAMETER if is_gradient else AdviceKind.PARAMETER)
+    if guard.subject.endswith(_GRADIENT):
+        return RecompileAdvice(AdviceKind.GRADIENT, guard.subject.removesuffix(_GRADIENT))
+    if _LEARNING_RATE.search(guard.subject):
+        return RecompileAdvice(AdviceKind.LEARNING_RATE)
+    if origin is Origin.LIBRARY and guard.old == "None" and "." in guard.subject and _is_literal(new):
+        return RecompileAdvice(AdviceKind.ATTRIBUTE, guard.subject, value=str(new))
+    size = _SIZE.match(guard.subject)
+    if size is None:
+        return None
+    if guard.new in _APART or guard.old in _APART:
+        return RecompileAdvice(AdviceKind.SIZE_0_OR_1)
+    name = _IN_KWARGS.sub(r"\1", size["tensor"])
+    if _POSITIONAL.match(name):
+        kind = AdviceKind.SIZE_OF_POSITIONAL
+    elif context.sources.parameter(frame.path, frame.line, name) or name != size["tensor"]:
+        kind = AdviceKind.SIZE_OF_PARAMETER
+    else:
+        kind = AdviceKind.SIZE
+    return RecompileAdvice(kind, name, size["dimension"])
+
+
+def _is_literal(text: str | None) -> bool:
+    return text is not None and isinstance(parse_expression(text), ast.Constant)
+
+
+def _name(guard: ParsedGuard) -> str:
+    """The variable that the guard is about, as far as it is about one."""
+    return guard.subject.split(".")[0].split("[")[0]
+
+
+def _site(seen: RecompileSeen, failed: FailedGuard | None, guard: ParsedGuard, context: ExplainContext) -> Site:
+    """Where the code relies on the guard, as torch says; else the parameter that it is about, else the function.  Of a
+    module of torch's and of a generated function it is the call: there is no code of the user's."""
+    frame = seen.frame
+    call = _call(seen, context) if is_module_wrapper(frame.path) else _caller_of_generated(seen, context)
+    if call:
+        return context.sources.site(call.path, call.line, call.column, call.end_column)
+    if failed and failed.stack:
+        where = failed.stack[-1]
+        return context.sources.site(where.path, where.line, where.column, where.end_column)
+    return context.sources.parameter(frame.path, frame.line, _name(guard)) or context.site_of(frame)

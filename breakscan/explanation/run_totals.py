@@ -1,0 +1,206 @@
+"""What ran, over all processes of a recording, by the numbers that graphs have in a report, and when."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TypeVar
+
+from breakscan.explanation.compilations import CompiledFrame
+from breakscan.explanation.context import ExplainContext
+from breakscan.explanation.forks import Inherited, clock_shifts
+from breakscan.explanation.graphs import Graph
+from breakscan.model.findings import Site
+from breakscan.recording.records import (
+    CallsOnDevice,
+    CallsRan,
+    Code,
+    CompileCalled,
+    GapRan,
+    GraphCompiled,
+    GraphRan,
+    Record,
+    RunsTraced,
+    Usual,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The steady calls of something compiled: those in which nothing was compiled.  ``gap_seconds`` is the time
+    after breaks, ``outside_seconds`` all that was spent outside graphs.  All but ``total_seconds``, which was measured,
+    are medians times the number of calls: waiting once for something is not in them."""
+
+    name: str
+    calls: int
+    seconds: float
+    graph_seconds: float
+    gap_seconds: float
+    total_seconds: float = 0.0
+
+    @property
+    def outside_seconds(self) -> float:
+        return max(0.0, self.seconds - self.graph_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class RunTotals:
+    """One run of a graph on the timeline, in seconds since the recording began."""
+
+    graph: int
+    at: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class CompileSpan:
+    """One compilation: of which function, when it began, in seconds since the recording did, and how long it took."""
+
+    compile_id: str
+    function: str
+    site: Site
+    rest_only: bool
+    at: float
+    seconds: float
+    phases: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """What one rank compiled and ran.
+
+    ``began`` is when its recording began, in seconds since the epoch; ``graphs`` are the functions of its graphs, by
+    number; ``runs`` are the first runs of graphs.
+    """
+
+    began: float | None
+    compiles: Sequence[CompileSpan]
+    graphs: Sequence[str | None]
+    runs: Sequence[RunTotals]
+
+
+def timeline(
+    began: float | None, compiles: Iterable[CompiledFrame], graphs: Iterable[Graph], runs: Sequence[RunTotals]
+) -> Timeline:
+    """That of one rank, without guards and kernels: a report holds those of all ranks."""
+    spans = [
+        CompileSpan(one.compile_id, one.function, one.site, one.rest_only, one.at, one.seconds, one.phases)
+        for one in compiles
+    ]
+    return Timeline(began, spans, [graph.function for graph in graphs], runs)
+
+
+R = TypeVar("R", GraphRan, GapRan, CallsRan, CallsOnDevice)
+_NOTHING = Usual(0.0, 0.0, 0.0)
+NO_GAPS = GapRan(-1, 0, 0.0, _NOTHING, 0.0, 0.0, 0, _NOTHING)
+"""After a graph that nothing followed."""
+
+
+@dataclass(slots=True)
+class Ran:
+    """``graphs`` in the order of a report, with the runs of each and the gaps after it; ``calls`` by what was called,
+    each with its code; ``on_device`` what one of these calls spends on its device outside graphs, where that is known;
+    ``runs`` for a timeline."""
+
+    graphs: list[GraphCompiled] = field(default_factory=list)
+    of_graph: dict[int, GraphRan] = field(default_factory=dict)
+    after_graph: dict[int, GapRan] = field(default_factory=dict)
+    calls: dict[Code | str, Calls] = field(default_factory=dict)
+    on_device: dict[Code | str, float] = field(default_factory=dict)
+    runs: list[RunTotals] = field(default_factory=list)
+
+
+def what_ran(processes: Sequence[Sequence[Record]], context: ExplainContext) -> Ran:
+    """Counts of forked processes are added up: they run what their parent compiled."""
+    ran = Ran()
+    numbers: Inherited[int] = Inherited(processes)
+    called: Inherited[CompileCalled] = Inherited(processes)
+    for process, records in enumerate(processes):
+        for record in records:
+            if isinstance(record, GraphCompiled):
+                numbers.add(process, record.graph, len(ran.graphs))
+                ran.graphs.append(record)
+            elif isinstance(record, CompileCalled):
+                called.add(process, record.key, record)
+    timed: dict[Code | str, list[tuple[Usual, int]]] = defaultdict(list)
+    shifts = clock_shifts(processes)
+    for process, (records, shift) in enumerate(zip(processes, shifts, strict=True)):
+        for run in _last(records, GraphRan, "graph"):
+            if (number := numbers.get(process, run.graph)) is not None:
+                ran.of_graph[number] = _with_run(ran.of_graph.get(number), run)
+        for gap in _last(records, GapRan, "follows"):
+            if (number := numbers.get(process, gap.follows)) is not None:
+                own = replace(gap, longest_at=gap.longest_at + shift)
+                ran.after_graph[number] = _with_gaps(ran.after_graph.get(number, NO_GAPS), own)
+        for record in _last(records, CallsRan, "key"):
+            _add_calls(ran.calls, called.get(process, record.key), record, context)
+        for calls in _last(records, CallsOnDevice, "key"):
+            if what := called.get(process, calls.key):
+                timed[what.code or what.target].append((calls.outside, calls.timed))
+    ran.on_device = {about: _together(parts).seconds for about, parts in timed.items()}
+    for process, (records, shift) in enumerate(zip(processes, shifts, strict=True)):
+        ran.runs += [
+            RunTotals(number, start + shift, seconds)
+            for traced in records
+            if isinstance(traced, RunsTraced)
+            for graph, start, seconds in zip(traced.graphs, traced.starts, traced.seconds, strict=True)
+            if (number := numbers.get(process, graph)) is not None
+        ]
+    return ran
+
+
+def _last(records: Iterable[Record], kind: type[R], about: str) -> Iterable[R]:
+    """Each record replaces those before it that are about the same."""
+    return {getattr(record, about): record for record in records if isinstance(record, kind)}.values()
+
+
+def _with_run(known: GraphRan | None, run: GraphRan) -> GraphRan:
+    if known is None:
+        return run
+    _, *counts = (item.name for item in fields(run))
+    return replace(run, **{name: getattr(known, name) + getattr(run, name) for name in counts})
+
+
+def _with_gaps(known: GapRan, gaps: GapRan) -> GapRan:
+    longest = max(known, gaps, key=lambda one: one.longest)
+    return GapRan(
+        follows=gaps.follows,
+        passes=known.passes + gaps.passes,
+        seconds=known.seconds + gaps.seconds,
+        usual=_together([(known.usual, known.passes), (gaps.usual, gaps.passes)]),
+        longest=longest.longest,
+        longest_at=longest.longest_at,
+        timed_on_device=known.timed_on_device + gaps.timed_on_device,
+        usual_on_device=_together(
+            [(known.usual_on_device, known.timed_on_device), (gaps.usual_on_device, gaps.timed_on_device)]
+        ),
+    )
+
+
+def _together(parts: Sequence[tuple[Usual, int]]) -> Usual:
+    """The mean of what was usual in several parts, each with its number of times."""
+    times = sum(number for _, number in parts)
+    if not times:
+        return _NOTHING
+    means = (sum(getattr(one, item.name) * number for one, number in parts) / times for item in fields(Usual))
+    return Usual(*means)
+
+
+def _add_calls(
+    totals: dict[Code | str, Calls], called: CompileCalled | None, record: CallsRan, context: ExplainContext
+) -> None:
+    """What shares its code is one: the blocks of a model, compiled one by one."""
+    if called is None:
+        return
+    about = called.code or called.target
+    name = context.function_of(called.code) if called.code else called.target
+    known = totals.get(about, Calls(name, 0, 0.0, 0.0, 0.0))
+    totals[about] = Calls(
+        known.name,
+        known.calls + record.calls,
+        known.seconds + record.calls * record.usual.seconds,
+        known.graph_seconds + record.calls * record.in_graphs.seconds,
+        known.gap_seconds + record.calls * record.in_gaps.seconds,
+        known.total_seconds + record.seconds,
+    )

@@ -1,0 +1,159 @@
+"""Graph breaks as Dynamo logs them, with the columns and the stack that its log leaves out, and what became of each
+frame that it was asked to compile and did not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import CodeType
+from typing import Any
+
+from breakscan.recording.hooks.fullgraph import FullgraphHook
+from breakscan.recording.hooks.hook import Hook, leave_no_trace
+from breakscan.recording.hooks.object_facts import code_of, current_compile_id, stack_of
+from breakscan.recording.hooks.runs import RunHook
+from breakscan.recording.hooks.targets import SkipHook
+from breakscan.recording.hooks.values import ValueHook
+from breakscan.recording.parsers.frames import exceeds_limit
+from breakscan.recording.records import BreakSeen, Code, FrameEnded, StackFrame
+
+
+class BreakHook(Hook):
+    """Records each break that is logged."""
+
+    name = "breaks"
+    without = "breaks are read from its structured trace: without columns, and without those that the trace leaves out"
+    wraps = ("torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break",)
+
+    def before(self, translator: Any, code_options: Any, reason: str, exc: Any, *_: Any, **__: Any) -> None:
+        if getattr(exc, "logged", False):
+            return
+        record = replace(_break_record(translator, reason, exc), set_aside=self.hooks.of(FullgraphHook).would_raise())
+        self.hooks.merged.saw_break(record)
+        self.hooks.write(record)
+        if record.stack:
+            self.hooks.of(ValueHook).record_break(translator, record.stack[-1])
+
+
+def _break_record(translator: Any, reason: str, error: Exception) -> BreakSeen:
+    root = translator.output.root_tx or translator
+    record = raised_break_record(code_of(root.f_code), error, raised=False)
+    stack = record.stack
+    positions = getattr(translator.current_instruction, "positions", None)
+    if len(stack) == 1 and stack[0].column is None and positions and positions.lineno == stack[0].line:
+        # torch 2.11 gives columns for the frame that is compiled only, not for what it inlines.
+        stack = (replace(stack[0], column=positions.col_offset, end_column=positions.end_col_offset),)
+    if not stack:
+        stack = (
+            StackFrame(root.f_code.co_filename, translator.lineno or root.f_code.co_firstlineno, root.f_code.co_name),
+        )
+    # The reason says more than the exception: that the frame is skipped, and what was being done.
+    return replace(record, text=reason, stack=stack)
+
+
+def raised_break_record(frame: Code, error: Exception, *, raised: bool) -> BreakSeen:
+    """A break that was never logged, as under ``fullgraph=True``, from its exception alone."""
+    return BreakSeen(
+        compile_id=current_compile_id() or _compile_id_of(error),
+        frame=frame,
+        text=str(error),
+        stack=stack_of(getattr(error, "real_stack", None)),
+        skipped=bool(getattr(error, "skip_frame", False)),
+        raised=raised,
+    )
+
+
+def _compile_id_of(error: Exception) -> str | None:
+    compile_id = getattr(error, "compile_id", None)
+    return None if compile_id is None else str(compile_id)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameOutcome:
+    """A frame's code, the exception by which it fell to eager, the reason of a silent skip, and what converted it."""
+
+    code: CodeType
+    error: Exception | None
+    skip_reason: str | None
+    converter: Any
+
+    @property
+    def raised(self) -> bool:
+        """Whether the exception goes on to the user's code, as ``ConvertFrame.__call__`` and ``fullgraph=True`` decide
+        it."""
+        from torch._dynamo import config
+
+        if self.error is None:
+            return False
+        if getattr(self.converter, "_one_graph", False):
+            return True
+        if getattr(getattr(self.converter, "_box", None), "error_on_graph_break", False):
+            return True
+        return not (_is_break(self.error) or config.suppress_errors)
+
+
+class FrameHook(Hook):
+    """Records frames that end uncompiled: the only place that sees generators, the recompile limit and a failing
+    backend, which leave no line in logs or trace."""
+
+    name = "frames"
+    without = "functions that run eager are read from its structured trace: those that it skips silently are missing"
+    wraps = ("torch._dynamo.convert_frame:ConvertFrameAssert.__call__",)
+    needs = ("torch._dynamo.exc:Unsupported", "torch._dynamo.config:suppress_errors")
+    reads = ("torch._dynamo.convert_frame:_one_graph", "torch._dynamo.convert_frame:_box")
+
+    def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        return watched_conversion(original, self.guarded(self._record))
+
+    def _record(self, outcome: FrameOutcome) -> None:
+        self.hooks.of(RunHook).meter.compiled()
+        if self.hooks.has_failed(self.name, ever=True):
+            # From the first failure on, the trace reports frames.
+            return
+        if outcome.error is None:
+            self.hooks.of(SkipHook).record(outcome.code, outcome.skip_reason or "")
+            return
+        limit = _is_recompile_limit(outcome.error)
+        if outcome.raised and _is_break(outcome.error) and not limit:
+            self.hooks.write(raised_break_record(code_of(outcome.code), outcome.error, raised=True))
+        self.hooks.write(
+            FrameEnded(
+                frame=code_of(outcome.code),
+                error=type(outcome.error).__name__,
+                text=str(outcome.error),
+                stack=stack_of(getattr(outcome.error, "real_stack", None)),
+                raised=outcome.raised,
+                limit=limit,
+                set_aside=self.hooks.of(FullgraphHook).would_raise(),
+            )
+        )
+
+
+def watched_conversion(original: Callable[..., Any], sink: Callable[[FrameOutcome], object]) -> Callable[..., Any]:
+    """The function that converts frames; ``sink`` gets those that end uncompiled."""
+
+    def call(self: Any, frame: Any, *args: Any, skip: int = 0, **kwargs: Any) -> Any:
+        try:
+            # There is now one more Python frame between Dynamo and the user's.
+            result = original(self, frame, *args, skip=skip + 1, **kwargs)
+        except Exception as error:
+            sink(FrameOutcome(frame.f_code, error, None, self))
+            leave_no_trace(error)
+            raise
+        if getattr(result, "guarded_code", None) is None:
+            sink(FrameOutcome(frame.f_code, None, getattr(result, "skip_reason", None), self))
+        return result
+
+    return call
+
+
+def _is_recompile_limit(error: Exception) -> bool:
+    """Whether the exception says that the frame was compiled too often."""
+    return exceeds_limit(str(error)) or exceeds_limit(str(error.__cause__))
+
+
+def _is_break(error: Exception) -> bool:
+    """Whether the exception is a graph break: what Dynamo cannot trace, rather than what fails."""
+    from torch._dynamo.exc import Unsupported
+
+    return isinstance(error, Unsupported)

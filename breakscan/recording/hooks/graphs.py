@@ -1,0 +1,140 @@
+"""The graphs that went to the backend, their operations, devices and source lines, and the bytes that they move."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from breakscan.recording.hooks.hook import Hook, leave_no_trace
+from breakscan.recording.hooks.object_facts import code_of, current_compile_id, stack_of
+from breakscan.recording.hooks.runs import RunHook
+from breakscan.recording.parsers.frames import innermost_frame
+from breakscan.recording.records import BytesMoved, GraphCompiled, GraphNode, StackFrame
+
+_OPERATIONS = ("call_function", "call_method", "call_module")
+
+
+class GraphHook(Hook):
+    """Records each graph that the backend compiled, and has its runs timed."""
+
+    name = "graphs"
+    without = "graphs are read from its structured trace, and what breaks cost is missing"
+    wraps = ("torch._dynamo.output_graph:OutputGraph.call_user_compiler",)
+    needs = (
+        "torch._dynamo.eval_frame:innermost_fn",
+        "torch.fx._lazy_graph_module:_LazyGraphModule.force_recompile",
+    )
+    reads = (
+        "torch._dynamo.output_graph:_dynamo_source",
+        "torch._dynamo.output_graph:compile_subgraph_reason",
+        "torch.fx._lazy_graph_module:_lazy_forward",
+    )
+
+    def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        record = self.guarded(self._record)
+
+        def call_user_compiler(self: Any, gm: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                compiled = original(self, gm, example_inputs, *args, **kwargs)
+            except Exception as error:
+                leave_no_trace(error)
+                raise
+            return record(self, gm, example_inputs, compiled, began, time.perf_counter() - began) or compiled
+
+        return call_user_compiler
+
+    def _record(
+        self, output: Any, module: Any, inputs: Any, compiled: Any, at: float, seconds: float
+    ) -> Callable[..., Any] | None:
+        """What is to run in place of the compiled graph, so that its runs are timed.  None where it is exported or
+        stored, and has to be what the backend made."""
+        meter = self.hooks.of(RunHook).meter
+        meter.compiled()
+        number = next(self.hooks.merged.numbers)
+        nodes = [node for node in module.graph.nodes if node.op in _OPERATIONS]
+        ended_by = _break_after(output)
+        record = GraphCompiled(
+            compile_id=current_compile_id(),
+            frame=code_of(output.root_tx.f_code),
+            ops=len(nodes),
+            devices=tuple(sorted(_devices(inputs))),
+            graph=number,
+            nodes=tuple(GraphNode(node.name, innermost_frame(node.stack_trace or "")) for node in nodes),
+            ended_by=ended_by,
+            at=at,
+            seconds=seconds,
+            inputs=tuple(_input_name(node) for node in module.graph.nodes if node.op == "placeholder"),
+        )
+        self.hooks.write(record)
+        if output.export or getattr(output, "package", None) is not None:
+            return None
+        return meter.graph(_as_dynamo_calls_it(compiled), number, bool(ended_by), _cuda_device(inputs))
+
+
+class BytesHook(Hook):
+    """Records how many bytes the kernels of a graph move, while Inductor still works on it.  Its ``count_bytes`` is not
+    called: it estimates run times as well, and may run kernels for that."""
+
+    name = "bytes"
+    without = "what kernels read and write is missing"
+    wraps = ("torch._inductor.graph:GraphLowering.compile_to_module",)
+    waits_for = "torch._inductor.graph"
+
+    def after(self, _: Any, graph: Any, *__: Any, **___: Any) -> None:
+        self.hooks.write(
+            BytesMoved(
+                compile_id=current_compile_id(),
+                phase="inference" if graph.is_inference else "backward" if graph.is_backward else "forward",
+                bytes=int(sum(node.get_read_write_buffers_sizes() for node in graph.scheduler.nodes)),
+            )
+        )
+
+
+def _input_name(node: Any) -> str:
+    source = getattr(node, "_dynamo_source", None)
+    return str(node.name if source is None else source.name)
+
+
+def _as_dynamo_calls_it(compiled: Any) -> Any:
+    """What Dynamo finds in what a backend returns: a graph module that was to be generated when it is first called
+    is generated, and what keeps off the compiler is taken off, since Dynamo puts it on."""
+    from torch._dynamo.eval_frame import innermost_fn
+    from torch.fx._lazy_graph_module import _LazyGraphModule
+
+    module = getattr(compiled, "__self__", None)
+    if isinstance(module, _LazyGraphModule) and compiled.__name__ == "_lazy_forward":
+        _LazyGraphModule.force_recompile(module)
+        return module.forward
+    return innermost_fn(compiled)
+
+
+def _cuda_device(inputs: Any) -> Any:
+    """The first CUDA device that an input lies on."""
+    import torch
+
+    devices = (value.device for value in inputs if isinstance(value, torch.Tensor))
+    return next((device for device in devices if device.type == "cuda"), None)
+
+
+def _break_after(output: Any) -> tuple[StackFrame, ...]:
+    """The traced stack of the break that ended the graph; empty where the function ended."""
+    reason = getattr(output, "compile_subgraph_reason", None)
+    return stack_of(reason.user_stack) if reason is not None and reason.graph_break else ()
+
+
+def _devices(inputs: Any) -> set[str]:
+    """The devices that the graph's inputs lie on, with the name of the hardware if torch reports it."""
+    import torch
+
+    return {_device_in_words(value.device) for value in inputs if isinstance(value, torch.Tensor)}
+
+
+def _device_in_words(device: Any) -> str:
+    import torch
+
+    if device.type == "cuda":
+        # A tensor lies there, so CUDA is initialised: asking for the name starts nothing.
+        return f"{device} ({torch.cuda.get_device_name(device)})"
+    return str(device)

@@ -1,0 +1,345 @@
+"""What ran: how often each graph ran and for how long, what lay between graphs, and how long calls took.
+
+The outermost call is seen through ``enter_exit_hooks`` of the context that ``torch.compile`` makes:
+functions that the context calls before and after the compiled code, while nothing is traced.  A graph is
+seen through the callable that the backend returned, which Dynamo calls with tracing switched off.  The backward of a
+graph is called by autograd, and is not seen.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+from breakscan.recording.hooks.device_time import DeviceTime
+from breakscan.recording.hooks.hook import Hook, Hooks
+from breakscan.recording.hooks.object_facts import calling_stack
+from breakscan.recording.hooks.run_tallies import KEPT, CallTally, GraphTally, Threads, ThreadState
+from breakscan.recording.records import DEFAULT_STANCE, DeviceMemory, Record, RunsTraced
+
+TRACED_RUNS = 4096
+"""Runs of a process that the timeline shows."""
+_BATCH = 256
+_SHORTEST = 0.1
+"""Seconds between two writings, at least."""
+_STALE = 4
+"""What is on disk is late by a quarter of the elapsed time at most."""
+_WRITING = 200
+"""Writing takes no more than one part in so many of the time."""
+
+_meters: weakref.WeakSet[RunMeter] = weakref.WeakSet()
+
+
+class RunMeter:
+    """Counts and times what runs in this process, and hands records of it to ``write``.
+
+    ``due`` is the time from which on the end of a call calls ``write_again``.  What is called while the program runs
+    goes through ``guarded``, which keeps what it raises off the program.  Counts are not locked: where threads run one
+    graph at once, a run may be lost.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[Record], None],
+        guarded: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function,
+    ) -> None:
+        self.trace = guarded(self._trace)
+        self.write_again = guarded(self._write_again)
+        self.to_trace = TRACED_RUNS
+        self._states: list[weakref.ref[ThreadState]] = []
+        self.threads = Threads(self._states)
+        self.device = DeviceTime(self.threads)
+        self._write = write
+        self.due = 0.0
+        self._since = 0.0
+        self._graphs: list[GraphTally] = []
+        self._calls: list[CallTally] = []
+        self._traced: list[tuple[int, float, float]] = []
+        _meters.add(self)
+
+    def graph(self, compiled: Callable[..., Any], number: int, broke: bool, device: Any = None) -> Callable[..., Any]:
+        """Does what ``compiled`` does, and times it; also on ``device``, where it is a CUDA device."""
+        tally = GraphTally(number, broke)
+        self._graphs.append(tally)
+        run = _disguised(_timed(compiled, tally, self), compiled)
+        return run if device is None else _disguised(self.device.timed(run, tally, device), compiled)
+
+    def calls(self, context: Any) -> int:
+        """Times the calls of what ``context``, one of ``torch.compile``, compiles.  Returns the key of the context."""
+        for hook in context.enter_exit_hooks:
+            if getattr(hook, "meter", None) is self:
+                return hook.key  # type: ignore[no-any-return]
+        tally = CallTally(len(self._calls))
+        self._calls.append(tally)
+        enter: Any = _entered(tally, self)
+        enter.meter, enter.key = self, tally.key
+        context.enter_exit_hooks.append(enter)
+        return tally.key
+
+    def compiled(self) -> None:
+        """Something was compiled: the calls and gaps that it fell into are not steady."""
+        for state in [reference() for reference in self._states]:
+            if state is not None:
+                state.steady = False
+                state.last = state.device_gap = state.device_call = None
+
+    def _trace(self, number: int, began: float, seconds: float) -> None:
+        """Keeps a run for the timeline."""
+        self.to_trace -= 1
+        self._traced.append((number, began, seconds))
+        if len(self._traced) >= _BATCH or self.to_trace <= 0:
+            self._write_traced()
+
+    def _write_again(self, now: float) -> None:
+        """Writes less and less often, so that what is on disk is nearly what happened, and writing costs nothing."""
+        began = perf_counter()
+        self._since = self._since or now
+        # Set first: a disk that is full is not asked again at each call.
+        self.due = now + max(_SHORTEST, (now - self._since) / _STALE)
+        self.write()
+        self.due = max(self.due, now + _WRITING * (perf_counter() - began))
+
+    def write(self) -> None:
+        """Writes all that has not been written yet."""
+        self.device.read()
+        self._write_traced()
+        for tally in self._tallies():
+            for record in tally.records():
+                self._write(record)
+        for memory in device_memory():
+            self._write(memory)
+
+    def forked(self) -> None:
+        """A forked process counts for itself, from zero."""
+        self.device.forked()
+        self.threads.state.clear()
+        self.to_trace = TRACED_RUNS
+        self._traced = []
+        self.due = self._since = 0.0
+        for tally in self._tallies():
+            tally.clear()
+
+    def _tallies(self) -> list[GraphTally | CallTally]:
+        return [*self._graphs, *self._calls]
+
+    def _write_traced(self) -> None:
+        traced, self._traced = self._traced, []
+        # Another thread can have been faster.
+        if traced:
+            graphs, starts, seconds = zip(*traced, strict=True)
+            self._write(RunsTraced(graphs, starts, seconds))
+
+
+class RunHook(Hook):
+    """Records what ran: at a call's end now and then, and when the recording ends, or the process."""
+
+    name = "runs"
+    without = "what calls of compiled code cost is missing"
+    needs = ("torch._dynamo.eval_frame:_TorchDynamoContext.__init__",)
+    reads = ("torch._dynamo.eval_frame:DisableContext.__call__", "torch._functorch.aot_autograd:_boxed_call")
+    during_exports = True
+
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(hooks)
+        self.meter = RunMeter(self.guarded(hooks.write), self.guarded)
+        self.key_of = self.guarded(self.meter.calls)
+
+    @contextmanager
+    def installed(self) -> Iterator[bool]:
+        from torch._dynamo import eval_frame
+
+        constructor = getattr(getattr(eval_frame, "_TorchDynamoContext", None), "__init__", None)
+        write = self.guarded(self.meter.write)
+        atexit.register(write)
+        try:
+            yield isinstance(constructor, FunctionType) and "enter_exit_hooks" in constructor.__code__.co_names
+        finally:
+            atexit.unregister(write)
+            write()
+
+
+class StanceHook(Hook):
+    """Tells under which stance of ``torch.compiler.set_stance`` calls ran eager: the meter asks for it."""
+
+    name = "stance"
+    without = "calls that ran eager under torch.compiler.set_stance are not told"
+    needs = ("torch._dynamo.eval_frame:_stance.stance",)
+
+
+def current_stance() -> str:
+    """The stance as ``set_stance`` names it; the default one where this torch does not tell."""
+    from torch._dynamo import eval_frame
+
+    return getattr(getattr(eval_frame, "_stance", None), "stance", DEFAULT_STANCE)
+
+
+def device_memory() -> Iterator[DeviceMemory]:
+    """Of each CUDA device that this process uses.  Nothing is started over: that is the program's."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return
+    for device in range(torch.cuda.device_count()):
+        allocated = torch.cuda.max_memory_allocated(device)
+        if allocated:
+            yield DeviceMemory(f"cuda:{device}", allocated, torch.cuda.max_memory_reserved(device))
+
+
+def _timed(compiled: Callable[..., Any], tally: GraphTally, meter: RunMeter) -> Callable[..., Any]:
+    # Runs as often as the graph does: everything is a local or one attribute away.
+    threads = meter.threads
+    clock = perf_counter
+    newest = KEPT - 1
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        state = threads.state
+        last = state.last
+        # What runs within a graph is part of it.
+        before = state.graph_seconds
+        state.last = None
+        began = clock()
+        if last is not None:
+            gap = began - state.ended
+            last.gaps[last.passes & newest] = gap
+            last.passes += 1
+            last.gap_seconds += gap
+            if gap > last.longest_gap:
+                last.longest_gap = gap
+                last.longest_at = state.ended
+            if last.broke:
+                state.gap_seconds += gap
+        try:
+            result = compiled(*args, **kwargs)
+        except BaseException as error:
+            # The traceback of the user's program does not show this frame.
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            raise
+        ended = clock()
+        seconds = ended - began
+        tally.runs += 1
+        tally.seconds += seconds
+        if state.depth:
+            state.graph_seconds = before + seconds
+            state.ended = ended
+            state.last = tally
+        if meter.to_trace > 0:
+            meter.trace(tally.number, began, seconds)
+        return result
+
+    return run
+
+
+def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], None]]:
+    threads = meter.threads
+    clock = perf_counter
+    exc_info = sys.exc_info
+    newest = KEPT - 1
+
+    def leave() -> None:
+        ended = clock()
+        state = threads.state
+        if state.depth != 1:
+            # A process that was forked within the call has none open.
+            state.depth = max(0, state.depth - 1)
+            return
+        state.depth = 0
+        last, state.last = state.last, None
+        error = exc_info()[1]
+        if error is None or not _passes_through(error, sys._getframe(1)):
+            if last is not None:
+                gap = ended - state.ended
+                last.gaps[last.passes & newest] = gap
+                last.passes += 1
+                last.gap_seconds += gap
+                if gap > last.longest_gap:
+                    last.longest_gap = gap
+                    last.longest_at = state.ended
+                if last.broke:
+                    state.gap_seconds += gap
+            if state.steady:
+                place = tally.calls & newest
+                tally.calls += 1
+                tally.seconds += ended - state.began
+                tally.last_seconds[place] = ended - state.began
+                tally.last_graphs[place] = state.graph_seconds
+                tally.last_gaps[place] = state.gap_seconds
+                if last is None:
+                    _ran_eager(tally)
+        if state.device_gap is not None:
+            meter.device.close_gap(state, last)
+        if state.device_call is not None:
+            meter.device.end_call(state, tally)
+        if ended >= meter.due:
+            meter.write_again(ended)
+
+    def enter() -> Callable[[], None]:
+        state = threads.state
+        state.depth += 1
+        if state.depth == 1 or not _is_nested(sys._getframe(1)):
+            state.depth = 1
+            state.last = state.device_gap = state.device_call = None
+            state.graph_seconds = state.gap_seconds = 0.0
+            state.steady = True
+            if tally.to_time:
+                meter.device.begin_call(state, tally)
+            state.began = clock()
+        return leave
+
+    return enter
+
+
+def _ran_eager(tally: CallTally) -> None:
+    """Counts a call in which no graph ran."""
+    stance = current_stance()
+    known = tally.eager.get(stance, 0)
+    if not known and stance not in tally.first_eager:
+        tally.first_eager[stance] = calling_stack(sys._getframe(2))
+    tally.eager[stance] = known + 1
+
+
+def _passes_through(error: BaseException, frame: FrameType) -> bool:
+    """Whether an exception is on its way out of ``frame``, rather than handled by one of its callers."""
+    return error.__traceback__ is not None and error.__traceback__.tb_frame is frame
+
+
+def _is_nested(frame: FrameType | None) -> bool:
+    """Whether a call stands around the one that starts in ``frame``.  Where ``fullgraph=True`` is what raises, torch
+    does not say that a call is over."""
+    found = None
+    while frame is not None:
+        if frame.f_code.co_name == "compile_wrapper":
+            if frame.f_code is found:
+                return True
+            found = frame.f_code
+        frame = frame.f_back
+    return found is None
+
+
+def _disguised(run: Any, compiled: Any) -> Callable[..., Any]:
+    """Looks like the function of torch that calls it: to a profiler, and to whoever prints the stack."""
+    from torch._dynamo import eval_frame
+
+    context = vars(getattr(eval_frame, "DisableContext", object)).get("__call__")
+    parts = getattr(getattr(context, "__code__", None), "co_consts", ())
+    caller = next((part for part in parts if isinstance(part, CodeType) and part.co_name == "_fn"), None)
+    first_line = caller.co_firstlineno if caller else 1
+    run.__code__ = run.__code__.replace(co_filename=eval_frame.__file__, co_firstlineno=first_line, co_name="_fn")
+    for name in ("__name__", "__qualname__", "_boxed_call"):
+        if hasattr(compiled, name):
+            setattr(run, name, getattr(compiled, name))
+    return run  # type: ignore[no-any-return]
+
+
+def _forget_parent() -> None:
+    for meter in list(_meters):
+        meter.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parent)

@@ -1,0 +1,196 @@
+"""The values that functions start with, and those of the names on the line of a break."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import linecache
+import os
+import re
+import sys
+import sysconfig
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from breakscan.model.observations import joined_names
+from breakscan.recording.hooks.described_values import described, described_trackers
+from breakscan.recording.hooks.hook import Hook, Hooks
+from breakscan.recording.hooks.object_facts import OURS, code_of, current_compile_id
+from breakscan.recording.parsers.frames import is_resumed, user_name
+from breakscan.recording.records import (
+    BreakValuesSeen,
+    Code,
+    FileSeen,
+    LibrarySeen,
+    Record,
+    StackFrame,
+    ValuesMet,
+    ValuesSeen,
+)
+from breakscan.source.regular_files import content_digest, read_regular_file
+
+_WORD = re.compile(r"\w+")
+_PACKAGE = re.compile(r"(?:site|dist)-packages[/\\](\w+?)(?:\.py$|[/\\])")
+
+
+class ValueHook(Hook):
+    """Records the values that functions start with when Dynamo traces them, as frames of their own or inlined."""
+
+    name = "values"
+    without = "the values of functions are missing, which check and fix --recording ask for"
+    wraps = (
+        "torch._dynamo.symbolic_convert:InstructionTranslator.__init__",
+        "torch._dynamo.symbolic_convert:InliningInstructionTranslator.__init__",
+    )
+    needs = (
+        "torch._C:DisableTorchFunction",
+        "torch._dynamo.variables:TensorVariable",
+        "torch._dynamo.variables:ListVariable",
+        "torch._dynamo.variables:TupleVariable",
+        "torch._dynamo.variables:ConstDictVariable",
+        "torch._dynamo.variables:UserFunctionVariable",
+        "torch._dynamo.variables.tensor:SymNodeVariable",
+        "torch._dynamo.variables.lazy:LazyVariableTracker",
+    )
+    during_exports = True
+
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(hooks)
+        self.tallies = ValueTallies()
+        self._at_break = self.guarded(self.tallies.at_break)
+
+    def after(self, _: None, tracer: Any, *__: Any, **___: Any) -> None:
+        self.tallies.add(tracer)
+
+    def record_break(self, root: Any, place: StackFrame) -> None:
+        """Records the values where the graph broke."""
+        seen = self._at_break(root, place) if self.hooks.works(self.name) else None
+        if seen is not None:
+            self.hooks.write(seen)
+
+
+class ValueTallies:
+    """The values of all functions until now, and what of that is not written yet."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._left_out: tuple[str, ...] | None = None
+        self._wanted: dict[str, bool] = {}
+        self._known: dict[Code, ValuesSeen] = {}
+        self._changed: dict[Code, None] = {}
+        self._files: set[str] = set()
+        self._libraries: set[str] = set()
+        self._latest: weakref.ref[Any] | None = None
+        self._met: dict[str, set[int]] = {}
+
+    def add(self, tracer: Any) -> None:
+        """Adds the values that a function starts with, unless it is one of torch or Python."""
+        # Not to keep alive what Dynamo holds on to for as long as it traces.
+        self._latest = weakref.ref(tracer)
+        code: CodeType = tracer.f_code
+        if not self._wants(code.co_filename) or is_resumed(code.co_name):
+            return
+        inlined = tracer.inline_depth > 0
+        if inlined:
+            names = described_trackers(tracer.symbolic_locals, code.co_names)
+        else:
+            names = described(tracer.f_locals, code.co_names)
+        # To hold the code itself would keep alive what the program lets go.
+        at = code_of(code)
+        known = self._known.get(at)
+        if known is None:
+            new = ValuesSeen(len(self._known), at, _qualname(code), names, inlined)
+        else:
+            new = replace(known, names=joined_names(known.names, names), inlined=known.inlined and inlined)
+        if new != known:
+            self._known[at] = new
+            self._changed[at] = None
+        self._met.setdefault(current_compile_id() or "", set()).add(new.number)
+
+    def at_break(self, root: Any, place: StackFrame) -> BreakValuesSeen | None:
+        """The values of the names on the line at which the graph broke, unless another function was inlined there
+        since."""
+        latest = self._latest() if self._latest is not None else None
+        tracer = next((one for one in (latest, root) if one is not None and _traces(one.f_code, place)), None)
+        if tracer is None or not self._wants(place.path):
+            return None
+        words = set(_WORD.findall(linecache.getline(place.path, place.line)))
+        there = {name: value for name, value in tracer.symbolic_locals.items() if name in words}
+        return BreakValuesSeen(place.path, place.line, described_trackers(there, words)) if there else None
+
+    def records(self) -> Iterator[Record]:
+        """What is new since the last time."""
+        if self._pid != os.getpid():
+            # Its records go to a file of their own.
+            self._pid = os.getpid()
+            self._changed = dict.fromkeys(self._known)
+            self._files, self._libraries = set(), set()
+        changed, self._changed = self._changed, {}
+        met, self._met = self._met, {}
+        for at in changed:
+            if at.path not in self._files:
+                self._files.add(at.path)
+                yield from _file_seen(at.path)
+                yield from self._library_seen(at.path)
+            yield self._known[at]
+        for compile_id, numbers in met.items():
+            yield ValuesMet(compile_id, tuple(sorted(numbers)))
+
+    def _library_seen(self, path: str) -> Iterator[LibrarySeen]:
+        found = _PACKAGE.search(path)
+        if found is None or found[1] in self._libraries:
+            return
+        self._libraries.add(found[1])
+        version = _version(found[1])
+        if version is not None:
+            yield LibrarySeen(found[1], version)
+
+    def _wants(self, path: str) -> bool:
+        if path not in self._wanted:
+            if self._left_out is None:
+                self._left_out = _left_out()
+            installed = f"{os.sep}site-packages{os.sep}" in path
+            standard, *others = self._left_out
+            self._wanted[path] = not path.startswith("<") and not (
+                path.startswith(tuple(others)) or (path.startswith(standard) and not installed)
+            )
+        return self._wanted[path]
+
+
+def _version(name: str) -> str | None:
+    """What a package says itself, without running its code, else what is installed by its name."""
+    held = getattr(sys.modules.get(name), "__dict__", {}).get("__version__")
+    if type(held) is str:
+        return held
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _traces(code: CodeType, place: StackFrame) -> bool:
+    return code.co_filename == place.path and user_name(code.co_name) == user_name(place.name)
+
+
+def _left_out() -> tuple[str, ...]:
+    """The folders of Python, torch and breakscan."""
+    import torch
+
+    return sysconfig.get_path("stdlib") + os.sep, str(Path(torch.__file__).parent) + os.sep, OURS
+
+
+def _file_seen(path: str) -> Iterable[FileSeen]:
+    try:
+        content, _ = read_regular_file(path)
+    except OSError:
+        return ()
+    return (FileSeen(os.path.abspath(path), content_digest(content)),)
+
+
+def _qualname(code: CodeType) -> str | None:
+    """None before Python 3.11, which code does not know it in."""
+    name: str | None = getattr(code, "co_qualname", None)
+    return name

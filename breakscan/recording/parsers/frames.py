@@ -1,0 +1,143 @@
+"""Reads tracebacks that torch keeps as text, names that Dynamo makes, and what it says of a frame that it does not
+compile (the supported versions of torch)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from breakscan.recording.records import StackFrame
+
+_FRAME = re.compile(r'^ *File "(.+)", line (\d+), in (.+)$', re.M)
+
+
+def frames_of(text: str) -> list[StackFrame]:
+    """The frames of a traceback, outermost first."""
+    return [StackFrame(path, int(line), name) for path, line, name in _FRAME.findall(text)]
+
+
+def innermost_frame(text: str) -> StackFrame | None:
+    """The frame that a traceback ends in."""
+    frames = frames_of(text)
+    return frames[-1] if frames else None
+
+
+_CALLS_DIRECTLY = re.compile("_call_impl|compile_wrapper")
+_RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>.+)_at_\d+$")
+BACKWARD = "<backward>"
+"""The name of a backward pass that compiled autograd captured, instead of torch's name for it."""
+_CAPTURED = re.compile(r"(?:^|:)!\d+/")
+_WRITTEN_BY_FX = "<eval_with_key>"
+_AROUND_STEP = ("wrapper", "_use_grad")
+_OF_COMPREHENSION = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+_COMPREHENSION = re.compile(r"__comprehension_(?P<name>.+)_at_\d+$")
+
+
+def user_name(name: str) -> str:
+    """Returns the name of the function in the user's file that a code object of Dynamo represents."""
+    while found := _RESUME.match(name) or _COMPREHENSION.match(name):
+        name = found["name"]
+    return name
+
+
+def is_resumed(name: str) -> bool:
+    """Whether the name is that of the rest of a function, after a break."""
+    return _RESUME.match(name) is not None
+
+
+def is_of_comprehension(name: str) -> bool:
+    """Whether the name is that of a comprehension, which is a function of its own up to Python 3.11."""
+    return name in _OF_COMPREHENSION
+
+
+def is_captured_backward(compile_id: str) -> bool:
+    """Whether compiled autograd asked for the compile."""
+    return _CAPTURED.search(compile_id) is not None
+
+
+def is_written_by_fx(path: str) -> bool:
+    """Whether ``torch.fx`` has written the code, which is in no file."""
+    return path.startswith(_WRITTEN_BY_FX)
+
+
+def is_compiler_entry(path: str) -> bool:
+    """Whether the file is the one through which a program calls into compiled code."""
+    return path.replace("\\", "/").endswith("torch/_dynamo/eval_frame.py")
+
+
+def calls_user_code(frame: StackFrame) -> bool:
+    """Whether it is the function of torch that calls the ``forward`` of a module, or what was compiled."""
+    is_torchs = frame.path.replace("\\", "/").endswith("torch/nn/modules/module.py") or is_compiler_entry(frame.path)
+    return is_torchs and _CALLS_DIRECTLY.fullmatch(frame.name) is not None
+
+
+def is_module_wrapper(path: str) -> bool:
+    """Whether the file is the one whose function Dynamo compiles in place of the ``forward`` of a module of torch's."""
+    return path.replace("\\", "/").endswith("torch/_dynamo/external_utils.py")
+
+
+def is_step_of_optimizer(path: str, name: str) -> bool:
+    """Whether the function is one that torch puts around the ``step`` of its optimizers."""
+    return path.replace("\\", "/").endswith("torch/optim/optimizer.py") and name in _AROUND_STEP
+
+
+def is_dynamos_file(path: str) -> bool:
+    """Whether the file is one of Dynamo's own."""
+    return "torch/_dynamo/" in path.replace("\\", "/")
+
+
+_LIMIT = re.compile(r"exceeding the (\w+) cache size limit \(currently set to (\d+)\)")
+_LIMIT_EXCEEDED = "recompile limit exceeded"
+_GENERATOR = "Attempt to trace generator"
+_FROM_USER = re.compile(r"^(?:from user code|Found from|Original traceback) ?: *$", re.M)
+"""Dynamo, Inductor and the interpreter of FX each have their own words for it."""
+
+
+class Skip(Enum):
+    """Why Dynamo skips a frame without an exception: a part of its reason."""
+
+    NO_TENSOR = "no tensor-related objects"
+    NO_OPERATION = "No ops traced"
+    FILE = "skipfiles"
+    DISPATCH_MODE = "dispatch mode"
+    SWITCHED_OFF = "tracing is disabled"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The limit of recompiles that was reached: the name of its setting, and its value."""
+
+    setting: str
+    value: int
+
+
+def skip_of(reason: str) -> Skip | None:
+    """The kind of a skip; None for one that is not known, and where torch gives no reason, as 2.11."""
+    return next((skip for skip in Skip if skip.value in reason), None)
+
+
+def limit_of(text: str) -> Limit | None:
+    """The limit that the text names."""
+    found = _LIMIT.search(text)
+    return Limit(found[1], int(found[2])) if found else None
+
+
+def exceeds_limit(text: str) -> bool:
+    """Whether the text says that a frame was compiled too often."""
+    return _LIMIT_EXCEEDED in text
+
+
+def is_generator(text: str) -> bool:
+    """Whether the text says that the frame is a generator's, which Dynamo does not compile."""
+    return text.startswith(_GENERATOR)
+
+
+def user_part(text: str) -> str:
+    """The part of Dynamo's text that shows the user's code; empty where there is none."""
+    return _FROM_USER.split(text)[-1] if _FROM_USER.search(text) else ""
+
+
+def user_frames(text: str) -> list[StackFrame]:
+    """The frames of the user's code, outermost first."""
+    return frames_of(user_part(text))

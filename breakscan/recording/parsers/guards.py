@@ -1,0 +1,451 @@
+"""Reads the text of guards: of those that failed, what each is about and what it demanded; and the tree of those that
+a compiled frame has.
+
+A failed guard is as ``GuardManager.check_verbose`` writes it on the supported versions: a Python expression with a
+comment after it, or a sentence about a tensor, a type, a key or the global state.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+from breakscan.recording.parsers.frames import frames_of
+from breakscan.recording.records import FailedGuard, Guard
+
+_DEEPEST = 100
+"""Levels of nesting that ``ast.unparse`` takes from any stack that it is called in."""
+
+
+def parse_expression(text: str) -> ast.expr | None:
+    """The expression; None for what is none, or is nested too deeply to be one of torch's."""
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    nodes: list[ast.AST] = [tree]
+    for _ in range(_DEEPEST):
+        nodes = [child for node in nodes for child in ast.iter_child_nodes(node)]
+        if not nodes:
+            return tree
+    return None
+
+
+_TENSOR = re.compile(
+    r"tensor '(?P<source>.+?)' (?P<what>size|stride|rank|dtype|device|requires_grad|dispatch key set) mismatch"
+    r"(?: at index (?P<index>\d+))?\. expected (?P<old>.+?)(?:, actual (?P<new>.+?))?(?P<fixed>\. Guard failed on .+)?$"
+)
+_WHOLE_TENSOR = re.compile(
+    r"check_tensor\((?P<source>.+?), (?P<class>\w+), DispatchKeySet\((?P<device>\w+).*?\), torch\.(?P<dtype>\w+), "
+    r"device=(?P<index>\w+), requires_grad=(?P<grad>\w+), size=(?P<size>\[.*?\]), stride=(?P<stride>\[.*?\])"
+)
+_CHECKED = re.compile(r"___check_(?P<what>type_id|obj_id)\((?P<source>.+), \d+\)(?:, type=<class '(?P<type>.+?)'>)?")
+_NOT_TENSOR = re.compile(
+    r"expected type of '(?P<source>.+?)' to be (?:a tensor type, '?|(?P<old><class '.+?'>),) ?but found (?P<new>.+)$"
+)
+"""Since 2.15, the class is named."""
+_MISSING_KEY = re.compile(r"KeyError on (?P<source>.+)\[(?P<key>'[^']*'|\d+)\]$")
+_CONTAINS = re.compile(r"(?P<absent>not )?___dict_contains\((?P<key>[^,]+), (?P<source>.+)\)$")
+_GLOBAL = re.compile(r"GLOBAL_STATE changed: (?P<what>.+)")
+BEFORE_BREAK = "the value computed before the break"
+"""What the user calls a value that Dynamo hands from one side of a break to the other."""
+_FREED = re.compile(r"Cache line invalidated because (?P<source>.+) got deallocated$")
+_DTYPES = {
+    "Byte": "uint8",
+    "Char": "int8",
+    "Short": "int16",
+    "Int": "int32",
+    "Long": "int64",
+    "Half": "float16",
+    "Float": "float32",
+    "Double": "float64",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+    "Bool": "bool",
+    "BFloat16": "bfloat16",
+}
+"""The names of C++ for dtypes by those of Python."""
+_NONE_FAILS = "Unexpected recompilation:"
+_OF_BASE = re.compile(r"(?<![\w.])([\w.\[\]']+)\._base\b")
+"""What is said of the tensor that another one is a view of."""
+_WITHOUT_BASE = re.compile(r"'NoneType' object has no attribute '\w+'$")
+"""What Python says of a tensor that is no view, where a guard asks for the tensor behind it."""
+_DUPLICATE = "Duplicate tensor found where not expected"
+_SAVED_TENSOR_HOOKS = "top_saved_tensors_hooks"
+_PIECES = {"size": "shape[{}]", "stride": "stride()[{}]", "rank": "dim()"}
+
+
+class GuardKind(str, Enum):
+    """What a guard checks."""
+
+    SIZE = "size"
+    STRIDE = "stride"
+    TENSOR = "tensor"
+    """Another property of a tensor."""
+    PARAMETER = "parameter"
+    """A property of a tensor that a module holds."""
+    TYPE = "type"
+    IDENTITY = "identity"
+    FREED = "freed"
+    """What a version was compiled for is no longer in memory."""
+    PRESENCE = "presence"
+    GLOBAL = "global"
+    BACKEND = "backend"
+    ALIAS = "alias"
+    VALUE = "value"
+    OTHER = "other"
+
+
+class DemandKind(Enum):
+    """What a guard demands, of its subject if it has one."""
+
+    HOLDS = "holds"
+    """That ``code`` is true."""
+    QUOTED = "quoted"
+    """``code`` is what torch says, and no expression."""
+    VIEW = "view"
+    """To be a view of another tensor."""
+    TENSOR = "tensor"
+    CLASS = "class"
+    """To be of the class ``code``, or of the same as before where that is empty."""
+    SAME_OBJECT = "same-object"
+    FALSE = "false"
+    """To be empty or false."""
+    IN_MEMORY = "in-memory"
+    UNCHANGED = "unchanged"
+    """The subjects are global settings."""
+    SAME_BACKEND = "same-backend"
+    DISTINCT = "distinct"
+    """No two inputs are the same tensor."""
+    NOTHING = "nothing"
+    """All guards hold when they are checked again."""
+    GLOBAL_STATE = "global-state"
+    FUNCTION_MODES = "function-modes"
+    DEFAULT_DEVICE = "default-device"
+    SAVED_TENSOR_HOOKS = "saved-tensor-hooks"
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    kind: DemandKind
+    subject: str = ""
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorDemand:
+    """What a compiled function demands of a tensor, each as torch writes it."""
+
+    subject: str
+    class_: str
+    dtype: str
+    device: str
+    size: str
+    stride: str
+    requires_grad: str
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A value of which only this is known."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedGuard:
+    """A guard as torch's text has it.  ``subject`` is the expression that is guarded, in the names of the program;
+    ``old`` and ``new`` the value then and now, if the text says them."""
+
+    kind: GuardKind
+    subject: str
+    demand: Demand
+    old: str | Within | None = None
+    new: str | None = None
+
+    @property
+    def view(self) -> str | None:
+        """The tensor that is a view, where the guard is about the tensor behind it."""
+        found = _OF_BASE.match(self.subject)
+        return self.subject if self.demand.kind is DemandKind.VIEW else found[1] if found else None
+
+    @property
+    def crosses_break(self) -> bool:
+        """Whether the guard is about a value that was computed before a break and is used after it."""
+        return BEFORE_BREAK in self.subject
+
+
+_STATES = {
+    "GLOBAL_STATE": DemandKind.GLOBAL_STATE,
+    "TORCH_FUNCTION_MODE_STACK": DemandKind.FUNCTION_MODES,
+    "DEFAULT_DEVICE": DemandKind.DEFAULT_DEVICE,
+}
+_ASKING_FOR = {
+    GuardKind.STRIDE: re.compile(r"\.stride\(\)|\._base\b"),
+    GuardKind.SIZE: re.compile(r"\.size\(\)|\.shape\["),
+}
+"""The kinds of expressions about the layout or the sizes of tensors: strides are those of sizes, as a rule."""
+_KIND_OF = {"size": GuardKind.SIZE, "stride": GuardKind.STRIDE}
+NONE_FAILED = ParsedGuard(GuardKind.OTHER, "", Demand(DemandKind.NOTHING))
+"""Used when all guards of a version hold by the time that torch looks for the one that failed."""
+
+
+def subject_source(text: str) -> str | None:
+    """The expression whose value now is to be asked for, as Python source over ``L`` and ``G``; None where the
+    text tells the value itself, or where there is none."""
+    text = _first_line(text)
+    if found := _CHECKED.match(text):
+        return found["source"]
+    side = _guarded_side(text)
+    return None if side is None else ast.unparse(side)
+
+
+def read_guard(text: str) -> ParsedGuard:
+    """Returns the guard that the text describes."""
+    text = _first_line(text)
+    if found := _TENSOR.match(text):
+        return _read_tensor(found)
+    if found := _NOT_TENSOR.match(text):
+        subject, old, new = readable(found["source"]), _class_name(found["old"] or "Tensor"), _class_name(found["new"])
+        old = "a tensor" if old == "Tensor" else with_article(old)
+        new = new if new == "None" else with_article(new)
+        return ParsedGuard(GuardKind.TYPE, subject, Demand(DemandKind.TENSOR, subject), old, new)
+    if found := _CHECKED.match(text):
+        return _read_checked(found)
+    if found := _MISSING_KEY.match(text):
+        subject = f"{found['key']} in {readable(found['source'])}"
+        return ParsedGuard(GuardKind.PRESENCE, subject, _holds(subject), "True", "False")
+    if found := _CONTAINS.match(_code(text)):
+        subject = f"{found['key']} in {readable(found['source'])}"
+        old, new = ("False", "True") if found["absent"] else ("True", "False")
+        return ParsedGuard(GuardKind.PRESENCE, subject, _holds(f"{found['absent'] or ''}{subject}"), old, new)
+    if found := _GLOBAL.match(text):
+        what = ", ".join(found["what"].split())
+        return ParsedGuard(GuardKind.GLOBAL, what, Demand(DemandKind.UNCHANGED, what))
+    if text.startswith("BACKEND_MATCH"):
+        return ParsedGuard(GuardKind.BACKEND, "the backend", Demand(DemandKind.SAME_BACKEND))
+    if found := _FREED.match(text):
+        subject = readable(found["source"])
+        return ParsedGuard(GuardKind.FREED, subject, Demand(DemandKind.IN_MEMORY, subject))
+    if text.startswith(_NONE_FAILS):
+        return NONE_FAILED
+    if text.startswith(_DUPLICATE):
+        return ParsedGuard(GuardKind.ALIAS, "two inputs", Demand(DemandKind.DISTINCT))
+    return _read_expression(text)
+
+
+def lost_view(text: str, demands: Iterable[Demand | TensorDemand]) -> ParsedGuard | None:
+    """The guard, where a version with these demands failed because an input is no longer a view: torch's text is only
+    what Python raised meanwhile."""
+    if not _WITHOUT_BASE.match(_first_line(text)):
+        return None
+    views = {found[1] for demand in demands if isinstance(demand, Demand) for found in _OF_BASE.finditer(demand.code)}
+    if not views:
+        return None
+    subject = views.pop() if len(views) == 1 else "an input"
+    return ParsedGuard(
+        GuardKind.STRIDE, subject, Demand(DemandKind.VIEW, subject), "a view of another tensor", "no view"
+    )
+
+
+@lru_cache(maxsize=1 << 16)
+def read_demand(kind: str, text: str) -> Demand | TensorDemand:
+    """What a guard of a compiled function demands.  ``kind`` is torch's, such as ``TENSOR_MATCH``."""
+    if kind in _STATES:
+        return Demand(_STATES[kind])
+    if _SAVED_TENSOR_HOOKS in text:
+        return Demand(DemandKind.SAVED_TENSOR_HOOKS)
+    if found := _WHOLE_TENSOR.match(text):
+        device = found["device"].lower() + ("" if found["index"] == "None" else f":{found['index']}")
+        size, stride, grad = found["size"], found["stride"], found["grad"]
+        return TensorDemand(readable(found["source"]), found["class"], found["dtype"], device, size, stride, grad)
+    return read_guard(text).demand
+
+
+def readable(source: str) -> str:
+    """An expression over Dynamo's scopes as the user would write it: ``self.linear.weight`` for
+    ``L['self']._modules['linear']._parameters['weight']``."""
+    text = re.sub(r"\b[LG]\['([^']+)'\]", r"\1", source)
+    text = re.sub(r"\._(?:modules|parameters|buffers)\['([^']+)'\]", r".\1", text)
+    text = re.sub(r"\.__dict__\['([^']+)'\]", r".\1", text)
+    text = re.sub(r"\.__dict__\b", "", text)
+    text = re.sub(r"\.__closure__\[\d+\]\.cell_contents", "", text)
+    text = re.sub(r"\.size\(\)\[", ".shape[", text)
+    text = re.sub(r"dict\.__getitem__\((.+?), list\(dict\.keys\(\1\)\)\[(\d+)\]\)", r"list(\1.values())[\2]", text)
+    text = re.sub(r"list\(dict\.keys\(([^()]+)\)\)", r"list(\1)", text)
+    text = re.sub(r"___from_numpy\((\w+)\)", r"\1", text)
+    text = re.sub(r"\b__builtins_dict___\d+\['(\w+)'\]", r"\1", text)
+    text = re.sub(r"\b__import_(\w+)", lambda found: found[1].replace("_dot_", "."), text)
+    return re.sub(r"___stack\d+|__resume_frame_values(?:\[\d+\])*", BEFORE_BREAK, text)
+
+
+def with_article(noun: str) -> str:
+    """``a Linear``, ``an Embedding``."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
+def _first_line(text: str) -> str:
+    return text.splitlines()[0].strip() if text.strip() else ""
+
+
+def _code(text: str) -> str:
+    """The text without the comment after it, where it is Python."""
+    node = parse_expression(text)
+    return ast.unparse(node) if node else re.split(r"\s{2,}#", text)[0].strip()
+
+
+def _class_name(text: str) -> str:
+    found = re.match(r"<class '(?:\w+\.)*(\w+)'>", text)
+    return {"NoneType": "None"}.get(found[1], found[1]) if found else text
+
+
+def _read_tensor(found: re.Match[str]) -> ParsedGuard:
+    what, tensor = found["what"], readable(found["source"])
+    old, new = found["old"], found["new"]
+    if what == "requires_grad":
+        before = old.endswith("=1")
+        subject = f"{tensor}.requires_grad"
+        kind = GuardKind.PARAMETER if found["fixed"] else GuardKind.TENSOR
+        return ParsedGuard(kind, subject, _holds(f"{subject} is {before}"), str(before), str(not before))
+    subject = f"{tensor}.{_PIECES.get(what, what.replace(' ', '_')).format(found['index'])}"
+    if what == "dtype":
+        old, new = (_DTYPES.get(name, name) for name in (old, new))
+    kind = GuardKind.PARAMETER if found["fixed"] else _KIND_OF.get(what, GuardKind.TENSOR)
+    return ParsedGuard(kind, subject, _holds(f"{subject} == {old}"), old, new)
+
+
+def _read_checked(found: re.Match[str]) -> ParsedGuard:
+    subject = readable(found["source"])
+    if found["what"] == "type_id":
+        name = (found["type"] or "").rsplit(".", 1)[-1]
+        demand = Demand(DemandKind.CLASS, subject, name)
+        return ParsedGuard(GuardKind.TYPE, subject, demand, with_article(name) if name else None)
+    subject = subject.removesuffix(".__code__")
+    return ParsedGuard(GuardKind.IDENTITY, subject, Demand(DemandKind.SAME_OBJECT, subject), "another object")
+
+
+def _guarded_side(text: str) -> ast.expr | None:
+    """The side of a comparison that reads a value of the program; the whole of another expression."""
+    node = parse_expression(text)
+    if node is None:
+        return None
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        return next((side for side in sides if _reads_scope(side)), None)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        node = node.operand
+    return node if _reads_scope(node) and not isinstance(node, ast.BoolOp) else None
+
+
+def _reads_scope(node: ast.expr) -> bool:
+    return any(isinstance(n, ast.Name) and n.id in ("L", "G") for n in ast.walk(node))
+
+
+def _read_expression(text: str) -> ParsedGuard:
+    code = _code(text)
+    demand = _holds(readable(code))
+    node, side = parse_expression(text), _guarded_side(text)
+    if node is None:
+        return ParsedGuard(GuardKind.OTHER, demand.code, Demand(DemandKind.QUOTED, code=demand.code))
+    if side is None:
+        return ParsedGuard(GuardKind.OTHER, demand.code, demand)
+    subject = readable(ast.unparse(side))
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Is):
+        other = node.comparators[0]
+        if _reads_scope(other):
+            return ParsedGuard(GuardKind.ALIAS, f"{subject} and {readable(ast.unparse(other))}", demand)
+        return ParsedGuard(GuardKind.VALUE, subject, demand, ast.unparse(other))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return ParsedGuard(GuardKind.VALUE, subject, Demand(DemandKind.FALSE, subject), "empty or false")
+    kind = next((kind for kind, asks in _ASKING_FOR.items() if asks.search(code)), GuardKind.VALUE)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
+        return ParsedGuard(kind, subject, demand, readable(ast.unparse(node.comparators[0])))
+    return ParsedGuard(kind, subject, demand, Within(demand.code) if isinstance(node, ast.Compare) else None)
+
+
+def _holds(code: str) -> Demand:
+    return Demand(DemandKind.HOLDS, code=code)
+
+
+LONGEST_GUARD = 400
+"""Characters of a guard that a recording keeps."""
+
+_ENTRY = re.compile(r"^(?P<bars>(?:\| )*)\+- (?P<kind>\w+)(?:: (?P<text>.*))?$")
+_SOURCE = re.compile(r"source=(?P<source>.+?), accessed_by=")
+_COMMENT = re.compile(r"\s{2,}# ")
+_IDENTITY = re.compile(r"(___check_(?:type|obj)_id\(.+, )\d+\)")
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_MARK = re.compile(r"hasattr\(.+, '_dynamo_\w+'\) == False$")
+
+
+def guards_of_tree(text: str) -> Iterator[Guard]:
+    """The guards in the order in which they are checked, without the lines that asked for them.
+
+    Left out are those that hold as long as nobody marks a tensor's dimensions: there are up to five a tensor, and none
+    of them says anything about the program.
+    """
+    sources: list[str | None] = []
+    for line in text.splitlines():
+        entry = _ENTRY.match(line)
+        if entry is None:
+            continue
+        depth = len(entry["bars"]) // 2
+        del sources[depth:]
+        kind, body = entry["kind"], entry["text"] or ""
+        if not kind.isupper():
+            found = _SOURCE.match(body)
+            sources += [None] * (depth - len(sources))
+            sources.append(found["source"] if found else None)
+            continue
+        check = _COMMENT.split(body, maxsplit=1)[0].strip()
+        if not _MARK.match(check):
+            subject = next((source for source in reversed(sources) if source), None)
+            yield Guard(kind, _stable(check), None, subject)
+
+
+def _stable(text: str) -> str:
+    """Without what differs from run to run."""
+    text = _ADDRESS.sub("", _IDENTITY.sub(r"\g<1>0)", text))
+    return text if len(text) <= LONGEST_GUARD else text[: LONGEST_GUARD - 1] + "…"
+
+
+_REASON = re.compile(r"(?P<id>!?\d+(?:/\d+)+): (?P<text>.*)", re.S)
+_SCOPES = {"L", "G"}
+
+
+def failed_guard(reason: str) -> FailedGuard:
+    """The guard of a reason such as ``0/1: flag == 'a'  # …``, which the traced stack may follow."""
+    found = _REASON.match(reason)
+    compile_id, text = (found["id"], found["text"]) if found else ("", reason)
+    first, _, rest = text.partition("\n")
+    return FailedGuard(compile_id, _with_scope(first), 0, None, tuple(frames_of(rest)))
+
+
+def _with_scope(text: str) -> str:
+    """The guard over Dynamo's scopes, as hooks see it: in its reasons torch writes ``x`` for ``L['x']``.  A comment
+    after it stays."""
+    text = text.strip()
+    expression = parse_expression(text)
+    if expression is None:
+        return text
+    rest = text.encode()[expression.end_col_offset :].decode(errors="replace")
+    _, comment, words = rest.partition("#")
+    return f"{ast.unparse(_Scoped().visit(expression))}{f'  {comment}{words}' if comment else ''}"
+
+
+class _Scoped(ast.NodeTransformer):
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in _SCOPES or hasattr(builtins, node.id):
+            return node
+        return ast.Subscript(ast.Name("L", ast.Load()), ast.Constant(node.id), node.ctx)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        node.args = [self.visit(argument) for argument in node.args]
+        if not isinstance(node.func, ast.Name):
+            node.func = self.visit(node.func)
+        return node

@@ -1,0 +1,131 @@
+"""Records what Dynamo does in this process, from the moment that torch's compiler is loaded."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from breakscan.recording.hooks.cudagraphs import CudaGraphHook, CudaGraphSkipHook
+from breakscan.recording.hooks.exports import AheadHook, AotHook, DraftHook, ExportHook
+from breakscan.recording.hooks.frames import BreakHook, FrameHook
+from breakscan.recording.hooks.fullgraph import FullgraphHook
+from breakscan.recording.hooks.graphs import BytesHook, GraphHook
+from breakscan.recording.hooks.guards import GuardHook, RecompileHook
+from breakscan.recording.hooks.hook import Hook, Hooks, own_code_skipped
+from breakscan.recording.hooks.runs import RunHook, StanceHook
+from breakscan.recording.hooks.targets import PackageHook, SkipHook, TargetHook
+from breakscan.recording.hooks.trace import AutogradHook, TraceHook
+from breakscan.recording.hooks.traced_lines import LineHook
+from breakscan.recording.hooks.values import ValueHook
+from breakscan.recording.job import number_in
+from breakscan.recording.recording import RecordingWriter
+from breakscan.recording.records import CompileAsked, ProcessStarted, Record
+from breakscan.recording.requests_file import read_requests
+
+HOOKS: tuple[type[Hook], ...] = (
+    TraceHook,
+    BreakHook,
+    RecompileHook,
+    FrameHook,
+    GraphHook,
+    RunHook,
+    StanceHook,
+    TargetHook,
+    SkipHook,
+    GuardHook,
+    AutogradHook,
+    PackageHook,
+    AotHook,
+    ValueHook,
+    LineHook,
+    FullgraphHook,
+    ExportHook,
+    DraftHook,
+    AheadHook,
+    BytesHook,
+    CudaGraphSkipHook,
+    CudaGraphHook,
+)
+"""In the order in which they are installed."""
+SWITCHES = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")
+"""Environment variables by which a user switches torch.compile off."""
+
+
+class Recorder:
+    """Hooks into torch while it is entered, and writes what it sees into a folder.
+
+    Nothing that goes wrong in here reaches the user's program.  Where it is to keep the program going,
+    ``fullgraph=True`` is set aside.
+    """
+
+    def __init__(self, folder: Path, *, keep_going: bool = False) -> None:
+        self._writer = RecordingWriter(folder)
+        self._hooks = Hooks(HOOKS, self._writer.write)
+        self._left_out = () if keep_going else (FullgraphHook,)
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Recorder:
+        """``torch._dynamo`` is imported already: a hook must not be what loads it."""
+        self._guarded(lambda: self._writer.write(_process_started()))
+        self._hooks.install(self._left_out)
+        self._guarded(lambda: self._stack.enter_context(own_code_skipped()))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+        self._hooks.close()
+        self.note(self._hooks.merged.waiting())
+        self._writer.close()
+
+    def loaded(self, executed: str | None = None) -> None:
+        """Hooks into the modules of torch that the program has loaded by now; ``executed`` is one whose import is about
+        to end."""
+        self._hooks.loaded(executed)
+
+    def note(self, records: Iterable[Record]) -> None:
+        """Adds records of what hooks do not see."""
+
+        def write() -> None:
+            for record in records:
+                self._writer.write(record)
+
+        self._guarded(write)
+
+    def _guarded(self, function: Callable[[], object]) -> None:
+        self._hooks.guarded(Hook, function)()
+
+
+def start(folder: str) -> Callable[[str], None]:
+    """Records in this process until it ends.  What it returns is to be called with the name of each of
+    :data:`breakscan.recording.hooks.exports.MODULES` that has been executed."""
+    requests = read_requests(Path(folder))
+    recorder = Recorder(Path(folder), keep_going=requests.keep_going)
+    recorder.__enter__()
+    recorder.note(CompileAsked(request.text) for request in requests.compile)
+    return recorder.loaded
+
+
+def _process_started() -> ProcessStarted:
+    import torch
+
+    return ProcessStarted(
+        pid=os.getpid(),
+        parent_pid=os.getppid(),
+        argv=tuple(sys.argv),
+        rank=number_in(os.environ, "RANK"),
+        world_size=number_in(os.environ, "WORLD_SIZE"),
+        time=time.time(),
+        clock=time.perf_counter(),
+        torch=str(torch.__version__),
+        python=platform.python_version(),
+        torch_folder=str(Path(torch.__file__).parent),
+        standard_library=sysconfig.get_path("stdlib"),
+        disabled_by=next((name for name in SWITCHES if os.environ.get(name, "0") not in ("", "0")), None),
+        profile_kept=bool(os.environ.get("TORCH_COMPILE_JOB_ID")),
+    )

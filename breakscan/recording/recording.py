@@ -1,0 +1,218 @@
+"""The recording of a run: what each process of the user's program saw, as JSON lines on disk.
+
+One file a process, one line a record, written at once with a single system call: whatever ends the process,
+nothing that was recorded is lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from breakscan.model.dataclass_json import decoder, encode
+from breakscan.recording.records import (
+    BreakSeen,
+    Code,
+    CompileStarted,
+    CompileTimed,
+    FrameEnded,
+    ProcessForked,
+    ProcessStarted,
+    Record,
+)
+from breakscan.source.regular_files import read_regular_file
+
+SUFFIX = ".jsonl"
+TORCH_IMPORTED = "torch-imported"
+"""Name of the empty file that says that the program imported torch, whether or not it compiled anything."""
+CUT = "cut-"
+"""Begins the name of the empty file that says that a record could not be written; the number of the error ends it."""
+
+_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Record)}
+
+
+class RecordingWriter:
+    """Appends records to the file of the process that calls, also after a fork."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._pid = -1
+        self._file = -1
+        self._identity: tuple[int, int] | None = None
+        self._closed = False
+
+    def write(self, record: Record) -> None:
+        """Raises OSError where the disk does not take it."""
+        if self._closed:
+            return
+        try:
+            self._write(record)
+        except OSError as error:
+            # A full disk still takes a name.
+            with contextlib.suppress(OSError):
+                (self._folder / f"{CUT}{error.errno}").touch()
+            raise
+
+    def _write(self, record: Record) -> None:
+        pid = os.getpid()
+        if pid != self._pid:
+            forked = self._pid != -1
+            self._open(pid)
+            if forked:
+                self._append(ProcessForked(pid, os.getppid()))
+        elif self._identity != _identity(self._file):
+            # The program closed all files, as daemons do: by now the number can be that of one of its files.
+            self._open(pid)
+        self._append(record)
+
+    def close(self) -> None:
+        """From here on, nothing is written: what was hooked into compiled code stays there, and may still try."""
+        if self._file != -1 and self._identity == _identity(self._file):
+            os.close(self._file)
+        self._closed = True
+
+    def _open(self, pid: int) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+        self._file = os.open(self._folder / f"{pid}{SUFFIX}", flags, 0o600)
+        self._identity = _identity(self._file)
+        self._pid = pid
+
+    def _append(self, record: Record) -> None:
+        line = json.dumps([type(record).__name__, encode(record)], separators=(",", ":"))
+        data = line.encode() + b"\n"
+        if os.write(self._file, data) < len(data):
+            # What is left of a full disk took a part.
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _identity(file: int) -> tuple[int, int] | None:
+    try:
+        status = os.fstat(file)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def read_recording(folder: Path) -> list[list[Record]]:
+    """The records of each process: a parent before its children, and these in the order in which they came.
+
+    A line that was cut off or damaged is left out.
+    """
+    files = sorted(folder.glob(f"*{SUFFIX}"), key=lambda path: (len(path.stem), path.stem))
+    return _in_order([process for path in files for process in _processes(_read_file(path))])
+
+
+def cut_by(folder: Path) -> str | None:
+    """What kept records from being written, in words; None where all were."""
+    numbers = sorted(path.name.removeprefix(CUT) for path in folder.glob(f"{CUT}*"))
+    return ", ".join(os.strerror(int(number)) if number.isdecimal() else number for number in numbers) or None
+
+
+def compiled(process: Sequence[Record]) -> bool:
+    """Whether the compiler had work in a process: many only import it."""
+    return any(isinstance(record, CompileStarted | FrameEnded | BreakSeen) for record in process)
+
+
+def _processes(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """The processes that wrote one file: more than one where a process id came round again, or a process became
+    another program."""
+    process: list[Record] = []
+    for record in records:
+        if isinstance(record, ProcessStarted | ProcessForked) and process:
+            if not isinstance(process[0], ProcessStarted | ProcessForked):
+                # What ``--compile`` found before the compiler was loaded.
+                process.insert(0, record)
+                continue
+            yield process
+            process = []
+        process.append(record)
+    if process:
+        yield process
+
+
+def _in_order(processes: list[list[Record]]) -> list[list[Record]]:
+    known = {_ids(process)[0] for process in processes}
+    children: dict[int | None, list[list[Record]]] = {}
+    for process in sorted(processes, key=_time):
+        _, parent = _ids(process)
+        children.setdefault(parent if parent in known else None, []).append(process)
+    ordered: list[list[Record]] = []
+    waiting = children.pop(None, [])
+    while waiting:
+        process = waiting.pop(0)
+        ordered.append(process)
+        waiting[:0] = children.pop(_ids(process)[0], [])
+    # What is left descends from itself: a process id came round again.
+    return [*ordered, *(process for group in children.values() for process in group)]
+
+
+def _ids(process: Sequence[Record]) -> tuple[int | None, int | None]:
+    first = process[0]
+    return (first.pid, first.parent_pid) if isinstance(first, ProcessStarted | ProcessForked) else (None, None)
+
+
+def _time(process: Sequence[Record]) -> float:
+    """When a process started; one that was forked does not say, and comes last."""
+    first = process[0]
+    return first.time if isinstance(first, ProcessStarted) else math.inf
+
+
+def _read_file(path: Path) -> Iterator[Record]:
+    for line in read_regular_file(path)[0].splitlines():
+        try:
+            name, values = json.loads(line)
+            kind: Any = _KINDS[name]
+            record: Record = decoder(kind)(values)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+        yield record
+
+
+class Tally:
+    """The records in a folder by kind, and the seconds that compiling took; each call of :meth:`read` goes on where
+    the last one ended."""
+
+    def __init__(self, folder: Path) -> None:
+        self.kinds: Counter[str] = Counter()
+        self.compile_seconds = 0.0
+        self._folder = folder
+        self._read: dict[Path, int] = {}
+        self._begun: dict[tuple[Path, str], tuple[Code, float]] = {}
+
+    @property
+    def compiling(self) -> tuple[Code, float] | None:
+        """The code on which Dynamo started last and that is not ready, and for how many seconds it has been seen."""
+        if not self._begun:
+            return None
+        code, since = list(self._begun.values())[-1]
+        return code, time.monotonic() - since
+
+    def read(self) -> None:
+        """Takes in what was written since.  A line that is not complete waits for the next time."""
+        for path in self._folder.glob(f"*{SUFFIX}"):
+            with path.open("rb") as stream:
+                stream.seek(self._read.get(path, 0))
+                for line in stream:
+                    if not line.endswith(b"\n"):
+                        break
+                    self._read[path] = self._read.get(path, 0) + len(line)
+                    self._take(path, line)
+
+    def _take(self, path: Path, line: bytes) -> None:
+        kind = line[2 : line.find(b'"', 2)].decode("ascii", "replace")
+        self.kinds[kind] += 1
+        if kind == CompileStarted.__name__:
+            started: CompileStarted = decoder(CompileStarted)(json.loads(line)[1])
+            self._begun[path, started.compile_id] = started.code, time.monotonic()
+        elif kind == CompileTimed.__name__:
+            compile_id, seconds = json.loads(line)[1][:2]
+            self.compile_seconds += float(seconds)
+            self._begun.pop((path, compile_id), None)

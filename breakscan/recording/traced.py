@@ -1,0 +1,383 @@
+"""Reads the records of torch's structured trace, as they come in memory and as TORCH_TRACE writes them to files; adds
+up its spans, and keeps short what it says of compiler caches.
+
+Names of records and artifacts are stable since torch 2.6.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from breakscan.recording.parsers.graphs import (
+    autograd_graph,
+    cache_key,
+    digest_of,
+    operation_count,
+    phase_of,
+    shortened,
+)
+from breakscan.recording.parsers.guards import guards_of_tree
+from breakscan.recording.records import (
+    CacheLooked,
+    CacheSettings,
+    Code,
+    CodeGenerated,
+    CompiledAutograd,
+    CompileStarted,
+    CompileTimed,
+    DdpSplit,
+    GuardsBuilt,
+    KernelsTimed,
+    Record,
+    ShapeSpecialised,
+    SpansTimed,
+    StackFrame,
+)
+
+Stack = tuple[StackFrame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TracedBreak:
+    """A graph break: Dynamo's text of it, which ends in a traceback."""
+
+    compile_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TracedRecompile:
+    """A recompile that is about to begin: for each version, the guard that failed, as text."""
+
+    compile_id: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TracedGraph:
+    """A graph before the backend gets it, as readable code."""
+
+    compile_id: str
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class TracedError:
+    """The traceback of what ended a compilation."""
+
+    compile_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TracedSpan:
+    """The compiler begins or ends something at a time in microseconds; ``kernel`` is what it is about, where torch
+    says."""
+
+    compile_id: str
+    name: str
+    begins: bool
+    at: float
+    kernel: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TracedLookup:
+    """A compiler cache was asked.  The fields are those of ``CacheLooked``, but for ``settings``, which are all."""
+
+    compile_id: str
+    cache: str
+    outcome: str
+    reason: str | None
+    guards: str | None
+    parts: dict[str, str]
+    settings: dict[str, str]
+
+
+Traced = Record | TracedBreak | TracedRecompile | TracedGraph | TracedError | TracedSpan | TracedLookup
+"""What the trace says: a record, or the text from which :mod:`~breakscan.recording.trace_fallback` can make one."""
+
+_PHASES = {
+    "dynamo": "dynamo_cumulative_compile_time_us",
+    "aot_autograd": "aot_autograd_cumulative_compile_time_us",
+    "inductor": "inductor_cumulative_compile_time_us",
+    "code generation": "inductor_code_gen_cumulative_compile_time_us",
+    "kernel compilation": "triton_compile_time_us",
+    "pre-grad passes": "pre_grad_pass_time_us",
+    "joint-graph passes": "joint_graph_pass_time_us",
+    "post-grad passes": "post_grad_pass_time_us",
+    "autotuning": "compile_time_autotune_time_us",
+    "garbage collection": "gc_time_us",
+}
+_AUTOGRAD_GRAPHS = {f"aot_{phase}_graph": phase for phase in ("forward", "backward", "inference")}
+_CACHES = {
+    f"{cache}_cache_{outcome}": (cache, outcome)
+    for cache in ("fx_graph", "aotautograd")
+    for outcome in ("hit", "miss", "bypass", "disabled")
+}
+_COMPILE_ID = re.compile(r"(!\d+/)?\d+/\d+")
+_ASKING = ("expect_true", "guard_int", "guard_bool", "guard_float")
+"""Functions of torch that turn a symbol into a constant, the most telling first."""
+
+
+def trace_records(
+    metadata: Mapping[str, Any],
+    payload: str | None,
+    at: float,
+    file_name: Callable[[int | str], str],
+    stack_above: Callable[[], Stack] | None = None,
+) -> Iterator[Traced]:
+    """What a record of the trace says of a run.
+
+    ``file_name`` resolves interned file names.  ``stack_above`` gives the stack above the frame that is compiled, where
+    there is a better one than the record's own, which lacks its innermost frames where few of Dynamo's stand between.
+    """
+    if "chromium_event" in metadata:
+        yield from _span(compile_id_of(metadata), json.loads(payload or "{}"))
+        return
+    compile_id = compile_id_of(metadata)
+    if compile_id is None:
+        return
+    if "dynamo_start" in metadata:
+        *above, own = (_frame(entry, file_name) for entry in metadata["dynamo_start"]["stack"])
+        stack = stack_above() if stack_above else tuple(above)
+        yield CompileStarted(compile_id, Code(own.path, own.line, own.name), stack, at)
+    elif "dynamo_output_graph" in metadata:
+        yield TracedGraph(compile_id, payload or "", at)
+    elif timed := metadata.get("compilation_metrics"):
+        yield from _kernels(compile_id, timed)
+        yield _timed(compile_id, timed, at, backward=False)
+    elif timed := metadata.get("bwd_compilation_metrics"):
+        yield from _kernels(compile_id, timed)
+        yield _timed(compile_id, timed, at, backward=True)
+    elif specialised := metadata.get("symbolic_shape_specialization"):
+        yield _specialised(compile_id, specialised, file_name)
+    elif artifact := metadata.get("artifact"):
+        yield from _artifact(compile_id, artifact.get("name"), payload or "")
+    else:
+        yield from _made(compile_id, metadata, payload or "")
+
+
+def compile_id_of(metadata: Mapping[str, Any]) -> str | None:
+    """``0/1``, with ``!3/`` in front where compiled autograd asked for it."""
+    frame_id, frame_compile_id = metadata.get("frame_id"), metadata.get("frame_compile_id")
+    autograd = metadata.get("compiled_autograd_id")
+    if frame_id is None:
+        return None if autograd is None else f"!{autograd}"
+    return f"{'' if autograd is None else f'!{autograd}/'}{frame_id}/{frame_compile_id}"
+
+
+def _artifact(compile_id: str, name: str | None, payload: str) -> Iterator[Traced]:
+    if name == "dynamo_graph_break_reason":
+        yield TracedBreak(compile_id, payload)
+    elif name == "recompile_reasons":
+        # One reason comes as it is, several as a JSON list.
+        reasons = tuple(json.loads(payload)) if payload.startswith("[") else (payload,)
+        yield TracedRecompile(compile_id, reasons)
+    elif name == "compiled_autograd_compile_reasons":
+        yield CompiledAutograd(compile_id, 0, tuple(json.loads(payload)))
+    elif name == "dynamo_error":
+        yield TracedError(compile_id, payload)
+    elif looked := _CACHES.get(name or ""):
+        yield _lookup(compile_id, *looked, json.loads(payload or "{}"))
+
+
+def _lookup(compile_id: str, cache: str, outcome: str, told: Mapping[str, Any]) -> TracedLookup:
+    key = cache_key(told.get("components") or ())
+    is_guard_miss = outcome == "miss" and told.get("cache_status_detailed") == "guard_miss"
+    return TracedLookup(
+        compile_id=compile_id,
+        cache=cache,
+        outcome=outcome,
+        reason=told.get("cache_bypass_reason") if outcome == "bypass" else None,
+        guards=str(told.get("cache_status_guard_expr") or "") if is_guard_miss else None,
+        parts=dict(key.parts) if key else {},
+        settings=dict(key.settings) if key else {},
+    )
+
+
+def _made(compile_id: str, metadata: Mapping[str, Any], payload: str) -> Iterator[Record]:
+    """What the compiler made of a frame: guards, graphs, code."""
+    if "dynamo_cpp_guards_str" in metadata:
+        yield GuardsBuilt(compile_id, None, tuple(guards_of_tree(payload)))
+    elif "inductor_output_code" in metadata:
+        written = metadata["inductor_output_code"]
+        path = written.get("file_path") or written.get("filename") or ""
+        yield CodeGenerated(compile_id, phase_of(payload), path, shortened(payload))
+    elif "optimize_ddp_split_child" in metadata:
+        yield DdpSplit(compile_id, (operation_count(payload),))
+    elif "compiled_autograd_graph" in metadata:
+        yield CompiledAutograd(compile_id, operation_count(payload), ())
+    elif phase := next((phase for name, phase in _AUTOGRAD_GRAPHS.items() if name in metadata), None):
+        yield autograd_graph(compile_id, phase, payload)
+
+
+def _specialised(
+    compile_id: str, specialised: Mapping[str, Any], file_name: Callable[[int | str], str]
+) -> ShapeSpecialised:
+    functions = {entry["name"] for entry in specialised.get("stack") or ()}
+    return ShapeSpecialised(
+        compile_id=compile_id,
+        symbol=specialised["symbol"],
+        sources=tuple(specialised.get("sources") or ()),
+        value=specialised["value"],
+        reason=specialised.get("reason") or "",
+        asked_by=next((name for name in _ASKING if name in functions), None),
+        stack=tuple(_frame(entry, file_name) for entry in specialised.get("user_stack") or ()),
+    )
+
+
+def _frame(entry: Mapping[str, Any], file_name: Callable[[int | str], str]) -> StackFrame:
+    return StackFrame(file_name(entry["filename"]), entry["line"], entry["name"])
+
+
+def _timed(compile_id: str, metrics: Mapping[str, Any], at: float, *, backward: bool) -> CompileTimed:
+    phases = {name: (metrics.get(key) or 0) / 1e6 for name, key in _PHASES.items()}
+    failed = ": ".join(filter(None, (metrics.get("fail_type"), metrics.get("fail_reason"))))
+    latency = metrics.get("guard_latency_us")
+    return CompileTimed(
+        compile_id=compile_id,
+        seconds=_seconds(metrics),
+        backward=backward,
+        ops=None if backward else metrics.get("graph_op_count"),
+        at=at,
+        phases={name: seconds for name, seconds in phases.items() if seconds},
+        guards=metrics.get("guard_count"),
+        guard_microseconds=None if latency is None else float(latency),
+        restarts=tuple(sorted(metrics.get("restart_reasons") or ())),
+        failed=failed or None,
+    )
+
+
+def _span(compile_id: str | None, event: Mapping[str, Any]) -> Iterator[TracedSpan]:
+    """What begins or ends.  What a graph does when it runs names its compilation among the arguments alone; what
+    workers do names none."""
+    arguments = event.get("args") or {}
+    named = arguments.get("compile_id")
+    about = compile_id or (named if isinstance(named, str) and _COMPILE_ID.fullmatch(named) else None)
+    if about is not None and event.get("ph") in ("B", "E"):
+        kernel = arguments.get("kernel_name")
+        at = float(event.get("ts") or 0.0)
+        yield TracedSpan(
+            about, str(event.get("name")), event["ph"] == "B", at, kernel if kernel is None else str(kernel)
+        )
+
+
+def _kernels(compile_id: str, metrics: Mapping[str, Any]) -> Iterator[KernelsTimed]:
+    """The slowest Triton kernels, which torch tells as a JSON list of names with microseconds."""
+    timed = json.loads(metrics.get("triton_kernel_compile_times_us") or "[]")
+    if timed:
+        names, microseconds = zip(*timed, strict=True)
+        yield KernelsTimed(compile_id, tuple(map(str, names)), tuple(time / 1e6 for time in microseconds))
+
+
+def _seconds(metrics: Mapping[str, Any]) -> float:
+    """Returns the seconds of the whole.  Before torch 2.7, one of two older numbers holds them."""
+    microseconds = metrics.get("duration_us") or metrics.get("dynamo_cumulative_compile_time_us") or 0
+    return float(microseconds / 1e6 or metrics.get("entire_frame_compile_time_s") or 0)
+
+
+LEAST_SECONDS = 5e-5
+LEAST_PART = 0.002
+"""Of the whole tree: what took less is part of what is around it."""
+
+
+@dataclass(slots=True)
+class _Span:
+    """What was done under one name in one place.  ``began`` is in microseconds; ``kernel`` is what it is about now."""
+
+    name: str
+    began: float = 0.0
+    kernel: str | None = None
+    seconds: float = 0.0
+    count: int = 0
+    inner: dict[str, _Span] = field(default_factory=dict)
+
+    def child(self, name: str) -> _Span:
+        return self.inner.setdefault(name, _Span(name))
+
+    def add(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.count += 1
+        if self.kernel is not None:
+            self.child(self.kernel).add(seconds)
+
+
+class SpanTrees:
+    """The spans that have not ended, of each thread and compilation."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[int, str], list[_Span]] = {}
+
+    def take(self, said: TracedSpan) -> Iterator[SpansTimed]:
+        """The tree that ends here, if one does."""
+        key = (threading.get_ident(), said.compile_id)
+        stack = self._open.setdefault(key, [])
+        if said.begins:
+            span = stack[-1].child(said.name) if stack else _Span(said.name)
+            span.began, span.kernel = said.at, said.kernel
+            stack.append(span)
+            return
+        if all(span.name != said.name for span in stack):
+            return
+        while stack:
+            span = stack.pop()
+            span.add(max(0.0, said.at - span.began) / 1e6)
+            if span.name == said.name:
+                break
+        if not stack:
+            del self._open[key]
+            yield _record(said.compile_id, span)
+
+
+def _record(compile_id: str, root: _Span) -> SpansTimed:
+    least = max(LEAST_SECONDS, LEAST_PART * root.seconds)
+    kept = list(_in_order(root, 0, least))
+    return SpansTimed(
+        compile_id=compile_id,
+        names=tuple(span.name for _, span in kept),
+        depths=tuple(depth for depth, _ in kept),
+        seconds=tuple(span.seconds for _, span in kept),
+        counts=tuple(span.count for _, span in kept),
+    )
+
+
+def _in_order(span: _Span, depth: int, least: float) -> Iterator[tuple[int, _Span]]:
+    yield depth, span
+    for inner in span.inner.values():
+        if inner.seconds >= least:
+            yield from _in_order(inner, depth + 1, least)
+
+
+class CacheLookups:
+    """The settings that are recorded of this process."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._known: dict[str, Mapping[str, str]] = {}
+
+    def take(self, said: TracedLookup) -> Iterator[CacheSettings | CacheLooked]:
+        """What to record of a lookup, new settings first."""
+        if self._pid != os.getpid():
+            # Its records go to a file of their own.
+            self._pid, self._known = os.getpid(), {}
+        digest = None
+        if said.settings:
+            digest = digest_of(f"{name} {value}" for name, value in sorted(said.settings.items()))
+            if digest not in self._known:
+                yield self._new(digest, said.settings)
+                self._known[digest] = said.settings
+        yield CacheLooked(said.compile_id, said.cache, said.outcome, said.reason, said.guards, dict(said.parts), digest)
+
+    def _new(self, digest: str, settings: Mapping[str, str]) -> CacheSettings:
+        """What is as in the first settings is left out."""
+        base, first = next(iter(self._known.items()), (None, {}))
+        changed = {name: value for name, value in settings.items() if first.get(name) != value}
+        return CacheSettings(digest, base, changed)

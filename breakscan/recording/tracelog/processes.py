@@ -1,0 +1,363 @@
+"""Turns what one process wrote into its log into the records that a recording of it would hold."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from breakscan.model.dataclass_json import decoder, encode
+from breakscan.recording.parsers.frames import frames_of, is_dynamos_file, user_part
+from breakscan.recording.parsers.guards import Within, failed_guard, read_guard
+from breakscan.recording.records import (
+    CompileStarted,
+    CompileTimed,
+    ExportEnded,
+    FailedGuard,
+    GraphCompiled,
+    ProcessForked,
+    ProcessStarted,
+    RecompileSeen,
+    Record,
+    StackFrame,
+)
+from breakscan.recording.trace_fallback import TraceAndHooks, is_of
+from breakscan.recording.traced import (
+    Traced,
+    TracedBreak,
+    TracedRecompile,
+    trace_records,
+)
+from breakscan.recording.tracelog.lines import LogRecord
+
+_EXPORTS = re.compile(r".*[/\\]torch[/\\]export[/\\]__init__\.py")
+_SUBJECT = re.compile(r"\bexport\(\s*(?P<subject>[\w.]+(?:\(\w*\))?)\s*[,)]")
+_TRACED_LINE = re.compile(r"^ +# .*?\bFile: (?P<path>.+?):(?P<line>\d+) in (?P<name>[^,]+), code: ", re.M)
+_OF_DYNAMO = "_strict_export"
+_PARTIAL_GRAPH = "make_fx_fail_partial"
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """An export that has not ended yet; ``describer`` tells it from another one of the same line, and is None where
+    Dynamo traced it."""
+
+    describer: int | None
+    subject: str
+    stack: tuple[StackFrame, ...]
+    strict: bool
+    at: float
+
+
+class ExportsTraced:
+    """Makes records of exports from those of a process, in order."""
+
+    def __init__(self) -> None:
+        self._begun: _Begun | None = None
+
+    def take(
+        self, metadata: Mapping[str, Any], payload: str | None, at: float, file_name: Callable[[int | str], str]
+    ) -> Iterator[ExportEnded]:
+        """What a record ends: the export before, or the one that it is about."""
+        tensor, metrics = metadata.get("describe_tensor"), metadata.get("compilation_metrics")
+        is_failure = (metadata.get("artifact") or {}).get("name") == _PARTIAL_GRAPH
+        if not (tensor or metrics or is_failure) or not metadata.get("stack"):
+            return
+        begun = _begun(metadata["stack"], at, file_name)
+        if begun is None:
+            return
+        if metrics is not None:
+            yield from self._compiled(begun, metrics)
+        elif tensor is not None:
+            begun = replace(begun, describer=tensor.get("describer_id"))
+            if not self._goes_on(begun):
+                yield from self.rest()
+                self._begun = begun
+        else:
+            known, self._begun = self._begun, None
+            yield _ended(known if known and known.stack == begun.stack else begun, "", "", _traced_to(payload))
+
+    def rest(self) -> Iterator[ExportEnded]:
+        """The export that nothing says of that it failed."""
+        if self._begun is not None:
+            yield _ended(self._begun, None, "", ())
+            self._begun = None
+
+    def _compiled(self, begun: _Begun, metrics: Mapping[str, Any]) -> Iterator[ExportEnded]:
+        """What Dynamo did for an export."""
+        yield from self.rest()
+        if (error := metrics.get("fail_type")) is None:
+            self._begun = begun
+            return
+        text = str(metrics.get("fail_reason") or "")
+        yield _ended(begun, str(error), text, tuple(frames_of(text)))
+
+    def _goes_on(self, begun: _Begun) -> bool:
+        """Whether a tensor is given to the export that has begun: after Dynamo, the export goes on without it."""
+        known = self._begun
+        return known is not None and known.stack == begun.stack and known.describer in (None, begun.describer)
+
+
+def _begun(stack: list[dict[str, Any]], at: float, file_name: Callable[[int | str], str]) -> _Begun | None:
+    """The export that a stack leads to."""
+    frames = tuple(StackFrame(file_name(one["filename"]), int(one["line"]), str(one["name"])) for one in stack)
+    first = next((number for number, frame in enumerate(frames) if _EXPORTS.fullmatch(frame.path)), None)
+    if not first:
+        return None
+    subject = _SUBJECT.search(str(stack[first - 1].get("loc") or ""))
+    is_strict = any(frame.name == _OF_DYNAMO for frame in frames)
+    return _Begun(None, subject["subject"] if subject else "a module", frames[:first], is_strict, at)
+
+
+def _traced_to(payload: str | None) -> tuple[StackFrame, ...]:
+    """The line of the last operation of a graph."""
+    lines = list(_TRACED_LINE.finditer(payload or ""))
+    return tuple(StackFrame(found["path"], int(found["line"]), found["name"]) for found in lines[-1:])
+
+
+def _ended(begun: _Begun, error: str | None, text: str, failed_at: tuple[StackFrame, ...]) -> ExportEnded:
+    """The record.  How long it took is not known."""
+    return ExportEnded(
+        way="export",
+        target=begun.subject,
+        code=None,
+        stack=begun.stack,
+        strict=begun.strict,
+        at=begun.at,
+        seconds=0.0,
+        ops=None,
+        error=error,
+        text=text,
+        failed_at=failed_at,
+        issues=(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GuardFailure:
+    """A guard that failed when ``compile_id`` was to be compiled."""
+
+    compile_id: str
+    guard: FailedGuard
+
+
+def with_new_values(records: Iterable[Record], failures: Sequence[GuardFailure]) -> Iterator[Record]:
+    """The records of one process; ``failures`` are all guards that failed in it, in order.
+
+    The value that a guard met is the one that the next version was compiled for.  A later failure of that version
+    tells it.
+    """
+    of_version: dict[str, list[tuple[int, FailedGuard]]] = {}
+    began: dict[str, int] = {}
+    for index, failure in enumerate(failures):
+        of_version.setdefault(failure.guard.compile_id, []).append((index, failure.guard))
+        began.setdefault(failure.compile_id, index)
+    for record in records:
+        if isinstance(record, RecompileSeen) and record.compile_id is not None:
+            first = began.get(record.compile_id, -1)
+            later = [guard for at, guard in of_version.get(record.compile_id, ()) if at > first]
+            record = replace(record, guards=tuple(_with_new_value(guard, later) for guard in record.guards))
+        yield record
+
+
+def _with_new_value(guard: FailedGuard, later: Sequence[FailedGuard]) -> FailedGuard:
+    asked = read_guard(guard.text)
+    next_version = (read_guard(other.text) for other in later)
+    new = next((other.old for other in next_version if other.subject == asked.subject), None)
+    return replace(guard, new=asked.new or (new.code if isinstance(new, Within) else new))
+
+
+_QUOTED = re.compile(r'^ *File "(?P<path>.+)", line (?P<line>\d+), in .+\n {4,}(?P<text>\S.*)$', re.M)
+_TORCH = re.compile(
+    r"(?P<folder>.*[/\\](?:(?:site|dist)-packages[/\\]torch|torch(?=[/\\](?:_dynamo|_inductor|_functorch|nn|optim)[/\\])))[/\\]"
+)
+_STANDARD = re.compile(r"(?P<folder>.*[/\\]lib[/\\]python3\.\d+t?)[/\\](?P<module>\w+)")
+_RANK = re.compile(r"trace_rank_(?P<rank>\d+)[_.]")
+
+
+@dataclass(slots=True)
+class TracedProcess:
+    """The content of a log about one process.  ``texts`` are the lines of source that it quotes, by file and line;
+    ``parent`` the process that it was forked off; ``failures`` all guards that failed."""
+
+    pid: int
+    log: Path
+    began: float
+    rank: int | None = None
+    torch: str = ""
+    python: str = ""
+    parent: int | None = None
+    records: list[Record] = field(default_factory=list)
+    texts: dict[tuple[str, int], str] = field(default_factory=dict)
+    paths: set[str] = field(default_factory=set)
+    nameless: set[int] = field(default_factory=set)
+    failures: list[GuardFailure] = field(default_factory=list)
+    exports: ExportsTraced = field(default_factory=ExportsTraced)
+
+    def recording(self) -> list[Record]:
+        """The records, with what a recording says first of its process."""
+        self.records.extend(self.exports.rest())
+        records = with_new_values(self.records, self.failures)
+        if self.parent is not None:
+            return [ProcessForked(self.pid, self.parent), *records]
+        started = ProcessStarted(
+            pid=self.pid,
+            parent_pid=0,
+            argv=(),
+            rank=self.rank,
+            world_size=None,
+            time=self.began,
+            clock=self.began,
+            torch=self.torch,
+            python=self.python,
+            torch_folder=_folder(_TORCH, self.paths),
+            standard_library=_standard_library(self.paths),
+            disabled_by=None,
+            profile_kept=False,
+        )
+        return [started, *records]
+
+
+class ProcessReader:
+    """Takes the records of one process in their order.
+
+    ``elders`` are those that began before it: a process that was forked off one goes on with its numbers of files.
+    """
+
+    def __init__(self, log: Path, first: LogRecord, elders: Sequence[ProcessReader]) -> None:
+        named = _RANK.search(log.name)
+        self.process = TracedProcess(first.pid, log, first.at, int(named["rank"]) if named else None)
+        self.names: dict[int, str] = {}
+        self._elders = elders
+        self._started: dict[str, int] = {}
+        # No hook saw anything.
+        self._merged = TraceAndHooks(lambda hook: False, cut=True)
+
+    def take(self, record: LogRecord) -> None:
+        """Raises one of :data:`.read.MALFORMED` where the record is not as torch writes it."""
+        metadata = record.metadata
+        if "str" in metadata:
+            name, number = metadata["str"]
+            self.names[_whole(number)] = str(name)
+            self.process.paths.add(str(name))
+            return
+        if self.process.rank is None and metadata.get("rank") is not None:
+            self.process.rank = _whole(metadata["rank"])
+        artifact = metadata.get("artifact")
+        if artifact and artifact.get("name") == "torch_version":
+            self.process.torch = _version(json.loads(record.payload or "")["pytorch_version"])
+        if start := metadata.get("dynamo_start"):
+            self._keep_texts(start["stack"])
+        for made in trace_records(metadata, record.payload, record.at, self._file_name):
+            kind: Any = type(made)
+            checked: Traced = decoder(kind)(encode(made))
+            self.process.records.extend(self._records(checked, metadata))
+        self.process.records.extend(self.process.exports.take(metadata, record.payload, record.at, self._file_name))
+
+    def restarts(self, record: LogRecord) -> bool:
+        """Whether the record is of another process with the same id, as in containers: it numbers files from 0."""
+        if "str" not in record.metadata:
+            return False
+        name, number = record.metadata["str"]
+        return bool(self.names.get(number, name) != name)
+
+    def _file_name(self, number: int | str) -> str:
+        if isinstance(number, str):
+            return number
+        _whole(number)
+        name = self.names.get(number) or self._inherited_name(number)
+        if name is None:
+            self.process.nameless.add(number)
+            return f"<file {number} of the trace>"
+        self.process.paths.add(name)
+        return name
+
+    def _inherited_name(self, number: int) -> str | None:
+        process = self.process
+        nearest = sorted(self._elders, key=lambda e: (e.process.rank == process.rank, e.process.began), reverse=True)
+        elder = next((elder for elder in nearest if number in elder.names), None)
+        if elder is None:
+            return None
+        process.parent = elder.process.pid
+        self.names[number] = elder.names[number]
+        return elder.names[number]
+
+    def _keep_texts(self, stack: list[dict[str, Any]]) -> None:
+        for entry in stack:
+            if text := entry.get("loc"):
+                self.process.texts[self._file_name(entry["filename"]), _whole(entry["line"])] = text.strip()
+
+    def _records(self, said: Traced, metadata: Mapping[str, Any]) -> Iterator[Record]:
+        process = self.process
+        if isinstance(said, CompileStarted):
+            self._started[said.compile_id] = len(process.records)
+        elif isinstance(said, TracedBreak):
+            self._note_text(said.text)
+            self._note_caller(said.compile_id, self._merged.fallback.stack_above(said))
+        elif isinstance(said, TracedRecompile):
+            process.failures += [GuardFailure(said.compile_id, failed_guard(text)) for text in said.reasons]
+        elif isinstance(said, CompileTimed) and not said.backward:
+            metrics = metadata["compilation_metrics"]
+            process.python = process.python or str(metrics.get("python_version") or "").partition(" ")[0]
+            process.torch = process.torch or _version(metrics.get("pytorch_version"))
+            if traceback := self._merged.fallback.error(said.compile_id):
+                process.paths.update(frame.path for frame in frames_of(traceback))
+                self._quote(user_part(traceback))
+        for record in self._merged.records(said, metadata):
+            if isinstance(record, GraphCompiled):
+                process.paths.update(node.line.path for node in record.nodes if node.line)
+            yield record
+
+    def _note_caller(self, compile_id: str, above: list[StackFrame]) -> None:
+        """The stack at the start of a compilation lacks its two innermost frames, most often with
+        the one that called compiled code.  That of a break has it, and compiled functions after it."""
+        known = self._merged.fallback.above(compile_id)
+        has_entry = any(is_dynamos_file(frame.path) for frame in known)
+        if has_entry or compile_id not in self._started or tuple(above[: len(known)]) != known:
+            return
+        caller = above[len(known) : len(known) + 1]
+        if caller and not any(is_of(caller[0], code) for code in self._merged.fallback.codes.values()):
+            stack = (*known, *caller)
+            self._merged.fallback.correct_stack(compile_id, stack)
+            # The recompile that a compilation is follows its start.
+            start = self._started[compile_id]
+            for index, record in enumerate(self.process.records[start : start + 2], start):
+                if isinstance(record, CompileStarted | RecompileSeen) and record.compile_id == compile_id:
+                    self.process.records[index] = replace(record, stack=stack)
+
+    def _note_text(self, text: str) -> None:
+        self._quote(text)
+        self.process.paths.update(frame.path for frame in frames_of(text))
+
+    def _quote(self, text: str) -> None:
+        for found in _QUOTED.finditer(text):
+            self.process.texts[found["path"], int(found["line"])] = found["text"].strip()
+
+
+def _whole(number: Any) -> int:
+    """Raises ValueError for anything else than a number of a line, a file or a rank."""
+    if type(number) is not int or number < 0:
+        raise ValueError(f"{number!r:.80} counts nothing")
+    return number
+
+
+def _version(text: Any) -> str:
+    """Empty where it is none."""
+    return text if isinstance(text, str) and re.match(r"\d+\.\d+", text) else ""
+
+
+def _folder(pattern: re.Pattern[str], paths: set[str]) -> str:
+    """The folder that the first path below one tells of."""
+    return next((found["folder"] for path in sorted(paths) if (found := pattern.match(path))), "")
+
+
+def _standard_library(paths: set[str]) -> str:
+    for path in sorted(paths):
+        found = _STANDARD.match(path)
+        if found and found["module"] in sys.stdlib_module_names:
+            return found["folder"]
+    return ""

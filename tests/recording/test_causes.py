@@ -1,0 +1,546 @@
+"""Which recompiles one change caused, and what is said of it, on small forms of what real programs do."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from programs import Folder, Zoo
+
+import breakscan
+from breakscan.recording.records import FrameEnded, Record
+
+pytestmark = pytest.mark.torch
+
+
+def report_of(folder: Folder, text: str) -> Any:
+    folder.write("script.py", f"import torch\n{text}")
+    done, report = folder.explain_json("script.py")
+    assert done.status == 0, done.err.decode()
+    return report
+
+
+def told(folder: Folder, text: str) -> str:
+    """The terminal report, on one line."""
+    folder.write("script.py", f"import torch\n{text}")
+    return " ".join(folder.explain("script.py").report.split())
+
+
+def test_what_comes_between_does_not_divide_a_cause(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+class Net(torch.nn.Module):
+    steps = 0
+
+    def forward(self, x):
+        self.steps += 1
+        y = x.sin()
+        print("break")
+        return y.cos()
+
+net = Net()
+net.steps = 0
+
+@torch.compile(backend="eager")
+def step(x):
+    y = x + 1
+    y.sum().item()
+    return net(y).exp()
+
+for size in (4, 4, 5):
+    step(torch.ones(size))
+""",
+    )
+    sizes = [r for r in report["recompiles"] if (r["old"], r["new"]) == ("4", "5")]
+    counted = [r for r in report["recompiles"] if r["subject"] == "self.steps"]
+    assert len(sizes) > 2
+    assert counted
+    assert len({r["cause"] for r in sizes}) == 1
+    assert not {r["cause"] for r in counted} & {r["cause"] for r in sizes}
+
+
+def test_another_call_is_another_cause(folder: Folder) -> None:
+    """What an inner function met before its caller did is no part of what the caller met later."""
+    report = report_of(
+        folder,
+        """
+def inner(x):
+    return x.cos()
+
+def between(x, n):
+    for _ in range(1):
+        torch._dynamo.graph_break()
+        inner(torch.ones(n))
+    return x
+
+@torch.compile(backend="eager")
+def f(x, n):
+    return between(x.sin(), n)
+
+for size, n in ((4, torch.tensor(7)), (4, torch.tensor(8)), (5, torch.tensor(8))):
+    f(torch.ones(size), n)
+""",
+    )
+    sizes = {r["function"]: r["cause"] for r in report["recompiles"] if ".shape" in r["subject"]}
+    assert sizes["inner"] != sizes["f"]
+
+
+def test_generated_code_is_its_callers(folder: Folder) -> None:
+    """The methods of dataclasses have no file, and all share one code."""
+    report = report_of(
+        folder,
+        """
+from dataclasses import dataclass
+
+@dataclass
+class A:
+    x: torch.Tensor
+
+    def __post_init__(self):
+        self.x = self.x + 1
+
+@dataclass
+class B(A):
+    pass
+
+def inner(x):
+    return x.cos()
+
+@torch.compile(backend="eager")
+def f(x):
+    y = x.sin()
+    for _ in range(1):
+        torch._dynamo.graph_break()
+        inner(y), A(y), B(y)  # here
+    return y
+
+f(torch.ones(4))
+f(torch.ones(5))
+""",
+    )
+    made = [r["site"]["line"] for r in report["recompiles"] if r["function"] == "__init__"]
+    assert made == [24, 24]
+    assert len({r["cause"] for r in report["recompiles"]}) == 1
+
+
+def test_a_module_of_torchs_is_called_by_its_name(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+net = torch.compile(torch.nn.Sequential(torch.nn.Linear(3, 3)), backend="eager")
+net(torch.ones(4, 3))
+net(torch.ones(5, 3))  # here
+""",
+    )
+    (recompile,) = report["recompiles"]
+    assert recompile["function"] == "Sequential"
+    assert recompile["site"] == recompile["site"] | {"path": "script.py", "line": 5}
+    assert "mark_dynamic(t, 0)" in recompile["advice"]
+    assert "args[0]" in recompile["advice"]
+
+
+def test_other_keyword_arguments_are_no_growing_container(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+@torch.compile(backend="eager")
+def f(**kwargs):
+    return sum(kwargs.values())
+
+f(a=torch.ones(3))
+f(a=torch.ones(3), b=torch.ones(3))
+""",
+    )
+    (recompile,) = report["recompiles"]
+    assert recompile["subject"] == "len(kwargs)"
+    assert recompile["rule"] is None
+    assert "the same arguments" in recompile["advice"]
+
+
+def test_a_parameter_that_changed_is_not_an_input(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return x.sin() * self.weight
+
+net = Net()
+compiled = torch.compile(net, backend="eager")
+compiled(torch.ones(3))
+net.to(torch.bfloat16)
+compiled(torch.ones(3))
+""",
+    )
+    (recompile,) = report["recompiles"]
+    assert (recompile["subject"], recompile["old"], recompile["new"]) == ("self.weight.dtype", "float32", "bfloat16")
+    assert "convert the model" in recompile["advice"]
+
+
+def test_blocks_of_which_the_first_gets_data_are_not_to_be_detached(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+blocks = torch.nn.ModuleList(torch.nn.Linear(3, 3) for _ in range(3))
+step = torch.compile(lambda block, x: block(x).sin(), backend="eager")
+x = torch.ones(2, 3)
+for block in blocks:
+    x = step(block, x)
+""",
+    )
+    (recompile,) = [found for found in report["recompiles"] if found["subject"] == "x.requires_grad"]
+    assert recompile["rule"] == "BRK723"
+    assert recompile["advice"].startswith("change nothing if it happens only once")
+    assert recompile["advice"].endswith("If no gradient has to pass through x, call x.detach() before the call")
+
+
+def test_a_parameter_that_was_frozen_is_not_to_be_detached(folder: Folder) -> None:
+    text = told(
+        folder,
+        """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return x * self.weight
+
+
+net = Net()
+step = torch.compile(net, backend="eager")
+step(torch.ones(3))
+net.weight.requires_grad_(False)
+step(torch.ones(3))
+""",
+    )
+    assert "self.weight.requires_grad was True, then False." in text
+    assert "Instead: freeze and unfreeze parameters before the first compiled call" in text
+
+
+@pytest.mark.parametrize("sizes", [(1, 2), (2, 1)])
+def test_a_size_of_one_is_compiled_apart(folder: Folder, sizes: tuple[int, int]) -> None:
+    report = report_of(
+        folder,
+        f"""
+@torch.compile(backend="eager")
+def f(x):
+    return x.sin()
+
+for size in {sizes}:
+    f(torch.ones(size, 3))
+""",
+    )
+    (recompile,) = report["recompiles"]
+    assert recompile["advice"].startswith("change nothing")
+
+
+def test_a_tensor_as_an_index_is_told(folder: Folder) -> None:
+    text = """
+@torch.compile(backend="eager")
+def f(x, t):
+    return x * TABLE
+
+table = torch.arange(10.0)
+for t in (3, 4, 5):
+    f(torch.ones(2), torch.tensor(t))
+"""
+    report = report_of(folder, text.replace("TABLE", "table[t]"))
+    assert [r["subject"] for r in report["recompiles"]] == ["t.item()"] * 2
+    assert "index_select" in report["recompiles"][0]["advice"]
+    assert not report_of(folder, text.replace("TABLE", "table.index_select(0, t.reshape(1))"))["recompiles"]
+
+
+def test_a_value_that_was_freed_is_told_in_words(folder: Folder) -> None:
+    text = told(
+        folder,
+        """
+seen = []
+
+@torch.compile(backend="eager")
+def f(x):
+    seen.append(x.mean().item())
+    return x.sin()
+
+for _ in range(3):
+    f(torch.ones(3))
+""",
+    )
+    assert "Cache line" not in text
+    assert "asks that" not in text
+
+
+def test_a_function_of_torchs_that_is_called_all_is_no_builtin(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+@torch.compile(backend="eager")
+def f(x):
+    if torch.all((x >= 0) * (x <= 1)):
+        return x.sin()
+    return x.cos()
+
+f(torch.ones(3))
+""",
+    )
+    assert [b["rule"] for b in report["breaks"]] == ["BRK101"]
+
+
+def test_what_raises_while_it_is_traced_is_told_with_its_line(folder: Folder) -> None:
+    text = """
+from importlib.metadata import PackageNotFoundError, version
+
+def check():
+    try:
+        version("no-such-package")  # here
+    except PackageNotFoundError:
+        return False
+    return True
+
+def f(x):
+    return x.sin() if HAS else x.cos()
+
+HAS = False
+try:
+    torch.compile(lambda x: f(x) if check() else x.cos(), backend="eager")(torch.ones(3))
+except Exception:
+    pass
+"""
+    report = report_of(folder, text)
+    (frame,) = [f for f in report["frames"] if f["status"] == "raised"]
+    assert "script.py:7" in frame["reason"]
+    assert "PackageNotFoundError" in frame["reason"]
+    assert "torch.compiler.disable" in frame["advice"]
+
+
+def test_a_failure_that_is_suppressed_is_not_one_that_is_raised(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+def fail(graph, inputs):
+    raise RuntimeError("no backend")
+
+
+@torch.compile(backend=fail)
+def f(x):
+    return x + 1
+
+
+try:
+    f(torch.ones(3))
+except Exception:
+    torch._dynamo.config.suppress_errors = True
+for _ in range(2):
+    torch._dynamo.reset()
+    f(torch.ones(3))
+""",
+    )
+    assert [(frame["status"], frame["count"]) for frame in report["frames"]] == [("raised", 1), ("eager", 2)]
+
+
+def test_the_recorders_own_frames_are_left_out(zoo: Zoo, report: Any) -> None:
+    """Dynamo meets the recorder's functions where torch works for compiled code."""
+
+    def as_ours(record: Record) -> Record:
+        if isinstance(record, FrameEnded):
+            return replace(record, frame=replace(record.frame, path=breakscan.__file__))
+        return record
+
+    assert report["frames"]
+    assert not zoo.explain(as_ours)["frames"]
+
+
+def test_a_recompile_in_a_library_names_the_users_line(folder: Folder) -> None:
+    folder.write(
+        "site-packages/trainer.py",
+        """
+import torch
+
+class Trainer:
+    def __init__(self, model):
+        self.model = torch.compile(model, backend="eager")
+
+    def run(self, batches):
+        for batch in batches:
+            self.model(batch)
+""",
+    )
+    folder.write(
+        "train.py",
+        """
+import torch, sys
+sys.path.insert(0, "site-packages")
+from trainer import Trainer
+
+def double(x):
+    return x * 2
+
+Trainer(double).run([torch.ones(n) for n in (3, 4)])
+""",
+    )
+    _, report = folder.explain_json("train.py")
+    (recompile,) = report["recompiles"]
+    assert recompile["trigger"]["path"].endswith("trainer.py")
+    assert (recompile["users_line"]["path"], recompile["users_line"]["line"]) == ("train.py", 9)
+    assert recompile["seconds"] > 0
+    text = " ".join(folder.explain("train.py").report.split())
+    assert "trainer.py:10, train.py:9." in text
+
+
+def test_a_logger_of_a_library_can_be_ignored_as_the_advice_says(folder: Folder) -> None:
+    folder.write(
+        "site-packages/layers.py",
+        """
+import logging
+
+logger = logging.getLogger("layers.deep")
+
+def double(x):
+    logger.warning("doubling")
+    return x * 2
+""",
+    )
+    program = """
+import logging, sys, torch
+sys.path.insert(0, "site-packages")
+from layers import double
+ADVICE
+torch.compile(double, backend="eager")(torch.ones(3))
+"""
+    folder.write("train.py", program.replace("ADVICE", ""))
+    _, report = folder.explain_json("train.py")
+    (found,) = report["breaks"]
+    assert found["logging_method"] == "logging.getLogger('layers.deep').warning"
+    call, _, rest = found["advice"].removeprefix("call ").partition(" before ")
+    assert rest == "the first compiled call"
+    folder.write("train.py", program.replace("ADVICE", call))
+    _, report = folder.explain_json("train.py")
+    assert not report["breaks"]
+
+
+def test_a_version_that_did_not_fit_before_explains_no_later_recompile(folder: Folder) -> None:
+    """The first version asks for ``kind is None`` for ever: what compiles again at the fourth call is the size."""
+    report = report_of(
+        folder,
+        """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kind = None
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.linear(x)
+        if self.kind is None:
+            self.kind = "sum"
+        return y.sum() if self.kind == "sum" else y.mean()
+
+net = torch.compile(Net(), backend="eager")
+for rows in (4, 4, 4, 2):
+    net(torch.ones(rows, 4))
+""",
+    )
+    found = {r["subject"]: (r["old"], r["new"]) for r in report["recompiles"]}
+    assert found == {"self.kind": ("None", "'sum'"), "x.shape[0]": ("4", "2")}
+
+
+def test_a_view_that_is_none_later_is_told_as_one(folder: Folder) -> None:
+    """torch's text is only what Python raised: 'NoneType' object has no attribute 'size'."""
+    program = """
+@torch.compile(backend="eager")
+def f(x, y):
+    return x.sin() + y.sum()
+
+for rows in (4, 5):
+    base = torch.ones(rows + 6, 3)
+    f(base[:rows]COPY, torch.ones(rows))
+f(torch.ones(6, 3), torch.ones(6))
+"""
+    text = told(folder, program.replace("COPY", ""))
+    assert "BRK722 changing-layout in f x was a view of another tensor, then no view." in text
+    assert "Instead: pass x.clone() in each call" in text
+    (recompile,) = report_of(folder, program.replace("COPY", ".clone()"))["recompiles"]
+    assert recompile["subject"] == "x.shape[0]"
+
+
+def test_strides_of_sizes_are_a_layout(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+@torch.compile(backend="eager", dynamic=True)
+def f(x):
+    return x.sin()
+
+f(torch.ones(4, 5, 6))
+f(torch.ones(5, 4, 6).transpose(0, 1))
+f(torch.ones(8, 5, 6)[::2])
+""",
+    )
+    assert [r["rule"] for r in report["recompiles"]] == ["BRK722", "BRK722"]
+    first, second = report["recompiles"]
+    assert (first["subject"], first["old"], first["new"]) == ("x.stride()[0]", "x.shape[1] * x.shape[2]", "6")
+    assert second["subject"].startswith("x._base.")
+    assert second["advice"].startswith("pass x.clone()")
+
+
+def test_what_a_library_sets_late_its_user_can_set_as_the_advice_says(folder: Folder) -> None:
+    folder.write(
+        "site-packages/layers.py",
+        """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kind = None
+
+    def forward(self, x):
+        if self.kind is None:
+            self.kind = "sum"
+        return x.sum() if self.kind == "sum" else x.mean()
+""",
+    )
+    program = """
+import sys
+sys.path.insert(0, "site-packages")
+from layers import Net
+net = Net()
+ADVICE
+net.compile(backend="eager")
+net(torch.ones(3))
+net(torch.ones(3))
+"""
+    (recompile,) = report_of(folder, program.replace("ADVICE", ""))["recompiles"]
+    assert recompile["advice"] == "set self.kind to 'sum' before the first compiled call"
+    assert not report_of(folder, program.replace("ADVICE", "net.kind = 'sum'"))["recompiles"]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="comprehensions are no functions of their own")
+def test_what_stands_around_a_comprehension_does_not_give_it_up(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+def inner(x):
+    torch._dynamo.graph_break()
+    return x.sin()
+
+@torch.compile(backend="eager")
+def f(x):
+    with torch.no_grad():
+        for _ in range(1):
+            torch._dynamo.graph_break()
+        return [inner(x + n) for n in range(2)]
+
+f(torch.ones(3))
+""",
+    )
+    (found,) = [one for one in report["breaks"] if one["function"] == "inner"]
+    assert any("<listcomp>" in function for function in found["given_up"])
+    assert found["place"] == "loop"

@@ -1,0 +1,214 @@
+"""What the report says of each kind of behaviour, by the recording of ``zoo.py``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from importlib import resources
+from typing import Any
+
+import jsonschema
+import pytest
+from programs import Zoo
+
+from breakscan.explanation.notice import Notice, NoticeKind
+from breakscan.explanation.notices import notices
+from breakscan.recording.records import CompileStarted, HookFailed, HookInstalled, HookLost, Record
+
+pytestmark = pytest.mark.torch
+
+HAS_COLUMNS = sys.version_info >= (3, 11)
+
+
+def breaks_at(report: Any, line: int) -> list[Any]:
+    return [b for b in report["breaks"] if b["site"]["line"] == line and b["site"]["path"] == "zoo.py"]
+
+
+def one_break(report: Any, line: int) -> Any:
+    (found,) = breaks_at(report, line)
+    return found
+
+
+def frames_of(report: Any, function: str) -> list[Any]:
+    return [frame for frame in report["frames"] if frame["function"] == function]
+
+
+def recompiles_of(report: Any, function: str) -> list[Any]:
+    return [recompile for recompile in report["recompiles"] if recompile["function"] == function]
+
+
+def test_it_follows_its_schema(report: Any) -> None:
+    schema = json.loads((resources.files("breakscan") / "schemas/explain.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(report)
+
+
+def test_the_summary_adds_up(report: Any) -> None:
+    summary = report["summary"]
+    assert summary["break_sites"] == len(report["breaks"])
+    assert summary["break_events"] == sum(b["count"] for b in report["breaks"])
+    assert summary["eager_frames"] == sum(f["status"] == "eager" for f in report["frames"])
+    assert summary["graphs"] == len(report["graphs"])
+    assert summary["ops"] == sum(g["ops"] for g in report["graphs"])
+    assert summary["recompiles"] == len(report["recompiles"])
+    assert summary["compile_seconds"] > 0
+    assert report["environment"]["device"] == "cpu"
+
+
+def test_a_break_is_told_once_however_often_it_is_met(zoo: Zoo, report: Any) -> None:
+    """Dynamo meets it as it inlines the helper, and again as it compiles the helper alone."""
+    found = one_break(report, zoo.line("inlined-print"))
+    assert found["count"] == 2
+    assert len(found["compile_ids"]) == 2
+    assert found["verdict"] == "splits"
+    assert found["function"] == "helper"
+    assert found["rule"] == "BRK401"
+    assert found["gb_id"].startswith("GB")
+    assert found["advice"]
+    assert [frame["function"] for frame in found["stack"][-2:]] == ["calls_helper", "helper"]
+
+
+def test_the_site_is_the_whole_condition(zoo: Zoo, report: Any) -> None:
+    line = zoo.line("long-condition")
+    found = one_break(report, line)
+    assert found["rule"] == "BRK105"
+    assert found["count"] == 2
+    if HAS_COLUMNS:
+        assert found["site"] == {"path": "zoo.py", "line": line, "column": 9, "end_line": line + 1, "end_column": 25}
+
+
+@pytest.mark.parametrize("place", ["in-loop", "in-try", "in-lock"])
+def test_a_break_that_gives_its_function_up_is_eager(zoo: Zoo, report: Any, place: str) -> None:
+    found = one_break(report, zoo.line(place))
+    assert found["verdict"] == "eager"
+    (frame,) = frames_of(report, place.replace("-", "_"))
+    assert frame["status"] == "eager"
+    assert not frame["rest_only"]
+    assert frame["break_site"] == found["site"]
+    assert frame["rule"] == found["rule"]
+
+
+def test_the_cause_comes_before_its_consequence(zoo: Zoo, report: Any) -> None:
+    assert one_break(report, zoo.line("in-loop"))["gb_type"] == "Data-dependent branching"
+
+
+def test_the_rest_of_a_function_can_be_given_up(zoo: Zoo, report: Any) -> None:
+    assert one_break(report, zoo.line("before-try"))["verdict"] == "splits"
+    assert one_break(report, zoo.line("rest-in-try"))["verdict"] == "eager"
+    (frame,) = frames_of(report, "rest_in_try")
+    assert frame["rest_only"]
+
+
+def test_the_site_is_the_users_line_not_the_standard_librarys(zoo: Zoo, report: Any) -> None:
+    found = one_break(report, zoo.line("deepcopy"))
+    assert found["origin"] == "user"
+    assert found["function"] == "copies"
+
+
+def test_a_generator_is_never_compiled(zoo: Zoo, report: Any) -> None:
+    (frame,) = frames_of(report, "generator")
+    assert frame["status"] == "eager"
+    assert frame["gb_type"] == "Attempt to trace generator"
+    assert frame["site"]["line"] == zoo.line("generator")
+    assert frame["advice"]
+
+
+def test_the_recompile_limit_is_told_and_is_no_recompile(zoo: Zoo, report: Any) -> None:
+    recompiles = recompiles_of(report, "by_flag")
+    assert [(r["old"], r["new"]) for r in recompiles] == [("'a'", "'b'"), ("'b'", "'c'")]
+    assert {r["guard"] for r in recompiles} == {"flag == 'a'", "flag == 'b'"}
+    assert {r["trigger"]["line"] for r in recompiles} == {zoo.line("by-flag-call")}
+    assert {r["site"]["line"] for r in recompiles} == {zoo.line("by-flag")}
+    assert len({r["cause"] for r in recompiles}) == 1
+    (frame,) = frames_of(report, "by_flag")
+    assert frame["over_limit"]
+    assert "3 versions" in frame["reason"]
+
+
+def test_one_changed_size_is_one_cause(zoo: Zoo, report: Any) -> None:
+    """It recompiles the function, and the code after its break."""
+    recompiles = recompiles_of(report, "by_size")
+    assert len(recompiles) == 2
+    assert len({r["cause"] for r in recompiles}) == 1
+    first = recompiles[0]
+    assert (first["guard"], first["old"], first["new"]) == ("x.shape[0] == 4", "4", "7")
+    assert first["site"]["line"] == zoo.line("by-size")
+    assert {r["trigger"]["line"] for r in recompiles} == {zoo.line("by-size-call")}
+    assert "mark_dynamic(x, 0)" in first["advice"]
+
+
+def test_a_counter_recompiles_each_time(zoo: Zoo, report: Any) -> None:
+    recompiles = recompiles_of(report, "Counter.forward")
+    assert [(r["guard"], r["old"], r["new"]) for r in recompiles] == [
+        ("self.step == 0", "0", "1"),
+        ("self.step == 1", "1", "2"),
+    ]
+    assert {r["rule"] for r in recompiles} == {"BRK701"}
+    assert {r["trigger"]["line"] for r in recompiles} == {zoo.line("counter-call")}
+
+
+def test_fullgraph_raises_and_is_told(zoo: Zoo, report: Any) -> None:
+    found = one_break(report, zoo.line("fullgraph"))
+    assert found["verdict"] == "raises"
+    assert found["rule"] == "BRK103"
+    (frame,) = frames_of(report, "strict")
+    assert frame["status"] == "raised"
+
+
+def test_a_failing_backend_is_told(zoo: Zoo, report: Any) -> None:
+    (frame,) = frames_of(report, "good")
+    assert frame["status"] == "raised"
+    assert frame["site"]["line"] == zoo.line("failing-backend")
+    assert "no backend" in frame["reason"]
+    assert not [graph for graph in report["graphs"] if graph["function"] == "good"]
+
+
+def test_what_holds_nothing_to_compile_is_told(report: Any) -> None:
+    (frame,) = frames_of(report, "without_tensors")
+    assert frame["status"] == "passed-over"
+
+
+def test_recording_compiles_nothing_more(report: Any) -> None:
+    """Dynamo knows ``disable(recursive=False)`` by the frame above it, which must not be one of ours."""
+    compiled = {graph["function"] for graph in report["graphs"]}
+    assert "calls_left_alone" in compiled
+    assert "left_alone" not in compiled
+
+
+def test_threads_are_recorded(zoo: Zoo, report: Any) -> None:
+    assert one_break(report, zoo.line("in-thread"))["count"] >= 1
+
+
+def test_ids_stay_apart_after_a_reset_and_a_fork(zoo: Zoo, report: Any) -> None:
+    (after_reset,) = one_break(report, zoo.line("after-reset"))["compile_ids"]
+    assert after_reset == "r1:0/0"
+    (in_child,) = one_break(report, zoo.line("in-child"))["compile_ids"]
+    assert in_child.startswith("p1:")
+    assert [notice for notice in report["notices"] if "forked" in notice]
+
+
+def test_no_name_of_dynamos_is_left(report: Any) -> None:
+    assert "torch_dynamo_resume" not in json.dumps(report)
+    assert "___stack" not in json.dumps(report)
+
+
+def test_a_hook_that_is_missing_is_told(zoo: Zoo) -> None:
+    def miss(record: Record) -> Record:
+        return replace(record, available=False) if isinstance(record, HookInstalled) else record
+
+    told = [notice for notice in zoo.explain(miss)["notices"] if "hooks into for breaks" in notice]
+    assert told
+
+
+def test_a_hook_that_failed_is_told(zoo: Zoo) -> None:
+    def fail(record: Record) -> Record:
+        failed = HookFailed("graphs", "KeyError: 'gone'")
+        return failed if isinstance(record, CompileStarted) else record
+
+    assert [notice for notice in zoo.explain(fail)["notices"] if "KeyError: 'gone'" in notice]
+
+
+def test_a_hook_of_another_breakscan_is_named() -> None:
+    (notice,) = notices([[HookInstalled("memory", False), HookLost("memory", "it is missing")]])
+    assert notice == Notice(NoticeKind.HOOK_MISSING, "memory", names=("it is missing",))

@@ -1,0 +1,459 @@
+"""What the compiler made: guards, phases, caches, kernels, AOTAutograd's graphs, specialised sizes."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from programs import Explain, explained_records
+
+from breakscan.explanation.compilations import ConstantReason
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.graphs import Generated, Kernel, saved_memory
+from breakscan.explanation.guards import demand_words
+from breakscan.explanation.kernel_calls import KernelKind, kernel_calls
+from breakscan.explanation.notice import Notice, NoticeKind
+from breakscan.recording.parsers.graphs import LONGEST, LONGEST_CALLS, bytes_of, phase_of, shortened
+from breakscan.recording.parsers.guards import guards_of_tree
+from breakscan.recording.recording import read_recording
+from breakscan.recording.records import Record
+
+pytestmark = pytest.mark.torch
+pytest.importorskip("torch")
+
+DATA = Path(__file__).parent / "data"
+
+TRAINING = """import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 16)
+
+    def forward(self, x):
+        h = self.linear(x)
+        y = torch.relu(h) * 2
+        r = torch.linalg.qr(h.detach())[1]
+        return (y.sin() + r).cos()
+
+
+net = torch.compile(Net())
+net(torch.randn(16, 8)).sum().backward()
+"""
+
+SIZES = """import torch
+import torch.nn.functional as F
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(5, 7)
+        self.norm = torch.nn.LayerNorm(7)
+
+    def forward(self, x, one):
+        return self.norm(self.linear(x)) + one
+
+
+def number(x):
+    return x * [1, 2, 3, 4, 5][int(x.shape[0])]
+
+
+def comparison(x, y):
+    if y.shape[0] == 6:
+        y = y + 1
+    return x.sum() + y.sum()
+
+
+def loop(x):
+    for i in range(x.shape[1]):
+        x = x + i
+    return x
+
+
+def kept(x):
+    return x.reshape(-1)[: x.shape[0] // 2] * x.shape[0]
+
+
+for function, inputs in (
+    (Net(), (torch.randn(4, 5), torch.randn(1, 7))),
+    (number, (torch.randn(4, 3),)),
+    (comparison, (torch.randn(4, 3), torch.randn(6))),
+    (loop, (torch.randn(4, 3),)),
+    (kept, (torch.randn(4, 3),)),
+):
+    torch.compile(function, backend="eager", dynamic=True)(*inputs)
+marked = torch.randn(4, 3)
+torch._dynamo.maybe_mark_dynamic(marked, 0)
+torch.compile(lambda x: x + len(range(x.shape[0])), backend="eager")(marked)
+"""
+
+GUARDED = """import torch
+
+SCALE = 3
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+        self.mode = "fast"
+
+    def forward(self, x, flag):
+        y = self.linear(x)
+        if flag:
+            y = y * SCALE
+        if self.mode == "fast":
+            y = y + 1
+        return y
+
+
+torch.compile(Net(), backend="eager")(torch.randn(5, 4), True)
+"""
+
+BUCKETS = """import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(512, 512)
+        self.second = torch.nn.Linear(512, 512)
+
+    def forward(self, x):
+        return self.second(self.first(x).relu()).sum()
+
+
+net = torch.nn.parallel.DistributedDataParallel(Net(), bucket_cap_mb=1)
+torch.compile(net, backend="aot_eager")(torch.randn(4, 512)).backward()
+dist.destroy_process_group()
+"""
+
+CAPTURED = """import torch
+
+net = torch.nn.Linear(4, 4)
+with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
+    net(torch.randn(3, 4)).relu().sum().backward()
+    net(torch.randn(3, 4)).relu().exp().sum().backward()
+"""
+
+NO_CUDA_GRAPH = """import torch
+
+
+def f(x):
+    x = x + 1
+    return x * 2
+
+
+compiled = torch.compile(f, backend="cudagraphs")
+compiled(torch.randn(4))
+compiled(torch.randn(4))
+"""
+
+
+@pytest.fixture(scope="module")
+def trained(explained: Explain, tmp_path_factory: pytest.TempPathFactory) -> list[Explanation]:
+    """A training step, with an empty cache, with a full one, and with a full one after the lines have moved."""
+    cache, folder = tmp_path_factory.mktemp("cache"), tmp_path_factory.mktemp("trained")
+    runs = (TRAINING, TRAINING, "# moved\n# down\n" + TRAINING)
+    return [explained(program, folder, TORCHINDUCTOR_CACHE_DIR=str(cache)) for program in runs]
+
+
+def phases(explanation: Explanation) -> dict[str, Generated]:
+    (graph,) = explanation.graphs
+    return {generated.phase: generated for generated in graph.generated}
+
+
+def line_of(program: str, text: str) -> int:
+    (found,) = (number for number, line in enumerate(program.splitlines(), 1) if text in line)
+    return found
+
+
+def lines(kernel: Kernel) -> list[int]:
+    return [site.line for site in kernel.lines]
+
+
+# -- kernels and AOTAutograd's graphs ----------------------------------------------------------------------------
+
+
+def test_kernels_with_their_lines(trained: list[Explanation]) -> None:
+    product, qr, pointwise = phases(trained[0])["forward"].kernels
+    assert (product.name, product.kind, product.calls) == ("extern_kernels.addmm", KernelKind.EXTERN, 1)
+    assert product.operators == ("aten.addmm",)
+    assert lines(product) == [line_of(TRAINING, "self.linear(x)")]
+    assert (qr.name, qr.kind) == ("torch.ops.aten.linalg_qr.default", KernelKind.FALLBACK)
+    assert qr.operators == ("aten.linalg_qr",)
+    assert lines(qr) == [line_of(TRAINING, "linalg.qr")]
+    assert pointwise.kind is KernelKind.CPP
+    assert pointwise.name.startswith("cpp_fused_add_cos_mul_")
+    assert {"aten.add", "aten.cos", "aten.mul", "aten.relu", "aten.sin"} <= set(pointwise.operators)
+    assert set(lines(pointwise)) == {line_of(TRAINING, "torch.relu(h)"), line_of(TRAINING, "y.sin()")}
+
+
+def test_the_backward_is_told_apart(trained: list[Explanation]) -> None:
+    made = phases(trained[0])
+    assert list(made) == ["forward", "backward"]
+    backward = made["backward"]
+    assert (backward.ops or 0) > (made["forward"].ops or 0) > 8
+    (product,) = (kernel for kernel in backward.kernels if kernel.name == "extern_kernels.mm")
+    assert lines(product) == [line_of(TRAINING, "self.linear(x)")]
+    assert any("aten.threshold_backward" in kernel.operators for kernel in backward.kernels)
+    assert "cpp_fused" in (backward.code or "")
+    assert (backward.path or "").endswith(".py")
+
+
+def test_what_is_saved_for_the_backward(trained: list[Explanation]) -> None:
+    made = phases(trained[0])
+    first, *rest = made["forward"].saved
+    # An input has the name that it has in the program.
+    assert (first.value, first.bytes, first.line, first.is_input) == ("f32[16, 8] x", 16 * 8 * 4, None, True)
+    product = next(saved for saved in rest if saved.value == "f32[16, 16] addmm")
+    assert (product.bytes, product.is_input) == (16 * 16 * 4, False)
+    assert product.line is not None
+    assert product.line.line == line_of(TRAINING, "self.linear(x)")
+    kept = saved_memory(trained[0].graphs)
+    assert kept.bytes == sum(line.bytes for line in kept.lines)
+    assert kept.inputs >= 16 * 8 * 4
+    assert made["backward"].saved == ()
+
+
+@pytest.mark.parametrize(
+    ("type_", "size"),
+    [
+        ("f32[8, 16]", 512),
+        ("bf16[3]", 6),
+        ("b8[]", 1),
+        ("f8e4m3fn[4]", 4),
+        ("c64[2]", 16),
+        ("f32[s0, 16]", None),
+        ("Sym(s0)", None),
+    ],
+)
+def test_bytes_of_a_type(type_: str, size: int | None) -> None:
+    assert bytes_of(type_) == size
+
+
+def test_bytes_of_fresh_compiles(trained: list[Explanation]) -> None:
+    moved = phases(trained[0])["forward"].bytes_moved
+    # The product alone reads 16×8 and 8×16 floats and 16 more, and writes 16×16.
+    assert (moved or 0) > (16 * 8 * 2 + 16 + 16 * 16) * 4
+    assert all(generated.bytes_moved is None for generated in phases(trained[1]).values())
+
+
+def test_a_warm_cache_shows_the_same_kernels(trained: list[Explanation]) -> None:
+    cold, warm, _ = trained
+    assert [use.outcome for use in cold.compiles[0].caches].count("miss") == 3
+    assert {use.outcome for use in warm.compiles[0].caches} == {"hit"}
+    for phase, generated in phases(cold).items():
+        assert phases(warm)[phase].kernels == generated.kernels
+        assert phases(warm)[phase].saved == generated.saved
+
+
+def test_lines_that_moved_since_the_cache_was_filled(trained: list[Explanation]) -> None:
+    _, warm, moved = trained
+    assert {use.outcome for use in moved.compiles[0].caches} == {"hit"}
+    for phase, generated in phases(warm).items():
+        now = [[line - 2 for line in lines(kernel)] for kernel in phases(moved)[phase].kernels]
+        assert now == [lines(kernel) for kernel in generated.kernels]
+
+
+def test_cost_of_a_compilation(trained: list[Explanation]) -> None:
+    cold, warm, _ = trained
+    (compiled,) = cold.compiles
+    assert compiled.function == "Net.forward"
+    assert compiled.at > 0
+    assert compiled.seconds > compiled.phases["code generation"] - compiled.backward_seconds > 0
+    assert compiled.backward_seconds > 0
+    assert 0 < (compiled.guard_seconds or 0) < (compiled.guard_microseconds or 0) / 1e6
+    assert (compiled.guard_count or 0) > 10
+    assert "code generation" not in warm.compiles[0].phases
+    assert not cold.notices
+
+
+def test_ddp_splits(explained: Explain) -> None:
+    explanation = explained(BUCKETS)
+    (graph,) = (graph for graph in explanation.graphs if graph.function == "Net.forward")
+    assert len(graph.split_by_ddp) == 2
+    assert sum(graph.split_by_ddp) == graph.ops
+    assert [generated.phase for generated in graph.generated] == ["forward", "forward", "backward", "backward"]
+    assert all(generated.kernels == () and generated.code is None for generated in graph.generated)
+
+
+def test_compiled_autograd(explained: Explain) -> None:
+    first, second = explained(CAPTURED, TORCH_LOGS="compiled_autograd_verbose").autograd
+    assert (first.compile_id, second.compile_id) == ("!0", "!1")
+    assert 0 < first.ops < second.ops
+    # Torch reports the reasons if the program asks for them.
+    assert any(change.name == "ExpBackward0" for change in second.reasons)
+
+
+def test_cuda_graphs_that_did_not_come_about(explained: Explain) -> None:
+    explanation = explained(NO_CUDA_GRAPH)
+    (skip,) = explanation.cudagraph_skips
+    assert skip.reason.startswith("cpu device")
+    assert skip.site
+    assert skip.site.line == line_of(NO_CUDA_GRAPH, "x = x + 1")
+    assert (skip.compile_ids, skip.count) == (("0/0",), 1)
+
+
+# -- guards ------------------------------------------------------------------------------------------------------
+
+
+def test_guards_with_the_lines_that_asked_for_them(explained: Explain) -> None:
+    (compiled,) = explained(GUARDED).compiles
+    told = {demand_words(guard.demand): guard.site.line if guard.site else None for guard in compiled.guards}
+    assert told["flag == True"] == line_of(GUARDED, "if flag:")
+    assert told["self.mode == 'fast'"] == line_of(GUARDED, "if self.mode")
+    assert told["SCALE == 3"] == line_of(GUARDED, "y * SCALE")
+    tensors = [guard for guard in compiled.guards if guard.kind == "TENSOR_MATCH"]
+    assert {guard.demand.subject for guard in tensors} == {"x", "self.linear.weight", "self.linear.bias"}
+    (x,) = (demand_words(guard.demand) for guard in tensors if guard.demand.subject == "x")
+    assert x == "x is a float32 Tensor on cpu of size [5, 4] and stride [4, 1], with requires_grad=False"
+    # Inlined code of torch is reported at the line that leads there.
+    assert {guard.site.line for guard in tensors if guard.site} == {line_of(GUARDED, "self.linear(x)")}
+    assert not any("_dynamo_" in words or "0x" in words for words in told)
+
+
+def test_the_trace_alone_tells_guards_without_lines(
+    explained: Explain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from breakscan.recording import recorder
+    from breakscan.recording.hooks.guards import GuardHook
+
+    torch = importlib.import_module("torch")
+    importlib.import_module("torch._dynamo").reset()
+    monkeypatch.setattr(GuardHook, "wraps", ("torch._dynamo:nothing",))
+    with recorder.Recorder(tmp_path):
+        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(3))
+    importlib.import_module("torch._dynamo").reset()
+    explanation = explained_records(read_recording(tmp_path), tmp_path / "program.py")
+    (compiled,) = explanation.compiles
+    assert [guard.site for guard in compiled.guards if guard.kind == "TENSOR_MATCH"] == [None]
+    assert Notice(NoticeKind.HOOK_MISSING, "guards", explanation.torch, (GuardHook.without,)) in explanation.notices
+
+
+def test_the_tree_of_guards() -> None:
+    tree = """
+TREE_GUARD_MANAGER:
++- RootGuardManager
+| +- GLOBAL_STATE: ___check_global_state() against {"grad_mode":true}
+| +- GuardManager: source=L['x'], accessed_by=FrameLocalsGuardAccessor(key='x', framelocals_idx=1)
+| | +- TYPE_MATCH: ___check_type_id(L['x'], 94409588865120), type=<class '__main__.M'>  #   # a.py:7 in f (HINT: type M)
+| | +- DIMENSION_DYNAMIC_MARKING_GUARD: hasattr(L['x'], '_dynamo_static_indices') == False  # a.py:7 in f
+| | +- GuardManager: source=L['x'].mode, accessed_by=GetAttrGuardAccessor(mode)
+| | | +- EQUALS_MATCH: L['x'].mode == 'a'  # if self.mode  # a.py:8 in f
+| +- LAMBDA_GUARD: 2 <= L['x'].size()[0]  # a.py:9 in f
+
+Guard latency = 1.00 us
+"""
+    assert [(guard.kind, guard.subject, guard.text) for guard in guards_of_tree(tree)] == [
+        ("GLOBAL_STATE", None, '___check_global_state() against {"grad_mode":true}'),
+        ("TYPE_MATCH", "L['x']", "___check_type_id(L['x'], 0), type=<class '__main__.M'>"),
+        ("EQUALS_MATCH", "L['x'].mode", "L['x'].mode == 'a'"),
+        ("LAMBDA_GUARD", None, "2 <= L['x'].size()[0]"),
+    ]
+
+
+# -- specialised sizes -------------------------------------------------------------------------------------------
+
+
+def test_sizes_that_became_constants(explained: Explain) -> None:
+    told = {
+        found.site.line: (found.sources, found.value, found.reason)
+        for found in explained(SIZES).specialisations
+        if found.site
+    }
+    number = ConstantReason.NUMBER
+    assert told.pop(line_of(SIZES, "int(x.shape[0])")) == (("x.shape[0]",), "4", number)
+    assert told.pop(line_of(SIZES, "range(x.shape[1])")) == (("x.shape[1]",), "3", number)
+    assert told.pop(line_of(SIZES, "lambda x")) == (("x.shape[0]",), "4", number)
+    assert told.pop(line_of(SIZES, "y.shape[0] == 6")) == (("y.shape[0]",), "6", ConstantReason.COMPARED)
+    # What a weight demands, a size of 1 and torch's own floats are no choice of the program.
+    assert told == {}
+
+
+# -- generated code ----------------------------------------------------------------------------------------------
+
+
+def test_code_for_a_gpu() -> None:
+    """Triton's kernels say which of AOTAutograd's nodes they are."""
+    code = (DATA / "generated_for_cuda.txt").read_text(encoding="utf-8")
+    assert phase_of(code) == "inference"
+    calls = list(kernel_calls(code))
+    assert [(call.kernel, call.kind) for call in calls] == [
+        ("triton_poi_fused_add_copy__1", KernelKind.TRITON),
+        ("extern_kernels.mm", KernelKind.EXTERN),
+        ("triton_poi_fused_add_relu_2", KernelKind.TRITON),
+        ("cpp_fused_0", KernelKind.CPP),
+    ]
+    assert calls[0].nodes == ("add_",)
+    assert calls[0].autograd_nodes == ("add",)
+    assert calls[2].operators == ("aten.relu", "aten.add")
+
+
+@pytest.mark.slow
+def test_very_long_code_says_that_it_is_cut() -> None:
+    code = (DATA / "generated_for_cuda.txt").read_text(encoding="utf-8")
+    assert shortened(code) == code
+    long = code.replace("tl.store(", "tl.store(" + " " * LONGEST, 1)
+    short = shortened(long)
+    assert len(short) < LONGEST
+    assert "characters are left out of the recording" in short
+    assert list(kernel_calls(short)) == list(kernel_calls(code))
+    fragments = code.replace("# Graph fragment:\n", "# Graph fragment:\n" + "#   %x : Tensor\n" * (LONGEST // 10), 1)
+    assert list(kernel_calls(shortened(fragments))) == list(kernel_calls(code))
+    commented = code.replace("# Graph fragment:\n", "# words\n" * LONGEST, 1)
+    assert phase_of(shortened(commented)) == phase_of(code)
+    kernels = [(call.kernel, call.kind) for call in kernel_calls(code)]
+    assert [(call.kernel, call.kind) for call in kernel_calls(shortened(commented))] == kernels
+    many = 2 * LONGEST // len("extern_kernels.mm(x, y, out=z)\n")
+    called = "def call():\n" + "    extern_kernels.mm(x, y, out=z)\n" * many
+    assert len(list(kernel_calls(shortened(called)))) == many
+    hopeless = "def call():\n" + "    extern_kernels.mm(x, y, out=z)\n" * LONGEST
+    cut = shortened(hopeless)
+    assert len(cut) < LONGEST_CALLS + 100
+    assert cut.endswith("characters are left out of the recording\n")
+    assert len(list(kernel_calls(cut))) == LONGEST_CALLS // len("    extern_kernels.mm(x, y, out=z)\n")
+
+
+def test_code_that_is_no_python_has_no_kernels() -> None:
+    assert list(kernel_calls("extern C { void kernel(); }")) == []
+
+
+# -- the hooks ---------------------------------------------------------------------------------------------------
+
+
+def test_hooks_come_off_modules_that_were_loaded_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from breakscan.recording.recorder import Recorder
+
+    torch = importlib.import_module("torch")
+    utils = importlib.import_module("torch._inductor.cudagraph_utils")
+    importlib.import_module("torch._dynamo").reset()
+    original = utils.log_cudagraph_skip_and_bump_counter
+    with Recorder(tmp_path):
+        torch.compile(lambda x: x + 1, backend="cudagraphs")(torch.ones(3))
+        assert utils.log_cudagraph_skip_and_bump_counter is not original
+        late: Any = ModuleType("torch._inductor.cudagraph_trees")
+        late.log_cudagraph_skip_and_bump_counter = utils.log_cudagraph_skip_and_bump_counter
+        monkeypatch.setitem(sys.modules, late.__name__, late)
+    monkeypatch.undo()
+    importlib.import_module("torch._dynamo").reset()
+    assert utils.log_cudagraph_skip_and_bump_counter is original
+    assert late.log_cudagraph_skip_and_bump_counter is original
+    assert importlib.import_module("torch._dynamo.backends.cudagraphs").log_cudagraph_skip_and_bump_counter is original
+    records: list[Record] = [record for process in read_recording(tmp_path) for record in process]
+    assert "CudaGraphSkipped" in {type(record).__name__ for record in records}
+
+
+def test_programs_that_need_no_inductor_do_not_load_it(explained: Explain) -> None:
+    program = "import sys, torch\ntorch.compile(lambda x: x + 1, backend='eager')(torch.ones(3))\n"
+    program += "assert 'torch._inductor.graph' not in sys.modules\n"
+    assert explained(program).graphs[0].generated == ()

@@ -1,0 +1,491 @@
+"""The ranks of a distributed job: one report, and where they differ."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from programs import Done, Folder, environment
+
+from breakscan.explanation.compilations import CompiledFrame
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.exports import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
+from breakscan.explanation.from_recording import explain_run
+from breakscan.explanation.graphs import Graph
+from breakscan.explanation.notice import Notice, NoticeKind
+from breakscan.explanation.rank_report import (
+    EndingKind,
+    FunctionOrder,
+    GraphsMade,
+    RankDifference,
+    RankEnding,
+    RankTopic,
+    RunsBefore,
+    Times,
+    difference_words,
+    ending_words,
+    share_words,
+)
+from breakscan.explanation.ranks import compare, merge
+from breakscan.explanation.recompiles import Recompile
+from breakscan.explanation.run_totals import RunTotals
+from breakscan.model.findings import Origin, Site
+from breakscan.recording.job import JobError, is_running, own_rank, shared_folder
+from breakscan.recording.parsers.export_errors import ExportProblem
+from breakscan.recording.parsers.guards import Demand, DemandKind
+from breakscan.recording.session import SessionError, read_run, start_session, unfinished_ranks
+from breakscan.rulebook.library import load_library
+from breakscan.source.source_files import SourceFiles
+
+PROGRAM = """import os, signal, sys, time
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+rank, how = dist.get_rank(), sys.argv[1]
+
+def f(x):
+    y = x.sin()
+    if how == "differ" and rank == 1:
+        print("breaks", flush=True)
+    return y.cos()
+
+def g(x):
+    return x + 1
+
+compiled = torch.compile(f, backend="eager")
+compiled(torch.ones(3))
+other = torch.compile(g, backend="eager")
+other(torch.ones(3))
+if how == "differ" and rank == 1:
+    other(torch.ones(4))
+dist.barrier()
+if how == "exits" and rank == 1:
+    sys.exit(3)
+if how == "is killed" and rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+if how == "is killed with breakscan" and rank == 1:
+    os.kill(os.getppid(), signal.SIGKILL)
+if how in ("exits", "is killed", "is killed with breakscan"):
+    time.sleep(100)
+dist.destroy_process_group()
+"""
+
+WAITS = """import time
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+
+@torch.compiler.disable
+def exchange(y):
+    dist.all_reduce(y)
+
+@torch.compile(backend="eager")
+def step(x):
+    y = x.sin()
+    exchange(y)
+    return y.cos()
+
+def slow(module, inputs):
+    time.sleep(2)
+    return module
+
+late = torch.compile(lambda x: x * 2, backend=slow)
+for number in range(30):
+    step(torch.ones(3))
+    if number == 20 and rank == 1:
+        late(torch.ones(3))
+dist.destroy_process_group()
+"""
+
+distributed = [
+    pytest.mark.torch,
+    pytest.mark.skipif(sys.platform != "linux", reason="torchrun, signals"),
+]
+
+
+def torchrun(folder: Folder, *arguments: str) -> Done:
+    """Two ranks, with temporary folders of their own."""
+    (folder.path / "temporary").mkdir(exist_ok=True)
+    return folder.python(
+        *("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *arguments),
+        env={"TMPDIR": str(folder.path / "temporary")},
+    )
+
+
+def test_nobody_is_asked_whether_it_runs_where_that_would_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Windows, signal 0 is Ctrl-C."""
+    asked: list[int] = []
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(os, "kill", lambda pid, number: asked.append(pid))
+    assert is_running(1)
+    assert not asked
+
+
+class TestTorchrun:
+    pytestmark = distributed
+
+    @pytest.fixture(autouse=True)
+    def _program(self, folder: Folder) -> None:
+        pytest.importorskip("torch")
+        folder.write("program.py", PROGRAM)
+
+    def explain(self, folder: Folder, *arguments: str) -> tuple[Done, Any]:
+        done = torchrun(folder, "-m", "breakscan", "explain", "--save", "kept", *arguments)
+        return done, explain_run(
+            read_run(folder.path / "kept"), rules=load_library(), show=os.path.basename, files=SourceFiles.trusted()
+        )
+
+    def test_one_rank_reports_for_all(self, folder: Folder) -> None:
+        done = torchrun(folder, "-m", "breakscan", "explain", "program.py", "agree")
+        assert done.status == 0
+        assert done.err.decode().count("program.py finished with exit status 0") == 1
+        assert "2 graphs of 3 operations" in done.err.decode()
+        assert not list((folder.path / "temporary").glob("breakscan-*"))
+
+    def test_where_ranks_differ_is_told(self, folder: Folder) -> None:
+        done, explanation = self.explain(folder, "program.py", "differ")
+        assert done.status == 0
+        assert b"program.py:11" in done.err
+        assert [site.site.line for site in explanation.breaks] == [11]
+        assert [site.compile_ids for site in explanation.breaks] == [("rank1:0/0",)]
+        assert (explanation.ranks.world_size, explanation.ranks.ranks) == (2, [0, 1])
+        assert {difference_words(d): shares(d) for d in explanation.ranks.differences} == {
+            "graph breaks at program.py:11 (BRK401 print)": {0: "never", 1: "once"},
+            "recompiles of g at program.py:14, because of x.shape[0]": {0: "never", 1: "once: 3, then 4"},
+            "what was compiled in all": {
+                0: "2 graphs of 2 and 1 operations",
+                1: "4 graphs of 1, 1, 1 and 1 operations",
+            },
+        }
+        assert explanation.ranks.endings == dict.fromkeys([0, 1], RankEnding(EndingKind.ENDED, 0))
+
+    @pytest.mark.parametrize(
+        ("option", "status"), [("--max-breaks=0", 1), pytest.param("--max-breaks=1", 0, marks=pytest.mark.slow)]
+    )
+    def test_gates_judge_what_any_rank_did(self, folder: Folder, option: str, status: int) -> None:
+        """Only rank 1 breaks a graph, and rank 0 reports."""
+        done = torchrun(folder, "-m", "breakscan", "explain", option, "program.py", "differ")
+        assert done.status == status
+        assert done.err.decode().count("--max-breaks 0 is not met: 1 break site at program.py:11:9") == status
+
+    @pytest.mark.parametrize(
+        ("how", "ending"),
+        [
+            ("exits", "finished with exit status 3 after "),
+            pytest.param("is killed", "was ended by SIGKILL after ", marks=pytest.mark.slow),
+            pytest.param(
+                "is killed with breakscan", "was killed together with breakscan, after ", marks=pytest.mark.slow
+            ),
+        ],
+    )
+    def test_a_rank_that_fails_takes_no_report_along(self, folder: Folder, how: str, ending: str) -> None:
+        done, explanation = self.explain(folder, "program.py", how)
+        assert done.status == 1
+        assert done.err.decode().count("program.py was ended by SIGTERM") == 1
+        assert f"exitcode  : {3 if how == 'exits' else -9}" in done.err.decode()
+        endings = explanation.ranks.endings
+        assert ending_words(endings[0]).startswith("was ended by SIGTERM after ")
+        assert ending_words(endings[1]).startswith(ending)
+        assert endings[1].is_first is (how != "is killed with breakscan")
+        assert not explanation.ranks.differences
+
+    @pytest.mark.slow
+    def test_waiting_once_for_a_rank_that_compiles_is_no_cost(self, folder: Folder) -> None:
+        folder.write("program.py", WAITS)
+        done, report = self.explain(folder, "program.py")
+        price = report.breaks[0].price
+        assert price.passes == 29
+        assert price.host_seconds < 0.2
+        assert price.longest.seconds > 1
+        assert price.longest.for_rank == 1
+        (calls,) = (one for one in report.calls if one.name == "step")
+        assert calls.seconds < 1 < calls.total_seconds
+        assert "not counted: one pass of" in " ".join(done.report.split())
+
+    @pytest.mark.slow
+    def test_ranks_that_the_program_starts_are_told_apart(self, folder: Folder) -> None:
+        launch = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "program.py", "differ")
+        done, report = folder.explain_json(*launch)
+        assert done.status == 0
+        assert report["ranks"]["ranks"] == [0, 1]
+        assert report["ranks"]["differences"][0]["by_rank"] == {"0": "never", "1": "once"}
+
+    @pytest.mark.slow
+    def test_ranks_that_torch_spawns_are_told_apart(self, folder: Folder) -> None:
+        folder.write(
+            "script.py",
+            """import os, sys
+import torch
+import torch.distributed as dist
+
+def work(rank, store):
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+
+    def f(x):
+        y = x.sin()
+        if rank == 1:
+            print("breaks")
+        return y.cos()
+
+    torch.compile(f, backend="eager")(torch.ones(3))
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(work, args=(os.path.abspath("store"),), nprocs=2)
+""",
+        )
+        _, report = folder.explain_json("script.py")
+        assert report["ranks"]["world_size"] == 2
+        assert report["ranks"]["differences"][0]["by_rank"] == {"0": "never", "1": "once"}
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(sys.platform != "linux", reason="signals")
+def test_who_is_told_to_end_while_waiting_reports_first(folder: Folder) -> None:
+    pytest.importorskip("torch")
+    folder.write("script.py", "print('runs')\n")
+    variables = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "TMPDIR": str(folder.path)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "breakscan", "explain", "script.py"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=folder.path,
+        env=environment() | variables,
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline() == b"breakscan: waiting for rank 1 to end, at most 30 s\n"
+    told = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, b"runs\n")
+    assert time.monotonic() - told < 25
+    assert b"script.py finished with exit status 0" in err
+    assert b"rank 1 left no recording" in b" ".join(err.lower().split())
+
+
+@pytest.fixture
+def job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The environment of rank 1 of 4, on a machine with two of them, and its temporary folder."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    variables = {
+        "RANK": "3",
+        "LOCAL_RANK": "1",
+        "WORLD_SIZE": "4",
+        "LOCAL_WORLD_SIZE": "2",
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": "29500",
+        "TORCHELASTIC_RUN_ID": "none",
+        "TORCHELASTIC_RESTART_COUNT": "0",
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return temporary
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="owners and modes of files")
+class TestSharedFolder:
+    def test_ranks_name_it_alike_and_nobody_else_reads_it(self, job: Path) -> None:
+        folder = shared_folder(os.environ)
+        assert shared_folder({**os.environ, "RANK": "2", "LOCAL_RANK": "0"}) == folder
+        assert folder.parent == job
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+    @pytest.mark.parametrize("name", ["TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"])
+    def test_another_job_has_another(self, job: Path, name: str) -> None:
+        assert shared_folder({**os.environ, name: "7"}) != shared_folder(os.environ)
+
+    def test_one_that_others_can_write_is_not_trusted(self, job: Path) -> None:
+        folder = shared_folder(os.environ)
+        folder.chmod(0o777)
+        with pytest.raises(JobError, match="is open to other users"):
+            shared_folder(os.environ)
+        folder.rmdir()
+        folder.symlink_to(job)
+        with pytest.raises(JobError, match="belongs to another user"):
+            shared_folder(os.environ)
+
+    def test_ranks_of_this_machine_are_known(self, job: Path) -> None:
+        rank = own_rank(os.environ)
+        assert rank
+        assert list(rank.local_ranks) == [2, 3]
+        assert own_rank({"RANK": "0", "WORLD_SIZE": "1"}) is None
+        assert own_rank({"RANK": "x", "WORLD_SIZE": "2"}) is None
+        alone = own_rank({"RANK": "5", "WORLD_SIZE": "8"})
+        assert alone
+        assert list(alone.local_ranks) == [5]
+
+    def test_starts_of_a_job_are_kept_apart(self, job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        start_session(["train.py"], tmp_path / "kept")
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+        session = start_session(["train.py"], tmp_path / "kept")
+        assert session.folder == tmp_path / "kept/restart-1/rank-3"
+        assert not session.reports
+        session.discard()
+        run = read_run(tmp_path / "kept")
+        assert [part.folder for part in run.parts] == [session.folder]
+        assert run.earlier == [tmp_path / "kept"]
+        first = explain_run(run, rules=(), show=str, files=SourceFiles.trusted()).notices[0]
+        assert isinstance(first, Notice)
+        assert (first.kind, len(first.names)) == (NoticeKind.RESTARTED, 1)
+        with pytest.raises(SessionError, match="holds a recording already"):
+            start_session(["train.py"], tmp_path / "kept")
+
+    def test_a_folder_of_something_else_is_refused(self, job: Path, tmp_path: Path) -> None:
+        (tmp_path / "kept").mkdir()
+        (tmp_path / "kept/notes").touch()
+        with pytest.raises(SessionError, match="holds notes"):
+            start_session(["train.py"], tmp_path / "kept")
+
+    def test_a_rank_without_a_recording_is_named(self, job: Path, tmp_path: Path) -> None:
+        start_session(["train.py"], tmp_path / "kept")
+        report = explain_run(read_run(tmp_path / "kept"), rules=(), show=str, files=SourceFiles.trusted()).ranks
+        assert report
+        assert (report.world_size, report.ranks) == (4, [3])
+        assert report.endings == {2: RankEnding(EndingKind.NO_RECORDING), 3: RankEnding(EndingKind.RUNNING)}
+
+    @pytest.mark.process
+    def test_nobody_waits_for_a_rank_that_was_killed(self, job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        other = start_session(["train.py"])
+        monkeypatch.setenv("RANK", "2")
+        monkeypatch.setenv("LOCAL_RANK", "0")
+        session = start_session(["train.py"])
+        assert (session.reports, other.reports) == (True, False)
+        assert unfinished_ranks(session) == [3]
+        with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+            ended.wait()
+        file = other.folder / "run.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "pid": ended.pid}))
+        assert unfinished_ranks(session) == []
+
+
+SITE = Site("train.py", 4, 1, 4, 9)
+
+
+def recompile(function: str, compile_id: str) -> Recompile:
+    return Recompile(
+        rule=None,
+        function=function,
+        site=SITE,
+        origin=Origin.USER,
+        trigger=None,
+        guard=Demand(DemandKind.HOLDS),
+        subject="x.shape[0]",
+        old="3",
+        new="4",
+        advice=None,
+        compile_id=compile_id,
+        cause=0,
+    )
+
+
+def compiled_frame(compile_id: str, at: float) -> CompiledFrame:
+    return CompiledFrame(compile_id, "f", SITE, Origin.USER, False, at, 0.1, 0, {}, (), 0, None, None, (), (), None)
+
+
+def graph(number: int, function: str, ops: int) -> Graph:
+    return Graph(number, f"{number}/0", function, SITE, ops, (), (), None, None, None, None, None, (), ())
+
+
+PLAIN = Explanation(
+    argv=("train.py",),
+    status=0,
+    seconds=1.0,
+    torch="2.13.0",
+    python="3.11.7",
+    devices=(),
+    torch_imported=True,
+    disabled_by=None,
+    breaks=(),
+    recompiles=(),
+    frames=(),
+    graphs=(graph(0, "f", 3),),
+    targets=(),
+    entries=1,
+    compile_seconds=0.1,
+    notices=(Notice(NoticeKind.PROFILE_KEPT),),
+)
+
+
+def shares(difference: RankDifference) -> dict[int, str]:
+    return {rank: share_words(share) for rank, share in difference.by_rank.items()}
+
+
+class TestComparison:
+    def test_ranks_that_agree(self) -> None:
+        merged = merge({0: PLAIN, 1: PLAIN})
+        assert merged.ranks
+        assert not merged.ranks.differences
+        assert merged.ranks.endings == dict.fromkeys([0, 1], RankEnding(EndingKind.ENDED, 0))
+        assert (merged.notices, merged.processes) == ((Notice(NoticeKind.PROFILE_KEPT),), 2)
+
+    def test_problems_of_exports_on_some_of_the_ranks_that_export(self) -> None:
+        export = Export(ExportWay.EXPORT, "Net", SITE, None, False, ExportStatus.DONE, 1, 3, 0.1)
+        tried = ExportTry(ExportWay.EXPORT, "Net", False, None)
+        user, test = Origin.USER, ExportProblem.TEST
+        rest = ("f", user, 2, True, (tried,), (), None, "")
+        problem = ExportFailure(test, "u0 > 3", "", (), None, None, None, (), SITE, *rest)
+        good = replace(PLAIN, exports=(export,))
+        bad = replace(PLAIN, exports=(export,), export_failures=(problem,))
+        (difference,) = compare({0: good, 1: bad, 2: PLAIN}).differences
+        assert difference == RankDifference(RankTopic.EXPORTS, SITE, {0: Times(0), 1: Times(2)}, "f")
+        assert difference_words(difference).startswith("what ends exports at ")
+        merged = merge({0: PLAIN, 1: good})
+        assert merged.ranks is not None
+        assert (list(merged.exports), merged.ranks.differences) == ([export], [])
+
+    def test_a_recompile_in_another_step(self) -> None:
+        runs = tuple(RunTotals(0, float(at), 0.1) for at in range(10))
+        one, two = (
+            replace(PLAIN, recompiles=(recompile("f", "0/1"),), compiles=(compiled_frame("0/1", at),), runs=runs)
+            for at in (3.5, 7.5)
+        )
+        (difference,) = compare({0: one, 1: two}).differences
+        assert difference == RankDifference(RankTopic.STEPS, SITE, {0: RunsBefore((4,)), 1: RunsBefore((8,))}, "f")
+        assert not compare({0: one, 1: one}).differences
+
+    def test_recompiles_in_another_order(self) -> None:
+        one = replace(PLAIN, recompiles=(recompile("f", "0/1"), recompile("g", "1/1")))
+        two = replace(PLAIN, recompiles=(recompile("g", "0/1"), recompile("f", "1/1")))
+        (difference,) = compare({0: one, 1: two}).differences
+        orders = {0: FunctionOrder(("f", "g")), 1: FunctionOrder(("g", "f"))}
+        assert difference == RankDifference(RankTopic.ORDER, None, orders)
+
+    def test_graphs_that_differ_for_no_other_reason(self) -> None:
+        other = replace(PLAIN, graphs=(graph(0, "f", 3), graph(1, "g", 2)))
+        total, of_function = compare({0: PLAIN, 1: other}).differences
+        made = {0: GraphsMade(1, (3,)), 1: GraphsMade(2, (3, 2))}
+        assert total == RankDifference(RankTopic.ALL_GRAPHS, None, made)
+        made = {0: GraphsMade(0, ()), 1: GraphsMade(1, (2,))}
+        assert of_function == RankDifference(RankTopic.GRAPHS, SITE, made, "g")
+
+    def test_many_graphs_are_compared_by_all_their_operations(self) -> None:
+        one, two = (
+            replace(PLAIN, graphs=[graph(n, "f", n + 1) for n in order]) for order in ((range(5)), (4, 3, 2, 1, 0))
+        )
+        assert not compare({0: one, 1: two}).differences
+        three = replace(PLAIN, graphs=[*one.graphs[:4], graph(4, "f", 6)])
+        total, _ = compare({0: one, 1: three}).differences
+        assert total.by_rank == {0: GraphsMade(5, (15,)), 1: GraphsMade(5, (16,))}
+
+    def test_causes_of_ranks_stay_apart(self) -> None:
+        one = replace(PLAIN, recompiles=(recompile("f", "0/1"),))
+        two = replace(PLAIN, recompiles=(recompile("f", "0/1"), recompile("g", "1/1")))
+        merged = merge({0: one, 1: two})
+        assert [(r.function, r.compile_id, r.cause) for r in merged.recompiles] == [
+            ("f", "0/1", 0),
+            ("g", "rank1:1/1", 1),
+        ]

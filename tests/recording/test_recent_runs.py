@@ -1,0 +1,94 @@
+"""The recordings of the last runs, which ``breakscan report --last`` reports."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from programs import Folder
+
+from breakscan.recording import recent_runs
+from breakscan.recording.recent_runs import MOST_DAYS, MOST_RUNS, keep_recent, last_run
+from breakscan.recording.session import SessionError
+
+PROGRAM = """import torch
+
+@torch.compile(backend="eager")
+def f(x):
+    print("")
+    return x + 1
+
+f(torch.ones(3))
+"""
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BREAKSCAN_RUNS", str(tmp_path / "runs"))
+    return tmp_path / "runs"
+
+
+def recording(tmp_path: Path, text: str = "") -> Path:
+    folder = tmp_path / "recording"
+    folder.mkdir()
+    (folder / "run.json").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_the_newest_are_kept(tmp_path: Path, runs: Path) -> None:
+    for number in range(MOST_RUNS + 3):
+        keep_recent(recording(tmp_path, str(number)))
+    kept = sorted((path / "run.json").read_text(encoding="utf-8") for path in runs.iterdir())
+    assert sorted(kept, key=int) == [str(number) for number in range(3, MOST_RUNS + 3)]
+    assert (last_run() / "run.json").read_text(encoding="utf-8") == str(MOST_RUNS + 2)
+    assert runs.stat().st_mode & 0o077 == 0
+    assert not (tmp_path / "recording").exists()
+
+
+def test_old_ones_are_deleted(tmp_path: Path, runs: Path) -> None:
+    keep_recent(recording(tmp_path))
+    old = last_run()
+    before = time.time() - (MOST_DAYS + 1) * 86_400
+    os.utime(old, (before, before))
+    keep_recent(recording(tmp_path))
+    assert list(runs.iterdir()) == [last_run()]
+    assert not old.exists()
+
+
+def test_together_they_have_a_limit(tmp_path: Path, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent_runs, "MOST_BYTES", 25)
+    for number in range(4):
+        keep_recent(recording(tmp_path, f"{number:010}"))
+    assert len(list(runs.iterdir())) == 2
+    keep_recent(recording(tmp_path, "x" * 26))
+    assert (last_run() / "run.json").read_text(encoding="utf-8") == f"{3:010}"
+    assert not (tmp_path / "recording").exists()
+
+
+@pytest.mark.parametrize("named", ["", "/proc/no such folder"])
+def test_where_none_can_be_kept_it_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    monkeypatch.setenv("BREAKSCAN_RUNS", named)
+    keep_recent(recording(tmp_path))
+    assert not (tmp_path / "recording").exists()
+    with pytest.raises(SessionError, match="no recording is kept"):
+        last_run()
+
+
+@pytest.mark.torch
+def test_a_run_is_reported_again(folder: Folder, runs: Path) -> None:
+    pytest.importorskip("torch")
+    folder.write("script.py", PROGRAM)
+    first = folder.explain("script.py")
+    assert "BRK401" in first.report
+    again = folder.python("-m", "breakscan", "report", "--last")
+    assert again.status == 0
+    assert again.out.decode() == first.report
+    (folder.path / "script.py").write_text("changed\n", encoding="utf-8")
+    changed = folder.python("-m", "breakscan", "report", "--last").out.decode()
+    assert 'print("")' in changed
+    assert "breakscan fix" in first.report
+    assert "breakscan fix" not in changed, "it would not find what was recorded"
+    folder.explain("--save", "kept", "script.py")
+    assert len(list(runs.iterdir())) == 1
