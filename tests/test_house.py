@@ -38,7 +38,7 @@ ROOMS = {
     "recording": Room(STATIC, 8642, 46),
     "explanation": Room(f"{STATIC} check recording", 8791, 48),
     "survey": Room(f"{STATIC} check recording explanation", 2643, 17),
-    "prove": Room(f"{STATIC} check fix recording explanation", 8849, 36),
+    "prove": Room(f"{STATIC} check fix recording explanation", 8854, 36),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 8204, 47),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1725, 13),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3818, 30),

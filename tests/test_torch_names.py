@@ -104,7 +104,7 @@ def test_what_rewrites_name_is_known_of_every_supported_torch() -> None:
     """A name that torch does not have, or that was not measured, would silently never match."""
     for version in sorted(measured_versions()):
         known = torch_names(version)
-        for folder in ("rewrite_support", "rewrites"):
+        for folder in ("fix/support", "fix/rewrites"):
             for path in sorted((ROOT / folder).rglob("*.py")):
                 for line, found in lists_of_torch_names(path.read_text(encoding="utf-8"), known):
                     last = {name.rpartition(".")[2] for name in found if not name.startswith("builtins.")}

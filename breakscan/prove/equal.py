@@ -161,7 +161,12 @@ def _with_numbers_of(one: CallResult, other: CallResult) -> CallResult:
     outputs = {
         path: repr(held.item()) for path, held in other.outputs.items() if path not in one.outputs and not held.ndim
     }
-    changed = {path: repr(held.item()) for path, held in other.changed.items() if path in one.changes and not held.ndim}
+    # An attribute that was None and holds a tensor now is in both: as a tensor, and as a text that is gone.
+    changed = {
+        path: repr(held.item())
+        for path, held in other.changed.items()
+        if path in one.changes and path not in one.changed and not held.ndim
+    }
     return replace(
         other,
         outputs={path: tensor for path, tensor in other.outputs.items() if path not in outputs},

@@ -63,8 +63,8 @@ def test_a_close_gain_is_timed_in_further_processes(tmp_path: Path) -> None:
     """Here every gain is close."""
     (tmp_path / "train.py").write_text(TRAIN, encoding="utf-8")
     closely = (
-        "import sys; from breakscan.__main__ import main; from breakscan.prove.worker import timing; "
-        "timing.CLOSE, timing.LEAST = 100.0, 0.01; timing.apart = lambda _: 0.01; sys.exit(main(sys.argv[1:]))"
+        "import sys; from breakscan.__main__ import main; from breakscan.prove import faster; "
+        "faster.CLOSE, faster.LEAST = 100.0, 0.01; faster.apart = lambda _: 0.01; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", closely, "verify", "train.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=580)
