@@ -50,7 +50,6 @@ def _these(*names: str) -> frozenset[str]:
 
 EXPECTED: Mapping[str, Expected] = {
     "late_side": Expected(equal=_these("where"), unseen=_these("x.abs().amax() > 50.0")),
-    "late_side_that_writes": Expected(equal=_these("where-return"), unseen=_these("x.add_(1).sum() > 0")),
     "state_of_a_class": Expected(equal=_these("where")),
     "writes_in_place": Expected(equal=_these("where", "assert-async")),
     "generators": Expected(equal=_these("where")),
