@@ -192,5 +192,14 @@ def test_a_tensor_may_replace_the_number_that_it_holds_where_types_may_differ() 
         assert differences([one], [wrong], None, numbers) != []
 
 
+def test_what_was_none_and_holds_a_tensor_is_no_number() -> None:
+    """Of the attribute, the text is gone and a tensor is there, in both runs."""
+    one = CallResult(changes={"self.scale": None}, changed={"self.scale": torch.tensor(6.5)})
+    numbers = Strictness.EAGER.but(types=False)
+    assert differences([one], [CallResult(**vars_of(one))], None, numbers) == []
+    wrong = CallResult(**{**vars_of(one), "changed": {"self.scale": torch.tensor(6.0)}})
+    assert differences([one], [wrong], None, numbers) != []
+
+
 def vars_of(result: CallResult) -> dict[str, Any]:
     return {name: getattr(result, name) for name in CallResult.__slots__}
