@@ -39,7 +39,7 @@ ROOMS = {
     "explanation": Room(f"{STATIC} check recording", 8791, 48),
     "survey": Room(f"{STATIC} check recording explanation", 2643, 17),
     "prove": Room(f"{STATIC} check fix recording explanation", 8854, 36),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 8204, 47),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 8199, 47),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1725, 13),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3818, 30),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

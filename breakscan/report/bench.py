@@ -22,7 +22,7 @@ from breakscan.prove.bench_result import (
     MeasurementStatus,
 )
 from breakscan.prove.candidate import MeasuringStep
-from breakscan.prove.faster import LEAST, PROCESSES, Ratio
+from breakscan.prove.faster import LEAST, PROCESSES
 from breakscan.prove.protocol import Stage
 from breakscan.report import markdown
 from breakscan.report.console import paragraph, report_console
@@ -166,10 +166,6 @@ def basis_words(bench: Bench) -> list[str]:
             "rows cannot be compared."
         )
     return said
-
-
-def _longer(ratio: Ratio) -> str:
-    return f"{number(ratio.median)}× {interval(ratio)}"
 
 
 def _side_by_side(bench: Bench) -> str:

@@ -61,7 +61,7 @@ def test_a_finding_shows_where_what_why_and_what_instead(monkeypatch: pytest.Mon
 
         1 error in 41 files (0.4 s) · torch 2.13, default mode
         'breakscan rule BRK101' explains the rule, with examples that compile.
-        'breakscan fix' shows a diff of those that it can rewrite.
+        'breakscan fix --unsafe' shows a diff of those that it can rewrite, and says what else it changes.
     """  # noqa: E501
     assert full(result(EAGER)) == textwrap.dedent(expected)
 

@@ -44,7 +44,7 @@ from breakscan.report.explain.tables import (
     function_table,
     titled_table,
 )
-from breakscan.report.findings import FIX_UNSAFE_HINT
+from breakscan.report.findings import FIX_HINT
 from breakscan.report.printable import printable, visible
 from breakscan.source.source_files import SourceFiles
 
@@ -199,7 +199,7 @@ class _Writer:
     def fix_hint(self) -> None:
         """Where to get the rewrites."""
         self.console.print()
-        self.paragraph(FIX_UNSAFE_HINT, indent="", style="dim")
+        self.paragraph(FIX_HINT, indent="", style="dim")
 
     def head(self, problem: Problem) -> None:
         style = f"not bold {STYLES[problem.severity]}"
