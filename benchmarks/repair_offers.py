@@ -21,14 +21,15 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from breakscan.fix.generated import origin_of
+from breakscan.fix.support.generated import source_named
+
 from breakscan.check.pipeline.check import check_paths
 from breakscan.check.pipeline.check_file import FileChecker
 from breakscan.cli.selection import with_recordings
-from breakscan.fix.generated import origin_of
 from breakscan.fix.planner import WantedRewrites
 from breakscan.fix.repair import repair_found
 from breakscan.fix.result import Applied, FileRepair
-from breakscan.fix.support.generated import source_named
 from breakscan.model.findings import CheckResult
 from breakscan.rulebook.config import Settings, load_settings
 

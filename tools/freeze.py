@@ -200,7 +200,7 @@ def static_steps() -> Iterator[Step]:
     yield Step("check/baseline.file", add, file="baseline.json")
     for path in ("examples", "behaviours", "packages/distributions"):
         for name in ("diff", "json", *(LOG_FORMATS if path == "examples" else ())):
-            arguments = ("fix", *every, "--unsafe", "--soften", "--format", name, path)
+            arguments = ("fix", *every, "--unsafe", "--format", name, path)
             yield Step(f"fix/{Path(path).name}.{name}", arguments)
     yield Step("fix/safe.diff", ("fix", "--no-cache", "examples", "behaviours"))
     for name in ("text", "json"):

@@ -31,9 +31,7 @@ from breakscan.source.module import SourceProblem
 @click.command(short_help="Rewrite what breaks the graph, as a diff or in the files.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=str))
 @click.option("--write", is_flag=True, help="Change the files.  [only print the diff]")
-@click.option("--observed", is_flag=True, help="Also apply rewrites that are safe for what --recording saw.")
-@click.option("--unsafe", is_flag=True, help="Also apply rewrites that change more than speed; each says what.")
-@click.option("--soften", is_flag=True, help="Also take code that breaks out of the graph; each says what.")
+@click.option("--unsafe", is_flag=True, help="Also apply rewrites that assume something or change more than speed.")
 @click.option(
     "--rewrite", "ids", metavar="LIST", multiple=True, callback=words, help="Only these rewrites, by their ids."
 )
@@ -49,9 +47,7 @@ def fix(
     /,
     paths: tuple[str, ...],
     write: bool,
-    observed: bool,
     unsafe: bool,
-    soften: bool,
     ids: tuple[str, ...] | None,
     recordings: tuple[Path, ...],
     format_: str,
@@ -62,28 +58,24 @@ def fix(
 ) -> None:
     """Rewrite what breaks the graph, recompiles or falls back to eager in the Python files and notebooks below PATHS.
 
-    Prints a diff on standard output, for git apply, and on standard error what becomes of each finding.  A rewrite is
-    safe where it is plain that nothing can tell the difference; where that is known only for the values that a
-    recording saw, it needs --observed; the others need --unsafe, and say what they assume.  What does not remove a
-    break, but takes its code out of the graph, needs --soften.  Nothing is imported or run.
+    Prints a diff on standard output, for git apply, and the result for each finding on standard error.  Safe rewrites
+    are applied by default; the others need --unsafe, and state what they assume or change.  Nothing is imported or run.
 
-    With - as the only path, reads the code from standard input, and prints the new code in place of a diff.
+    With - as the only path, reads the code from standard input, and prints the new code instead of a diff.
 
-    Exits with 0 where nothing is to be rewritten, or all was written; 1 where something would be, or a file is no valid
-    Python; and 2 where some of the work could not be done.
+    Exits with 0 if there is nothing to rewrite, or all of it was written; 1 if there is something to rewrite, or a file
+    is not valid Python; and 2 if part of the work could not be done.
     """
     from breakscan.fix.planner import WantedRewrites
     from breakscan.fix.repair import Progress, new_content, repair_content, repair_paths
     from breakscan.report.fix import FixReport, write_notes
 
     require_rewrites(ids or ())
-    if observed and not recordings:
-        raise click.UsageError("--observed needs --recording: it is about what a recorded run saw")
     stdin = stdin_name(paths, stdin_filename)
     if stdin is not None and (write or recordings):
         raise click.UsageError(f"{'--write' if write else '--recording'} is about files, and not about standard input")
     settings: FileSettings = selection.settings()
-    wanted = WantedRewrites(unsafe, soften, observed, frozenset(ids) if ids else None)
+    wanted = WantedRewrites(unsafe, frozenset(ids) if ids else None)
     if stdin is not None:
         path, content = read_stdin(stdin)
         repair = repair_content(content, path, settings, wanted)

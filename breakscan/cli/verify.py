@@ -41,7 +41,6 @@ from breakscan.rulebook.config import NearestSettings
 @click.option("--select", metavar="LIST", multiple=True, callback=words, help="Only findings of these rules.")
 @click.option("--ignore", metavar="LIST", multiple=True, callback=words, help="No findings of these rules.")
 @click.option("--unsafe/--safe", default=True, help="Whether rewrites count that change more than speed.  [they do]")
-@click.option("--soften", is_flag=True, help="Also prove rewrites that only take code out of the graph.")
 @click.option(
     "--patch", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="Verify this unified diff instead."
 )
@@ -70,7 +69,6 @@ def verify(
     select: tuple[str, ...] | None,
     ignore: tuple[str, ...] | None,
     unsafe: bool,
-    soften: bool,
     patch: Path | None,
     settings: tuple[str, ...],
     apply: bool,
@@ -101,7 +99,7 @@ def verify(
     rewrites, rules = _told_apart(ids)
     question = Question(
         NearestSettings(target="compile", select=rules or select, ignore=ignore, no_cache=True),
-        WantedRewrites(unsafe, soften, ids=frozenset(rewrites) if rewrites else None),
+        WantedRewrites(unsafe, ids=frozenset(rewrites) if rewrites else None),
         candidate,
         apply or apply_unseen,
         apply_unseen,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 import traceback
 import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 
 import libcst as cst
@@ -16,15 +18,13 @@ from breakscan.check.pipeline.checker import Checker
 from breakscan.check.pipeline.rewrite_facts import Studies, Study
 from breakscan.fix.apply import applied, overlap
 from breakscan.fix.registry import load_rewrite
-from breakscan.fix.rests_on import values_under
 from breakscan.fix.result import Applied, FileRepair, Left, Reason, Refused, joined_left
 from breakscan.fix.source_map import SourceMap
 from breakscan.fix.support.context import FileTree, RewriteContext
 from breakscan.fix.support.difference import Effect, assumes, differs
 from breakscan.fix.support.edit import Declined, Edit, OtherForm
 from breakscan.fix.support.escapes import loud
-from breakscan.fix.support.generated import refuse_generated, why_generated
-from breakscan.model.findings import Finding, RewriteOffer, Site, SourceError, Verdict
+from breakscan.model.findings import Finding, Kind, RewriteOffer, Site, SourceError, Verdict
 from breakscan.rulebook.config import FileSettings, Settings
 from breakscan.rulebook.library import load_library
 from breakscan.source.module import SourceModule, SourceProblem, read_source
@@ -34,8 +34,13 @@ from breakscan.source.python_text import marks, python_text
 MOST_ROUNDS = 60
 """The limit of rounds for a file. Edits that are nested more deeply are offered by the next run."""
 
-SOFTENING = ("disable-helper", "disable-function")
-"""Rewrites that do not remove the break: they take code out of the graph. They are tried after all others."""
+LAST_RESORT = "disable-function"
+"""The rewrite that is tried for every graph break, after those that its rule names."""
+
+ON_PURPOSE = ("BRK503", "BRK505")
+"""Rules of breaks that somebody asked for, by ``graph_break()`` or ``disable``: the last resort is not tried."""
+
+FROM_RECORDING = differs("values must be of the types, dtypes and ranks that the recorded run had")
 
 Key = tuple[str, str | None, str]
 """A finding regardless of its line: rule, function and text."""
@@ -47,15 +52,12 @@ Place = tuple[str, int, int, str]
 class WantedRewrites:
     """The rewrites that ``fix`` was asked for.
 
-    ``observed`` includes rewrites that are safe for the values of a recorded run, ``unsafe`` these and all others,
-    ``soften`` those that only soften a break; ``ids`` restricts the rewrites
-    (None: all). ``places`` (None: everywhere) restricts the findings, given by path, line, column and rule in the file
-    before any rewrite, each with the one rewrite that is wanted there.
+    ``unsafe`` includes those that assume something; ``ids`` restricts them (None: all).  ``places`` (None: everywhere)
+    restricts the findings, given by path, line, column and rule in the file before any rewrite, each with the one
+    rewrite that is wanted there.
     """
 
     unsafe: bool = False
-    soften: bool = False
-    observed: bool = False
     ids: frozenset[str] | None = None
     places: Mapping[Place, str] | None = None
 
@@ -67,19 +69,6 @@ GUESSED = "what a value is here is guessed from its uses, and no edit may rest o
 MAGIC_INSIDE = "the code to rewrite holds a magic command of the notebook"
 IMPORTS_TORCH = differs("the file imports torch, which it did not before", Effect.RAISES, Effect.STATE)
 INVALID = "the new text is not valid Python"
-
-
-@dataclass(frozen=True, slots=True)
-class _Phase:
-    """Rounds with the same facts.  ``safe`` is what a safe edit is called in them: ``safe`` or ``observed``."""
-
-    studies: Studies
-    safe: str
-    takes_safe: bool
-    takes_unsafe: bool
-    takes_softening: bool
-    by_code_alone: Studies | None = None
-    """The studies without observations, where ``studies`` are with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,24 +107,31 @@ def repair_file(
         return FileRepair(path, display, data, "", "", errors=(problem.error,))
     own = settings.of(path)
     planner = _Planner(path, display, before, roots, own, wanted)
-    if findings is not None and (reason := why_generated(before)) is not None:
-        return planner.declined(data, findings, reason)
     studies = studies or Studies(settings, [path])
+    if (reason := _why_generated(before)) is not None:
+        try:
+            found = studies.study(path, before, roots).findings if findings is None else findings
+        except SourceProblem as problem:
+            return FileRepair(path, display, data, "", "", errors=(problem.error,))
+        return planner.declined(data, found, reason)
     if observed is None and own.observations is not None:
         observed = Studies(settings, [path], Checker(settings, observing=True))
-    return planner.run(data, _phases(wanted, studies, observed), findings or ())
+    return planner.run(data, studies, observed, findings or ())
 
 
-def _phases(wanted: WantedRewrites, studies: Studies, observed: Studies | None) -> list[_Phase]:
-    """What is safe whatever a run saw comes first, also of what only softens.  What is unsafe anyway is better with
-    more facts."""
-    last = _Phase(studies, "safe", True, wanted.unsafe, wanted.soften)
-    if observed is None:
-        return [last]
-    asked = wanted.observed or wanted.unsafe
-    by_code_alone = _Phase(studies, "safe", True, False, False)
-    with_run = _Phase(observed, "observed", asked, wanted.unsafe, False, studies)
-    return [by_code_alone, with_run, last, *([replace(with_run, takes_softening=True)] if wanted.soften else [])]
+_GENERATED = re.compile(r"\bauto(?:matically |-)?generated\b(?: from (?P<source>[\w./\\-]+\w))?", re.IGNORECASE)
+_KEPT = re.compile(r"\bdo not (?:edit|modify|change)\b|\bautomatically generated from\b", re.IGNORECASE)
+
+
+def _why_generated(text: str) -> str | None:
+    """The reason not to edit a file whose comments at the top say that a program writes it; None for other files."""
+    top = "".join(takewhile(lambda line: line.lstrip()[:1] in ("", "#"), text.splitlines(keepends=True)))
+    found = _GENERATED.search(top)
+    if found is None or not _KEPT.search(top):
+        return None
+    source = found["source"]
+    where = f"from `{source}`: change the code there" if source else "by a program: change what it is generated from"
+    return f"this file is generated {where}"
 
 
 class _Planner:
@@ -154,28 +150,36 @@ class _Planner:
         self.roots = roots
         self.wanted = wanted
         self.library = load_library(settings.rule_folders)
-        self.failed: dict[tuple[Key, str, str], str] = {}
-        """Rewrites that were tried and did not help, by what their facts make of a safe edit, with the reason."""
+        self.failed: dict[tuple[Key, str], str] = {}
+        """Rewrites that were tried and did not help, with the reason."""
         self.remaining: set[Key] = set()
         """Findings that are fixed except under a condition, which is part of the edit."""
         self.lines = SourceMap.unchanged(before)
         """Where the lines of the current text come from."""
+        self.studies: Studies | None = None
+        self.from_recording = False
+        """Whether ``studies`` take the values of a recorded run for true: then every edit assumes them."""
         self.applied: list[Applied] = []
         self.left = Left()
         self.known: set[tuple[str, Site]] = set()
         """The findings of the facts that edits rest on, in the text as it is: ``check`` may have more."""
 
-    def run(self, data: bytes, phases: Sequence[_Phase], findings: Sequence[Finding] = ()) -> FileRepair:
-        """The repair of the file in some phases.  ``findings`` are those of ``check``: each gets an outcome."""
+    def run(
+        self, data: bytes, studies: Studies, observed: Studies | None, findings: Sequence[Finding] = ()
+    ) -> FileRepair:
+        """The repair of the file by the code alone, then with the values of a recorded run.  ``findings`` are those of
+        ``check``: each gets an outcome."""
         text: str = self.before
-        left: dict[str, Left] = {}
+        several: list[Left] = []
         errors: dict[SourceError, None] = {}
-        for self.phase in phases:
-            text, found = self._rounds(text)
-            errors |= dict.fromkeys(found)
-            left[self.phase.safe] = self.left
+        for self.studies in (studies, observed):
+            if self.studies is not None:
+                self.failed.clear()
+                self.from_recording = self.studies is observed
+                text, found = self._rounds(text)
+                errors |= dict.fromkeys(found)
+                several.append(self.left)
         guessed = [] if errors else [one for one in findings if (one.rule, one.site) not in self.known]
-        several = [left[safe] for safe in ("observed", "safe") if safe in left]
         joined = joined_left([*several, self._left(guessed, GUESSED)], self.applied)
         return FileRepair(
             self.path,
@@ -185,7 +189,6 @@ class _Planner:
             text,
             tuple(sorted(self.applied, key=lambda one: _place(one.finding))),
             tuple(joined.held),
-            tuple(joined.softened),
             tuple(joined.refused),
             tuple(joined.without),
             tuple(error for error in errors if error.path == self.display),
@@ -212,7 +215,7 @@ class _Planner:
         for finding in findings:
             ids = self._ids(finding)
             if ids:
-                reasons = tuple(Reason(one, reason, one not in SOFTENING) for one in ids)
+                reasons = tuple(Reason(one, reason, one != LAST_RESORT) for one in ids)
                 left.refused.append(Refused(replace(finding, behind=None), reasons))
             elif ids is not None and not self._offered(finding):
                 left.without.append(replace(finding, behind=None))
@@ -239,7 +242,8 @@ class _Planner:
         return text, seen.errors
 
     def _study(self, text: str) -> Study:
-        return self.phase.studies.study(self.path, text, self.roots)
+        assert self.studies is not None
+        return self.studies.study(self.path, text, self.roots)
 
     # -- a round ------------------------------------------------------------------------------------------------
 
@@ -260,15 +264,15 @@ class _Planner:
                 continue
             safe, unsafe, reasons = self._try(tree, seen, finding, ids)
             found = safe or unsafe
-            if found is None:
+            if found is None and ids == [LAST_RESORT] and self.wanted.ids is None:
+                self.left.without.append(self.lines.moved(finding))
+            elif found is None:
                 self.left.refused.append(Refused(self.lines.moved(finding), tuple(reasons)))
-            elif found.edit.takes_out is not None and not self.phase.takes_softening:
-                self.left.softened.append(self._as_applied(tree, seen, found))
-            elif self.phase.takes_safe if found is safe else self.phase.takes_unsafe:
+            elif found is safe or self.wanted.unsafe:
                 offered.append(found)
             else:
-                self.left.held.append(self._as_applied(tree, seen, found))
-        better = [one for one in offered if one.rewrite not in SOFTENING]
+                self.left.held.append(self._as_applied(found))
+        better = [one for one in offered if one.rewrite != LAST_RESORT]
         for one in better or offered:
             if not any(overlap(tree, one.edit, other.edit) for other in chosen):
                 chosen.append(one)
@@ -276,7 +280,10 @@ class _Planner:
 
     def _offered(self, finding: Finding) -> tuple[str, ...]:
         rule = self.library.get(finding.rule)
-        return rule.rewrites if rule is not None else ()
+        if rule is None:
+            return ()
+        is_break = rule.kind is Kind.GRAPH_BREAK and rule.id not in ON_PURPOSE
+        return (*rule.rewrites, LAST_RESORT) if is_break else rule.rewrites
 
     def _ids(self, finding: Finding) -> list[str] | None:
         """The rewrites to try for a finding of the file before any edit; None if nothing is wanted there."""
@@ -286,19 +293,16 @@ class _Planner:
             if there is None:
                 return None
             ids = [one for one in ids if one == there]
-        return sorted(ids, key=lambda one: one in SOFTENING)
+        return ids
 
     def _try(
         self, tree: FileTree, seen: Study, finding: Finding, ids: Collection[str]
     ) -> tuple[_Chosen | None, _Chosen | None, list[Reason]]:
-        """Returns the first safe edit, the first unsafe one, and the reasons of the rewrites that decline.
-
-        A rewrite that only softens the break is not tried if another one removes it, even an unsafe one.
-        """
+        """Returns the first safe edit, the first unsafe one, and the reasons of the rewrites that decline."""
         unsafe: _Chosen | None = None
         reasons: list[Reason] = []
         for one in ids:
-            if unsafe is not None and one in SOFTENING:
+            if unsafe is not None and one == LAST_RESORT:
                 break
             found = self._edit(tree, seen, finding, one)
             if isinstance(found, Reason):
@@ -311,22 +315,23 @@ class _Planner:
 
     def _edit(self, tree: FileTree, seen: Study, finding: Finding, rewrite: str) -> _Chosen | Reason:
         """Returns the edit that a rewrite makes for a finding, or the reason why it declines."""
-        reason = self.failed.get((_key(finding, seen.module), rewrite, self.phase.safe))
+        reason = self.failed.get((_key(finding, seen.module), rewrite))
         node = tree.at(finding.site)
         if reason is not None or node is None:
             return Reason(rewrite, reason or "there is no code at the site")
         others = [other for other in seen.findings if other.function == finding.function]
         context = RewriteContext(tree, finding, node, finding.torch, others)
         try:
-            refuse_generated(tree.module)
             edit = _edit(context, rewrite)
         except Declined as declined:
-            return Reason(rewrite, str(declined), not isinstance(declined, OtherForm) and rewrite not in SOFTENING)
+            return Reason(rewrite, str(declined), not isinstance(declined, OtherForm) and rewrite != LAST_RESORT)
         except Exception as error:
             # A bug at one site must not prevent the repair of the others.
             where = traceback.extract_tb(error.__traceback__)[-1]
             at = f"{error!r} in {Path(where.filename).name}:{where.lineno}"
             return Reason(rewrite, f"a bug in breakscan, please report it: {at}")
+        if self.from_recording:
+            edit = replace(edit, differences=[*edit.differences, FROM_RECORDING])
         return _Chosen(finding, rewrite, edit, frozenset(context.imports))
 
     def _take(self, tree: FileTree, seen: Study, chosen: list[_Chosen]) -> tuple[str, Study]:
@@ -347,7 +352,7 @@ class _Planner:
                 useless = dict.fromkeys(range(len(chosen)), INVALID)
             if after is not None and not useless:
                 done = (*chosen, *_along(tree, seen, after, chosen))
-                self.applied += [self._as_applied(tree, seen, one) for one in done]
+                self.applied += map(self._as_applied, done)
                 self.lines = self.lines.then(made.lines)
                 self.remaining |= {_key(one.finding, seen.module) for one in chosen if one.edit.remains}
                 return made.text, after
@@ -360,44 +365,20 @@ class _Planner:
                 if chosen[number].finding.function in helpful:
                     continue  # what breaks now may be due to the other edit: it is tried again after that
                 key = _key(chosen[number].finding, seen.module)
-                self.failed[key, chosen[number].rewrite, self.phase.safe] = reason
+                self.failed[key, chosen[number].rewrite] = reason
             chosen = [one for number, one in enumerate(chosen) if number not in useless]
         return seen.module.text, seen
 
-    def _as_applied(self, tree: FileTree, seen: Study, one: _Chosen) -> Applied:
-        edit = one.edit
-        rests_on = None
-        if self.phase.by_code_alone is not None and not self._is_same_without(self.phase.by_code_alone, tree, one):
-            spans = [tree.span(node) for node in edit.replace]
-            rests_on = values_under(seen.module, one.finding.function, spans, seen.functions)
-        safe = "safe" if rests_on is None else "observed"
-        offer = RewriteOffer(one.rewrite, safe if edit.is_safe else "unsafe")
+    def _as_applied(self, one: _Chosen) -> Applied:
+        offer = RewriteOffer(one.rewrite, "safe" if one.edit.is_safe else "unsafe")
         finding = replace(self.lines.moved(one.finding), rewrite=offer)
-        return Applied(finding, one.rewrite, tuple(edit.differences), edit.remains, edit.takes_out, rests_on)
-
-    def _is_same_without(self, studies: Studies, tree: FileTree, one: _Chosen) -> bool:
-        """Whether an edit is the same, and states the same, by the code alone."""
-        if one.edit.is_safe and one.edit.takes_out is None:
-            return False  # it would have been applied before
-        plain = tree.with_facts(studies.study(self.path, tree.text, self.roots).facts)
-        node = plain.at(one.finding.site)
-        assert node is not None
-        context = RewriteContext(plain, one.finding, node, one.finding.torch)
-        try:
-            edit = _edit(context, one.rewrite)
-        except Exception:
-            return False
-        made = (
-            applied(plain, [each], sorted(imports)).text
-            for each, imports in ((one.edit, one.imports), (edit, context.imports))
-        )
-        return list(edit.differences) == list(one.edit.differences) and next(made) == next(made)
+        return Applied(finding, one.rewrite, tuple(one.edit.differences), one.edit.remains)
 
 
 def _edit(context: RewriteContext, rewrite: str) -> Edit:
     """The edit of a rewrite, with all that it changes."""
     edit = load_rewrite(rewrite)(context)
-    if edit.takes_out is None and edit.is_safe and not edit.keeps_operations and (code := loud(context)) is not None:
+    if edit.is_safe and not edit.keeps_operations and (code := loud(context)) is not None:
         edit = replace(edit, differences=[assumes(f"`{code}` must not see which operations run, or change them")])
     if "torch" in context.imports and not context.imports_torch:
         edit = replace(edit, differences=[*edit.differences, IMPORTS_TORCH])

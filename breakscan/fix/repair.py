@@ -13,7 +13,6 @@ from breakscan.check.pipeline.check import check_paths, no_collector
 from breakscan.check.pipeline.checker import Checker
 from breakscan.check.pipeline.rewrite_facts import Studies
 from breakscan.check.pipeline.workers import in_processes, start_worker
-from breakscan.fix.generated import with_origins
 from breakscan.fix.planner import WantedRewrites, repair_file
 from breakscan.fix.result import FileRepair, Repair
 from breakscan.model.findings import CheckResult, Finding, SourceError
@@ -95,7 +94,6 @@ def repair_found(
         repairs.append(repair)
         if progress.repaired:
             progress.repaired(done, len(tasks))
-    repairs = with_origins(repairs, {path: roots for path, roots, _ in tasks}, settings)
     all_errors = {*errors, *found.errors, *(error for repair in repairs for error in repair.errors)}
     ordered = sorted(all_errors, key=lambda error: (error.path, error.line))
     return Repair(tuple(repairs), tuple(ordered), found.files, found.targets)

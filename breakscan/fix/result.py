@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from breakscan.fix.source_map import SourceMap
-from breakscan.fix.support.difference import Difference, TakenOut
+from breakscan.fix.support.difference import Difference
 from breakscan.model.findings import CheckTarget, Finding, SourceError
-from breakscan.model.observations import ValueSeen
-
-
-@dataclass(frozen=True, slots=True)
-class RestsOn:
-    """Values of a recorded run: of the names that code uses, in how many ``calls``."""
-
-    values: Mapping[str, ValueSeen]
-    calls: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +16,13 @@ class Applied:
     """A finding that a rewrite fixed.
 
     ``differences`` are its effects besides speed. ``remains`` is the condition, as code, under which it still breaks
-    (None: never). ``takes_out`` is what leaves the graph if the rewrite does not remove the break and only softens it.
-    ``rests_on`` are the values of a recorded run for which alone this is said (None: for all values).
+    (None: never).
     """
 
     finding: Finding
     rewrite: str
     differences: tuple[Difference, ...] = ()
     remains: str | None = None
-    takes_out: TakenOut | None = None
-    rests_on: RestsOn | None = None
 
     @property
     def difference(self) -> str | None:
@@ -53,14 +41,10 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A finding that stays, with the reason of each rewrite that was tried.
-
-    ``at_origin`` is the edit of another file that fixes it once this file, which a program writes, is generated again.
-    """
+    """A finding that stays, with the reason of each rewrite that was tried."""
 
     finding: Finding
     reasons: tuple[Reason, ...]
-    at_origin: Applied | None = None
 
     @property
     def nearest(self) -> tuple[Reason, ...]:
@@ -73,9 +57,7 @@ class FileRepair:
     """The repair of one file.
 
     Sites are those of ``before``, the text of ``data``; ``path`` is absolute. ``held`` are findings that only an unsafe
-    rewrite, or one that rests on a recorded run, would fix, if those were not asked for; ``softened``
-    those that a rewrite would only soften, if that was not asked for; ``without`` are those of rules that offer no
-    rewrite.
+    rewrite would fix, if those were not asked for; ``without`` are those of rules that offer no rewrite.
     """
 
     path: Path
@@ -85,7 +67,6 @@ class FileRepair:
     after: str
     applied: tuple[Applied, ...] = ()
     held: tuple[Applied, ...] = ()
-    softened: tuple[Applied, ...] = ()
     refused: tuple[Refused, ...] = ()
     without: tuple[Finding, ...] = ()
     errors: tuple[SourceError, ...] = ()
@@ -109,16 +90,15 @@ class Repair:
 
 @dataclass(slots=True)
 class Left:
-    """What became of them: see :class:`breakscan.fix.result.FileRepair`."""
+    """The findings that stay: see :class:`breakscan.fix.result.FileRepair`."""
 
     held: list[Applied] = field(default_factory=list)
-    softened: list[Applied] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     without: list[Finding] = field(default_factory=list)
 
 
 def joined_left(several: Sequence[Left], applied: Iterable[Applied]) -> Left:
-    """What became of each finding, where it differs with the facts: the best, and of equals the first."""
+    """The outcome of each finding that stays in several passes: the best, and of equals the first."""
     taken = {(one.finding.rule, one.finding.site) for one in applied}
 
     def new(finding: Finding) -> bool:
@@ -126,19 +106,12 @@ def joined_left(several: Sequence[Left], applied: Iterable[Applied]) -> Left:
         taken.add((finding.rule, finding.site))
         return len(taken) > known
 
-    held = [one for left in several for one in left.held]
-    # An edit that is safe for some values comes before one that is unsafe for all.
-    held = [one for one in sorted(held, key=_is_unsafe) if new(one.finding)]
+    held = [one for left in several for one in left.held if new(one.finding)]
     return Left(
         sorted(held, key=lambda one: _place(one.finding)),
-        [one for left in several for one in left.softened if new(one.finding)],
         [one for left in several for one in left.refused if new(one.finding)],
         [one for left in several for one in left.without if new(one)],
     )
-
-
-def _is_unsafe(one: Applied) -> bool:
-    return bool(one.differences)
 
 
 def _place(finding: Finding) -> tuple[int, int, str]:

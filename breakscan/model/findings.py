@@ -199,8 +199,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class RewriteOffer:
-    """A rewrite that a rule offers at a site; ``safety`` is ``safe``, ``observed`` (safe for the values of a
-    recorded run) or ``unsafe``."""
+    """A rewrite at a site; ``safety`` is ``safe`` or ``unsafe``."""
 
     id: str
     safety: str

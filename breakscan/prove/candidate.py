@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from breakscan.fix.result import RestsOn
 from breakscan.fix.source_map import SourceMap
 from breakscan.fix.support.difference import Difference, Effect
 from breakscan.model.findings import Finding, Site
@@ -86,10 +85,6 @@ class Candidate:
     members: tuple[Label, ...] = ()
     targets: tuple[Site, ...] = ()
     """Break sites that the change must remove."""
-    softened: tuple[Site, ...] = ()
-    """Break sites that remain, at a lower cost: fewer functions run eager, or there are fewer breaks."""
-    rests_on: RestsOn | None = None
-    """The values of the run for which alone it is said to be safe, or to differ in nothing else."""
 
     @property
     def name(self) -> str:

@@ -48,9 +48,6 @@ class ObservationKind(str, Enum):
     EAGER_DIFFERS = "eager, {detail}"
     COMPILED_DIFFERS = "compiled, {detail}"
     BREAK_STAYS = "the break at {text} is still there"
-    SOFTENS_NOTHING = (
-        "it softens nothing: {first} breaks, {second} before, and {third} functions that run eager, {fourth} before"
-    )
     MORE_BREAKS = "it breaks the graph {first} times, not {second}{now_at}"
     MORE_EAGER = "{first} functions run eager, not {second}"
     MORE_RECOMPILES = "it is compiled {more_times} ({text} changes)"

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from breakscan.fix.result import RestsOn
 from breakscan.model.findings import Site
 from breakscan.prove.candidate import Label
 from breakscan.prove.equal import ResultDifference
@@ -101,8 +100,7 @@ class Proof:
     """One change and its verdict.
 
     ``rule``, ``rewrite`` and ``site`` identify the rewrite and its finding, and
-    ``difference`` says in which way the rewrite is not safe, None if it is safe. ``rests_on`` are the values of the run
-    for which alone this is said, None if it is for all. ``reasons`` are the reasons for
+    ``difference`` says in which way the rewrite is not safe, None if it is safe. ``reasons`` are the reasons for
     rejection, the most important first; ``outputs_equal`` is None if the outputs could not be compared. ``accepted_in``
     is the set of changes with which an accepted change was timed, None if it was timed by itself.
     """
@@ -135,7 +133,6 @@ class Proof:
     """Outcomes of replaced tests that only calls with other inputs had."""
     stress: tuple[StressDifference, ...] = ()
     """How the results differ with other inputs. This does not change the verdict."""
-    rests_on: RestsOn | None = None
     accepted_in: Label | None = None
 
     @property

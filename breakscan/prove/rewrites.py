@@ -66,10 +66,8 @@ class Rewrites:
                     finding=one.finding,
                     rewrite=one.rewrite,
                     differences=one.differences,
-                    rests_on=one.rests_on,
+                    targets=hit,
                 )
-                softens = one.takes_out is not None
-                candidate = replace(candidate, softened=hit) if softens else replace(candidate, targets=hit)
                 texts, origins = self._texts([candidate])
                 same = next((number for number, other in enumerate(alone) if other.texts == texts), None)
                 if not texts:
@@ -96,7 +94,6 @@ class Rewrites:
             differences=tuple(dict.fromkeys(difference for one in rewrites for difference in one.differences)),
             members=tuple(one.label for one in rewrites),
             targets=tuple(dict.fromkeys(site for one in rewrites for site in one.targets)),
-            softened=tuple(dict.fromkeys(site for one in rewrites for site in one.softened)),
             lines=lines,
         )
 
@@ -128,7 +125,6 @@ def _merged(one: Candidate, other: Candidate) -> Candidate:
         one,
         label=replace(one.label, lines=(*one.label.lines, other.finding.site.line)),
         targets=tuple(dict.fromkeys([*one.targets, *other.targets])),
-        softened=tuple(dict.fromkeys([*one.softened, *other.softened])),
     )
 
 

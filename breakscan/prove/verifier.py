@@ -56,9 +56,6 @@ class BreakChanges:
         for target in self.candidate.targets:
             if any(self._is_in(one.site, target) for one in self.after.explanation.breaks):
                 yield Observation(ObservationKind.BREAK_STAYS, f"{target.path}:{target.line}")
-        if self.candidate.softened and (after.eager_frames, after.breaks) >= (before.eager_frames, before.breaks):
-            numbers = (after.breaks, before.breaks, after.eager_frames, before.eager_frames)
-            yield Observation(ObservationKind.SOFTENS_NOTHING, numbers=numbers)
         # A function that ran eager and is compiled now shows breaks that were hidden, so its time decides.
         if after.breaks > before.breaks and after.eager_frames >= before.eager_frames:
             yield Observation(ObservationKind.MORE_BREAKS, names=self.revealed, numbers=(after.breaks, before.breaks))
@@ -368,10 +365,9 @@ class _Trial:
             rewrite=candidate.rewrite,
             site=finding.site if finding else None,
             difference=candidate.difference,
-            rests_on=candidate.rests_on,
             diff=diff_of(candidate, {path: _shown(path) for path in candidate.texts}),
             members=candidate.members,
-            breaks_there=bool(candidate.targets or candidate.softened) or finding is None,
+            breaks_there=bool(candidate.targets) or finding is None,
         )
 
     def accept(self) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from breakscan.model.findings import (
     Assumption,
@@ -23,9 +23,6 @@ from breakscan.model.words import INSIDE, counted
 from breakscan.report.printable import visible
 from breakscan.report.sources import NotebookCells
 from breakscan.rulebook.library import Library
-
-if TYPE_CHECKING:
-    from breakscan.fix.result import RestsOn
 
 _LONGEST = 100
 
@@ -216,16 +213,3 @@ def value_in_words(seen: ValueSeen) -> str:
     if seen.tensor is not None:
         return tensor_in_words(seen.tensor)
     return " or ".join(seen.texts if seen.texts is not None else seen.types)
-
-
-def rests_on_words(values: RestsOn) -> str:
-    """``holds for what was observed: x float32, 2-D, in 40 calls``."""
-    words = _values_in_words(values.values)
-    return f"holds for what was observed{f': {words},' if words else ''} in {counted(values.calls, 'call')}"
-
-
-def _values_in_words(values: Mapping[str, ValueSeen]) -> str:
-    """``x float32, 2-D; flag True``; empty for none."""
-    shown = [f"{name} {value_in_words(value)}" for name, value in list(values.items())[:MOST_NAMES]]
-    more = len(values) - MOST_NAMES
-    return "; ".join([*shown, *([f"{more} more"] if more > 0 else [])])

@@ -9,7 +9,7 @@ import difflib
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple, TextIO
 
@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.text import Text
 
 from breakscan.fix.result import Applied, FileRepair, Refused, Repair
-from breakscan.fix.support.difference import TakenOut
 from breakscan.model.findings import Finding, Severity, SourceError
 from breakscan.model.words import counted, grouped_reasons
 from breakscan.report.console import paragraph, report_console
@@ -29,7 +28,7 @@ from breakscan.report.diagnostics import (
     finding_diagnostic,
     unread_remark,
 )
-from breakscan.report.findings import finding_object, rests_on_words, targets_object, versions_words
+from breakscan.report.findings import finding_object, targets_object, versions_words
 from breakscan.report.json_report import write_json_report
 from breakscan.report.printable import printable
 from breakscan.report.sources import NotebookCells
@@ -57,16 +56,13 @@ def by_outcome(file: FileRepair) -> dict[str, Sequence[Any]]:
     """The findings of a file, with what rewrites do about them, by the names that the JSON has."""
     return {
         "applied": file.applied,
-        "observed": [one for one in file.held if not one.differences],
-        "unsafe": [one for one in file.held if one.differences],
-        "softening": file.softened,
-        "regenerated": [one for one in file.refused if one.at_origin is not None],
-        "declined": [one for one in file.refused if one.at_origin is None],
+        "unsafe": file.held,
+        "declined": file.refused,
         "without": file.without,
     }
 
 
-_GROUPS = ("applied", "observed", "unsafe", "softening", "regenerated", "declined", "without")
+_GROUPS = ("applied", "unsafe", "declined", "without")
 
 
 def _counts(files: Iterable[FileRepair]) -> Counter[str]:
@@ -83,15 +79,9 @@ def summary_line(report: FixReport) -> str:
     if applied:
         verb = "Rewrote" if report.written else "Would rewrite"
         parts.append(f"{verb} {counted(applied, 'finding')} in {counted(len(changed), 'file')}")
-    for name in ("observed", "unsafe"):
-        if count := counts[name]:
-            more = f"{count} more" if parts else f"{counted(count, 'finding')} to rewrite"
-            parts.append(f"{more} with --{name}")
-    if softened := counts["softening"]:
-        parts.append(f"{softened if parts else counted(softened, 'finding')} to soften with --soften")
-    if regenerated := counts["regenerated"]:
-        whose = "its file is" if regenerated == 1 else "their files are"
-        parts.append(f"{regenerated} more once {whose} generated again")
+    if unsafe := counts["unsafe"]:
+        more = f"{unsafe} more" if parts else f"{counted(unsafe, 'finding')} to rewrite"
+        parts.append(f"{more} with --unsafe")
     if stays := counts["declined"] + counts["without"]:
         parts.append(f"{stays} {'stays' if stays == 1 else 'stay'}")
     words = ", ".join(parts) or "Nothing to rewrite"
@@ -105,12 +95,7 @@ class FindingOutcome(str, Enum):
 
     REWRITTEN = "rewritten"
     NOT_WRITTEN = "not written"
-    OBSERVED = "observed"
-    """It would be rewritten by an edit that is safe for what a recorded run saw."""
     UNSAFE = "unsafe"
-    SOFTENS = "softens"
-    REGENERATE = "regenerate"
-    """An edit of the code that the file is generated from fixes it."""
     STAYS = "stays"
 
 
@@ -127,9 +112,7 @@ def fixed_findings(file: FileRepair, report: FixReport) -> list[FixedFinding]:
     is_unwritten = file.display in report.unwritten_paths
     rewrites = {
         "applied": FindingOutcome.NOT_WRITTEN if is_unwritten else FindingOutcome.REWRITTEN,
-        "observed": FindingOutcome.OBSERVED,
         "unsafe": FindingOutcome.UNSAFE,
-        "softening": FindingOutcome.SOFTENS,
     }
     groups = by_outcome(file)
     fixed = [
@@ -142,34 +125,14 @@ def fixed_findings(file: FileRepair, report: FixReport) -> list[FixedFinding]:
 
 
 def _refused(one: Refused) -> FixedFinding:
-    if one.at_origin is None:
-        reasons = grouped_reasons((reason.rewrite, reason.text) for reason in one.nearest)
-        return FixedFinding(one.finding, FindingOutcome.STAYS, reasons)
-    site = one.at_origin.finding.site
-    words = f"fixed at {site.path}:{site.line} by {_rewrite(one.at_origin)}"
-    return FixedFinding(one.finding, FindingOutcome.REGENERATE, words)
+    reasons = grouped_reasons((reason.rewrite, reason.text) for reason in one.nearest)
+    return FixedFinding(one.finding, FindingOutcome.STAYS, reasons)
 
 
 def _rewrite(one: Applied) -> str:
     differences = [one.difference] if one.difference else []
-    differences += [taken_out_words(one.takes_out)] if one.takes_out else []
     differences += [f"it still breaks if `{one.remains}`"] if one.remains else []
-    differences += [rests_on_words(one.rests_on)] if one.rests_on else []
     return f"{one.rewrite}: {', and '.join(differences)}" if differences else one.rewrite
-
-
-MOST_NAMES = 5
-"""The number of operations that are named in a line."""
-
-
-def taken_out_words(code: TakenOut) -> str:
-    """``takes at least 3 operations out of the graph (sin, +, cos)``."""
-    count = counted(len(code.operations), "operation")
-    if not code.operations:
-        return "takes code without known operations out of the graph"
-    names = list(dict.fromkeys(code.operations))
-    shown = ", ".join([*names[:MOST_NAMES], *(["…"] if len(names) > MOST_NAMES else [])])
-    return f"takes {'' if code.is_complete else 'at least '}{count} out of the graph ({shown})"
 
 
 NO_LINE_END = "\\ No newline at end of file\n"
@@ -244,8 +207,6 @@ def _file(file: FileRepair, report: FixReport) -> dict[str, Any]:
             "difference": one.difference,
             "effects": sorted({effect.value for difference in one.differences for effect in difference.effects}),
             "remains": one.remains,
-            "takes_out": None if one.takes_out is None else asdict(one.takes_out),
-            "rests_on": None if one.rests_on is None else asdict(one.rests_on),
         }
 
     groups = by_outcome(file)
@@ -254,8 +215,7 @@ def _file(file: FileRepair, report: FixReport) -> dict[str, Any]:
         "changed": file.changed,
         "written": report.written and file.display not in report.unwritten_paths and file.changed,
         "diff": "".join(diff_lines(file)),
-        **{name: list(map(rewrite, groups[name])) for name in ("applied", "observed", "unsafe", "softening")},
-        "regenerated": [{"finding": show(one.finding), "by": rewrite(one.at_origin)} for one in groups["regenerated"]],
+        **{name: list(map(rewrite, groups[name])) for name in ("applied", "unsafe")},
         "declined": [
             {
                 "finding": show(refused.finding),
@@ -270,10 +230,7 @@ def _file(file: FileRepair, report: FixReport) -> dict[str, Any]:
 _OUTCOMES = {
     FindingOutcome.REWRITTEN: ("green", "breakscan fix --write rewrites this by"),
     FindingOutcome.NOT_WRITTEN: ("red", "The file could not be written: this would be rewritten by"),
-    FindingOutcome.OBSERVED: ("yellow", "breakscan fix --observed rewrites this by"),
     FindingOutcome.UNSAFE: ("yellow", "breakscan fix --unsafe rewrites this by"),
-    FindingOutcome.SOFTENS: ("yellow", "breakscan fix --soften softens this by"),
-    FindingOutcome.REGENERATE: ("yellow", "Generate the file again: this is"),
     FindingOutcome.STAYS: ("red", "Not rewritten:"),
 }
 """The style of each on a terminal, and how a sentence about it begins."""

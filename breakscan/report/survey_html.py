@@ -216,7 +216,7 @@ def _fixed(report: Entry) -> Iterator[str]:
     rows = [
         (_place(one["finding"]["site"], one["finding"]["function"]), name, one["finding"]["rule"], one["rewrite"])
         for file in report["files"]
-        for name in FIX_OUTCOMES[:4]
+        for name in FIX_OUTCOMES[:2]
         for one in file[name]
     ]
     yield from _section("What fix offers", ("Where", "As", "Rule", "Rewrite"), rows)

@@ -30,7 +30,6 @@ from breakscan.prove.protocol import Stress
 from breakscan.report import markdown
 from breakscan.report.console import paragraph, report_console
 from breakscan.report.diagnostics import Diagnostic, DiagnosticReport, Remark
-from breakscan.report.findings import rests_on_words
 from breakscan.report.json_report import write_json_report
 from breakscan.report.measurements import (
     captured_words,
@@ -224,8 +223,6 @@ def remarks(proof: Proof) -> list[str]:
     said += [_capitalized(stress_words(*group)) for group in grouped(proof.stress)]
     if proof.difference and not proof.members:
         said.append(sentence(f"Not safe: {proof.difference}"))
-    if proof.rests_on and not proof.members:
-        said.append(sentence(_capitalized(rests_on_words(proof.rests_on))))
     return said
 
 
@@ -453,7 +450,6 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "reason": next(iter(reasons), None),
         "reasons": reasons,
         "difference": proof.difference,
-        "rests_on": asdict(proof.rests_on) if proof.rests_on else None,
         "breaks_there": proof.breaks_there,
         "revealed": list(proof.revealed),
         "unrun": list(proof.unrun),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from breakscan.fix.planner import FROM_RECORDING
 from breakscan.model.observations import TensorSeen, ValueSeen
 from breakscan.recording.recording import RecordingWriter
 from breakscan.recording.records import (
@@ -146,31 +147,16 @@ def scale(x, limit, verbose=True):
 """
 
 
-def test_fix_names_an_edit_that_rests_on_the_run(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
-    helper.write_text(UPDATE, encoding="utf-8")
-    recording = record(folder, helper, SEEN)
-    done = breakscan("fix", "--recording", recording, "helper.py")
-    assert (done.status, done.out) == (0, "")
-    words = " ".join(done.err.split())
-    assert "observed masked-update: holds for what was observed: x float32, 2-D, in 40 calls" in words
-    assert "1 finding to rewrite with --observed" in done.err
-    done = breakscan("fix", "--recording", recording, "--observed", "helper.py")
-    assert done.status == 1
-    assert "+    y = torch.where(y < 1, y + 3, y)\n" in done.out
-
-
-def test_fix_says_so_in_json(
+def test_an_edit_that_needs_the_run_assumes_its_values(
     breakscan: Callable[..., Any], valid: Callable[..., Any], folder: Path, helper: Path
 ) -> None:
     helper.write_text(UPDATE, encoding="utf-8")
-    done = breakscan("fix", "--recording", record(folder, helper, SEEN), "--format", "json", "helper.py")
-    (file,) = done.json["files"]
-    (held,) = file["observed"]
-    assert (held["finding"]["rewrite"]["safety"], held["difference"]) == ("observed", None)
-    assert held["rests_on"]["calls"] == 40
-    assert held["rests_on"]["values"]["x"]["tensor"]["dtypes"] == ["float32"]
-    assert (done.json["summary"]["observed"], done.json["summary"]["unsafe"]) == (1, 0)
-    valid(done.out, "fix")
+    recording = record(folder, helper, SEEN)
+    (file,) = valid(breakscan("fix", "--recording", recording, "--format", "json", "helper.py").out, "fix")["files"]
+    (held,) = file["unsafe"]
+    assert (held["finding"]["rewrite"]["safety"], held["difference"]) == ("unsafe", FROM_RECORDING.text)
+    done = breakscan("fix", "--recording", recording, "--unsafe", "helper.py")
+    assert "+    y = torch.where(y < 1, y + 3, y)\n" in done.out
 
 
 def test_what_is_safe_without_the_run_stays_safe(breakscan: Callable[..., Any], folder: Path, helper: Path) -> None:
@@ -181,12 +167,6 @@ def test_what_is_safe_without_the_run_stays_safe(breakscan: Callable[..., Any], 
     safe = [[one for one in file["applied"] if one["finding"]["rewrite"]["safety"] == "safe"] for file in plain]
     assert safe
     assert [file["applied"] for file in with_run] == safe
-
-
-def test_observed_needs_a_recording(breakscan: Callable[..., Any], helper: Path) -> None:
-    done = breakscan("fix", "--observed", "helper.py")
-    assert done.status == 2
-    assert "--observed needs --recording" in done.err
 
 
 METHODS = """import torch
@@ -226,7 +206,6 @@ def test_attributes_of_the_object_count(breakscan: Callable[..., Any], folder: P
     assert [(one["rule"], one["site"]["line"]) for one in found] == [("BRK401", 14), ("BRK101", 17)]
     done = breakscan("fix", "--recording", recording, "--unsafe")
     assert "+        y = torch.where(self.limit.sum() > 1, y / 2, y)\n" in done.out
-    assert "observed: self.limit float32, 2-D, in 40 calls" in " ".join(done.err.split())
 
 
 TWICE = """import torch
@@ -249,5 +228,5 @@ def test_what_is_disabled_now_is_not_compiled_as_in_the_run(
     helper.write_text(TWICE, encoding="utf-8")
     seen = {name: ValueSeen(("torch.Tensor",), tensor=FLOAT) for name in ("x", "y")}
     recording = record(folder, helper, seen, "classes")
-    done = breakscan("fix", "--recording", recording, "--soften", "--unsafe")
+    done = breakscan("fix", "--recording", recording, "--unsafe")
     assert "+@torch.compiler.disable\n def classes(x, y):" in done.out

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import libcst as cst
 import pytest
 
 from breakscan.check.pipeline.check import check_paths
 from breakscan.check.pipeline.rewrite_facts import Studies
 from breakscan.fix.planner import WantedRewrites, repair_file
-from breakscan.fix.repair import repair_found, repair_paths
-from breakscan.fix.support.edit import Declined
-from breakscan.fix.support.generated import refuse_generated, why_generated
+from breakscan.fix.repair import repair_content, repair_found, repair_paths
 from breakscan.rulebook.config import load_settings
 
 PROJECT = {
@@ -152,24 +149,21 @@ def test_a_generated_file_is_declined_by_its_findings_alone(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize(
-    "top",
+    ("top", "is_generated"),
     [
-        "# Automatically generated from net.py.\n\n",
-        "\n  # Automatically generated from net.py.\n\n\n",
-        "# Automatically generated from net.py.\n",
-        '"""Net."""\n# Automatically generated from net.py.\n\n',
-        "import torch  # automatically generated from net.py\n",
-        "# -*- coding: utf-8 -*-\n# Auto-generated.\n#\n# Do not modify.\n\n",
+        ("# Automatically generated from net.py.\n\n", True),
+        ("\n  # Automatically generated from net.py.\n", True),
+        ("# -*- coding: utf-8 -*-\n# Auto-generated.\n#\n# Do not modify.\n\n", True),
+        ("# Auto-generated.\n", False),
+        ('"""Net."""\n# Automatically generated from net.py.\n\n', False),
+        ("import torch  # automatically generated from net.py\n", False),
     ],
 )
-def test_a_text_is_generated_where_its_tree_is(top: str) -> None:
-    text = f"{top}class Net:\n    pass\n"
-    declined = None
-    try:
-        refuse_generated(cst.parse_module(text))
-    except Declined as reason:
-        declined = str(reason)
-    assert why_generated(text) == declined
+def test_comments_at_the_top_say_that_a_file_is_generated(top: str, is_generated: bool, tmp_path: Path) -> None:
+    text = f"{top}import torch\n\n\n@torch.compile\ndef f(x: torch.Tensor):\n    print(x)\n    return x\n"
+    settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
+    repair = repair_content(text.encode(), tmp_path / "net.py", settings, WantedRewrites(unsafe=True))
+    assert repair.files[0].changed is not is_generated
 
 
 SIZES = """import torch
@@ -191,7 +185,7 @@ def test_findings_that_start_at_one_place_each_have_an_outcome(tmp_path: Path, m
     places = [(one.rule, one.site.line, one.site.column) for one in found.findings]
     assert len(places) > len(set(places))
     (repair,) = repair_found(found, settings, WantedRewrites(), jobs=1).files
-    outcomes = [*(one.finding for one in (*repair.held, *repair.softened, *repair.refused)), *repair.without]
+    outcomes = [*(one.finding for one in (*repair.held, *repair.refused)), *repair.without]
     assert sorted(one.site.end_column for one in outcomes) == sorted(one.site.end_column for one in found.findings)
 
 

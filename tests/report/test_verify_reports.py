@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 from report_results import text_of
 
-from breakscan.fix.result import RestsOn
 from breakscan.model.findings import Site
-from breakscan.model.observations import TensorSeen, ValueSeen
 from breakscan.prove.candidate import Label, MeasuringStep, RewriteLabel, SetLabel
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
@@ -263,19 +261,6 @@ def test_what_is_accepted_with_others_says_so(valid: Callable[..., Any]) -> None
     assert (single["verdict"], single["accepted_in"], single["ratio"]) == ("accepted", "all", None)
     for format_ in VERIFY.names:
         assert "accepted with all" in " ".join(written(format_, verification(alone, whole)).split())
-
-
-@pytest.mark.parametrize("format_", ["terminal", "json", "markdown"])
-def test_what_a_rewrite_rests_on_is_told(format_: str, valid: Callable[..., Any]) -> None:
-    tensor = TensorSeen(("float32",), (2,), None, ("cpu",), (True,), ())
-    values = {"x": ValueSeen(("torch.Tensor",), tensor=tensor), "mode": ValueSeen(("str",), (repr(HOSTILE),))}
-    told = written(format_, verification(replace(ACCEPTED, rests_on=RestsOn(values, 40))))
-    assert "\x1b" not in told
-    if format_ == "json":
-        seen = valid(told, "verify")["proofs"][0]["rests_on"]
-        assert (seen["calls"], seen["values"]["x"]["tensor"]["ranks"]) == (40, [2])
-    else:
-        assert "Holds for what was observed: x float32, 2-D, with gradient; mode" in " ".join(told.split())
 
 
 def test_the_json_is_what_its_schema_says_and_the_whole_set_comes_last(valid: Callable[..., Any]) -> None:

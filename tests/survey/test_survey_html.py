@@ -66,9 +66,7 @@ def explain_json(*breaks: dict[str, Any]) -> dict[str, Any]:
 FINDING = {"rule": "BRK101", "message": "a branch", "site": SITE, "function": "M.forward"}
 CHECK = {"findings": [FINDING], "summary": {"by_rule": {"BRK101": 1}, "files": 1}}
 OFFER = {"finding": FINDING, "rewrite": "where"}
-OTHERS: dict[str, list[Any]] = {
-    name: [] for name in ("observed", "unsafe", "softening", "regenerated", "declined", "without")
-}
+OTHERS: dict[str, list[Any]] = {name: [] for name in ("unsafe", "declined", "without")}
 FIX = {"files": [{**OTHERS, "path": "a.py", "diff": f"- old {NASTY}\n+ new\n", "applied": [OFFER]}]}
 PROOF = {"label": "where", "rewrite": "where", "verdict": "accepted", "ratio": {"median": 1.25}, "reason": None}
 VERIFY = {"proofs": [PROOF]}

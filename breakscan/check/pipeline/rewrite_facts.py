@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from breakscan.check.pipeline.results import FileResult, Merged
 from breakscan.check.project.imports import Project
 from breakscan.model.facts import FileFacts
 from breakscan.model.findings import Finding, SourceError
-from breakscan.model.observations import FunctionSeen
 from breakscan.rulebook.config import FileSettings
 from breakscan.source.module import SourceModule, SourceProblem
 from breakscan.source.paths import display_path
@@ -24,14 +23,12 @@ MOST_KEPT = 64
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """What is known of one file.  Findings are in the order of their sites; ``errors`` are those of any root.
-    ``functions`` are those of the file that a recorded run saw, where that is taken for true."""
+    """What is known of one file.  Findings are in the order of their sites; ``errors`` are those of any root."""
 
     module: SourceModule
     findings: tuple[Finding, ...]
     facts: FileFacts
     errors: tuple[SourceError, ...]
-    functions: Mapping[str, FunctionSeen]
 
 
 def _is_on_disk(project: Project, path: Path, text: str) -> bool:
@@ -87,7 +84,7 @@ class Studies:
         ordered = sorted(merged.findings(), key=lambda f: (f.site.line, f.site.column, f.rule))
         facts = facts_of(module, [notes for _, notes in checked])
         errors = tuple(error for result, _ in checked for error in result.errors)
-        return Study(module, tuple(ordered), facts, errors, project.seen_in(index))
+        return Study(module, tuple(ordered), facts, errors)
 
     def _checked(self, root: Path) -> tuple[FileResult, Notes]:
         known = self._kept.pop(root, None) or self._check(root)

@@ -1,8 +1,8 @@
 """A function that breaks at several lines → the same under ``@torch.compiler.disable``.
 
-Each break splits the graph of the caller; a disabled function splits it only once.  It ran as plain Python between its
-breaks and still does, so values, side effects and exceptions stay.  What it computes is no longer compiled, so it must
-not contain costly operations.
+Each break splits the graph of the caller; a disabled function splits it only once.  Values, side effects and exceptions
+stay.  What the function computes is no longer compiled, so it must not contain costly operations.  The planner tries it
+for every graph break that no other rewrite removes.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ import libcst as cst
 
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.difference import Difference, differs
 from breakscan.fix.support.edit import Declined, Edit
 from breakscan.fix.support.names import written
-from breakscan.fix.support.operators import called, taken_out, what_costs
+from breakscan.fix.support.operators import called, what_costs
 from breakscan.fix.support.walking import code_children, findall, nodes_of
 from breakscan.model.findings import Confidence, Kind
 
 FEWEST_BREAKS = 2
+MOST_NAMES = 5
+"""The number of operations that the difference names."""
 ENTRIES = frozenset({"forward", "__call__"})
 _LIBRARY = frozenset(
     {
@@ -65,11 +68,25 @@ def rewrite(context: RewriteContext) -> Edit:
         )
     disable = cst.Decorator(context.imported("torch.compiler.disable"))
     made = function.with_changes(decorators=[*function.decorators, disable])
-    return Edit(
-        {function: made},
-        takes_out=taken_out(context, function.body),
-        keeps_operations=True,
-    )
+    return Edit({function: made}, [_not_compiled(context, function)], keeps_operations=True)
+
+
+def _not_compiled(context: RewriteContext, function: cst.FunctionDef) -> Difference:
+    r"""``\`pick\` is no longer compiled (==, nonzero)``."""
+    computed = findall(function.body, m.Call() | m.BinaryOperation() | m.UnaryOperation() | m.Comparison())
+    names = list(dict.fromkeys(_operation(context, one) for one in computed if context.fact(one).kind == "tensor"))
+    shown = ", ".join([*names[:MOST_NAMES], *(["…"] if len(names) > MOST_NAMES else [])])
+    return differs(f"`{function.name.value}` is no longer compiled{f' ({shown})' if shown else ''}")
+
+
+def _operation(context: RewriteContext, node: cst.CSTNode) -> str:
+    """The name of a function or method, or the symbol of an operator."""
+    if isinstance(node, cst.Call):
+        function, method = called(context, node)
+        return method or (function or context.code(node.func)).rpartition(".")[2]
+    assert isinstance(node, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison)
+    sign = node.comparisons[0].operator if isinstance(node, cst.Comparison) else node.operator
+    return context.code(sign).strip()
 
 
 def _may_compute(context: RewriteContext, node: cst.CSTNode) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
 from functools import cache, cached_property
 from typing import TypeVar
 
@@ -38,12 +37,6 @@ class FileTree:
         self.syntax = syntax
         self._places = Places(module, syntax)
         self._found: dict[cst.CSTNode, dict[Span, cst.CSTNode]] = {}
-
-    def with_facts(self, facts: FileFacts) -> FileTree:
-        """The same tree, of which other things are known."""
-        other = copy(self)
-        other.facts = facts
-        return other
 
     def holds(self, node: cst.CSTNode) -> bool:
         """Whether a node comes from the file and is not new code."""

@@ -42,14 +42,6 @@ class Difference:
     effects: frozenset[Effect]
 
 
-@dataclass(frozen=True, slots=True)
-class TakenOut:
-    """The tensor operations in some code, one for each place; not complete if a value is unknown."""
-
-    operations: tuple[str, ...]
-    is_complete: bool
-
-
 def differs(text: str, *effects: Effect) -> Difference:
     """A difference with some effects."""
     return Difference(_in_one_line(text), frozenset(effects))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from breakscan.fix.support.difference import Difference, TakenOut
+from breakscan.fix.support.difference import Difference
 
 Replacement = cst.CSTNode | Sequence[cst.BaseStatement] | None
 """The replacement of a node: another node, several statements for one, or nothing."""
@@ -27,16 +27,14 @@ class Edit:
 
     ``replace`` maps nodes of the tree to their replacements.  ``differences`` are what the edit changes besides speed;
     none for a safe edit.  ``above`` is inserted before the top-level statement of the file that contains the site.
-    ``remains`` is the condition, as code, under which the site still breaks; None if it never does.  ``takes_out`` is
-    what leaves the graph if the edit does not remove the break and only softens it.  ``keeps_operations`` says that the
-    same tensor operations run in the same order.
+    ``remains`` is the condition, as code, under which the site still breaks; None if it never does.
+    ``keeps_operations`` says that the same tensor operations run in the same order.
     """
 
     replace: Mapping[cst.CSTNode, Replacement]
     differences: Sequence[Difference] = ()
     above: Sequence[cst.BaseStatement] = field(default=())
     remains: str | None = None
-    takes_out: TakenOut | None = None
     keeps_operations: bool = False
 
     @property

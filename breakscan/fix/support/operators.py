@@ -9,7 +9,6 @@ import libcst as cst
 
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import TakenOut
 from breakscan.fix.support.names import written
 from breakscan.fix.support.walking import findall
 from breakscan.rulebook.torch_facts.not_measured import (
@@ -236,7 +235,7 @@ def _kind(context: RewriteContext, node: cst.BaseExpression) -> str:
 
 
 def what_costs(context: RewriteContext, node: cst.CSTNode) -> str | None:
-    """The code of the first costly part of an expression: a matrix product, a convolution, a module."""
+    """The code of the first costly part: a matrix product, a convolution, a module."""
     for one in findall(node, m.Call() | m.BinaryOperation()):
         if isinstance(one, cst.Call):
             known = operator_of(context, one)
@@ -245,27 +244,3 @@ def what_costs(context: RewriteContext, node: cst.CSTNode) -> str | None:
         if isinstance(one, cst.BinaryOperation) and isinstance(one.operator, cst.MatrixMultiply):
             return context.code(one)
     return None
-
-
-def taken_out(context: RewriteContext, node: cst.CSTNode) -> TakenOut:
-    """The operations in a statement or function: names of torch functions and operator symbols."""
-    operations: list[str] = []
-    is_complete = True
-    for one in findall(node, m.Call() | m.BinaryOperation() | m.UnaryOperation() | m.Comparison()):
-        if not context.tree.holds(one):
-            continue
-        kind = context.fact(one).kind
-        if kind == "tensor":
-            operations.append(_operation(context, one))
-        elif kind == "unknown":
-            is_complete = False
-    return TakenOut(tuple(operations), is_complete)
-
-
-def _operation(context: RewriteContext, node: cst.CSTNode) -> str:
-    if isinstance(node, cst.Call):
-        function, method = called(context, node)
-        return method or (function or context.code(node.func)).rpartition(".")[2]
-    assert isinstance(node, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison)
-    sign = node.comparisons[0].operator if isinstance(node, cst.Comparison) else node.operator
-    return context.code(sign).strip()

@@ -94,9 +94,7 @@ MOST_LINES = 240
 """Lines of diffs in an answer."""
 _DONE = "applied"
 _REWRITES = {
-    "observed": "only with a recorded run",
     "unsafe": "only with unsafe",
-    "softening": "only with soften",
 }
 """The outcomes that have a rewrite which was not asked for, as the JSON of ``fix`` names them."""
 
@@ -135,9 +133,6 @@ def _edits(file: Mapping[str, Any]) -> Iterator[EditAnswer]:
         for one in file[outcome]:
             remains = f"still breaks if {one['remains']}" if one["remains"] else None
             yield _edit(one["finding"], outcome, "; ".join(filter(None, (one["difference"], remains))), one["rewrite"])
-    for one in file["regenerated"]:
-        note = f"this file is generated: it is fixed at {at(one['by']['finding']['site'])}"
-        yield _edit(one["finding"], "regenerated", note, one["by"]["rewrite"])
     for one in file["declined"]:
         near = [reason for reason in one["reasons"] if reason["near"]] or one["reasons"]
         yield _edit(

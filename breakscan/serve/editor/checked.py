@@ -104,7 +104,7 @@ class TextChecker:
             self._studies[checked.path] = Studies(self._settings, [checked.path])
         studies = self._studies[checked.path]
         for rewrite in rule.rewrites if rule else ():
-            wanted = WantedRewrites(unsafe=True, soften=True, places={place_of(finding): rewrite})
+            wanted = WantedRewrites(unsafe=True, places={place_of(finding): rewrite})
             repair = repair_file(checked.path, checked.roots, self._settings, wanted, studies, text=checked.text)
             for one in repair.applied[:1]:
                 yield RewrittenText(one.rewrite, one.difference, repair.after)

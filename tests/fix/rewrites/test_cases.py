@@ -28,7 +28,7 @@ def repaired(folder: Path, text: str, rewrite: str) -> FileRepair:
     path = folder / "case.py"
     path.write_text(text, encoding="utf-8")
     settings = replace(load_settings(folder, None, target_torch="2.13", no_cache=True), regions="all")
-    return repair_file(path, (), settings, WantedRewrites(unsafe=True, soften=True, ids=frozenset({rewrite})))
+    return repair_file(path, (), settings, WantedRewrites(unsafe=True, ids=frozenset({rewrite})))
 
 
 @pytest.mark.parametrize("case", APPLIED, ids=str)
