@@ -34,7 +34,7 @@ ROOMS = {
     "source": Room("model", 2197, 17),
     "rulebook": Room("model source", 2738, 17),
     "check": Room(STATIC, 12293, 52),
-    "fix": Room(f"{STATIC} check", 9274, 60),
+    "fix": Room(f"{STATIC} check", 8799, 56),
     "recording": Room(STATIC, 8642, 46),
     "explanation": Room(f"{STATIC} check recording", 8791, 48),
     "survey": Room(f"{STATIC} check recording explanation", 2643, 17),

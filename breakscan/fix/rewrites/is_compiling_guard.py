@@ -1,12 +1,13 @@
 """A check, a print, a log call or a warning → the same under ``if not torch.compiler.is_compiling():``.
 
 Eager code is unchanged.  Compiled code skips the call, or the check with the code that only the check needs, and the
-values that would have been shown are not computed.
+values that would have been shown are not computed.  A printed line and a log record are safe to skip if their arguments
+have no side effects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
@@ -16,7 +17,8 @@ from breakscan.fix.support.compiling import and_not_compiling, compiling, guarde
 from breakscan.fix.support.context import RewriteContext, Statement
 from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.edit import Declined, Edit, Replacement
-from breakscan.fix.support.purity import is_reporting, why_missed
+from breakscan.fix.support.escapes import reads_code
+from breakscan.fix.support.purity import is_line_or_record, is_reporting, why_missed, why_shown
 from breakscan.fix.support.tensor_test import asks_tensor, operands
 
 _UNCHECKED = differs("compiled code skips the check", Effect.NO_LONGER_RAISES)
@@ -47,7 +49,27 @@ def _report(context: RewriteContext) -> Edit:
             raise Declined(f"compiled code would skip it, and {reason}")
     if len(run) == 1:
         run = _with_preparation(context, line)
-    return Edit(_under_guard(context, run), [_SILENT])
+    owner = context.parent(context.parent(run[0]) or run[0])
+    is_plain = all(_is_plain(context, one) for one in run) and (
+        not isinstance(owner, cst.If) or why_shown(context, owner.test) is None
+    )
+    return _edit(context, _under_guard(context, run), is_plain)
+
+
+def _edit(context: RewriteContext, replace: Mapping[cst.CSTNode, Replacement], is_plain: bool) -> Edit:
+    """An edit that skips reports; a plain one changes nothing else, unless something reads the code itself."""
+    is_safe = is_plain and not reads_code(context.tree.module)
+    return Edit(replace, [] if is_safe else [_SILENT], keeps_operations=True)
+
+
+def _is_plain(context: RewriteContext, statement: cst.CSTNode) -> bool:
+    """Whether a statement only prints lines or makes log records, of values that are plain to show."""
+    calls = [one.value for one in getattr(statement, "body", ()) if isinstance(one, cst.Expr)]
+    return (
+        _reports(context, statement)
+        and all(is_line_or_record(context, one) for one in calls)
+        and all(why_shown(context, arg) is None for call in calls for arg in cst.ensure_type(call, cst.Call).args)
+    )
 
 
 def _reports(context: RewriteContext, statement: cst.CSTNode) -> bool:
@@ -69,8 +91,11 @@ def _neighbours(context: RewriteContext, line: cst.SimpleStatementLine) -> list[
     body, position = context.siblings(line)
     first = last = position
 
+    is_plain = _is_plain(context, line)
+
     def joins(one: cst.BaseStatement) -> bool:
-        return _reports(context, one) and _why_missed_in(context, one) is None
+        missed = _reports(context, one) and _why_missed_in(context, one) is None
+        return missed and _is_plain(context, one) is is_plain
 
     while first > 0 and joins(body[first - 1]):
         first -= 1
@@ -92,7 +117,8 @@ def _asking_logger(context: RewriteContext) -> Edit:
                 break
             if (reason := why_missed(context, above)) is not None:
                 raise Declined(f"compiled code would skip it, and {reason}")
-            return Edit({above.test: and_not_compiling(context, above.test)}, [_SILENT])
+            is_plain = above.test is context.node and all(_is_plain(context, one) for one in above.body.body)
+            return _edit(context, {above.test: and_not_compiling(context, above.test)}, is_plain)
     name = context.code(cst.ensure_type(context.node, cst.Call).func)
     if isinstance(context.parent(context.node), cst.Expr):
         raise Declined(f"`{name}` does more than report something")

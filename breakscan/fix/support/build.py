@@ -148,17 +148,8 @@ def with_leading_lines(statement: cst.BaseStatement, like: cst.BaseStatement) ->
 
 def and_list(test: cst.BaseExpression) -> list[cst.BaseExpression]:
     """The operands of ``a and b and c``, or the test alone."""
-    return _operands_of(test, cst.And)
-
-
-def or_list(test: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """The operands of ``a or b or c``, or the test alone."""
-    return _operands_of(test, cst.Or)
-
-
-def _operands_of(test: cst.BaseExpression, operator: type[cst.BaseBooleanOp]) -> list[cst.BaseExpression]:
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, operator):
-        return [*_operands_of(test.left, operator), *_operands_of(test.right, operator)]
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        return [*and_list(test.left), *and_list(test.right)]
     return [test]
 
 

@@ -20,11 +20,13 @@ _LOOKED_AT = frozenset({"dtype", "device", "shape", "ndim", "size", "dim", "nume
 _QUIET_DECORATORS = frozenset(
     {"abstractmethod", "cached_property", "classmethod", "compile", "dataclass", "override", "property", "staticmethod"}
 )
-_LOUD = frozenset(
+_READS_CODE = frozenset(
+    {"getsource", "getsourcelines", "__code__", "script", "symbolic_trace", "exec", "mock", "patch", "globals"}
+)
+_LOUD = _READS_CODE | frozenset(
     {
         *("TorchFunctionMode", "TorchDispatchMode", "__torch_function__", "__torch_dispatch__", "saved_tensors_hooks"),
         *("autocast", "set_default_dtype", "set_default_device", "profile", "register_hook", "data_ptr", "_version"),
-        *("getsource", "getsourcelines", "__code__", "script", "symbolic_trace", "mock", "patch", "globals", "exec"),
     }
 )
 """Names in a file that may see operations or code, or change what they do, at a place that is not plain to see."""
@@ -88,7 +90,15 @@ def loud(context: RewriteContext) -> str | None:
 
 @lru_cache(maxsize=16)
 def _loud_in(module: cst.Module) -> str | None:
-    names = (cst.ensure_type(one, cst.Name).value for one in findall(module, m.Name()))
     if findall(module, m.ImportStar()):
         return "import *"
-    return next((name for name in names if name in _LOUD), None)
+    return next((name for name in _names(module) if name in _LOUD), None)
+
+
+def reads_code(module: cst.Module) -> bool:
+    """Whether a file may read or compile its own code in other ways than ``torch.compile``."""
+    return not _READS_CODE.isdisjoint(_names(module))
+
+
+def _names(module: cst.Module) -> list[str]:
+    return [cst.ensure_type(one, cst.Name).value for one in findall(module, m.Name())]

@@ -19,6 +19,7 @@ from breakscan.fix.support.operators import (
     reads_values,
     writes,
 )
+from breakscan.model.facts import Fact
 from breakscan.rulebook.torch_facts.not_measured import (
     CHANGES_MORE_THAN_IT_RETURNS,
     COPIED_BETWEEN_DEVICES,
@@ -30,13 +31,13 @@ PURE_BUILTINS = frozenset({"abs", "bool", "float", "int", "isinstance", "len", "
 _CHANGES = CHANGES_MORE_THAN_IT_RETURNS | TAKES_FUNCTIONS_OR_FLAGS | SHOWS_THE_MEMORY | COPIED_BETWEEN_DEVICES
 
 
-def why_not_pure(context: RewriteContext, node: cst.CSTNode, *, modules: bool = False) -> str | None:
+def why_not_pure(context: RewriteContext, node: cst.CSTNode) -> str | None:
     """Why an expression has side effects, as the end of a sentence; None if it has none.
 
     Only code that is known to be pure counts as pure: functions and tensor methods of torch that were measured and have
-    no side effects, functions of math, operators, and attributes.  With ``modules``, calls of modules are allowed.
+    no side effects, functions of math, operators, and attributes.
     """
-    found = _Impurities(context, modules)
+    found = _Impurities(context)
     node.visit(found)
     return found.reasons[0] if found.reasons else None
 
@@ -72,14 +73,8 @@ class Effects(cst.CSTVisitor):
 
 
 class _Impurities(Effects):
-    def __init__(self, context: RewriteContext, modules: bool) -> None:
-        super().__init__(context)
-        self.modules = modules
-
     def visit_Call(self, node: cst.Call) -> None:
         text = self.context.code(node.func)
-        if self.modules and self.context.fact(node.func).kind == "module":
-            return
         function, method = called(self.context, node)
         name = (method or function or "").rpartition(".")[2]
         is_torch = method is not None or (function or "").startswith("torch.")
@@ -107,6 +102,70 @@ class _Impurities(Effects):
         made = defined(self.context, node)
         literal = isinstance(made, cst.List | cst.Tuple | cst.ListComp | cst.Set | cst.Dict)
         return literal or self.context.fact(node).kind in ("tensor", "shape", "constant")
+
+
+class _Shown(Effects):
+    """Collects the reasons why computing the arguments of a print or log call may have side effects."""
+
+    def visit_Call(self, node: cst.Call) -> bool:
+        function, method = called(self.context, node)
+        name = (method or function or "").rpartition(".")[2]
+        is_torch = method is not None or (function or "").startswith("torch.")
+        owner = node.func.value if isinstance(node.func, cst.Attribute) else None
+        if is_torch:
+            harmless = (
+                is_measured(self.context, node)
+                and not (draws_random(self.context, node) or writes(self.context, node))
+                and name not in CHANGES_MORE_THAN_IT_RETURNS | TAKES_FUNCTIONS_OR_FLAGS
+                and (name.endswith("__") or not name.endswith("_"))
+            )
+        elif function is None or not function.startswith("builtins."):
+            harmless = owner is not None and self.context.fact(owner).kind == "constant" and name in _OF_TEXTS
+        else:
+            harmless = name in PURE_BUILTINS | _SHOWING_BUILTINS
+        if not harmless:
+            self.reasons.append(f"`{self.context.code(node.func)}` may have side effects")
+        for part in (owner if method is not None or not is_torch else None, *node.args):
+            if part is not None:
+                part.visit(self)
+        return False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self._show(node)
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        self._show(node)
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        node.value.visit(self)
+        return False
+
+    def _show(self, node: cst.BaseExpression) -> None:
+        if not _is_plain(self.context.fact(node)):
+            self.reasons.append(f"`{self.context.code(node)}` may have side effects")
+
+
+_OF_TEXTS = frozenset({"format", "join", "lower", "split", "strip", "title", "upper"})
+_SHOWING_BUILTINS = frozenset({"all", "any", "list", "repr", "sorted", "str", "sum", "tuple", "type"})
+_PLAIN_KINDS = frozenset({"array", "class", "constant", "drawn", "none", "number", "shape", "tensor"})
+
+
+def _is_plain(fact: Fact) -> bool:
+    """Whether a value has a text that Python or torch makes, and not code of the program."""
+    if fact.kind == "container" and fact.elements is not None:
+        return all(map(_is_plain, fact.elements))
+    return fact.kind in _PLAIN_KINDS
+
+
+def why_shown(context: RewriteContext, node: cst.CSTNode) -> str | None:
+    """Why computing and showing an expression may have side effects, as the end of a sentence; None if it has none.
+
+    Reading the values of tensors is none.
+    """
+    found = _Shown(context)
+    node.visit(found)
+    return found.reasons[0] if found.reasons else None
 
 
 class _Raises(cst.CSTVisitor):
@@ -179,13 +238,24 @@ def why_missed(context: RewriteContext, node: cst.CSTNode) -> str | None:
     return found.reasons[0] if found.reasons else None
 
 
+_NOT_REPORTING = ("etLevel", "Handler", "Filter", "EnabledFor", "EffectiveLevel", "getChild")
+
+
+def is_line_or_record(context: RewriteContext, node: cst.CSTNode) -> bool:
+    """Whether an expression is a call that prints to the console or makes a log record."""
+    if not isinstance(node, cst.Call) or any(m.matches(arg, m.Arg(keyword=m.Name("file"))) for arg in node.args):
+        return False
+    function, _ = called(context, node)
+    return is_reporting(context, node) and (function or "").startswith(("builtins.print", "sys.std", "logging."))
+
+
 def is_reporting(context: RewriteContext, node: cst.CSTNode) -> bool:
     """Whether an expression is a call that only reports something: a print, a log call, a warning."""
     if not isinstance(node, cst.Call):
         return False
     name = context.dotted(node.func) or ""
     if name in ("print", "tqdm.tqdm.write") or name.startswith(("sys.stdout.", "sys.stderr.", "logging.Logger.")):
-        return not name.endswith(("etLevel", "Handler", "Filter", "EnabledFor", "EffectiveLevel", "getChild"))
+        return not name.endswith(_NOT_REPORTING)
     module, _, function = name.rpartition(".")
     return (module == "warnings" and function in ("warn", "warn_explicit")) or (
         module == "logging"

@@ -119,20 +119,3 @@ def test_reductions(given: tuple[Any, Any], mask: str, value: str, end: str) -> 
     whole = end.format(picked) if "{" in end else f"({picked}).{end}"
     text = program("z = x.sin()", f"on = {mask}", f"return {whole}, x, y")
     compare(text, "masked-reduction", given, raises=True)
-
-
-@settings(max_examples=15, deadline=None)
-@given(
-    arguments(),
-    st.sampled_from(MASKS),
-    st.sampled_from(
-        ["{0}.sum()", "{0}.mean()", "({0} - {1}).abs().mean()", "({0} ** 2).sum()", "({0} * {1}).mean() / 2"]
-    ),
-    st.booleans(),
-)
-def test_vectors(given: tuple[Any, Any], mask: str, use: str, named: bool) -> None:
-    index = "on" if named or "{1}" in use else mask
-    lines = [f"on = {mask}"] if index == "on" else []
-    lines += [f"kept = x[{index}]", *(["other = y.mul(x)[on]"] if "{1}" in use else [])]
-    end = use.format("kept", "other")
-    compare(program(*lines, f"return {end}, x, y"), "masked-vector", given)
