@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 import tokenize
 from collections import defaultdict
@@ -18,7 +17,6 @@ from breakscan.check.baseline.baseline_file import CheckedPaths
 from breakscan.check.baseline.known_findings import BaselineComparison, checked_lines
 from breakscan.cli.baseline import BaselineOptions, ComparedBaselines
 from breakscan.cli.commit_diff import compare_with_commit
-from breakscan.cli.config import settings_lines
 from breakscan.cli.options import format_option, option, options, output_option, words
 from breakscan.cli.output import ProgressBar, report_stream
 from breakscan.cli.selection import (
@@ -80,7 +78,6 @@ class _Options:
         is_flag=True,
         help="Take comments that suppress nothing out of the files, instead.",
     )
-    watch: bool = option("--watch", is_flag=True, help="Check again whenever a file changes, until Ctrl-C.")
     fail_on: tuple[str, ...] | None = option(
         "--fail-on",
         metavar="LIST",
@@ -94,9 +91,6 @@ class _Options:
     verbose: bool = option(
         "-v", "--verbose", is_flag=True, help="Say on standard error which settings and kept results were used."
     )
-    show_settings: bool = option(
-        "--show-settings", is_flag=True, help="Print the settings that PATHS would be checked with, and stop."
-    )
 
     def require_sense(self, format_: str, **others: bool) -> None:
         """Raises UsageError where the options do not go together: ``others`` are those of other groups that are given,
@@ -107,7 +101,6 @@ class _Options:
             "--add-ignore": self.add_ignore is not None,
             "--warn-unused-ignores": self.warn_unused_ignores,
             "--remove-unused-ignores": self.remove_unused_ignores,
-            "--watch": self.watch,
             "--fail-on": self.fail_on is not None,
             "--exit-zero": self.exit_zero,
             "--quiet": self.quiet,
@@ -131,7 +124,6 @@ _ABOUT_FILES = (
     "--add-ignore",
     "--warn-unused-ignores",
     "--remove-unused-ignores",
-    "--watch",
 )
 _EXCLUSIVE = (
     ("--add-ignore", "--remove-unused-ignores"),
@@ -179,32 +171,10 @@ def check(
         diff=diff is not None,
         baseline=baseline.baseline is not None,
     )
-    if own.watch:
-        from breakscan.cli.watch import require_watchable
-
-        excluded = {
-            "--output": output is not None,
-            "--add-ignore": own.add_ignore is not None,
-            "--baseline-add": baseline.baseline_add,
-            "--show-settings": own.show_settings,
-        }
-        require_watchable(format_, (name for name, is_given in excluded.items() if is_given))
     started = time.perf_counter()
     where = [stdin] if stdin is not None else list(paths or (".",))
     settings = selection.settings()
     named = settings_at(where, settings)
-    if own.show_settings:
-        with report_stream(output) as stream:
-            for one in named:
-                stream.writelines(f"{line}\n" for line in settings_lines(one, os.getcwd()))
-        return
-    if own.watch:
-        from breakscan.cli.watch import watch
-
-        configured = not baseline.no_baseline and any(one.baseline is not None for one in named)
-        has_baseline = baseline.baseline is not None or configured
-        ctx.exit(watch(sys.argv[1:], where, named, has_baseline and diff is None))
-
     fails = _failing(own.fail_on, library_of(named))
     nothing = CheckResult((), (), 0, 0, check_targets(named))
     texts: dict[str, str] = {}

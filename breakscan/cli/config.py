@@ -1,4 +1,4 @@
-"""``breakscan config``, and the settings that count for a file, as ``check --show-settings`` prints them, too."""
+"""``breakscan config``: the settings that count for a file."""
 
 from __future__ import annotations
 
@@ -45,8 +45,6 @@ def config(path: str, config: Path | None, schema: bool, output: Path | None) ->
 def settings_lines(settings: Settings, cwd: str) -> Iterator[str]:
     """The settings as lines in the form of a ``breakscan.toml``, each with the files that set it."""
     yield f"# from {display_path(settings.config_file, cwd) if settings.config_file else 'no configuration file'}"
-    if settings.options:
-        yield f"# from options: {', '.join(sorted(o.replace('_', '-') for o in settings.options))}"
     yield _target_line(settings, cwd)
     for name, key in KEYS.items():
         if name in ("per_file_ignores", "cache_dir", "target_torch"):
@@ -66,11 +64,7 @@ def settings_lines(settings: Settings, cwd: str) -> Iterator[str]:
 
 def _origins(settings: Settings, name: str, cwd: str) -> list[str]:
     """Where a setting comes from, in the order in which it was put together; nothing for a default."""
-    origins = [display_path(file, cwd) for one, file in settings.origins if one == name]
-    if name not in settings.options:
-        return origins
-    adds = KEYS[name].adds and not (name == "ignore" and "select" in settings.options)
-    return [*(origins if adds else ()), "option"]
+    return [display_path(file, cwd) for one, file in settings.origins if one == name]
 
 
 def _comment(origins: list[str]) -> str:
@@ -98,6 +92,6 @@ def _cache_line(settings: Settings, cwd: str) -> str:
     folder = settings.cache_folder
     if folder is None:
         return "# no cache"
-    unused = [] if ResultCache(folder, "").writable else ["not used: not writable, or it holds other things"]
+    unused = [] if ResultCache(folder, "").writable else ["not used: not writable, or it holds other files"]
     comment = _comment([*_origins(settings, "cache_dir", cwd), *unused])
     return f"cache-dir = {json.dumps(display_path(folder, cwd))}{comment}"

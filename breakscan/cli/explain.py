@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,26 +13,25 @@ import click
 
 from breakscan.cli.exit_status import FAILED, UNWRITTEN, OutputError, show_failure
 from breakscan.cli.gates import GateOptions, LockOptions, gate_status
-from breakscan.cli.live import SECONDS, Follower, Live, live_option, live_title
 from breakscan.cli.options import format_option, options, output_path, stream_option
 from breakscan.cli.output import report_stream, require_writable
 from breakscan.cli.programs import RequestOptions, add_unmet, program_arguments, refuse_notebook, require_torch
 from breakscan.cli.reporting import check_option, explain_report, require_room, show_option
 from breakscan.cli.repro import ReproOptions, say_repro
 from breakscan.explanation.explanation import Explanation
-from breakscan.recording.launch import LaunchError, ProgramExit, end_like, outliving_termination, run_recorded
+from breakscan.recording.launch import LaunchError, end_like, outliving_termination, run_recorded
 from breakscan.recording.recent_runs import can_keep, keep_recent
 from breakscan.recording.recording import Tally
 from breakscan.recording.requests_file import Requests
 from breakscan.recording.session import (
     MOST_SECONDS,
-    RecordedRun,
     Session,
     SessionError,
     read_run,
     start_session,
     wait_for_ranks,
 )
+from breakscan.report.explain.news import tally_words
 from breakscan.report.formats import EXPLAIN, FOR_LOGS, WITH_REPRO
 from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.library import Library, load_library
@@ -54,7 +55,6 @@ STDIN = "-"
 @check_option
 @options("asked", RequestOptions)
 @options("repro", ReproOptions)
-@live_option
 @show_option
 @options("gate", GateOptions)
 @options("lock", LockOptions)
@@ -68,7 +68,6 @@ def explain(
     check: bool,
     asked: RequestOptions,
     repro: ReproOptions,
-    live: bool,
     tables: tuple[str, ...],
     gate: GateOptions,
     lock: LockOptions,
@@ -109,10 +108,7 @@ def explain(
     requests.write(session.folder)
     with outliving_termination() as asked_to_end:
         try:
-            if live and session.reports:
-                outcome = _run_live(argv, session, library)
-            else:
-                outcome = run_recorded(argv, session.folder, live_title(session.folder))
+            outcome = run_recorded(argv, session.folder, _title_progress(session.folder))
         except LaunchError as error:
             session.discard()
             raise click.ClickException(str(error)) from error
@@ -144,20 +140,28 @@ def explain(
         end_like(outcome.status or status)
 
 
-def _run_live(argv: list[str], session: Session, library: Library) -> ProgramExit:
-    shown = Live(Tally(session.folder), Follower(lambda: _explained(session, library, SourceFiles.trusted())))
-    try:
-        return run_recorded(argv, session.folder, shown.look, SECONDS)
-    finally:
-        shown.end()
+def _title_progress(folder: Path) -> Callable[[], None] | None:
+    """Return a function that shows the progress in the title of the window, since the program uses the screen; None
+    without a terminal that has a title."""
+    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "linux"):
+        return None
+    tally = Tally(folder)
+
+    def show() -> None:
+        with contextlib.suppress(OSError, ValueError):
+            tally.read()
+            # A single write, so that no output of the program comes in between.
+            os.write(sys.stderr.fileno(), f"\x1b]2;breakscan: {tally_words(tally)}\x07".encode())
+
+    return show
 
 
-def _explained(session: Session, library: Library, files: SourceFiles) -> tuple[RecordedRun, Explanation]:
-    """What this machine has recorded of the run until now."""
+def _explained(session: Session, library: Library, files: SourceFiles) -> Explanation:
+    """Explain what this machine has recorded of the run."""
     from breakscan.explanation.from_recording import explain_run
 
     run = read_run(session.root, session.rank.local_ranks if session.rank else None)
-    return run, explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd), files=files)
+    return explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd), files=files)
 
 
 def _again(session: Session) -> str:
@@ -186,7 +190,7 @@ def _report(session: Session, library: Library, requests: Requests, wanted: _Wan
     """Writes the report and what else was asked for.  Returns the explanation, and the exit status for what could not
     be done."""
     files = SourceFiles.trusted()
-    explanation = _explained(session, library, files)[1]
+    explanation = _explained(session, library, files)
     explanation, unmet = add_unmet(explanation, requests, session.folder, say=wanted.output is not None)
     made, unreproduced = wanted.repro.write(explanation, files, library)
     report = explain_report(explanation, files, wanted.format, wanted.check, wanted.tables, _again(session), made)

@@ -22,7 +22,6 @@ COMMANDS = {
     "mcp": ("breakscan.cli.serve", "Serve check, explain, fix, verify and rule to coding agents, by MCP."),
     "config": ("breakscan.cli.config", "Show the settings that count for a file, and where they come from."),
     "rule": ("breakscan.cli.rule", "Explain a rule: why, what to write instead, and torch's verdicts."),
-    "completion": ("breakscan.cli.completion", "Print the script by which a shell completes commands and options."),
     "rules": ("breakscan.cli.rules", "List the rules, or replay their examples through the installed torch."),
 }
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,10 @@ from breakscan.source.source_files import SourceFiles
 if TYPE_CHECKING:
     from breakscan.recording.session import RecordedRun
 
+_PAUSE = 1.0
+"""Least seconds between two readings of a run that goes on."""
+_READING = 10
+"""Reading takes no more than one part in so many of the time: the program needs the processor more."""
 _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
 
 
@@ -93,7 +98,6 @@ def report(
 def _explained(
     paths: Sequence[Path], library: Library, relocation: Relocation, files: SourceFiles, follow: bool, format_: str
 ) -> Explanation:
-    from breakscan.cli.live import follow as follow_run
     from breakscan.explanation.from_recording import explain_run
     from breakscan.explanation.from_trace_logs import explain_logs
     from breakscan.recording.session import read_run
@@ -110,9 +114,27 @@ def _explained(
             run = relocated(read_run(paths[0]), relocation)
             return run, explain_run(run, rules=library, show=lambda path: shown_path(path, os.getcwd()), files=files)
 
-        return follow_run(read, aside=format_ != "terminal") if follow else read()[1]
+        return _follow(read, aside=format_ != "terminal") if follow else read()[1]
     except OSError as error:
         raise click.ClickException(f"cannot read {error.filename}: {error.strerror}") from error
+
+
+def _follow(read: Callable[[], tuple[RecordedRun, Explanation]], *, aside: bool) -> Explanation:
+    """Print what is new, again and again, until no rank of the run is left.  Return the explanation of all of it.
+
+    With ``aside``, the news goes to standard error, since programs read the report from standard output.
+    """
+    from breakscan.report.explain.news import News
+
+    news = News()
+    while True:
+        began = time.monotonic()
+        run, explanation = read()
+        for line in news.lines(explanation):
+            click.echo(line, err=aside)
+        if not any(part.running for part in run.parts):
+            return explanation
+        time.sleep(max(_PAUSE, _READING * (time.monotonic() - began)))
 
 
 def _is_recording(path: Path) -> bool:

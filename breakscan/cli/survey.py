@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from breakscan.cli.options import folder_or_file_option, format_option, output_option
-from breakscan.cli.output import report_stream, require_no_input
+from breakscan.cli.output import report_stream
 from breakscan.report.formats import SURVEY, SURVEY_DIFF
 from breakscan.report.printable import visible
 from breakscan.survey.units import StageStatus
@@ -159,27 +159,6 @@ def diff(ctx: click.Context, /, before: str, after: str, format_: str, output: P
     with report_stream(output) as stream:
         SURVEY_DIFF.write(format_, found, stream)
     ctx.exit(1 if any(change.is_regression for change in found.changes) else 0)
-
-
-@survey.command(short_help="Write the tables of a survey for those who analyse.")
-@click.argument("store", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path), help="A folder, or a file that ends in .duckdb."
-)
-def export(store: Path, output: Path) -> None:
-    """Write units, results and sites of the last survey in STORE, as Parquet files into a folder or as a DuckDB file.
-
-    Needs the extra 'export'.
-    """
-    from breakscan.survey.export import export_survey
-    from breakscan.survey.store import Store
-
-    require_no_input(str(output), [str(store)])
-    if output.suffix not in ("", ".duckdb") and not output.is_dir():
-        raise click.UsageError("--output needs a folder, or a file that ends in .duckdb")
-    with Store(store, must_exist=True) as opened:
-        written = export_survey(opened.surveyed(opened.latest()), output)
-    click.echo(f"breakscan: {', '.join(map(str, written))}", err=True)
 
 
 @survey.command(short_help="Join stores, such as those of several machines.")

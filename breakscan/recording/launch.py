@@ -44,12 +44,10 @@ class ProgramExit:
     seconds: float
 
 
-def run_recorded(
-    arguments: Sequence[str], folder: Path, meanwhile: Callable[[], None] | None = None, every: float = NOW_AND_THEN
-) -> ProgramExit:
+def run_recorded(arguments: Sequence[str], folder: Path, meanwhile: Callable[[], None] | None = None) -> ProgramExit:
     """Runs ``python ARGUMENTS`` with the options of this interpreter, recording into ``folder``.
 
-    Standard streams are inherited.  ``meanwhile`` is called ``every`` so many seconds, on Linux.
+    Standard streams are inherited.  ``meanwhile`` is called every few seconds, on Linux.
     Raises LaunchError where Python's options keep the recorder out.
     """
     if sys.flags.ignore_environment or sys.flags.no_site:
@@ -66,7 +64,7 @@ def run_recorded(
     if sys.platform == "win32":
         status = _wait_on_windows(command, environment)
     else:
-        status = _run_on_posix(command, environment, meanwhile, every)
+        status = _run_on_posix(command, environment, meanwhile)
     return ProgramExit(status, time.monotonic() - started)
 
 
@@ -116,9 +114,7 @@ def interpreter_options(original: Sequence[str]) -> list[str]:
     return options
 
 
-def _run_on_posix(
-    command: list[str], environment: dict[str, str], meanwhile: Callable[[], None] | None, every: float
-) -> int:
+def _run_on_posix(command: list[str], environment: dict[str, str], meanwhile: Callable[[], None] | None) -> int:
     """Waits for the program, and hands on every signal that was meant for it and did not reach it.
 
     Where this process stands in the foreground of a terminal, the program shares its process group: Ctrl-C
@@ -144,7 +140,7 @@ def _run_on_posix(
         # Nothing else runs in this process: a function between fork and exec is safe.
         program = subprocess.Popen(command, env=environment, preexec_fn=prepare)
         while program.poll() is None:
-            number, from_kernel = _next_signal({*signals, signal.SIGCHLD}, meanwhile, every)
+            number, from_kernel = _next_signal({*signals, signal.SIGCHLD}, meanwhile)
             if number != signal.SIGCHLD and not (from_kernel and in_foreground):
                 program.send_signal(number)
         return program.returncode
@@ -160,10 +156,10 @@ def _in_foreground() -> bool:
     return False
 
 
-def _next_signal(signals: set[signal.Signals], meanwhile: Callable[[], None] | None, every: float) -> tuple[int, bool]:
+def _next_signal(signals: set[signal.Signals], meanwhile: Callable[[], None] | None) -> tuple[int, bool]:
     """Waits for a signal.  Returns its number, and whether it came from the terminal rather than a process."""
     if sys.platform == "linux":
-        while meanwhile is not None and (info := signal.sigtimedwait(signals, every)) is None:
+        while meanwhile is not None and (info := signal.sigtimedwait(signals, NOW_AND_THEN)) is None:
             meanwhile()
         if meanwhile is None:
             info = signal.sigwaitinfo(signals)

@@ -11,7 +11,6 @@ import errno
 import json
 import math
 import os
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -20,7 +19,6 @@ from typing import Any, get_args
 from breakscan.model.dataclass_json import decoder, encode
 from breakscan.recording.records import (
     BreakSeen,
-    Code,
     CompileStarted,
     CompileTimed,
     FrameEnded,
@@ -185,15 +183,6 @@ class Tally:
         self.compile_seconds = 0.0
         self._folder = folder
         self._read: dict[Path, int] = {}
-        self._begun: dict[tuple[Path, str], tuple[Code, float]] = {}
-
-    @property
-    def compiling(self) -> tuple[Code, float] | None:
-        """The code on which Dynamo started last and that is not ready, and for how many seconds it has been seen."""
-        if not self._begun:
-            return None
-        code, since = list(self._begun.values())[-1]
-        return code, time.monotonic() - since
 
     def read(self) -> None:
         """Takes in what was written since.  A line that is not complete waits for the next time."""
@@ -204,15 +193,10 @@ class Tally:
                     if not line.endswith(b"\n"):
                         break
                     self._read[path] = self._read.get(path, 0) + len(line)
-                    self._take(path, line)
+                    self._take(line)
 
-    def _take(self, path: Path, line: bytes) -> None:
+    def _take(self, line: bytes) -> None:
         kind = line[2 : line.find(b'"', 2)].decode("ascii", "replace")
         self.kinds[kind] += 1
-        if kind == CompileStarted.__name__:
-            started: CompileStarted = decoder(CompileStarted)(json.loads(line)[1])
-            self._begun[path, started.compile_id] = started.code, time.monotonic()
-        elif kind == CompileTimed.__name__:
-            compile_id, seconds = json.loads(line)[1][:2]
-            self.compile_seconds += float(seconds)
-            self._begun.pop((path, compile_id), None)
+        if kind == CompileTimed.__name__:
+            self.compile_seconds += float(json.loads(line)[1][1])

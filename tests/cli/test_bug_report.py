@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from breakscan import __version__
-from breakscan.cli import bug_report
 
 pytestmark = pytest.mark.process
 
@@ -45,37 +44,6 @@ def test_it_has_no_source_no_values_of_the_environment_and_no_names_of_folders(
     assert "missing.toml" in out  # what is wrong with the configuration
     for word in ("secret", "PASSWORD", "SOURCE", "jane", str(folder)):
         assert word not in out, word
-
-
-def test_a_torch_that_cannot_be_imported_is_told(folder: Path, process: Callable[..., Any]) -> None:
-    broken = folder / "path" / "torch"
-    broken.mkdir(parents=True)
-    (broken / "version.py").write_text('__version__ = "2.13.0"\n', encoding="utf-8")
-    (broken / "__init__.py").write_text('raise ImportError("no libtorch.so")\n', encoding="utf-8")
-    home = str(Path(bug_report.__file__).parents[2])
-    done = process("--bug-report", env={"PYTHONPATH": f"{folder / 'path'}:{home}"})
-    assert done.status == 0
-    assert "| torch | 2.13.0, which cannot be asked: ImportError: no libtorch.so |" in done.out
-
-
-def test_a_torch_that_hangs_is_left(
-    breakscan: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hanging = folder / "path" / "torch"
-    hanging.mkdir(parents=True)
-    (hanging / "version.py").write_text('__version__ = "2.13.0"\n', encoding="utf-8")
-    (hanging / "__init__.py").write_text("import time\ntime.sleep(100)\n", encoding="utf-8")
-    monkeypatch.setattr(bug_report, "SECONDS", 1.0)
-    monkeypatch.setattr(bug_report, "installed_torch", lambda: "2.13.0")
-    monkeypatch.setenv("PYTHONPATH", str(folder / "path"))
-    assert "importing it takes over 1 s" in breakscan("--bug-report").out
-
-
-def test_the_working_directory_is_not_imported_from(folder: Path, process: Callable[..., Any]) -> None:
-    for name in ("torch.py", "json.py"):
-        (folder / name).write_text("open('sprung', 'w')\n", encoding="utf-8")
-    assert process("--bug-report").status == 0
-    assert not (folder / "sprung").exists()
 
 
 def test_an_error_of_breakscan_asks_for_it(breakscan: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:

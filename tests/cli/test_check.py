@@ -201,22 +201,22 @@ class TestConfiguration:
         assert (done.status, done.out) == (2, "")
         assert done.err == f"Error: {config}:2: slect: unknown key: did you mean select?\n"
 
-    def test_show_settings(self, breakscan: Run, folder: Path) -> None:
+    def test_config_names_the_file_of_each_setting(self, breakscan: Run, folder: Path) -> None:
         (folder / "pyproject.toml").write_text(
-            "[tool.breakscan]\ntarget-torch = '2.13'\n[tool.breakscan.per-file-ignores]\n'a.py' = ['BRK101']\n",
+            "[tool.breakscan]\ntarget-torch = '2.13'\nselect = ['BRK101']\n"
+            "[tool.breakscan.per-file-ignores]\n'a.py' = ['BRK101']\n",
             encoding="utf-8",
         )
-        done = breakscan("check", "--show-settings", "--select", "BRK101", "--fullgraph")
+        done = breakscan("config")
         assert done.status == 0
         assert done.out.splitlines() == [
             "# from pyproject.toml",
-            "# from options: fullgraph, select",
             'target-torch = "2.13"  # pyproject.toml',
             'target = "compile"',
-            "fullgraph = true  # option",
+            "fullgraph = false",
             'regions = "auto"',
             'confidence = "conditional"',
-            'select = ["BRK101"]  # option',
+            'select = ["BRK101"]  # pyproject.toml',
             "ignore = []",
             "exclude = []",
             "rules = []",

@@ -34,7 +34,7 @@ def in_a_shell(command: str) -> subprocess.CompletedProcess[str]:
         "check .",
         "check --format sarif .",
         "check --statistics .",
-        "check --show-settings .",
+        "config .",
         "fix --unsafe .",
         f"report {LOG}",
         f"report --format html {LOG}",

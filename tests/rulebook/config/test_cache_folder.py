@@ -62,20 +62,16 @@ def test_what_is_no_path_is_an_error(project: Path, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "line"),
+    ("folder", "line"),
     [
-        ([], 'cache-dir = "{project}/kept"  # {project}/pyproject.toml'),
-        (["--cache-dir", "mine"], 'cache-dir = "mine"  # option'),
-        (["--cache-dir", "full"], 'cache-dir = "full"  # option, not used: not writable, or it holds other things'),
-        (["--no-cache"], "# no cache"),
+        ("kept", 'cache-dir = "{project}/kept"  # {project}/pyproject.toml'),
+        ("src/full", 'cache-dir = "full"  # {project}/pyproject.toml, not used: not writable, or it holds other files'),
     ],
 )
-def test_show_settings_says_where(
-    project: Path, capsys: pytest.CaptureFixture[str], options: list[str], line: str
-) -> None:
+def test_config_names_it(project: Path, capsys: pytest.CaptureFixture[str], folder: str, line: str) -> None:
+    (project / "pyproject.toml").write_text(f"[tool.breakscan]\ncache-dir = {folder!r}\n", encoding="utf-8")
     (project / "src" / "full").mkdir()
     (project / "src" / "full" / "thesis.tex").touch()
-    assert main(["check", "--show-settings", *options]) == 0
+    assert main(["config"]) == 0
     assert line.format(project=project) in capsys.readouterr().out.splitlines()
     assert not (project / "kept").exists()
-    assert not (project / "src" / "mine").exists()
