@@ -37,7 +37,7 @@ ROOMS = {
     "fix": Room(f"{STATIC} check", 8799, 56),
     "recording": Room(STATIC, 8642, 46),
     "explanation": Room(f"{STATIC} check recording", 8791, 48),
-    "survey": Room(f"{STATIC} check recording explanation", 2643, 17),
+    "survey": Room(f"{STATIC} check recording explanation", 2500, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 8854, 36),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 8199, 47),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1725, 13),

@@ -114,7 +114,7 @@ class Checkout:
 
     def copy_inputs(self) -> None:
         """Copies all inputs, so that their paths are the same for every checkout."""
-        homes = [self.source / "tests" / room / "behaviours" for room in ("record", "runtime")]
+        homes = [self.source / "tests" / room / "behaviours" for room in ("recording", "record", "runtime")]
         shutil.copytree(next(filter(Path.is_dir, homes)), self.inputs / "behaviours")
         shutil.copytree(self.source / "examples", self.inputs / "examples")
         for name in PACKAGES:

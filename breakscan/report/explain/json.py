@@ -9,7 +9,7 @@ from dataclasses import fields
 from enum import Enum
 from functools import cache
 from operator import attrgetter
-from typing import Any, TextIO, get_args
+from typing import Any, ClassVar, TextIO, get_args
 
 from breakscan import __version__
 from breakscan.explanation.advice import break_advice, frame_advice, recompile_advice
@@ -49,6 +49,9 @@ from breakscan.report.explain.agreement import agreement_object
 from breakscan.report.explain.report import ExplainReport
 from breakscan.rulebook.document import Rule
 
+SCHEMA = 2
+_DIGITS = 7
+"""Decimal places of times in seconds: a tenth of a microsecond is less than any clock here can measure."""
 WORDS: Mapping[type, Callable[[Any], str]] = {
     **dict.fromkeys(get_args(Reason), reason_words),
     **dict.fromkeys(get_args(RankShare), share_words),
@@ -62,14 +65,9 @@ WORDS: Mapping[type, Callable[[Any], str]] = {
     FunctionPart: part_words,
     Rule: attrgetter("id"),
 }
-"""By the class of the value."""
-SCHEMA = 2
-_DIGITS = 7
-"""Behind the point, of times in seconds: a tenth of a microsecond is less than any clock here tells."""
-_KEYS = {(GuardLine, "demand"): "text"}
-_LEFT_OUT: Mapping[type, tuple[str, ...]] = {Generated: ("code",), Problem: ("stack", "price", "page")}
-"""Fields that have no key; those of a problem are where it is told of in full."""
-_COMPUTED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
+"""The classes whose values are written as text."""
+Computed = Mapping[type, Mapping[str, Callable[[Any], Any]]]
+COMPUTED: Computed = {
     CompiledFrame: {"restarts": restarts_in_words},
     Calls: {"outside_seconds": attrgetter("outside_seconds")},
     BreakSite: {"advice": break_advice, "page": lambda site: break_page(site.gb_id)},
@@ -79,19 +77,66 @@ _COMPUTED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     Problem: {"is_lost": attrgetter("is_lost")},
     EagerCalls: {"reason": eager_calls_reason, "advice": eager_calls_advice},
 }
-"""Keys that are no fields."""
-_TOLD_ABOVE = {
+"""The keys of a class that are not fields."""
+_KEYS = {(GuardLine, "demand"): "text"}
+_LEFT_OUT: Mapping[type, tuple[str, ...]] = {Generated: ("code",), Problem: ("stack", "price", "page")}
+"""Fields that have no key.  Generated code takes hundreds of kilobytes a graph; breaks and frames have the others."""
+_IN_OTHER_KEYS = {
     "argv", "status", "seconds", "processes", "trace", "torch", "python", "devices", "torch_imported", "disabled_by",
     "entries", "compile_seconds", "began", "timelines",
 }  # fmt: skip
 
 
-def write_explain_json(report: ExplainReport, stream: TextIO) -> None:
-    """Writes the explanation as one JSON object, ASCII only, and a line end.
+class Plain:
+    """Converts an explanation, and all that is in it, to what JSON can hold; keys are the names of fields."""
 
-    Each entry of a list stands on a line of its own: a long run gives thousands, and so they can be searched and
-    compared by line.
-    """
+    computed: ClassVar[Computed] = COMPUTED
+    special: ClassVar[Mapping[type, Callable[[Any, Any], Any]]] = {
+        RankDifference: lambda plain, value: {
+            "what": plain(difference_words(value)),
+            "site": plain(value.site),
+            "by_rank": plain(value.by_rank),
+        }
+    }
+    """Classes that are not written by their fields, with a function of this object and the value."""
+
+    def __call__(self, value: Any) -> Any:
+        kind: Any = type(value)
+        if kind is str:
+            return self.text(value)
+        if kind is int or kind is bool or value is None:
+            return value
+        if kind is float:
+            return round(value, _DIGITS) if math.isfinite(value) else None
+        if kind is tuple or kind is list:
+            return [self(item) for item in value]
+        if kind in WORDS:
+            return self.text(WORDS[kind](value))
+        if kind in self.special:
+            return self.special[kind](self, value)
+        if isinstance(value, Enum):
+            return value.value
+        if isinstance(value, Mapping):
+            return {str(self(key)): self(item) for key, item in value.items()}
+        made = {_KEYS.get((kind, name), name): self(getattr(value, name)) for name in _names(kind)}
+        return made | {name: self(of(value)) for name, of in self.computed.get(kind, {}).items()}
+
+    def text(self, text: str) -> str:
+        """Return the text as it is written."""
+        return text
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.name not in _LEFT_OUT.get(kind, ()))
+
+
+_plain = Plain()
+
+
+def write_explain_json(report: ExplainReport, stream: TextIO) -> None:
+    """Write the explanation as one JSON object, ASCII only, with each entry of a list on its own line, so that long
+    reports can be searched and compared by line."""
     made = explain_object(report.explanation)
     if report.agreement and report.with_agreement:
         made["agreement"] = agreement_object(report.agreement)
@@ -147,7 +192,7 @@ def explain_object(explanation: Explanation) -> dict[str, Any]:
         "problems": _plain(explanation.problems),
         "compile_time": _plain(compile_time(explanation)),
         "saved_memory": _plain(saved_memory(explanation.graphs)),
-        **{name: value for name, value in _plain(explanation).items() if name not in _TOLD_ABOVE},
+        **{name: value for name, value in _plain(explanation).items() if name not in _IN_OTHER_KEYS},
     }
 
 
@@ -161,30 +206,3 @@ def _reproduction_object(made: Reproduction) -> dict[str, Any]:
         "not_recorded": list(made.program.unknown),
         "issue": made.issue,
     }
-
-
-def _plain(value: Any) -> Any:
-    """The value as JSON has it: keys are the names of fields, a rule is its id."""
-    kind: Any = type(value)
-    if kind is str or kind is int or kind is bool or value is None:
-        return value
-    if kind is float:
-        return round(value, _DIGITS) if math.isfinite(value) else None
-    if kind is tuple or kind is list:
-        return [_plain(item) for item in value]
-    if kind in WORDS:
-        return WORDS[kind](value)
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, Mapping):
-        return {str(_plain(key)): _plain(item) for key, item in value.items()}
-    if kind is RankDifference:
-        return {"what": difference_words(value), "site": _plain(value.site), "by_rank": _plain(value.by_rank)}
-    made = {_KEYS.get((kind, name), name): _plain(getattr(value, name)) for name in _names(kind)}
-    return made | {name: _plain(of(value)) for name, of in _COMPUTED.get(kind, {}).items()}
-
-
-@cache
-def _names(kind: type) -> tuple[str, ...]:
-    # The text of generated code comes to hundreds of kilobytes a graph.
-    return tuple(field.name for field in fields(kind) if field.name not in _LEFT_OUT.get(kind, ()))

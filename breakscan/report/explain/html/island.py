@@ -1,41 +1,36 @@
-"""The data of an HTML report: the explanation as plain lists and dictionaries, the sentences that the terminal report
-says of it, and the source text.
+"""The data of an HTML report: the explanation as the JSON report has it, sentences of the terminal report, and source.
 
-Keys are the field names of the explanation's dataclasses.  What there is much of is kept short: a ``Site`` is
+What there is much of is kept short: a ``Site`` is
 ``[path, line, column, end_line, end_column]``, a ``Caller`` ``[path, line, function, origin]``, a ``RunTotals``
 ``[graph, at, seconds]``, a ``GuardLine`` ``[kind, text, site]``, a ``TimeNode`` ``[name, part, seconds, count, site,
 whether its line is the user's, what is in it]``; paths are numbers into ``paths``."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from enum import Enum
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, ClassVar
 
 from breakscan import __version__
-from breakscan.explanation.advice import recompile_advice
 from breakscan.explanation.breaks import BreakSite
 from breakscan.explanation.caches import CacheMiss, miss_words
-from breakscan.explanation.compilations import CompiledFrame, GuardLine, restarts_in_words
+from breakscan.explanation.compilations import CompiledFrame, GuardLine
 from breakscan.explanation.compile_time import compile_time
-from breakscan.explanation.cudagraphs import cause_words
-from breakscan.explanation.eager_calls import EagerCalls, eager_calls_advice, eager_calls_reason
+from breakscan.explanation.cudagraphs import CudaGraphRecording, cause_words
+from breakscan.explanation.eager_calls import EagerCalls
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export, ExportFailure, way_words
 from breakscan.explanation.frames import UncompiledFrame
 from breakscan.explanation.graphs import Generated, Graph, saved_memory
 from breakscan.explanation.guards import demand_words
-from breakscan.explanation.problems import Section, break_problem, causes_of, export_problem, frame_problem, sections_of
-from breakscan.explanation.rank_report import RankDifference, difference_words
+from breakscan.explanation.problems import break_problem, causes_of, export_problem, frame_problem, sections_of
 from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.run_totals import RunTotals
 from breakscan.explanation.time_trees import TimeNode
 from breakscan.model.findings import Origin, Site
-from breakscan.model.problem import Caller, ProblemKind
+from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.words import short_path
-from breakscan.report.explain.json import WORDS
+from breakscan.report.explain.json import COMPUTED, Computed, Plain
 from breakscan.report.explain.summary import ceiling_sentence, costs_sentence, headline, outcome_line
 from breakscan.rulebook.document import Rule
 from breakscan.source.source_files import SourceFiles
@@ -127,40 +122,41 @@ _TABS = {
     ProblemKind.RECOMPILES: "recompiles",
 }
 """The tab that shows a kind of problem."""
-_DIGITS = 7
-"""Decimal places of seconds: a tenth of a microsecond."""
+_FIRST = (
+    "breaks", "frames", "recompiles", "exports", "export_failures", "eager_calls", "cudagraph_recordings", "graphs",
+    "compiles",
+)  # fmt: skip
+_ABSENT = ("traced", "values", "timelines")
+"""Fields of an explanation that the page does not show as they are; values of functions are for programs, and many."""
 
 
 def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
-    """All that the page shows, as objects that JSON can hold."""
-    plain = _Plain(files)
-    told = {
-        "breaks": [_break(plain, site) for site in explanation.breaks],
-        "frames": [_frame(plain, frame) for frame in explanation.frames],
-        "recompiles": [_recompile(plain, recompile) for recompile in explanation.recompiles],
+    """Return all that the page shows, as objects that JSON can hold."""
+    plain = _PagePlain(files)
+    shown = replace(
+        explanation,
+        graphs=_with_room_for_code(explanation.graphs),
+        compiles=_with_room_for_guards(explanation.compiles),
+    )
+    data = {name: plain(getattr(shown, name)) for name in _FIRST}
+    data |= {
         "causes": _causes(explanation),
-        "exports": [_export(plain, one) for one in explanation.exports],
-        "export_failures": [_export_failure(plain, failure) for failure in explanation.export_failures],
-        "eager_calls": [_eager_calls(plain, found) for found in explanation.eager_calls],
-        "cudagraph_recordings": [{**plain(one), "why": cause_words(one)} for one in explanation.cudagraph_recordings],
-        "graphs": plain(_with_room_for_code(explanation.graphs)),
-        "compiles": plain(_with_room_for_guards(explanation.compiles)),
         "compile_time": plain(compile_time(explanation)),
         "saved_memory": plain(saved_memory(explanation.graphs)),
     }
-    # The values of functions are for programs, and many.
-    rest = [field.name for field in fields(explanation) if field.name not in (*told, "traced", "values", "timelines")]
-    told |= {name: plain(getattr(explanation, name)) for name in rest}
+    rest = [field.name for field in fields(explanation) if field.name not in (*data, *_ABSENT)]
+    data |= {name: plain(getattr(explanation, name)) for name in rest}
     numbers = plain.sources.numbers
-    told["traced"] = {numbers[path]: list(lines) for path, lines in explanation.traced.items() if path in numbers}
+    data["traced"] = {numbers[path]: list(lines) for path, lines in explanation.traced.items() if path in numbers}
     return {
         "breakscan": __version__,
         "title": f"{_program(explanation.argv)} · breakscan explain",
         "outcome": outcome_line(explanation),
         "headline": headline(explanation),
         "costs": list(filter(None, (ceiling_sentence(explanation), costs_sentence(explanation)))),
-        "order": list(dict.fromkeys(map(_tab, sections_of(explanation.problems)))),
-        "explanation": told,
+        # Failures can be breaks or functions: the first one decides.
+        "order": list(dict.fromkeys(_TABS[one.problems[0].kind] for one in sections_of(explanation.problems))),
+        "explanation": data,
         "rules": {id_: _rule(rule) for id_, rule in explanation.rules.items()},
         "paths": list(numbers),
         "short": [short_path(path) for path in numbers],
@@ -168,99 +164,82 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
     }
 
 
-class _Plain:
-    """Turns the explanation's objects into what JSON can hold."""
+def _consequences(problem: Problem) -> str:
+    return " ".join(problem.consequences)
+
+
+class _PagePlain(Plain):
+    """As for the JSON report, with more words and less text.  Files of problems are kept whole where there is room."""
+
+    computed: ClassVar[Computed] = {
+        **COMPUTED,
+        BreakSite: {
+            **COMPUTED[BreakSite],
+            "hints": lambda site: break_problem(site).hints,
+            "so": lambda site: _consequences(break_problem(site)) or None,
+        },
+        UncompiledFrame: {**COMPUTED[UncompiledFrame], "label": lambda frame: frame_problem(frame).what},
+        Export: {"how": lambda one: way_words(one.way, one.strict), "result": lambda one: one.status},
+        ExportFailure: {
+            "advice": COMPUTED[ExportFailure]["advice"],
+            "why": lambda failure: export_problem(failure).why,
+            "label": lambda failure: export_problem(failure).what,
+            "so": lambda failure: _consequences(export_problem(failure)),
+            "hints": lambda failure: export_problem(failure).hints,
+        },
+        CudaGraphRecording: {"why": cause_words},
+    }
 
     def __init__(self, files: SourceFiles) -> None:
         self.sources = SourceStore(files)
 
-    def __call__(self, value: Any, marked: bool = False) -> Any:
-        if isinstance(value, Site):
-            number = self.sources.number(value.path, value.line, value.end_line, marked)
-            return [number, value.line, value.column, value.end_line, value.end_column]
-        if isinstance(value, Caller):
-            number = self.sources.number(value.path, value.line, value.line)
-            return [number, value.line, value.function, value.origin.value]
-        if isinstance(value, RankDifference):
-            ranks, words = self(value.by_rank), self(difference_words(value))
-            return {"what": words, "site": self(value.site), "by_rank": ranks}
-        if words := WORDS.get(type(value)):
-            return self(words(value))
-        if isinstance(value, Enum):
-            return value.value
-        if isinstance(value, CacheMiss):
-            return self(miss_words(value))
-        if isinstance(value, TimeNode):
-            inner = [self(node) for node in value.inner if node.seconds >= LEAST_NODE]
-            is_users = value.origin is Origin.USER
-            return [
-                value.name,
-                value.part.value,
-                round(value.seconds, _DIGITS),
-                value.count,
-                self(value.site),
-                is_users,
-                inner,
-            ]
-        if isinstance(value, RunTotals | GuardLine):
-            return [self(getattr(value, field.name)) for field in fields(value)]
-        if is_dataclass(value):
-            told = {field.name: self(getattr(value, field.name)) for field in fields(value)}
-            return told | {"code": value.code} if isinstance(value, Generated) else told
-        if isinstance(value, Mapping):
-            return {str(self(key)): self(item) for key, item in value.items()}
-        if isinstance(value, float):
-            return round(value, _DIGITS) if math.isfinite(value) else None
-        if isinstance(value, str):
-            return value if len(value) <= LONGEST else f"{value[:LONGEST]}…"
-        if isinstance(value, Sequence):
-            return [self(item) for item in value]
-        return value
+    def __call__(self, value: Any) -> Any:
+        made = super().__call__(value)
+        if type(value) in _WITH_WHOLE_FILE:
+            for site in filter(None, (value.site, getattr(value, "failed_at", None))):
+                self._number(site, marked=True)
+        return made
 
-    def marked(self, value: BreakSite | UncompiledFrame | Recompile | EagerCalls | ExportFailure) -> Any:
-        """As a call; the file that it is in is one to show whole."""
-        return self(value) | {"site": self(value.site, marked=True)}
+    def text(self, text: str) -> str:
+        return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+    def _number(self, site: Site, *, marked: bool = False) -> int:
+        return self.sources.number(site.path, site.line, site.end_line, marked)
+
+    def _site(self, site: Site) -> list[int]:
+        return [self._number(site), site.line, site.column, site.end_line, site.end_column]
+
+    def _caller(self, caller: Caller) -> list[Any]:
+        number = self.sources.number(caller.path, caller.line, caller.line)
+        return [number, caller.line, caller.function, caller.origin.value]
+
+    def _node(self, node: TimeNode) -> list[Any]:
+        inner = [inner for inner in node.inner if inner.seconds >= LEAST_NODE]
+        is_users = node.origin is Origin.USER
+        return self([node.name, node.part, node.seconds, node.count, node.site, is_users, inner])
+
+    def _values(self, value: RunTotals | GuardLine) -> list[Any]:
+        return [self(getattr(value, field.name)) for field in fields(value)]
+
+    special: ClassVar[Mapping[type, Callable[[Any, Any], Any]]] = {
+        **Plain.special,
+        Site: _site,
+        Caller: _caller,
+        TimeNode: _node,
+        RunTotals: _values,
+        GuardLine: _values,
+        CacheMiss: lambda plain, miss: plain(miss_words(miss)),
+        Generated: lambda plain, made: (
+            plain({one.name: getattr(made, one.name) for one in fields(made)}) | {"code": made.code}
+        ),
+    }
 
 
-def _tab(section: Section) -> str:
-    """That of its first entry: failures can be breaks or functions."""
-    return _TABS[section.problems[0].kind]
-
-
-def _break(plain: _Plain, site: BreakSite) -> dict[str, Any]:
-    problem = break_problem(site)
-    so = " ".join(problem.consequences) or None
-    told = {"hints": list(problem.hints), "so": so, "advice": plain(problem.advice), "page": problem.page}
-    return {**plain.marked(site), **told}
-
-
-def _frame(plain: _Plain, frame: UncompiledFrame) -> dict[str, Any]:
-    problem = frame_problem(frame)
-    failed_at = frame.failed_at and plain(frame.failed_at, marked=True)
-    return {**plain.marked(frame), "failed_at": failed_at, "advice": plain(problem.advice), "label": problem.what}
-
-
-def _eager_calls(plain: _Plain, found: EagerCalls) -> dict[str, Any]:
-    return {**plain.marked(found), "reason": eager_calls_reason(found), "advice": eager_calls_advice(found)}
-
-
-def _export(plain: _Plain, one: Export) -> dict[str, Any]:
-    return {**plain(one), "how": way_words(one.way, one.strict), "result": one.status.value}
-
-
-def _export_failure(plain: _Plain, failure: ExportFailure) -> dict[str, Any]:
-    problem = export_problem(failure)
-    so, hints = " ".join(problem.consequences), list(problem.hints)
-    words = {"why": problem.why, "label": problem.what, "so": so, "hints": hints, "advice": plain(problem.advice)}
-    return {**plain.marked(failure), **words}
-
-
-def _recompile(plain: _Plain, recompile: Recompile) -> dict[str, Any]:
-    return {**plain.marked(recompile), "advice": plain(recompile_advice(recompile))}
+_WITH_WHOLE_FILE = (BreakSite, UncompiledFrame, Recompile, EagerCalls, ExportFailure)
 
 
 def _causes(explanation: Explanation) -> dict[int, str]:
-    """What changed and what came of it, in words, by the number of the cause."""
+    """Return the words for what changed and its effect, by the number of the cause."""
     problems = [problem for problem in explanation.problems if problem.kind is ProblemKind.RECOMPILES]
     groups = zip(causes_of(explanation.recompiles), problems, strict=True)
     return {group[0].cause: ". ".join([problem.why, *problem.consequences]) for group, problem in groups}
@@ -282,7 +261,7 @@ def _with_room_for_code(graphs: Iterable[Graph]) -> list[Graph]:
 
 
 def _with_room_for_guards(compiles: Iterable[CompiledFrame]) -> list[CompiledFrame]:
-    """The compilations, without the guards for which there is no room; their number stays.  Restarts are in words."""
+    """The compilations, without the guards for which there is no room; their number stays."""
     room = MOST_GUARDS
     shown = []
     for frame in compiles:
@@ -293,7 +272,7 @@ def _with_room_for_guards(compiles: Iterable[CompiledFrame]) -> list[CompiledFra
                 break
             guards.append(guard)
         count = frame.guard_count if frame.guard_count is not None else len(frame.guards) or None
-        shown.append(replace(frame, guards=guards, guard_count=count, restarts=restarts_in_words(frame)))
+        shown.append(replace(frame, guards=guards, guard_count=count))
     return shown
 
 
