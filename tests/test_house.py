@@ -35,13 +35,13 @@ ROOMS = {
     "rulebook": Room("model source", 2738, 17),
     "check": Room(STATIC, 12293, 52),
     "fix": Room(f"{STATIC} check", 8799, 56),
-    "recording": Room(STATIC, 8642, 46),
+    "recording": Room(STATIC, 8622, 46),
     "explanation": Room(f"{STATIC} check recording", 8791, 48),
     "survey": Room(f"{STATIC} check recording explanation", 2500, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 8854, 36),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 8199, 47),
-    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1725, 13),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3818, 30),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 7367, 42),
+    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2240, 14),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3404, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }

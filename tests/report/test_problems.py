@@ -12,10 +12,10 @@ from breakscan.explanation.gates import Gates, unmet
 from breakscan.explanation.lock_file import known_breaks
 from breakscan.model.findings import Origin
 from breakscan.model.problem import Problem, ProblemKind, RemedyKind
-from breakscan.report.answers.explain import problems as answers
 from breakscan.report.explain.assertion_message import objections
 from breakscan.report.explain.json import explain_object
 from breakscan.report.explain.news import News
+from breakscan.serve.agents.answers import problems as answers
 
 FUNCTIONS = (made.FRAME, made.BEHIND_BREAK, made.OVER_LIMIT, made.PASSED_OVER, made.FAILED)
 """One that runs eager, one because of a break, one past the limit of recompiles, one that loses nothing, a failure."""
@@ -51,7 +51,7 @@ def test_agents_read_them_in_the_order_of_a_report() -> None:
     report = explain_object(run)
     shown = [one for one in run.problems if one.cause is None and (one.verdict or one.kind is not ProblemKind.FUNCTION)]
     places = [f"{one.site.path}:{one.site.line}:{one.site.column}" for one in shown]
-    assert [one.at for one in answers(report)] == places
+    assert [one["at"] for one in answers(report)] == places
     assert [one["kind"] for one in report["problems"]] == [one.kind.value for one in run.problems]
 
 

@@ -1,4 +1,4 @@
-"""The arguments of the tools: their JSON schemas, the values of a call, and the folder that their paths lie below."""
+"""The arguments of the tools: their JSON schemas, their values, and the folder that their paths lie below."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from breakscan.report.answers.tool_words import ARGUMENTS
 from breakscan.report.printable import visible
 from breakscan.rulebook.document import nearest
 from breakscan.source.files import SKIPPED_FOLDERS
@@ -20,7 +19,7 @@ from breakscan.source.paths import relative_to
 
 
 class ToolFailure(Exception):
-    """A call that cannot be answered.  Says why, and what to do."""
+    """A call that cannot be answered, with the reason and the remedy."""
 
 
 M = TypeVar("M", bound="ToolArguments")
@@ -31,7 +30,7 @@ MOST_PROBLEMS = 5
 
 
 def _listed(value: Any) -> Any:
-    """Some clients hand a list on as its JSON, or a single word for a list of one."""
+    """Accept a list as its JSON, or a single word for a list of one, as some clients send them."""
     if isinstance(value, str):
         try:
             parsed = json.loads(value)
@@ -46,13 +45,13 @@ Texts = Annotated[list[Text], BeforeValidator(_listed), Field(max_length=1000)]
 
 
 class ToolArguments(BaseModel):
-    """Those of one tool.  A name that it does not have is an error: a misspelt ``path`` would check everything."""
+    """The arguments of a tool.  Another name is an error: a misspelt ``path`` would check everything."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @property
     def given(self) -> dict[str, Any]:
-        """Those that the call has, as it has them."""
+        """The arguments that the call has."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
@@ -105,16 +104,37 @@ class RuleArguments(ToolArguments):
     rule: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9-]*$", max_length=100)]
 
 
+_DESCRIPTIONS = {
+    "paths": "Files or folders below the root; the root without any.",
+    "select": "Only these rules: ids, or starts of ids (BRK1).",
+    "diff": "Only what is new since the branch left this commit of git, such as main.",
+    "limit": "Entries in the answer.",
+    "offset": "Entries to skip: the answer says with which to go on.",
+    "rewrites": "Only these rewrites, by id.",
+    "unsafe": "Also rewrites that change more than speed; each says what.",
+    "write": "Change the files.",
+    "program": "The Python file to run, below the root; with as_module, the name of a module.",
+    "arguments": "Arguments of the program.",
+    "as_module": "Run program as python -m does.",
+    "compile": "Compile these first, if the program compiles nothing: MODULE:NAME, or :NAME of the program's own.",
+    "seconds": "The time limit. What was found until then is reported.",
+    "last": "Run nothing: go on with the answer of the last run.",
+    "patch": "A unified diff to verify instead of the rewrites.",
+    "rule": "An id such as BRK101, or a name such as branch-on-tensor.",
+}
+"""An argument means the same in each tool."""
+
+
 def input_schema(model: type[ToolArguments]) -> dict[str, Any]:
-    """The schema of the arguments, without what a model that reads it does not need."""
+    """Return the JSON schema of the arguments, without what a model that reads it does not need."""
     schema = _plain(model.model_json_schema())
     for name, one in schema["properties"].items():
-        one["description"] = ARGUMENTS[name]
+        one["description"] = _DESCRIPTIONS[name]
     return dict(schema)
 
 
 def _plain(schema: Any) -> Any:
-    """Without titles and defaults of null, and with the type itself for one that may be null."""
+    """Return a schema without titles and defaults of null, and with the type itself for one that may be null."""
     if isinstance(schema, list):
         return [_plain(one) for one in schema]
     if not isinstance(schema, dict):
@@ -129,7 +149,7 @@ def _plain(schema: Any) -> Any:
 
 
 def read_arguments(model: type[M], values: Mapping[str, Any]) -> M:
-    """The arguments of a call.  Raises ToolFailure, with what is wrong with each."""
+    """Return the arguments of a call.  Raises ToolFailure, which names each wrong one."""
     known = list(model.model_fields)
     unknown = [name for name in values if name not in known]
     if unknown:
@@ -146,18 +166,18 @@ def read_arguments(model: type[M], values: Mapping[str, Any]) -> M:
 
 
 _PLAIN = re.compile(r"[\w./\x20-]*\w")
-"""Names that mean themselves in the patterns of .gitignore and in a list with commas."""
+"""Names without special characters of .gitignore patterns and of lists with commas."""
 
 
 class RootFolder:
-    """A folder, and what lies below it once all links are followed."""
+    """A folder that no path of a call may leave, also by links."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = os.path.realpath(folder)
 
     def existing(self, path: str) -> str:
-        """The path of a file or folder relative to the root, as the system knows it.  Raises ToolFailure for one that
-        is elsewhere, also by a link, and for what is neither."""
+        """Return the path of a file or folder relative to the root, with links resolved.  Raises ToolFailure if it is
+        elsewhere, or neither a file nor a folder."""
         if "\0" in path:
             raise ToolFailure("a path has no NUL character: name a file or folder below the root")
         try:
@@ -178,15 +198,15 @@ class RootFolder:
         return relative
 
     def program(self, path: str) -> str:
-        """As :meth:`existing`, for a file that Python is to run."""
+        """Return the path of a file for Python to run; see :meth:`existing`."""
         relative = self.existing(path)
         if os.path.isdir(os.path.join(self.folder, relative)):
             raise ToolFailure(f"{visible(path)} is a folder: name a Python file, or a module with as_module")
         return relative
 
     def links_out(self, paths: Sequence[str]) -> list[str]:
-        """The links below some paths that lead out of the root, as patterns to exclude.  Raises ToolFailure for one
-        that no pattern can name."""
+        """Return patterns that exclude the links below some paths that lead out of the root.  Raises ToolFailure for a
+        link that no pattern can name."""
         found = [link for path in paths for link in self._links(os.path.join(self.folder, path))]
         for link in found:
             if not _PLAIN.fullmatch(link):

@@ -1,4 +1,4 @@
-"""Runs a command of breakscan in a process of its own, for a limited time, and reads the JSON that it writes."""
+"""Runs a command of breakscan in its own process, for a limited time, and reads its JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from typing import Any
 import anyio
 from anyio.abc import ByteReceiveStream, Process
 
-from breakscan.report.answers.tool_words import fault_words, no_report_words, too_early_words
 from breakscan.report.printable import visible
 from breakscan.serve.agents.arguments import ToolFailure
 from breakscan.serve.agents.child import command_line
@@ -69,11 +68,11 @@ async def run_command(
     *,
     saves: bool = False,
 ) -> CommandResult:
-    """Runs a command with ``options`` and what follows them, in ``folder``.
+    """Run a command with ``options`` in ``folder``.
 
-    After ``limit`` seconds the process is asked to end, and reports what it has.  ``progress`` is called while it runs
-    with the seconds so far and what ``doing`` says of the recording, which ``saves`` asks for, and of the output.
-    Cancelling ends the process.  Raises ToolFailure where there is no report.
+    After ``limit`` seconds the process is asked to end, and reports what it has.  ``progress`` is called with the
+    seconds so far and the words that ``doing`` makes of the recording (which ``saves`` asks for) and of the output.
+    Cancelling ends the process.  Raises ToolFailure if there is no report.
     """
     with tempfile.TemporaryDirectory(prefix="breakscan-mcp-") as work:
         path = Path(work, "report.json")
@@ -98,7 +97,7 @@ async def run_command(
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(tail.read, process.stdout)
                 if progress is not None:
-                    tasks.start_soon(_tell, progress, lambda: doing(recording, tail.text), started)
+                    tasks.start_soon(_report_progress, progress, lambda: doing(recording, tail.text), started)
                 with anyio.move_on_after(limit):
                     await process.wait()
                 if process.returncode is None:
@@ -118,17 +117,17 @@ async def run_command(
         )
 
 
-async def _tell(progress: Progress, doing: Callable[[], str], started: float) -> None:
+async def _report_progress(progress: Progress, doing: Callable[[], str], started: float) -> None:
     while True:
         await anyio.sleep(EVERY)
-        said = ""
+        words = ""
         with contextlib.suppress(OSError, ValueError):
-            said = await anyio.to_thread.run_sync(doing)
-        await progress(time.monotonic() - started, said)
+            words = await anyio.to_thread.run_sync(doing)
+        await progress(time.monotonic() - started, words)
 
 
 async def _end(process: Process, patience: float) -> None:
-    """Asks the process to end, and kills it with its group if it has not after some seconds."""
+    """Ask the process to end, and kill it with its group if it still runs after ``patience`` seconds."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
@@ -147,7 +146,7 @@ def _read(path: Path, output: str, ended_by: float | None) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError:
-        raise ToolFailure(_why(output) if ended_by is None else too_early_words(ended_by, _last(output))) from None
+        raise ToolFailure(_why(output) if ended_by is None else _too_early(ended_by, output)) from None
     return json.loads(text)
 
 
@@ -156,12 +155,24 @@ def _why(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     first = next((at for at, line in enumerate(lines) if line.startswith("Error: ")), None)
     if first is None:
-        return no_report_words(_last(output))
+        return f"there is no report; the last that was printed is: {_last(output)}"
     if any(line.startswith("Traceback ") for line in lines):
         return visible(fault_words(lines[first - 1]))
     return visible(" ".join(lines[first:]).removeprefix("Error: "))
 
 
+def _too_early(limit: float, output: str) -> str:
+    return (
+        f"the time limit of {limit:.0f} s came before there was anything to report; the last that was printed is: "
+        f"{_last(output)}. Ask with more seconds, or let the program do fewer steps"
+    )
+
+
 def _last(output: str) -> str:
-    """The last line that is not empty."""
-    return visible(next((line for line in reversed(output.splitlines()) if line.strip()), "").strip())
+    """Return the last line that is not empty."""
+    return visible(next((line for line in reversed(output.splitlines()) if line.strip()), "nothing").strip())
+
+
+def fault_words(what: str) -> str:
+    """Return the message of an error that is breakscan's own."""
+    return f"a fault in breakscan: {what}. Run breakscan --bug-report, and report it with this call."

@@ -1,4 +1,4 @@
-"""Serves the tools by the Model Context Protocol, on standard input and output."""
+"""The server of the Model Context Protocol, on standard input and output."""
 
 from __future__ import annotations
 
@@ -20,21 +20,26 @@ from mcp.types import (
     Tool,
     ToolAnnotations,
 )
-from pydantic import TypeAdapter
 
 from breakscan import __version__
-from breakscan.report.answers.answer import answer_object, answer_text
-from breakscan.report.answers.tool_words import DESCRIPTIONS, INSTRUCTIONS, TITLES, fault_words
 from breakscan.report.printable import visible
 from breakscan.rulebook.document import nearest
+from breakscan.serve.agents.answers import answer_text
 from breakscan.serve.agents.arguments import RootFolder, ToolFailure, input_schema, read_arguments
+from breakscan.serve.agents.command import fault_words
 from breakscan.serve.agents.tools import ToolKind, Tools
 
 logger = logging.getLogger(__name__)
 
+_INSTRUCTIONS = (
+    "Finds and fixes what breaks torch.compile. The loop: check (static), explain (runs a program), fix (a diff), "
+    "verify (runs the program with and without the rewrites), then write. Each answer names the next call. "
+    "Paths are relative to the root of the server."
+)
+
 
 def serve(root: Path, seconds: float, with_runs: bool) -> None:
-    """Serves until the client closes standard input.  ``with_runs`` offers the tools that run programs."""
+    """Serve until the client closes standard input.  ``with_runs`` offers the tools that run programs."""
     try:
         anyio.run(_serve, RootFolder(root), seconds, with_runs)
     except BaseException as error:
@@ -49,7 +54,7 @@ async def _serve(root: RootFolder, seconds: float, with_runs: bool) -> None:
 
 
 def make_server(kinds: Mapping[str, ToolKind]) -> Server[Any]:
-    """A server with these tools."""
+    """Return a server with these tools."""
 
     async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[tool_of(kind) for kind in kinds.values()])
@@ -69,29 +74,26 @@ def make_server(kinds: Mapping[str, ToolKind]) -> Server[Any]:
         except Exception as error:
             logger.exception("%s failed", params.name)
             return _failed(fault_words(type(error).__name__))
-        return CallToolResult(
-            content=[TextContent(type="text", text=answer_text(answer))], structured_content=answer_object(answer)
-        )
+        return CallToolResult(content=[TextContent(type="text", text=answer_text(answer))], structured_content=answer)
 
     return Server(
-        "breakscan", version=__version__, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
+        "breakscan", version=__version__, instructions=_INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
     )
 
 
 def _is_lost_connection(error: BaseException) -> bool:
-    """Whether the client has gone without closing its end: there is nobody left to tell."""
+    """Return True if the client has gone without closing its end."""
     inner = getattr(error, "exceptions", None)  # an ExceptionGroup, which Python 3.10 does not have
     return all(map(_is_lost_connection, inner)) if inner else isinstance(error, BrokenPipeError)
 
 
 def tool_of(kind: ToolKind) -> Tool:
-    """A tool as clients list it."""
+    """Return a tool as clients list it."""
     return Tool(
         name=kind.name,
-        title=TITLES[kind.name],
-        description=DESCRIPTIONS[kind.name],
+        title=kind.title,
+        description=kind.description,
         input_schema=input_schema(kind.takes),
-        output_schema=_output_schema(kind),
         annotations=ToolAnnotations(
             read_only_hint=not (kind.runs_code or kind.writes),
             destructive_hint=kind.runs_code or kind.writes,
@@ -99,11 +101,6 @@ def tool_of(kind: ToolKind) -> Tool:
             open_world_hint=kind.runs_code,
         ),
     )
-
-
-def _output_schema(kind: ToolKind) -> dict[str, Any]:
-    schema = TypeAdapter(kind.answers).json_schema(mode="serialization")
-    return {"type": "object", **schema}
 
 
 def _failed(message: str) -> CallToolResult:

@@ -1,4 +1,4 @@
-"""The tools: each runs the command of its name, and makes a short answer of the JSON that it writes."""
+"""The tools: each runs the command of its name, and makes a short answer from its JSON."""
 
 from __future__ import annotations
 
@@ -11,23 +11,14 @@ from typing import Any
 import anyio
 
 from breakscan.recording.recording import Tally
-from breakscan.report.answers.answer import (
-    Answer,
-    CheckAnswer,
-    ExplainAnswer,
-    FixAnswer,
-    RuleAnswer,
-    VerifyAnswer,
-)
-from breakscan.report.answers.commands import check_answer, fix_answer, rule_answer, verify_answer
-from breakscan.report.answers.explain import explain_answer
-from breakscan.report.answers.tool_words import WAITING, ended_words, last_lines, last_progress
 from breakscan.report.explain.news import tally_words
+from breakscan.report.printable import visible
 from breakscan.report.rules import rule_object
 from breakscan.rulebook.config import ConfigError, load_settings
 from breakscan.rulebook.document import RuleError
 from breakscan.rulebook.ledger import load_ledger, measured_versions
 from breakscan.rulebook.library import Library, load_library
+from breakscan.serve.agents.answers import Answer, check_answer, explain_answer, fix_answer, rule_answer, verify_answer
 from breakscan.serve.agents.arguments import (
     CheckArguments,
     ExplainArguments,
@@ -47,17 +38,22 @@ STATIC_SECONDS = 600.0
 Call = Callable[[Any, Progress], Awaitable[Answer]]
 
 
+_MOST_LINES = 15
+_OWN = "breakscan: "
+"""The start of breakscan's own lines."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolKind:
-    """A tool: what it takes, what it answers, and what a client should know before it is called.  ``runs_code`` says
-    that it runs a program of the user; ``writes`` that it can change files."""
+    """A tool.  ``runs_code`` if it runs a program of the user; ``writes`` if it can change files."""
 
     name: str
+    title: str
+    description: str
     takes: type[ToolArguments]
-    answers: type[Answer]
-    runs_code: bool
-    writes: bool
     call: Call
+    runs_code: bool = False
+    writes: bool = False
 
 
 @dataclass(slots=True)
@@ -77,17 +73,57 @@ class Tools:
     _last: dict[str, _LastRun] = field(default_factory=dict)
 
     def kinds(self, with_runs: bool) -> list[ToolKind]:
-        """All tools, or those that run no program."""
-        found = [
-            ToolKind("check", CheckArguments, CheckAnswer, False, False, self.check),
-            ToolKind("explain", ExplainArguments, ExplainAnswer, True, False, self.explain),
-            ToolKind("fix", FixArguments, FixAnswer, False, True, self.fix),
-            ToolKind("verify", VerifyArguments, VerifyAnswer, True, True, self.verify),
-            ToolKind("rule", RuleArguments, RuleAnswer, False, False, self.rule),
+        """Return all tools, or those that run no program."""
+        kinds = [
+            ToolKind(
+                "check",
+                "Find what breaks torch.compile",
+                "Show where torch.compile will break the graph, recompile or fall back to eager in Python files and "
+                "notebooks. Static: imports and runs nothing.",
+                CheckArguments,
+                self.check,
+            ),
+            ToolKind(
+                "explain",
+                "Run a program and show what broke",
+                "RUNS CODE: run a Python program and show where torch.compile did break, recompile or fall back to "
+                "eager, why, and what it cost. The program runs as the user, with a time limit.",
+                ExplainArguments,
+                self.explain,
+                runs_code=True,
+            ),
+            ToolKind(
+                "fix",
+                "Rewrite what breaks",
+                "Rewrite what breaks. Returns a diff and changes nothing, unless write is true. Only rewrites that "
+                "make no difference to an eager program, unless unsafe is true. Static: imports and runs nothing.",
+                FixArguments,
+                self.fix,
+                writes=True,
+            ),
+            ToolKind(
+                "verify",
+                "Run a program with and without rewrites",
+                "RUNS CODE: run a Python program several times, as it is and with the rewrites of fix, or with a "
+                "patch, and report if results are equal, breaks are gone and steps are faster. Changes no file, unless "
+                "write is true.",
+                VerifyArguments,
+                self.verify,
+                runs_code=True,
+                writes=True,
+            ),
+            ToolKind(
+                "rule",
+                "Explain a rule",
+                "Explain a rule: why the compiler cannot do it, what to write instead, examples, and the verdict of "
+                "each torch.",
+                RuleArguments,
+                self.rule,
+            ),
         ]
-        return [kind for kind in found if with_runs or not kind.runs_code]
+        return [kind for kind in kinds if with_runs or not kind.runs_code]
 
-    async def check(self, asked: CheckArguments, _: Progress) -> CheckAnswer:
+    async def check(self, asked: CheckArguments, _: Progress) -> Answer:
         words = _lists(select=asked.select)
         words += ["--diff", asked.diff] if asked.diff else []
         words += self._files(asked.paths)
@@ -95,17 +131,17 @@ class Tools:
         library = await anyio.to_thread.run_sync(self._library)
         return check_answer(result.report, library, asked.given, asked.offset, asked.limit)
 
-    async def fix(self, asked: FixArguments, _: Progress) -> FixAnswer:
+    async def fix(self, asked: FixArguments, _: Progress) -> Answer:
         words = _lists(select=asked.select, rewrite=asked.rewrites)
         words += [f"--{name}" for name in ("unsafe", "write") if getattr(asked, name)]
         words += self._files(asked.paths)
         result = await run_command("fix", words, self.root.folder, STATIC_SECONDS)
         return fix_answer(result.report, asked.given, asked.offset, asked.limit)
 
-    async def rule(self, asked: RuleArguments, _: Progress) -> RuleAnswer:
+    async def rule(self, asked: RuleArguments, _: Progress) -> Answer:
         return await anyio.to_thread.run_sync(self._rule, asked.rule)
 
-    async def explain(self, asked: ExplainArguments, progress: Progress) -> ExplainAnswer:
+    async def explain(self, asked: ExplainArguments, progress: Progress) -> Answer:
         tally: list[Tally] = []
 
         def doing(recording: Path, _: str) -> str:
@@ -121,13 +157,13 @@ class Tools:
             last.report,
             await anyio.to_thread.run_sync(self._library),
             last.asked,
-            ended_words(script["exit_status"], script["seconds"], last.result.limit),
-            last_lines(last.result.output) if failed else None,
+            _ended(script["exit_status"], script["seconds"], last.result.limit),
+            _last_lines(last.result.output) if failed else None,
             asked.offset,
             asked.limit,
         )
 
-    async def verify(self, asked: VerifyArguments, progress: Progress) -> VerifyAnswer:
+    async def verify(self, asked: VerifyArguments, progress: Progress) -> Answer:
         if asked.patch is not None and (asked.select or asked.rewrites):
             raise ToolFailure("a patch is verified instead of rewrites: leave out select and rewrites")
         words = _lists(select=asked.select, rewrite=asked.rewrites)
@@ -137,9 +173,9 @@ class Tools:
                 patch = Path(folder, "change.diff")
                 patch.write_text(asked.patch, encoding="utf-8", errors="surrogatepass")
                 words += ["--patch", str(patch)]
-            last = await self._run("verify", words, asked, progress, lambda _, output: last_progress(output))
+            last = await self._run("verify", words, asked, progress, lambda _, output: _last_progress(output))
         limit = last.result.limit
-        ended = ended_words(None, last.result.seconds, limit) if limit is not None else None
+        ended = _ended(None, last.result.seconds, limit) if limit is not None else None
         return verify_answer(last.report, last.asked, ended, asked.offset, asked.limit)
 
     async def _run(
@@ -157,7 +193,7 @@ class Tools:
         words = [*words, *(word for one in asked.compile for word in ("--compile", one)), *self._program(asked)]
         limit = min(asked.seconds or self.seconds, self.seconds)
         if self._running.statistics().locked:
-            await progress(0.0, WAITING)
+            await progress(0.0, "waiting for another run to end")
         async with self._running:
             result = await run_command(
                 command, words, self.root.folder, limit, progress, doing, saves=command == "explain"
@@ -177,12 +213,12 @@ class Tools:
         return [f"./{self.root.program(asked.program)}", *asked.arguments]
 
     def _files(self, paths: list[str]) -> list[str]:
-        """The paths as arguments, without what leads out of the root."""
+        """Return the paths as arguments, without what leads out of the root."""
         found = list(dict.fromkeys(self.root.existing(path) for path in paths))
         excluded = [word for link in self.root.links_out(found) for word in ("--exclude", link)]
         return [*excluded, "--", *(found or ["."])]
 
-    def _rule(self, name: str) -> RuleAnswer:
+    def _rule(self, name: str) -> Answer:
         library = self._library()
         try:
             rules = library.select(name)
@@ -201,5 +237,27 @@ class Tools:
 
 
 def _lists(**options: list[str]) -> list[str]:
-    """Options that take lists, as arguments.  Each has its value in the same word: it may begin with -."""
+    """Return options that take lists, as arguments.  Each has its value in the same word: it may begin with -."""
     return [f"--{name}={value}" for name, values in options.items() for value in values]
+
+
+def _ended(status: int | None, seconds: float, limit: float | None) -> str:
+    """``exit status 0 after 8.9 s``; ``limit`` is the time limit that ended the program."""
+    if limit is not None:
+        return f"ended by the time limit of {limit:.0f} s: ask with more seconds if that is too early"
+    if status is None:
+        return f"exit status unknown, after {seconds:.1f} s"
+    how = f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
+    return f"{how} after {seconds:.1f} s"
+
+
+def _last_progress(output: str) -> str:
+    """Return the last message of ``verify``."""
+    messages = [line for line in output.splitlines() if line.startswith(_OWN)]
+    return visible(messages[-1].removeprefix(_OWN)) if messages else ""
+
+
+def _last_lines(output: str) -> str:
+    """Return the last lines of a program, without those of breakscan."""
+    lines = [visible(line) for line in output.splitlines() if not line.startswith(_OWN)]
+    return "\n".join(lines[-_MOST_LINES:])

@@ -31,7 +31,6 @@ def test_the_tools_say_what_they_do(connected: Callable[..., Any]) -> None:
     assert {name for name, tool in tools.items() if "RUNS CODE" in tool.description} == {"explain", "verify"}
     for tool in tools.values():
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
-        jsonschema.Draft202012Validator.check_schema(tool.output_schema)
 
 
 def test_without_runs_there_is_no_tool_that_runs_code(connected: Callable[..., Any]) -> None:
@@ -63,7 +62,7 @@ ANSWERED = [
 
 
 @pytest.mark.parametrize(("tool", "arguments"), ANSWERED, ids=str)
-def test_an_answer_keeps_its_schema_and_names_a_next_step_that_can_be_called(
+def test_an_answer_names_a_next_step_that_can_be_called(
     project: Path, connected: Callable[..., Any], tool: str, arguments: dict[str, Any]
 ) -> None:
     (project / "broken.py").write_text("def f(:\n", encoding="utf-8")
@@ -75,7 +74,6 @@ def test_an_answer_keeps_its_schema_and_names_a_next_step_that_can_be_called(
     by_name = {one.name: one for one in tools}
     assert not result.is_error, result.content[0].text
     answer = result.structured_content
-    jsonschema.validate(answer, by_name[tool].output_schema)
     text = result.content[0].text
     for step in filter(None, (answer["next"], answer.get("more"))):
         jsonschema.validate(step["arguments"], by_name[step["tool"]].input_schema)

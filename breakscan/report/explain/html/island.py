@@ -213,7 +213,7 @@ class _PagePlain(Plain):
         number = self.sources.number(caller.path, caller.line, caller.line)
         return [number, caller.line, caller.function, caller.origin.value]
 
-    def _node(self, node: TimeNode) -> list[Any]:
+    def _node(self, node: TimeNode) -> Any:
         inner = [inner for inner in node.inner if inner.seconds >= LEAST_NODE]
         is_users = node.origin is Origin.USER
         return self([node.name, node.part, node.seconds, node.count, node.site, is_users, inner])
