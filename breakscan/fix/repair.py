@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from breakscan.check.pipeline.check import check_paths, no_collector
 from breakscan.check.pipeline.checker import Checker
 from breakscan.check.pipeline.rewrite_facts import Studies
-from breakscan.check.pipeline.workers import in_processes, start_worker
 from breakscan.fix.planner import WantedRewrites, repair_file
 from breakscan.fix.result import FileRepair, Repair
 from breakscan.model.findings import CheckResult, Finding, SourceError
 from breakscan.rulebook.config import FileSettings, check_targets
 from breakscan.source.cores import usable_cores
 from breakscan.source.module import SourceProblem
+from breakscan.source.paths import display_path
 from breakscan.source.writing import encoded, rewrite_file
 
 Task = tuple[Path, tuple[Path, ...], tuple[Finding, ...]]
@@ -115,18 +114,24 @@ def _repairs(
         return
     if checkers is not None:
         checkers.release()
-    pool = ProcessPoolExecutor(workers, initializer=_start, initargs=(str(Path.cwd()), settings, wanted, tasks))
-    done = 0
-    try:
-        for repair in in_processes(pool, _repair, tasks):
-            yield repair
-            done += 1
-    except OSError:  # the system has no room for more processes or their pipes
-        yield from _repairs(tasks[done:], settings, wanted, 1, None)
+    from breakscan.check.pipeline.workers import in_processes  # slow to import
+
+    start = partial(_started, settings, wanted, tasks)
+    yield from in_processes(start, [[task] for task in tasks], workers, here=start(), died=_died)
+
+
+def _started(settings: FileSettings, wanted: WantedRewrites, tasks: Sequence[Task]) -> Callable[[Task], FileRepair]:
+    return _Planned(settings, wanted, tasks).repair
+
+
+def _died(task: Task) -> FileRepair:
+    path, display = task[0], display_path(task[0], Path.cwd())
+    message = "cannot be rewritten: the process died over it, a bug in breakscan or Python: please report it"
+    return FileRepair(path, display, b"", "", "", errors=(SourceError(display, 1, 1, message),))
 
 
 class _Planned:
-    """Where files are repaired one after the other."""
+    """Repairs files one after the other."""
 
     def __init__(
         self,
@@ -148,25 +153,10 @@ class _Planned:
         return repair_file(path, roots, self.settings, self.wanted, self.studies, self.observed, findings)
 
     def release(self) -> None:
-        """Lets go of all trees."""
+        """Releases all trees."""
         self.studies.release()
         if self.observed is not None:
             self.observed.release()
-
-
-_planned: _Planned | None = None
-
-
-def _start(folder: str, settings: FileSettings, wanted: WantedRewrites, tasks: Sequence[Task]) -> None:
-    global _planned
-    start_worker(folder)
-    gc.disable()
-    _planned = _Planned(settings, wanted, tasks)
-
-
-def _repair(task: Task) -> FileRepair:
-    assert _planned is not None
-    return _planned.repair(task)
 
 
 def new_content(repair: FileRepair) -> bytes:

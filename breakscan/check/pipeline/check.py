@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from breakscan.check.pipeline.checker import Checker, Shown
@@ -120,9 +122,21 @@ def _results(files: Sequence[Path], checker: Checker, jobs: int | None) -> Itera
     workers = min(jobs or usable_cores(), len(files) // FILES_PER_TASK + 1)
     if workers == 1 or len(files) < FEWEST_FILES:
         return map(checker.check, files)
-    from breakscan.check.pipeline.workers import check_in_processes  # slow to import
+    from breakscan.check.pipeline.workers import in_processes  # slow to import
 
-    return check_in_processes(_batches(files, workers), checker, workers)
+    start = partial(_started, checker.settings)
+    return in_processes(start, _batches(files, workers), workers, here=checker.check, died=_died)
+
+
+def _started(settings: FileSettings) -> Callable[[Path], FileResult]:
+    checker = Checker(settings)
+    # The files that a result depends on are hundreds of paths, which only the cache needs.
+    return lambda path: replace(checker.check(path), depends={})
+
+
+def _died(path: Path) -> FileResult:
+    message = "cannot be analyzed: the process died over it, a bug in breakscan or Python: please report it"
+    return FileResult(str(path), errors=[SourceError(display_path(path, Path.cwd()), 1, 1, message)])
 
 
 def _batches(files: Sequence[Path], workers: int) -> list[list[Path]]:

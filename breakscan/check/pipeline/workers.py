@@ -1,4 +1,4 @@
-"""Checks many files in several processes."""
+"""Runs work on many files in several processes, also where a process dies or none can be started."""
 
 from __future__ import annotations
 
@@ -9,44 +9,56 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
-from typing import TypeVar
-
-from breakscan.check.pipeline.checker import Checker
-from breakscan.check.pipeline.results import FileResult
-from breakscan.model.findings import SourceError
-from breakscan.rulebook.config import FileSettings
-from breakscan.source.paths import display_path
+from typing import Any, TypeVar
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 LAST_SECONDS = 2.0
-"""For a pool of processes to end, once they are asked to."""
+"""The time that a pool has to end its processes."""
 
 
-def check_in_processes(batches: Sequence[Sequence[Path]], checker: Checker, workers: int) -> Iterator[FileResult]:
-    """The result of each file, in some order; what processes could not do, ``checker`` does."""
+def in_processes(
+    start: Callable[[], Callable[[Task], Result]],
+    batches: Sequence[Sequence[Task]],
+    workers: int,
+    *,
+    here: Callable[[Task], Result],
+    died: Callable[[Task], Result],
+) -> Iterator[Result]:
+    """The result of each task, in their order.
+
+    ``start`` is called in each process and returns the function that does the work.  After a process has died, each
+    task that is left gets a process of its own, and ``died`` gives the result for a task whose process dies again.
+    ``here`` does the work in this process, where the system has no room for others.
+    """
     done = 0
     try:
-        for results in in_processes(_pool(checker.settings, workers), _check_batch, batches):
+        for results in _results(_pool(start, workers), batches):
             yield from results
             done += 1
-    except (BrokenProcessPool, OSError) as error:
-        left = [path for batch in batches[done:] for path in batch]
-        if isinstance(error, BrokenProcessPool):
-            for path in left:
-                yield _check_apart(path, checker.settings)
-        else:  # the system has no room for more processes or their pipes
-            yield from map(checker.check, left)
+    except BrokenProcessPool:
+        for task in _flat(batches[done:]):
+            with _pool(start, 1) as pool:
+                try:
+                    result = pool.submit(_do, [task]).result()[0]
+                except BrokenProcessPool:
+                    result = died(task)
+            yield result
+    except OSError:  # the system has no room for more processes or their pipes
+        yield from map(here, _flat(batches[done:]))
 
 
-def in_processes(pool: ProcessPoolExecutor, work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-    """The results of the tasks, in their order; whatever interrupts ends the pool and its processes at once."""
+def _flat(batches: Iterable[Sequence[Task]]) -> list[Task]:
+    return [task for batch in batches for task in batch]
+
+
+def _results(pool: ProcessPoolExecutor, batches: Iterable[Sequence[Task]]) -> Iterator[list[Any]]:
+    """The results of batches, in their order; whatever interrupts ends the pool and its processes at once."""
     try:
-        yield from pool.map(work, tasks)
+        yield from pool.map(_do, batches)
     except BaseException:
         # An orderly shutdown would wait for workers that may never hear of it (Ctrl-C, torn queues).
         manager: Thread | None = getattr(pool, "_executor_manager_thread", None)
@@ -60,38 +72,22 @@ def in_processes(pool: ProcessPoolExecutor, work: Callable[[Task], Result], task
     pool.shutdown()
 
 
-def _check_apart(path: Path, settings: FileSettings) -> FileResult:
-    """A file in a process of its own: the way on where a process died and nobody knows over which file."""
-    with _pool(settings, 1) as pool:
-        try:
-            return pool.submit(_check_batch, [path]).result()[0]
-        except BrokenProcessPool:
-            display = display_path(path, Path.cwd())
-            message = "cannot be analyzed: the process died over it, a bug in breakscan or Python: please report it"
-            return FileResult(str(path), errors=[SourceError(display, 1, 1, message)])
+def _pool(start: Callable[[], Callable[[Any], Any]], workers: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(workers, initializer=_start, initargs=(start, str(Path.cwd())))
 
 
-def _pool(settings: FileSettings, workers: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(workers, initializer=_start, initargs=(settings, str(Path.cwd())))
+_work: Callable[[Any], Any] | None = None
+"""The function of a worker process."""
 
 
-_checker: Checker | None = None
-
-
-def start_worker(folder: str) -> None:
-    """What every worker process begins with: the parent's folder, and that Ctrl-C is the parent's to act on."""
+def _start(start: Callable[[], Callable[[Any], Any]], folder: str) -> None:
+    global _work
     os.chdir(folder)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _start(settings: FileSettings, folder: str) -> None:
-    global _checker
-    start_worker(folder)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     gc.disable()
-    _checker = Checker(settings)
+    _work = start()
 
 
-def _check_batch(files: Iterable[Path]) -> list[FileResult]:
-    assert _checker is not None
-    # What a result depends on is hundreds of paths, which nobody asks for again.
-    return [replace(_checker.check(path), depends={}) for path in files]
+def _do(batch: Sequence[Any]) -> list[Any]:
+    assert _work is not None
+    return list(map(_work, batch))
