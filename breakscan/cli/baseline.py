@@ -9,15 +9,18 @@ from pathlib import Path
 
 import click
 
-from breakscan.check.baseline.baseline_file import (
+from breakscan.check.baseline import (
+    BaselineComparison,
     BaselineTarget,
     CheckedPaths,
     FindingsBaseline,
     baseline_text,
+    checked_lines,
+    compare,
+    known_findings,
     outermost,
     read_baseline,
 )
-from breakscan.check.baseline.known_findings import BaselineComparison, checked_lines, compare, known_findings
 from breakscan.cli.committed_file import CommittedFile, read_file
 from breakscan.cli.options import option
 from breakscan.model.findings import Finding

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import click
 
-from breakscan.check.baseline.baseline_file import CheckedPaths
-from breakscan.check.baseline.known_findings import BaselineComparison, checked_lines
+from breakscan.check.baseline import BaselineComparison, CheckedPaths, checked_lines
 from breakscan.cli.baseline import BaselineOptions, ComparedBaselines
 from breakscan.cli.commit_diff import compare_with_commit
 from breakscan.cli.options import format_option, option, options, output_option, words

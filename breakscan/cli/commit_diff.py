@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from breakscan.check.baseline.git_tree import GitError, GitTree, MovedSettings, tree_before
-from breakscan.check.baseline.known_findings import BaselineComparison, compare, known_findings
+from breakscan.check.baseline import BaselineComparison, compare, known_findings
+from breakscan.check.git_tree import GitError, GitTree, MovedSettings, tree_before
 from breakscan.model.findings import CheckResult
 from breakscan.rulebook.config import FileSettings
 from breakscan.source.files import is_excluded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from breakscan.model.torch_versions import minor_version
 from breakscan.source import code_match
 from breakscan.source.code_match import Matched, identity
 from breakscan.source.toml_text import quoted
-from breakscan.source.writing import damaged, not_ours, read_committed
+from breakscan.source.writing import is_count, is_text, not_ours, read_committed, table_values
 
 SEVERITIES = (Verdict.SPLITS, Verdict.EAGER, Verdict.RAISES)
 """From the mildest to the worst."""
@@ -109,7 +109,7 @@ def known_break(problem: Problem, folder: str) -> KnownBreak:
 VERSION = 1
 _HEADER = """\
 # The graph breaks that `breakscan explain --lock` allows the program below.  Commit this file.
-# breakscan writes it: what is gone is taken out, nothing is added but with --lock-add.
+# Written by breakscan: breaks that are gone are removed; only --lock-add adds some.
 """
 _TEXTS = {"path": True, "function": False, "code": True, "rule": False, "gb": False, "type": True, "verdict": True}
 """The keys of an entry that hold texts, in the order of the file, and whether each must be there."""
@@ -198,20 +198,13 @@ def read_lock(path: Path) -> Lock | None:
 
 
 def _break(path: Path, entry: Any) -> KnownBreak:
-    table: Mapping[str, Any] = entry if isinstance(entry, dict) else {}
-    count = table.get("count")
-    wrong = [
-        key
-        for key, needed in _TEXTS.items()
-        if not isinstance(table.get(key), str) and (needed or table.get(key) is not None)
-    ]
-    wrong += [] if type(count) is int and count > 0 else ["count"]
-    wrong += ["verdict"] if table.get("verdict") not in set(SEVERITIES) else []
-    if wrong:
-        named = f"{table.get('path')}: {table.get('code')}" if table else "a [[break]]"
-        raise damaged(path, named, wrong[0])
-    texts: dict[str, Any] = {key: table.get(key) for key in _TEXTS}
-    return KnownBreak(**{**texts, "verdict": Verdict(texts["verdict"])}, count=int(count or 0), line=0)
+    right: dict[str, Callable[[Any], bool]] = {
+        key: is_text if needed else lambda value: value is None or is_text(value) for key, needed in _TEXTS.items()
+    }
+    right |= {"count": is_count, "verdict": set(SEVERITIES).__contains__}
+    where = f"{entry.get('path')}: {entry.get('code')}" if isinstance(entry, dict) and entry else "a [[break]]"
+    values = table_values(path, where, entry, right)
+    return KnownBreak(**{**values, "verdict": Verdict(values["verdict"])}, line=0)
 
 
 def lock_text(lock: Lock) -> str:

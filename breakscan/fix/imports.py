@@ -138,13 +138,13 @@ def _is_used(module: cst.Module, name: str) -> bool:
 
 
 def _is_listed(module: cst.Module, name: str) -> bool:
-    """Whether a string of the module is the name, as in ``__all__``, or holds it and may be an annotation."""
+    """True if a string of the module is the name, as in ``__all__``, or holds it and may be an annotation."""
     texts = [str(cst.ensure_type(one, cst.SimpleString).raw_value) for one in findall(module, m.SimpleString())]
     return any(" " not in text and re.search(rf"\b{re.escape(name)}\b", text) for text in texts)
 
 
 def _is_marked(line: cst.SimpleStatementLine) -> bool:
-    """Whether a comment, such as ``noqa``, may ask to keep a line."""
+    """True if a comment, such as ``noqa``, may ask to keep a line."""
     return line.trailing_whitespace.comment is not None
 
 

@@ -38,7 +38,7 @@ LAST_RESORT = "disable-function"
 """The rewrite that is tried for every graph break, after those that its rule names."""
 
 ON_PURPOSE = ("BRK503", "BRK505")
-"""Rules of breaks that somebody asked for, by ``graph_break()`` or ``disable``: the last resort is not tried."""
+"""Rules of intended breaks, by ``graph_break()`` or ``disable``: the last resort is not tried."""
 
 FROM_RECORDING = differs("values must be of the types, dtypes and ranks that the recorded run had")
 
@@ -50,7 +50,7 @@ Place = tuple[str, int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class WantedRewrites:
-    """The rewrites that ``fix`` was asked for.
+    """The rewrites that the user wants.
 
     ``unsafe`` includes those that assume something; ``ids`` restricts them (None: all).  ``places`` (None: everywhere)
     restricts the findings, given by path, line, column and rule in the file before any rewrite, each with the one
@@ -63,7 +63,7 @@ class WantedRewrites:
 
 
 GUESSED = "what a value is here is guessed from its uses, and no edit may rest on that"
-"""Why a finding stays that only ``check`` has: it takes what is likely into account, the facts of rewrites do not."""
+"""The reason why a finding of ``check`` stays that rewrites do not see: their facts leave out what is only likely."""
 
 
 MAGIC_INSIDE = "the code to rewrite holds a magic command of the notebook"
@@ -155,10 +155,10 @@ class _Planner:
         self.remaining: set[Key] = set()
         """Findings that are fixed except under a condition, which is part of the edit."""
         self.lines = SourceMap.unchanged(before)
-        """Where the lines of the current text come from."""
+        """The origins of the lines of the current text."""
         self.studies: Studies | None = None
         self.from_recording = False
-        """Whether ``studies`` take the values of a recorded run for true: then every edit assumes them."""
+        """True if ``studies`` take the values of a recorded run for true: then every edit assumes them."""
         self.applied: list[Applied] = []
         self.left = Left()
         self.known: set[tuple[str, Site]] = set()
@@ -386,7 +386,7 @@ def _edit(context: RewriteContext, rewrite: str) -> Edit:
 
 
 def _compiles(text: str) -> bool:
-    """Whether Python compiles a text, in which notebooks may await at the top level."""
+    """True if Python compiles a text, in which notebooks may await at the top level."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

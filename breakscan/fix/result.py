@@ -57,7 +57,7 @@ class FileRepair:
     """The repair of one file.
 
     Sites are those of ``before``, the text of ``data``; ``path`` is absolute. ``held`` are findings that only an unsafe
-    rewrite would fix, if those were not asked for; ``without`` are those of rules that offer no rewrite.
+    rewrite would fix, if those were not wanted; ``without`` are those of rules that offer no rewrite.
     """
 
     path: Path
@@ -71,7 +71,7 @@ class FileRepair:
     without: tuple[Finding, ...] = ()
     errors: tuple[SourceError, ...] = ()
     lines: SourceMap = field(default_factory=SourceMap)
-    """Where the lines of ``after`` come from."""
+    """The origins of the lines of ``after``."""
 
     @property
     def changed(self) -> bool:

@@ -26,7 +26,7 @@ class ChangedLines:
 
 @dataclass(frozen=True, slots=True)
 class SourceMap:
-    """Where each line of the new text comes from; lines are counted from 0.
+    """The origin of each line of the new text; lines are counted from 0.
 
     ``origins`` holds the line of the old text that it was or replaces. ``kept`` says that the line is unchanged.
     ``cuts`` are the new lines before which lines of the old text were removed without replacement.

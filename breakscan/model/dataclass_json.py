@@ -89,7 +89,7 @@ def _one_of(kinds: frozenset[type]) -> Decoder:
 
 
 def _as_it_is(value: Any) -> Any:
-    """``object`` stands for any JSON value."""
+    """``object`` is any JSON value."""
     return value
 
 

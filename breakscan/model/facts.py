@@ -1,4 +1,4 @@
-"""What the static half knows about the expressions of a file, as rewrites read it."""
+"""The facts of the static half about the expressions of a file, as rewrites read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Span = tuple[int, int, int, int]
 
 @dataclass(slots=True, unsafe_hash=True)
 class Fact:
-    """What is known about one value, over all calls that were seen.
+    """The facts about one value, over all calls that were seen.
 
     ``kind`` is ``tensor``, ``array`` (of NumPy), ``number`` (a Python number that was read out of a tensor), ``shape``
     (a ``torch.Size`` or a number of one), ``constant`` (a Python value that no tensor decides), ``none``, ``module``,
@@ -38,12 +38,12 @@ class Fact:
 
     @property
     def is_tensor(self) -> bool:
-        """Whether the value is a tensor, as far as is known."""
+        """True if the value is a tensor, as far as is known."""
         return self.kind == "tensor" and not self.maybe_none
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a Python number for sure, wherever it comes from."""
+        """True if it is a Python number for sure, wherever it comes from."""
         return self.kind in ("number", "drawn") or (
             isinstance(self.literal, int | float) and not isinstance(self.literal, bool)
         )
@@ -54,7 +54,7 @@ UNKNOWN = Fact()
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What is known in one file: of expressions by their spans, and of the names that a compound statement meets."""
+    """The facts about one file: about expressions by their spans, and about the names at compound statements."""
 
     values: Mapping[Span, Fact] = field(default_factory=dict)
     names: Mapping[Span, Mapping[str, Fact]] = field(default_factory=dict)

@@ -12,11 +12,11 @@ from enum import Enum
 
 
 class Kind(str, Enum):
-    """What a finding is about."""
+    """The subject of a finding."""
 
     GRAPH_BREAK = "graph-break"
     EXPORT = "export"
-    """What ``torch.export`` cannot export, though ``torch.compile`` compiles it."""
+    """Code that ``torch.export`` cannot export, though ``torch.compile`` compiles it."""
     RECOMPILE = "recompile"
     WRONG_RESULT = "wrong-result"
     MISUSE = "misuse"
@@ -32,7 +32,7 @@ class Severity(str, Enum):
 
 
 class Confidence(str, Enum):
-    """How certain the static analysis is, from proved to guessed."""
+    """The certainty of the static analysis, from proved to guessed."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
@@ -41,7 +41,7 @@ class Confidence(str, Enum):
 
 
 class Origin(str, Enum):
-    """Who owns the code of a recorded break."""
+    """The owner of the code of a recorded break."""
 
     USER = "user"
     LIBRARY = "library"
@@ -49,7 +49,7 @@ class Origin(str, Enum):
 
 
 class Verdict(str, Enum):
-    """What Dynamo did with a piece of code on one torch version."""
+    """The treatment of a piece of code by Dynamo on one torch version."""
 
     COMPILES = "compiles"
     """One graph, no break."""
@@ -78,7 +78,7 @@ class Verdict(str, Enum):
 
 
 class Place(str, Enum):
-    """What encloses the code in its frame, as far as it affects the verdict."""
+    """The statement that encloses the code in its frame, as far as it affects the verdict."""
 
     PLAIN = "plain"
     LOOP = "loop"
@@ -114,12 +114,12 @@ class Site:
     end_column: int
 
     def shares_line_with(self, other: Site) -> bool:
-        """Whether both are on a common line of one file."""
+        """True if both are on a common line of one file."""
         return self.path == other.path and self.line <= other.end_line and other.line <= self.end_line
 
 
 class Assumption(str, Enum):
-    """Why code counts as compiled, where nothing in the program says so."""
+    """The reason why code counts as compiled, where nothing in the program says so."""
 
     FORWARD = "forward"
     """It is the ``forward`` of a module."""
@@ -129,7 +129,7 @@ class Assumption(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Where compiled code starts, for the code of a finding.  ``entry`` is the qualified name of the function that is
+    """The start of compiled code, for the code of a finding.  ``entry`` is the qualified name of the function that is
     compiled there, ``how`` the code that compiles it, empty where that is only assumed.  ``recorded`` says that a
     recorded run shows it."""
 
@@ -180,7 +180,7 @@ class ConditionKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What has to hold for a value to be of its kind, or for a finding to be one.
+    """A condition under which a value is of its kind, or a finding is one.
 
     ``subject`` is source text, empty if the value has no name. ``classes`` holds the names for ``INSTANCE``, and the
     decorator for ``PASSED_ON``.
@@ -193,7 +193,7 @@ class Condition:
 
     @property
     def asks_for_tensor(self) -> bool:
-        """Whether a value that it belongs to may be something other than a tensor."""
+        """True if a value that it belongs to may be something other than a tensor."""
         return self.kind in (ConditionKind.TENSOR, ConditionKind.RETURNS_TENSOR)
 
 
@@ -236,8 +236,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class SourceError:
-    """Why a file, or a part of it, could not be checked.  ``syntax`` says that its text is no code for the Python that
-    breakscan runs in: a mistake, or newer syntax."""
+    """The reason why a file, or a part of it, could not be checked.  ``syntax``: its text is not valid Python for the
+    version that breakscan runs in."""
 
     path: str
     line: int
@@ -248,7 +248,7 @@ class SourceError:
 
 @dataclass(frozen=True, slots=True)
 class CheckTarget:
-    """What files are checked for: a version of torch, with the measured one whose verdicts are used, and how code is
+    """The target of a check: a version of torch, with the measured one whose verdicts are used, and how code is
     compiled."""
 
     torch: str
@@ -258,7 +258,7 @@ class CheckTarget:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What one ``check`` found.  Findings are ordered by path, line and column; ``suppressed`` counts those that
+    """The result of one ``check``.  Findings are ordered by path, line and column; ``suppressed`` counts those that
     a comment suppressed, ``files`` the files that were read, including errors.  ``targets`` are several where the
     configurations of the files differ.  ``warnings`` are suppressions that
     have no effect because they cannot be parsed or name no rule.  ``covered`` are all findings that comments suppress,

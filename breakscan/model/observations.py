@@ -1,4 +1,4 @@
-"""What a run showed of the values of a program, for what records it, what reports it and what checks with it.
+"""The values of a program in a run, as it is recorded, reported and checked with.
 
 Strings and numbers only.  Imports nothing else of breakscan.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 MOST_TEXTS = 8
-"""How many different Python values of one name are kept; of more, none."""
+"""The number of different Python values of one name that are kept; of more, none."""
 TENSOR = "torch.Tensor"
 NONE = "NoneType"
 NONE_ALONE = (NONE,)
@@ -61,7 +61,7 @@ class FunctionSeen:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """What one or more runs showed, by the digest of a file and the qualified name of a function.
+    """The observations of one or more runs, by the digest of a file and the qualified name of a function.
 
     ``paths`` are the digests of files by their absolute paths at that time; ``key`` is a digest of all.
     """
@@ -71,18 +71,18 @@ class Observations:
     key: str
 
     def concern(self, digests: Iterable[str]) -> bool:
-        """Whether something was seen of one of the files that have these digests."""
+        """True if something was seen of one of the files that have these digests."""
         return any(digest in self.files for digest in digests)
 
 
 def joined_function(one: FunctionSeen, other: FunctionSeen) -> FunctionSeen:
-    """What several processes or runs saw of a function."""
+    """The joined observations of a function by several processes or runs."""
     names = joined_names(one.names, other.names)
     return FunctionSeen(names, one.calls + other.calls, one.compiled or other.compiled)
 
 
 def joined(one: ValueSeen, other: ValueSeen) -> ValueSeen:
-    """What is true of both."""
+    """The joined observations of two values."""
     if one == other:
         return one
     types = _union(one.types, other.types)

@@ -37,7 +37,7 @@ class LongPass:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a break costs each time that the program runs through it: the time between the graph before it and the
+    """The cost of a break each time that the program runs through it: the time between the graph before it and the
     next one, on the host and, where timed, on the device, and whether the host waits for the device there; and what
     it cost once, to compile the code after it.
 
@@ -59,12 +59,12 @@ class Price:
 
     @property
     def is_on_device(self) -> bool:
-        """Whether the device's time is what the break costs."""
+        """True if the device's time is what the break costs."""
         return self.waits and self.device_seconds is not None
 
     @property
     def seconds(self) -> float:
-        """What one pass costs."""
+        """The cost of one pass."""
         if self.waits and self.device_seconds is not None:
             return min(self.device_seconds, self.host_seconds)
         return self.host_seconds
@@ -81,16 +81,16 @@ class Price:
 
 
 class RemedyKind(str, Enum):
-    """What a remedy changes."""
+    """The kind of change of a remedy."""
 
     EDIT = "edit"
     """The code, in a way that ``fix`` can write."""
     SETTING = "setting"
     """A setting of torch or of a library."""
     SHAPES = "shapes"
-    """Sizes, or what the compiler is told of them."""
+    """Sizes, or marks of sizes for the compiler."""
     REGION = "region"
-    """What is compiled."""
+    """A way to compile."""
     CONSTRUCT = "construct"
     """The code, by hand."""
     NOTHING = "nothing"
@@ -115,7 +115,7 @@ class FunctionHead:
 
 
 class ProblemKind(str, Enum):
-    """What stood against a run, with ``words`` for it and a ``summary``."""
+    """A kind of problem of a run, with ``words`` for it and a ``summary``."""
 
     BREAK = "break"
     FAILURE = "failure"
@@ -127,7 +127,7 @@ class ProblemKind(str, Enum):
     EAGER_CALLS = "eager-calls"
     """Calls of something compiled that used no compiled code."""
     EXPORT = "export"
-    """What stood against an export."""
+    """A kind of problem of an export."""
 
     @property
     def words(self) -> str:
@@ -146,7 +146,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What stood against a run, once.
+    """A problem of a run, once.
 
     ``id`` and ``name`` are those of ``rule``, else PyTorch's, else those of the kind.  ``what`` is what happened, in
     few words; ``why`` a sentence without its full stop: of recompiles, what changed; ``reason`` is torch's own.
@@ -192,13 +192,13 @@ class Problem:
 
     @property
     def is_lost(self) -> bool:
-        """Whether a function is not compiled, and no break is to blame."""
+        """True if a function is not compiled, and no break is to blame."""
         is_function = self.kind in (ProblemKind.FUNCTION, ProblemKind.FAILURE)
         return is_function and self.verdict is not None and self.cause is not ProblemKind.BREAK
 
     @property
     def counts_as_break(self) -> bool:
-        """Whether gates and locks count it among the breaks: breaks and lost functions in code that is not torch's own,
+        """True if gates and locks count it among the breaks: breaks and lost functions in code that is not torch's own,
         and what stood against exports."""
         if self.kind is ProblemKind.EXPORT:
             return True
@@ -206,7 +206,7 @@ class Problem:
 
     @property
     def is_failure(self) -> bool:
-        """Whether torch.compile raises there."""
+        """True if torch.compile raises there."""
         return self.kind is not ProblemKind.EXPORT and self.verdict is Verdict.RAISES
 
     @property
@@ -221,12 +221,12 @@ class Problem:
 
     @property
     def advice(self) -> str | None:
-        """What to do, by the first remedy."""
+        """The text of the first remedy."""
         return self.remedies[0].text if self.remedies else None
 
     @property
     def may_be_rewritten(self) -> bool:
-        """Whether it is a break in the user's own code of which the rule has rewrites."""
+        """True if it is a break in the user's own code of which the rule has rewrites."""
         is_users_break = self.kind is ProblemKind.BREAK and self.origin is Origin.USER
         return is_users_break and any(remedy.kind is RemedyKind.EDIT for remedy in self.remedies)
 
@@ -237,7 +237,7 @@ class Problem:
 
     @property
     def is_about_function(self) -> bool:
-        """Whether it is about a function rather than a line."""
+        """True if it is about a function rather than a line."""
         return self.kind is ProblemKind.RECOMPILES or self.is_lost
 
     @property

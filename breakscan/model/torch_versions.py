@@ -24,7 +24,7 @@ def version_key(version: str) -> tuple[int, int]:
 
 
 def is_version(version: str) -> bool:
-    """Whether this is a version such as ``2.13.0+cpu``."""
+    """True if this is a version such as ``2.13.0+cpu``."""
     return _VERSION.match(version) is not None
 
 
@@ -34,17 +34,17 @@ def minor_version(version: str) -> str:
 
 
 def has_compiler(version: str) -> bool:
-    """Whether this version of torch has ``torch.compile``."""
+    """True if this version of torch has ``torch.compile``."""
     return version_key(version) >= (2, 0)
 
 
 def is_too_old(version: str) -> bool:
-    """Whether the version is older than all supported ones."""
+    """True if the version is older than all supported ones."""
     return version_key(version) < version_key(SUPPORTED[0])
 
 
 def is_too_new(version: str) -> bool:
-    """Whether the version is newer than all supported ones."""
+    """True if the version is newer than all supported ones."""
     return version_key(version) > version_key(SUPPORTED[-1])
 
 

@@ -47,7 +47,7 @@ _PACKAGES = re.compile(r"(?:.*/)?(?:(?:site|dist)-packages|lib(?=/python3))/")
 
 
 class Line(Protocol):
-    """What has a line: a site, a caller, a known break."""
+    """An object with a line: a site, a caller, a known break."""
 
     @property
     def path(self) -> str: ...

@@ -26,7 +26,7 @@ def callables() -> dict[str, frozenset[str]]:
 _NEAR = 0.75
 _NEAR_NAMESPACE = 0.9
 _NEAR_IN_NUMPY = 0.85
-"""How alike two names must be, from 0 to 1, for one to be taken for the other mistyped."""
+"""The similarity, from 0 to 1, from which one name counts as the other mistyped."""
 
 
 def unknown_callees(rules: Iterable[Rule]) -> Iterator[tuple[Rule, str, str | None]]:

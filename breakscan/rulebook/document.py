@@ -66,7 +66,7 @@ ARGUMENT_STATES = frozenset({"absent", "present"})
 
 @dataclass(frozen=True, slots=True)
 class ArgumentPattern:
-    """What one argument of a call must be: one of some words of ``OPERANDS``, ``absent`` or ``present``."""
+    """The condition on one argument of a call: one of some words of ``OPERANDS``, ``absent`` or ``present``."""
 
     index: int | None
     name: str | None
@@ -75,7 +75,7 @@ class ArgumentPattern:
 
 @dataclass(frozen=True, slots=True)
 class EventPattern:
-    """What a rule matches statically.  An empty tuple is no condition."""
+    """A static pattern of a rule.  An empty tuple is no condition."""
 
     event: EventKind
     form: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ class RecordedPattern:
     form: tuple[str, ...] = ()
     guard: tuple[str, ...] = ()
     times: int = 1
-    """How often, at least, the guard made the function recompile."""
+    """The least number of recompiles that the guard caused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Rule:
     ``instead_exported``: it is for code that is exported without Dynamo, if ``instead`` is not.  ``flags`` are the
     settings of ``torch._dynamo.config`` each of which makes the code compile.  ``reporting`` code reports something
     that rarely happens: in a branch, the finding is conditional on the test of the branch.  ``deferred`` breaks show
-    only where the graph ends, so that a later break that gives the function up hides them."""
+    only where the graph ends, so that a later break that makes the function run eager hides them."""
 
     id: str
     name: str
@@ -151,11 +151,11 @@ class Rule:
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
-        """The examples under *Breaks* and *Compiles*, read when somebody asks for them.  Raises RuleError."""
+        """The examples under *Breaks* and *Compiles*, read on demand.  Raises RuleError."""
         return tuple(_examples(self.body, self.body_line, self.path))
 
     def instead_in(self, mode: Mode) -> str:
-        """What to write instead in code that is compiled so."""
+        """The advice for code that is compiled in a mode."""
         return self.instead_exported or self.instead if mode is Mode.EXPORT else self.instead
 
     def __repr__(self) -> str:

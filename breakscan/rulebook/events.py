@@ -9,7 +9,7 @@ from breakscan.model.findings import Condition, Confidence, Place
 
 
 class EventKind(str, Enum):
-    """What happens.  ``docs/rules.md`` lists the forms of each kind."""
+    """A kind of event.  ``docs/rules.md`` lists the forms of each kind."""
 
     BRANCH = "branch"
     """Control flow on a value.  Forms: if, guard (an ``if`` that only raises), while, ternary, filter, and, or,
@@ -135,7 +135,7 @@ OPERANDS = frozenset(
         "unknown",
     }
 )
-"""What an operand can be.  ``number`` is a Python number read from a tensor.  A tensor with a suffix is one of which
+"""A kind of operand.  ``number`` is a Python number read from a tensor.  A tensor with a suffix is one of which
 more is known, and also counts as ``tensor``; ``container:tensor`` also counts as ``container``.  ``true`` is the
 constant ``True``, ``false`` is ``False``, ``number:drawn`` a number that Python's ``random`` drew,
 ``number:pointer`` what ``data_ptr()`` gives: all are also a ``constant``.  ``function:captures`` is a function that

@@ -24,7 +24,7 @@ class RuleIndex:
         self.read_attributes: set[str] = set()
         """The attributes whose reading a rule could match."""
         self.of_projects = False
-        """Whether a rule of a project is about calls: it may name functions of the project."""
+        """True if a rule of a project is about calls: it may name functions of the project."""
         self.asking_for_truth: set[str] = set()
         """The callees of which a rule asks whether an argument is True."""
         self._reports: dict[tuple[EventKind, str | None], bool] = {}
@@ -44,7 +44,7 @@ class RuleIndex:
                     self._open.setdefault(pattern.event, []).append((rule, pattern))
 
     def wants(self, kind: EventKind, callee: str | None, form: str = "") -> bool:
-        """Whether an event of that kind, callee and form could match a rule."""
+        """True if an event of that kind, callee and form could match a rule."""
         wanted = self._wanted.get((kind, callee, form))
         if wanted is None:
             wanted = self._wanted[kind, callee, form] = self._wants(kind, callee, form)
@@ -60,18 +60,18 @@ class RuleIndex:
         )
 
     def names(self, kind: EventKind, callee: str) -> bool:
-        """Whether a rule names the callee itself."""
+        """True if a rule names the callee itself."""
         return (kind, callee) in self._by_callee
 
     def reports(self, kind: EventKind, callee: str | None) -> bool:
-        """Whether an event of that kind and callee could match a rule for code that reports something rare."""
+        """True if an event of that kind and callee could match a rule for code that reports something rare."""
         known = self._reports.get((kind, callee))
         if known is None:
             known = self._reports[kind, callee] = any(rule.reporting for rule, _ in self._candidates(kind, callee))
         return known
 
     def _candidates(self, kind: EventKind, callee: str | None) -> list[tuple[Rule, EventPattern]]:
-        """The patterns for events of that kind that do not ask for another callee."""
+        """The patterns for events of that kind and callee."""
         known = self._of_callee.get((kind, callee))
         if known is None:
             listed = [*self._by_callee.get((kind, callee or ""), ()), *self._open.get(kind, ())]
@@ -89,7 +89,7 @@ class RuleIndex:
 
 
 def _holds(pattern: EventPattern, event: Event) -> bool:
-    """Whether every condition of a pattern holds for an event of its kind and callee."""
+    """True if every condition of a pattern holds for an event of its kind and callee."""
     return (
         (event.in_region or pattern.anywhere)
         and (not pattern.form or (event.form or PLAIN) in pattern.form)
@@ -166,7 +166,7 @@ def explaining_rule(
 def _recorded_weight(
     pattern: RecordedPattern, gb: str | None, text: str, form: str | None, guard: str | None, times: int
 ) -> int:
-    """How specific the pattern is, with a text counting more than a form; 0 if one of its conditions does not hold."""
+    """The specificity of the pattern: a text counts more than a form; 0 if one of its conditions does not hold."""
     # What is soon compared comes before what is searched: a run has thousands of breaks.
     if pattern.times > times or (pattern.gb and gb not in pattern.gb) or (pattern.form and form not in pattern.form):
         return 0

@@ -1,4 +1,4 @@
-"""Which code of one state of a program is which of another, whatever lines were put in above it.
+"""Matches the code of one state of a program with that of another, whatever lines were inserted above it.
 
 Something found in code is known by its file, its function, its kind, and the text of its line.
 """
@@ -32,7 +32,7 @@ T = TypeVar("T", bound=InCode)
 
 @dataclass(frozen=True, slots=True)
 class Matched(Generic[T]):
-    """What is in both states, in pairs, and what is in one."""
+    """The items that are in both states, in pairs, and those that are in one."""
 
     pairs: Sequence[tuple[T, T]]
     gone: Sequence[T]

@@ -49,7 +49,7 @@ def discover(
 
 
 def is_excluded(path: str, settings: PatternSettingsOfFiles, *, is_folder: bool = False) -> bool:
-    """Whether the ``exclude`` of settings or :data:`SKIPPED_FOLDERS` excludes an absolute path or a folder above it.
+    """True if the ``exclude`` of settings or :data:`SKIPPED_FOLDERS` excludes an absolute path or a folder above it.
 
     The folder of a configuration is subject to the next one above it, as when folders are walked.
     """
@@ -127,7 +127,7 @@ class _Finder:
 
 
 def _excluded_below(top: str, settings: PatternSettings) -> PatternLayers:
-    """What settings exclude below a folder that is named, which they do not exclude itself."""
+    """The files that settings exclude below a folder that is named, which they do not exclude itself."""
     if top == str(settings.root) or relative_to(top, str(settings.root)) is not None:
         return PatternLayers(settings.exclude).without_those_that_hide(top)
     if relative_to(str(settings.root), top) is not None:
@@ -136,7 +136,7 @@ def _excluded_below(top: str, settings: PatternSettings) -> PatternLayers:
 
 
 def _is_regular(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a file, or a link to one: reading from a pipe would wait for ever."""
+    """True if it is a file, or a link to one: reading from a pipe would wait for ever."""
     try:
         return entry.is_file()
     except OSError:  # a link to itself
@@ -178,6 +178,6 @@ def _is_pattern(line: str) -> bool:
 
 
 def is_settings_file(path: Path) -> bool:
-    """Whether a file decides about others, as configurations, rules and ``.gitignore`` do.  A configuration can extend
+    """True if a file decides about others, as configurations, rules and ``.gitignore`` do.  A configuration can extend
     any other TOML file."""
     return path.suffix in (".toml", ".md") or path.name == ".gitignore"

@@ -135,7 +135,7 @@ class NotebookFile:
 
     @cached_property
     def _escapes(self) -> bool:
-        """Whether the file writes characters outside ASCII as escapes; Jupyter does not."""
+        """True if the file writes characters outside ASCII as escapes; Jupyter does not."""
         return self.text.isascii() and re.search(r"\\u(?!00[0-7])", self.text) is not None
 
     def _literal(self, cell: CodeCell, source: str) -> str:
@@ -197,11 +197,11 @@ def _code_cell(text: str, number: int, cell: Mapping[str, Any], span: Span, disp
 
 
 def _is_python(document: Mapping[str, Any]) -> bool:
-    """Whether the kernel runs Python, as it does where nothing is said."""
+    """True if the kernel runs Python, as it does where nothing is said."""
     metadata = document.get("metadata")
     for part, key in (("language_info", "name"), ("kernelspec", "language")):
-        told = metadata.get(part) if isinstance(metadata, dict) else None
-        language = told.get(key) if isinstance(told, dict) else None
+        section = metadata.get(part) if isinstance(metadata, dict) else None
+        language = section.get(key) if isinstance(section, dict) else None
         if isinstance(language, str):
             return "python" in language.lower()
     return True

@@ -72,7 +72,7 @@ class PathPattern:
 
     @property
     def is_name(self) -> bool:
-        """Whether it matches by name, in any folder below its own."""
+        """True if it matches by name, in any folder below its own."""
         return "/" not in self.text.removeprefix("!").rstrip("/")
 
 

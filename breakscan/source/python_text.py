@@ -21,7 +21,7 @@ from breakscan.source.module import SourceModule, SourceProblem, decode_source, 
 from breakscan.source.notebook_file import CodeCell, NotebookFile
 
 MAGIC = "#\ufdd0"
-"""What stands before a hidden line.  Unicode keeps this character for the internal use of programs."""
+"""The mark before a hidden line.  Unicode keeps this character for the internal use of programs."""
 
 _CELL_MAGICS_OF_PYTHON = frozenset({"breakscan", "capture", "debug", "memit", "prun", "time", "timeit"})
 """Those that run the rest of their cell in the notebook itself."""
@@ -76,7 +76,7 @@ def shown(text: str) -> str:
 
 
 def _in_place_of(line: str) -> str | None:
-    """The statement that stands for a command, if the line is one and begins a statement; else None."""
+    """The statement that replaces a command, if the line is one and begins a statement; else None."""
     bare = line.strip()
     if timed := _TIMED.match(bare):
         rest = bare[timed.end() :]
@@ -106,7 +106,7 @@ def _is_python(code: str) -> bool:
 
 
 def _is_open(lines: list[str]) -> bool:
-    """Whether a statement, or a string, goes on after these lines."""
+    """True if a statement, or a string, goes on after these lines."""
     try:
         for _ in tokenize.generate_tokens(io.StringIO("\n".join([*lines, ""])).readline):
             pass
@@ -166,7 +166,7 @@ def cell_at(cells: list[CellText], line: int) -> tuple[CellText, int]:
 
 
 def marks(text: str) -> list[str]:
-    """The lines of a text that stand for something else, which no edit may change."""
+    """The lines of a text that replace something else, which no edit may change."""
     if CELL not in text and MAGIC not in text:
         return []
     return [line for line in text.split("\n") if MAGIC in line or line.startswith(CELL)]
@@ -211,7 +211,7 @@ NOTEBOOK = ".ipynb"
 
 
 def is_notebook(path: Path | str) -> bool:
-    """Whether a path names a notebook."""
+    """True if a path names a notebook."""
     return str(path).endswith(NOTEBOOK)
 
 

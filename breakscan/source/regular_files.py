@@ -1,6 +1,6 @@
 """Reads regular files only: a pipe that nobody writes to never ends the wait, and a device never ends.
 
-Digests stand for contents, each of which is read at most once a run.
+Digests identify contents; each file is read at most once a run.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def content_digest(content: bytes) -> str:
 
 
 ABSENT = ""
-"""Stands for a file that is not there."""
+"""The digest of a file that does not exist."""
 UNKNOWN = "?"
-"""Stands for what cannot be read, or only once (a pipe).  Nothing is known of its content, so nothing equals it."""
+"""The digest of what cannot be read, or only once (a pipe).  Its content is unknown, so nothing equals it."""
 
 
 class Digests:
@@ -65,7 +65,7 @@ class Digests:
         return known
 
     def forget(self, path: str) -> None:
-        """The file may have changed: it is read again when it is asked for."""
+        """The file may have changed: it is read again on demand."""
         self._known.pop(path, None)
 
     def learn(self, path: str, content: bytes) -> str:
@@ -77,7 +77,7 @@ class Digests:
         return known
 
     def agree(self, depends: Mapping[str, str]) -> bool:
-        """Whether each file of ``depends`` still has the content that its digest stands for."""
+        """True if each file of ``depends`` still has the content of its digest."""
         known = self._known
         for path, digest in depends.items():
             if (known.get(path) or self.of(path)) != digest or digest == UNKNOWN:

@@ -9,13 +9,13 @@ from breakscan.source.paths import PathPattern, PatternLayers
 
 
 def selects(selector: str, rule: str, name: str) -> bool:
-    """Whether a selector selects a rule: ``ALL``, an id, the start of one (``BRK1`` is a family), or a name."""
+    """True if a selector selects a rule: ``ALL``, an id, the start of one (``BRK1`` is a family), or a name."""
     upper = selector.upper()
     return upper == "ALL" or (upper.startswith("BRK") and rule.startswith(upper)) or selector.lower() == name
 
 
 def exactness(selector: str) -> int:
-    """How specific a selector is: if two disagree on a rule, the more specific one wins."""
+    """The specificity of a selector: if two disagree on a rule, the more specific one wins."""
     upper = selector.upper()
     if upper == "ALL":
         return 0
@@ -57,5 +57,5 @@ class PerFileIgnores:
         return tuple(word for pattern, words in self._entries if pattern.decide(text) for word in words)
 
     def covers(self, path: Path, rule: str, name: str) -> bool:
-        """Whether a rule, by id and name, is off in a file."""
+        """True if a rule, by id and name, is off in a file."""
         return any(selects(word, rule, name) for word in self.selectors(path))

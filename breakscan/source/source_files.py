@@ -23,7 +23,7 @@ _PYTHON = (".py", ".pyw")
 
 
 class NotRead(Enum):
-    """Why a file of a run is not shown."""
+    """The reason why a file of a run is not shown."""
 
     OUTSIDE = "outside"
     GONE = "gone"
@@ -61,7 +61,7 @@ class SourceFiles:
 
     @property
     def not_read(self) -> Mapping[str, NotRead]:
-        """The paths that were asked for and are not shown, with the reason."""
+        """The requested paths that are not shown, with the reason."""
         return self._not_read
 
     @property
@@ -103,7 +103,7 @@ class SourceFiles:
         return None if isinstance(text, NotRead) else text
 
     def is_current(self, path: str) -> bool:
-        """Whether the file may be opened and is still the one that ran."""
+        """True if the file may be opened and is still the one that ran."""
         text = self.text(path)
         return text is not None and (self._absolute(path) in self._read or self._on_disk(path) == text)
 

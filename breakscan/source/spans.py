@@ -46,7 +46,7 @@ def text_of(module: SourceModule, node: ast.AST) -> str:
 
 
 def begins_in(site: Site, other: Site) -> bool:
-    """Whether a site begins inside another one."""
+    """True if a site begins inside another one."""
     return (other.line, other.column) <= (site.line, site.column) < (other.end_line, other.end_column)
 
 
@@ -75,7 +75,7 @@ def extent(nodes: Sequence[ast.AST], module: SourceModule) -> Site:
 
 
 def may_be_skipped(site: Site, module: SourceModule) -> bool:
-    """Whether the code of a site may be left out when its line runs: a branch of an ``if`` expression, what follows
+    """True if the code of a site may be left out when its line runs: a branch of an ``if`` expression, what follows
     an ``and``, the body of a comprehension or a lambda."""
     for parent, child in nodes_around(site, module):
         is_optional = (

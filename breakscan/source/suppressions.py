@@ -1,6 +1,6 @@
 """Comments that suppress findings: ``# breakscan: ignore[BRK101] reason`` and ``# breakscan: ignore-file[...]``.
 
-They are read, added and taken out here, and those that suppress nothing are found.
+This module reads, adds and removes them, and finds those that suppress nothing.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ class Suppressions:
         return cls(module.display, tuple(reader.directives), tuple(reader.malformed))
 
     def covers(self, finding: Finding) -> bool:
-        """Whether a comment suppresses the finding."""
+        """True if a comment suppresses the finding."""
         return any(directive.covers(finding) for directive in self.directives)
 
     def problems(self, select: Callable[[str], object]) -> tuple[SourceError, ...]:
-        """What is wrong with the comments.  ``select`` raises ValueError, saying why, for a word that names no rule."""
+        """Errors in the comments.  ``select`` raises ValueError with the reason for a word that names no rule."""
         found = list(self.malformed)
         for directive in self.directives:
             unknown = [problem for word in directive.selectors or () if (problem := _reason(select, word))]
@@ -217,7 +217,7 @@ def _statements(text: str) -> Iterable[_Statement]:
 
 _WORDS = re.compile(r"#\s*breakscan:\s*[a-z-]+\s*\[([^\]]*)\]")
 _NEXT_COMMENT = re.compile(r"\s*(?=#\s*[^\s\d])")
-"""What ends the reason of a comment: another one behind it (``# type: ignore``), but not the number of an issue."""
+"""The end of the reason of a comment: another one after it (``# type: ignore``), but not the number of an issue."""
 
 
 def without_suppressions(text: str, unused: Mapping[tuple[int, int], tuple[str, ...] | None]) -> str:
@@ -256,7 +256,7 @@ class UnusedSuppression:
     words: tuple[str, ...] | None
 
     def warnings(self) -> Iterator[SourceError]:
-        """What is said of it, at the place of the comment."""
+        """The message about it, at the place of the comment."""
         for word in self.words or (None,):
             what = "nothing is found here" if word is None else f"{word} is not found here"
             yield SourceError(self.path, self.directive.line, self.directive.column, f"unused suppression: {what}")

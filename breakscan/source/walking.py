@@ -51,12 +51,12 @@ def stored_names(node: ast.AST) -> Iterator[str]:
 
 
 def reads(node: ast.AST, name: str) -> bool:
-    """Whether a name is read anywhere in a node."""
+    """True if a name is read anywhere in a node."""
     return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in walk(node))
 
 
 def is_name(node: ast.AST | None, name: str) -> bool:
-    """Whether a node is this name, in any context."""
+    """True if a node is this name, in any context."""
     return isinstance(node, ast.Name) and node.id == name
 
 
@@ -109,7 +109,7 @@ def tested_expressions(tree: ast.AST) -> Iterator[Tested]:
 
 
 def asks_for_compiling(test: ast.expr) -> bool:
-    """Whether a test asks if the code is being compiled: the compiler decides its outcome."""
+    """True if a test asks if the code is being compiled: the compiler decides its outcome."""
     names = (node for node in walk(test) if isinstance(node, ast.Attribute | ast.Name))
     return any(ast.unparse(name).endswith("_compiling") for name in names)
 
@@ -138,5 +138,5 @@ def _deciding(test: ast.expr, operands: set[int]) -> Iterator[Tested]:
 
 
 def _is_open(test: ast.expr) -> bool:
-    """Whether the outcome is not fixed: that of a constant is, and the compiler of Python uses it."""
+    """True if the outcome is not fixed: that of a constant is, and the compiler of Python uses it."""
     return not isinstance(test, ast.Constant) and not (isinstance(test, ast.Name) and test.id == "__debug__")

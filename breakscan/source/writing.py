@@ -9,6 +9,7 @@ import re
 import stat
 import tokenize
 from collections import Counter
+from collections.abc import Callable, Mapping
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
@@ -148,9 +149,23 @@ def not_ours(path: Path, what: str) -> CommittedFileError:
     return CommittedFileError(f"{path} is no {what} of breakscan's: name another file")
 
 
-def damaged(path: Path, where: str, key: str) -> CommittedFileError:
-    """The error for a value that a file of ours cannot have."""
-    return CommittedFileError(f"{path} is damaged at {where}: {key!r} is wrong. Fix it, or delete it to start again")
+def table_values(path: Path, where: str, value: Any, right: Mapping[str, Callable[[Any], bool]]) -> dict[str, Any]:
+    """The values of a table at some keys, None for missing ones.  ``right`` tests each.  Raises CommittedFileError."""
+    table = value if isinstance(value, dict) else {}
+    for key, is_right in right.items():
+        if not is_right(table.get(key)):
+            raise CommittedFileError(
+                f"{path} is damaged at {where}: {key!r} is wrong. Fix it, or delete it to start again"
+            )
+    return {key: table.get(key) for key in right}
+
+
+def is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def is_count(value: Any) -> bool:
+    return type(value) is int and value > 0
 
 
 def write_committed(path: Path, text: str) -> None:

@@ -48,7 +48,7 @@ def found(source: str, folder: Path) -> set[tuple[int, str]]:
 
 
 def breaks(source: str, folder: Path) -> bool:
-    """Whether Dynamo splits ``f(torch.randn(4, 4))`` or gives it up, in its default mode."""
+    """True if Dynamo splits ``f(torch.randn(4, 4))`` or gives it up, in its default mode."""
     torch = pytest.importorskip("torch")
     module = _imported(write(source, folder))
     graphs = 0

@@ -1,4 +1,4 @@
-"""What the compiler does not get to is marked with the break that hides it."""
+"""Code that the compiler does not reach is marked with the break that hides it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_dynamo_does_not_get_there(tmp_path: Path) -> None:
 
 @pytest.fixture
 def pair(check: Callable[..., CheckResult], tmp_path: Path) -> Callable[..., bool]:
-    """Whether the first finding of ``LOOP`` hides the second one, both changed."""
+    """True if the first finding of ``LOOP`` hides the second one, both changed."""
 
     def run(head: dict[str, object], other: dict[str, object]) -> bool:
         first, second = check(LOOP, regions="all").findings

@@ -94,7 +94,7 @@ def result_of(project: Path) -> FileResult:
 
 
 def kept(project: Path, folder: Path, fingerprint: str = "now") -> FileResult | None:
-    """What the next run is given for ``model.py``."""
+    """The result that the next run gets for ``model.py``."""
     return ResultCache(folder, fingerprint).get(project / "model.py")
 
 

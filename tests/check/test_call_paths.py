@@ -1,4 +1,4 @@
-"""What a method knows when another method of its object calls it."""
+"""Facts in a method when another method of its object calls it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is found in how a program uses what it compiles, and what is left alone."""
+"""Findings about the use of compiled code, and code that has none."""
 
 from __future__ import annotations
 

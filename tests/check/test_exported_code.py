@@ -1,4 +1,4 @@
-"""What is exported is judged by what ``torch.export.export`` does."""
+"""Exported code is judged by the verdicts of ``torch.export.export``."""
 
 from __future__ import annotations
 

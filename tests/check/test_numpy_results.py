@@ -1,4 +1,4 @@
-"""What NumPy returns in traced code: a tensor, or a number that Dynamo may or may not know."""
+"""Results of NumPy in traced code: a tensor, or a number that Dynamo may or may not know."""
 
 from __future__ import annotations
 

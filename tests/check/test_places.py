@@ -1,4 +1,4 @@
-"""What encloses a break decides whether it splits the graph or gives the frame up."""
+"""The statement around a break decides between a split graph and a frame that runs eager."""
 
 from __future__ import annotations
 

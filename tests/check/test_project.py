@@ -1,4 +1,4 @@
-"""What is compiled in one file is followed into the others."""
+"""Compiled code is followed into other files."""
 
 from __future__ import annotations
 
@@ -364,7 +364,7 @@ def test_a_setting_made_by_a_file_that_is_drawn_in_holds(project, tmp_path: Path
 
 
 def test_a_setting_of_one_program_does_not_reach_another(project, tmp_path: Path) -> None:
-    """What is remembered of a file that both import must not hold what the first of them set."""
+    """Results cached for a file that both import must not contain what the first of them set."""
     base = "import torch\nSCALE = 2\n"
     head = "import torch\nfrom base import SCALE\n"
     root = "@torch.compile\ndef step(x: torch.Tensor):\n    return x.sum().item() * SCALE\n"

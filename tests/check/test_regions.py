@@ -1,4 +1,4 @@
-"""What counts as compiled."""
+"""Code that counts as compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a value decides, not its name."""
+"""Values decide, not names."""
 
 from __future__ import annotations
 

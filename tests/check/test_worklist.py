@@ -1,4 +1,4 @@
-"""What is found out late reaches the functions that ran before: places, attributes and results."""
+"""Late results reach the functions that were interpreted before: places, attributes and results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an edit writes: text that compiles, with every comment; and which edits are called safe."""
+"""The text that edits write: it compiles, with every comment; and edits that are called safe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rule an event or a recorded break belongs to."""
+"""The rule of an event or of a recorded break."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALL = Event(
 
 
 def matches(event: Event, pattern: EventPattern) -> bool:
-    """Whether a rule with this pattern alone is the rule for an event."""
+    """True if a rule with this pattern alone is the rule for an event."""
     rule = replace(next(iter(load_library())), match=(pattern,))
     return RuleIndex([rule]).matching(event) != []
 

@@ -1,4 +1,4 @@
-"""Which files a run checks."""
+"""The files that a run checks."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from breakscan.source.walking import Loop, is_name, reads, walk
 
 
 class ArgumentChange(Enum):
-    """What changes, as the form of an event."""
+    """The kind of change, as the form of an event."""
 
     NUMBER = "changing-number"
     TEXT = "changing-text"
@@ -41,7 +41,7 @@ _SETTINGS = frozenset({"args", "config", "cfg", "opt", "hparams", "params"})
 
 
 class Changes:
-    """What changes in the loops around one statement."""
+    """The values that change in the loops around one statement."""
 
     def __init__(self, survey: Survey, step: Step) -> None:
         self.survey = survey
@@ -56,7 +56,7 @@ class Changes:
                 self._body(loop)
 
     def of(self, node: ast.expr) -> ArgumentChange | None:
-        """How an expression changes, if it is a Python number or string that does; else None."""
+        """The change of an expression that is a Python number or string; else None."""
         if isinstance(node, ast.Name):
             return self.names.get(node.id)
         if isinstance(node, ast.JoinedStr):
@@ -77,14 +77,14 @@ class Changes:
         return self._of_numbers(node.args) if name in _OF_NUMBERS else None
 
     def _of_numbers(self, operands: Sequence[ast.expr]) -> ArgumentChange | None:
-        """How a number changes that is computed from some numbers."""
+        """The change of a number that is computed from other numbers."""
         found = [self.of(operand) for operand in operands]
         fixed = [operand for operand, change in zip(operands, found, strict=True) if change is None]
         changes = ArgumentChange.NUMBER in found and all(map(self._is_fixed_number, fixed))
         return ArgumentChange.NUMBER if changes else None
 
     def is_int(self, node: ast.expr) -> bool:
-        """Whether a number that changes is an int in each iteration."""
+        """True if a number that changes is an int in each iteration."""
         if isinstance(node, ast.BinOp):
             return not isinstance(node.op, ast.Div) and self.is_int(node.left) and self.is_int(node.right)
         if isinstance(node, ast.Constant):
@@ -152,7 +152,7 @@ class Changes:
                         self.ints.add(name)
 
     def _counts(self, name: str, statement: ast.AugAssign, loop: Loop) -> bool:
-        """Whether a name starts as a number before a loop, and the loop only adds a number to it."""
+        """True if a name starts as a number before a loop, and the loop only adds a number to it."""
         start = self.survey.names.bound_before(name, self.scope, loop)
         is_number = start is not None and _is_number(start.value)
         return is_number and _is_number(statement.value) and self._is_bound_once(name, loop)
@@ -226,7 +226,7 @@ def _passed(use: Use, argument: ast.expr, form: str, name: str | None, *facts: s
 
 
 def _option(value: ast.expr) -> frozenset[str]:
-    """What an option of ``torch.compile`` is: a truth value or None if it is written as one, else unknown."""
+    """The value of an option of ``torch.compile``: a truth value or None if it is written as one, else unknown."""
     if not isinstance(value, ast.Constant):
         return frozenset({"unknown"})
     if isinstance(value.value, bool):
@@ -235,7 +235,7 @@ def _option(value: ast.expr) -> frozenset[str]:
 
 
 def _is_changing_function(use: Use, changes: Changes, argument: ast.expr) -> bool:
-    """Whether an argument is a function with a changing number as a default.  Dynamo compiles a default in, but makes
+    """True if an argument is a function with a changing number as a default.  Dynamo compiles a default in, but makes
     an enclosed number dynamic."""
     made: ast.AST = argument
     if isinstance(argument, ast.Name):
@@ -251,7 +251,7 @@ def _is_changing_function(use: Use, changes: Changes, argument: ast.expr) -> boo
 
 
 def _changes_size(argument: ast.expr, changes: Changes, survey: Survey) -> bool:
-    """Whether an argument is a tensor that is created with, or cut to, another size in each iteration."""
+    """True if an argument is a tensor that is created with, or cut to, another size in each iteration."""
     if isinstance(argument, ast.Subscript):
         parts = argument.slice.elts if isinstance(argument.slice, ast.Tuple) else [argument.slice]
         return any(isinstance(p, ast.Slice) and _moves_one_end(p, changes) for p in parts)
@@ -269,7 +269,7 @@ def _moves_one_end(part: ast.Slice, changes: Changes) -> bool:
 
 
 def _grows_by_cat(name: str, changes: Changes, survey: Survey) -> bool:
-    """Whether the loop binds a name only once: to ``torch.cat([name, …])`` or to a tensor of a changing size."""
+    """True if the loop binds a name only once: to ``torch.cat([name, …])`` or to a tensor of a changing size."""
     loop = changes.loop
     if loop is None:
         return False
@@ -303,14 +303,14 @@ def _grows(name: str, loop: Loop, use: Use, survey: Survey) -> str | None:
 
 
 class _Effect(Enum):
-    """What code does to the length of a container."""
+    """The effect of code on the length of a container."""
 
     GROWS = "grows"
     SHRINKS = "shrinks"
 
 
 def _effect(node: ast.AST, name: str, kind: str) -> _Effect | None:
-    """What a node by itself does to the length of the container with a name."""
+    """The effect of one node on the length of the container with a name."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_name(node.func.value, name):
         if node.func.attr in _SHRINKING:
             return _Effect.SHRINKS

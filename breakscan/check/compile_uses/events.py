@@ -104,7 +104,7 @@ class _Finder:
         return self.flaw(call.keywords, named) or ("repeated" if _is_unchanged(step, call) else "used")
 
     def flaw(self, keywords: list[ast.keyword], function: FunctionInfo | None) -> str | None:
-        """What is wrong with the options, or with the function that they are for."""
+        """Events for wrong options, or a wrong function that they are for."""
         given = {k.arg: k.value.value for k in keywords if isinstance(k.value, ast.Constant)}
         if isinstance(given.get("mode"), str) and given["mode"] not in _MODES and "backend" not in given:
             return "unknown-mode"
@@ -128,7 +128,7 @@ class _Finder:
 
 
 def _is_unchanged(step: Step, call: ast.Call) -> bool:
-    """Whether the call is in a loop that binds none of the names of what is compiled."""
+    """True if the call is in a loop that binds none of the names of what is compiled."""
     if not step.loops or not call.args:
         return False
     names = {node.id for node in walk(call.args[0]) if isinstance(node, ast.Name)}
@@ -137,7 +137,7 @@ def _is_unchanged(step: Step, call: ast.Call) -> bool:
 
 
 def _is_lost_in_loop(step: Step, targets: list[str]) -> bool:
-    """Whether the statement assigns a loop's variable, which nothing reads before the next round binds it again."""
+    """True if the statement assigns a loop's variable, which nothing reads before the next round binds it again."""
     loop = step.loops[-1] if step.loops else None
     if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name) or targets != [loop.target.id]:
         return False
@@ -155,7 +155,7 @@ def _literal(node: ast.expr) -> frozenset[str]:
 
 
 def _never_read(function: FunctionInfo, statement: ast.stmt, name: str) -> bool:
-    """Whether nothing in a function reads a name that a statement binds: after it, or earlier in a loop around it."""
+    """True if nothing in a function reads a name that a statement binds: after it, or earlier in a loop around it."""
     around = function.own_nodes
     if any(_shows_name(node, name) for node in around):
         return False
@@ -175,7 +175,7 @@ def _never_read(function: FunctionInfo, statement: ast.stmt, name: str) -> bool:
 
 
 def _shows_name(node: ast.AST, name: str) -> bool:
-    """Whether code outside a function, or ``locals()``, reads a name of the function because of a node in it."""
+    """True if code outside a function, or ``locals()``, reads a name of the function because of a node in it."""
     if isinstance(node, ast.Global | ast.Nonlocal):
         return name in node.names
     return isinstance(node, ast.Call) and (is_name(node.func, "locals") or is_name(node.func, "vars"))

@@ -1,4 +1,4 @@
-"""What a compiled function does with a parameter, and floats that outlive the call."""
+"""The uses of the parameters of compiled functions, and floats that outlive the call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from breakscan.source.walking import FunctionNode, is_name, own_nodes, reads, wa
 
 
 class Treatment(Enum):
-    """What a function does with a parameter, as far as it decides how often Dynamo compiles.  An operand of events."""
+    """The use of a parameter, as far as it decides how often Dynamo compiles.  An operand of events."""
 
     UNUSED = "parameter:unused"
     COMPUTED = "parameter:computed"
@@ -67,7 +67,7 @@ def parameter_of(call: ast.Call, argument: ast.expr, function: FunctionNode, bou
 
 
 def treatment(function: FunctionNode, parameter: str, names: CompiledNames, target: BoundName | None) -> Treatment:
-    """How a function uses a parameter that holds a number."""
+    """The use of a parameter that holds a number."""
     used = False
     for node in own_nodes(function):
         if isinstance(node, ast.Name) and node.id == parameter and isinstance(node.ctx, ast.Load):
@@ -99,7 +99,7 @@ def _unrolls(node: ast.AST, name: str, names: CompiledNames, function: FunctionN
 
 
 def is_number_of(node: ast.expr, name: str) -> bool:
-    """Whether an expression is a name, or Python arithmetic on it and constants."""
+    """True if an expression is a name, or Python arithmetic on it and constants."""
     if isinstance(node, ast.BinOp):
         sides = [is_number_of(s, name) for s in (node.left, node.right) if not isinstance(s, ast.Constant)]
         return bool(sides) and all(sides)
@@ -107,7 +107,7 @@ def is_number_of(node: ast.expr, name: str) -> bool:
 
 
 def _is_list(node: ast.expr, names: CompiledNames, function: FunctionNode, target: BoundName | None) -> bool:
-    """Whether a value is a list, a dict or an ``nn.ModuleList`` made in the file."""
+    """True if a value is a list, a dict or an ``nn.ModuleList`` made in the file."""
     values: list[ast.expr | None] = []
     if isinstance(node, ast.Name):
         scope = names.scopes.of_function.get(function)
@@ -125,7 +125,7 @@ def _makes_list(value: ast.expr, names: CompiledNames) -> bool:
 
 
 def reads_only_constant_keys(function: FunctionNode, parameter: str) -> bool:
-    """Whether a function only reads constant keys of a dict."""
+    """True if a function only reads constant keys of a dict."""
     keyed = [
         node.value
         for node in own_nodes(function)
@@ -199,7 +199,7 @@ def _update(node: ast.Assign | ast.AugAssign, target: ast.expr, info: FunctionIn
 
 
 def _arithmetic(node: ast.expr, place: str, info: FunctionInfo) -> _Arithmetic | None:
-    """What an expression computes, if that is Python arithmetic on numbers alone."""
+    """The result of an expression that is Python arithmetic on numbers alone."""
     if isinstance(node, ast.Constant):
         return _Arithmetic(type(node.value) is float) if type(node.value) in (int, float) else None
     if isinstance(node, ast.Name | ast.Attribute):
@@ -258,7 +258,7 @@ def _number(node: ast.expr | None, made: FunctionInfo | None) -> _Arithmetic | N
 
 
 def _computes_with(reader: FunctionInfo, place: ast.expr) -> bool:
-    """Whether arithmetic reads the place, other than for its own updates.  A number that nothing is computed with stays
+    """True if arithmetic reads the place, other than for its own updates.  A number that nothing is computed with stays
     constant in the graph, so that each value compiles anew."""
     text = ast.unparse(place)
     own = {part for node in reader.own_nodes if _sets(node, text) for part in walk(node)}
@@ -278,7 +278,7 @@ def _sets(node: ast.AST, place: str) -> bool:
 
 
 def returns_number_of(function: FunctionNode, parameter: str) -> bool:
-    """Whether a function returns a number that it computes from a parameter, next to what it computes with it."""
+    """True if a function returns a number that it computes from a parameter, next to what it computes with it."""
     nodes = own_nodes(function)
     results = [node.value for node in nodes if isinstance(node, ast.Return) and node.value is not None]
     parts = [part for result in results for part in _parts(result)]

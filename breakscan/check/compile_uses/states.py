@@ -142,7 +142,7 @@ def _by_scope(uses: list[Use]) -> dict[Scope, list[Use]]:
 
 
 def _wrapped_again(compiled: Compiled) -> bool:
-    """Whether the name refers to a wrapper around the compiled function, made by a decorator above torch.compile."""
+    """True if the name refers to a wrapper around the compiled function, made by a decorator above torch.compile."""
     target = compiled.target
     function = target.function if target else None
     return isinstance(function, ast.FunctionDef) and function.decorator_list[:1] not in ([], [compiled.node])
@@ -191,7 +191,7 @@ def _state(survey: Survey, use: Use) -> tuple[str, bool] | None:
 
 
 def _called_in_context(survey: Survey, info: FunctionInfo | None) -> bool:
-    """Whether the file calls a function inside a ``with``, which may set a state that the function does not set."""
+    """True if the file calls a function inside a ``with``, which may set a state that the function does not set."""
     if info is None:
         return False
     return any(

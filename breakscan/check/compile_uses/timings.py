@@ -51,7 +51,7 @@ def _outputs(use: Use) -> set[str]:
 
 
 def _appended(node: ast.AST) -> ast.expr | None:
-    """What a call appends to a list."""
+    """The value that a call appends to a list."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "append":
         return None
     return node.args[0] if len(node.args) == 1 else None
@@ -69,7 +69,7 @@ def _root(node: ast.expr) -> str:
 
 
 def _bound_elsewhere(step: Step, name: str) -> bool:
-    """Whether another statement of the loop gives the name another value, such as a copy."""
+    """True if another statement of the loop gives the name another value, such as a copy."""
     return any(
         name in stored_names(other)
         for other in step.scope.statements_in(step.loops[-1])
@@ -91,7 +91,7 @@ def _without_grad(survey: Survey, use: Use) -> bool:
 
 
 def _accumulating(use: Use, loop: Loop) -> ast.expr | None:
-    """What leaves gradients in place for the next backward pass of a loop."""
+    """A call that leaves gradients in place for the next backward pass of a loop."""
     found = _zeroed_in_place(use.step.scope, loop) or _zeroed_every_few(loop)
     if found is None and any(_calls(outer, "zero_grad") for outer in use.step.loops[:-1]):
         return None if _calls(loop, "zero_grad") else use.call
@@ -199,7 +199,7 @@ def _stopped(survey: Survey, step: Step, name: str) -> ast.stmt | None:
 
 
 def _is_first(survey: Survey, use: Use, step: Step, stop: int) -> bool:
-    """Whether a timed callable was neither called before nor passed to anything that may call it, and is timed once."""
+    """True if a timed callable was neither called before nor passed to anything that may call it, and is timed once."""
     if use.compiled.in_place or use.compiled.node.lineno > step.statement.lineno:
         return False
     for other in survey.uses_of(use.compiled):
@@ -218,7 +218,7 @@ def _is_first(survey: Survey, use: Use, step: Step, stop: int) -> bool:
 
 
 def _passed_around(survey: Survey, name: str, use: Use) -> bool:
-    """Whether a function reads the name, and may thus have called it before."""
+    """True if a function reads the name, and may thus have called it before."""
     return any(
         is_name(node, name)
         for scope in survey.names.scopes.scopes

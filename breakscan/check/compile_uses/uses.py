@@ -1,4 +1,4 @@
-"""What a file compiles, with which options and under which names, and the calls of it with what encloses each."""
+"""The functions and modules that a file compiles, with their options and names, and the calls of them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CUDA_GRAPH_MODES = frozenset({"reduce-overhead", "max-autotune"})
 
 @dataclass(frozen=True, slots=True)
 class BoundName:
-    """What is compiled: a function, or a module with the class in which it is defined."""
+    """A compiled function, or a compiled module with the class in which it is defined."""
 
     function: FunctionNode | None = None
     owner: ClassInfo | None = None
     bound: bool = False
-    """Whether the function's first parameter is the object itself."""
+    """True if the function's first parameter is the object itself."""
 
 
 @dataclass(eq=False, slots=True)
@@ -124,7 +124,7 @@ class CompiledNames:
     # -- what an expression makes ------------------------------------------------------------------------------
 
     def made_by(self, value: ast.expr, scope: Scope, line: int) -> Compiled | None:
-        """What an expression compiles, or what compiled thing it passes on under another name."""
+        """The thing that an expression compiles, or the compiled thing that it passes on under another name."""
         if isinstance(value, ast.IfExp):
             return self.made_by(value.body, scope, line) or self.made_by(value.orelse, scope, line)
         if isinstance(value, ast.Name | ast.Attribute):
@@ -153,7 +153,7 @@ class CompiledNames:
         return None
 
     def _compiled_in_place(self, call: ast.Call, scope: Scope) -> Compiled | None:
-        """What ``module.compile()`` compiles; the owner of ``re.compile`` is imported."""
+        """The module that ``module.compile()`` compiles; the owner of ``re.compile`` is imported."""
         if not isinstance(call.func, ast.Attribute) or call.func.attr != "compile" or call.args:
             return None
         owner = call.func.value
@@ -224,7 +224,7 @@ class CompiledNames:
     # -- looking up -------------------------------------------------------------------------------------------
 
     def hit(self, node: ast.expr, scope: Scope, line: int) -> Hit | None:
-        """What compiled thing a name or an attribute of ``self`` refers to at a line of a scope."""
+        """The compiled thing that a name or an attribute of ``self`` refers to at a line of a scope."""
         if isinstance(node, ast.Attribute):
             if not is_self(node.value):
                 return None
@@ -276,7 +276,7 @@ class CompiledNames:
         return self.project.method(owner, name)
 
     def _latest(self, bindings: list[Binding], line: int) -> Hit | None:
-        """What the last of some bindings holds; if it is in one arm of an ``if``, what either arm may hold."""
+        """The value of the last of some bindings; if it is in one arm of an ``if``, the values of both arms."""
         if not bindings:
             return None
         last = bindings[-1]
@@ -288,7 +288,7 @@ class CompiledNames:
         return None
 
     def _agreed(self, bindings: list[Binding], line: int) -> Hit | None:
-        """What an attribute holds that several methods may set."""
+        """The value of an attribute that several methods may set."""
         for binding in reversed(bindings):
             compiled = self.compiled.get(binding)
             if compiled is not None:

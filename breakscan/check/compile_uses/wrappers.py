@@ -65,7 +65,7 @@ def _method(call: ast.Call, step: Step, hit: Hit, operands: frozenset[str]) -> F
 
 
 def _is_saved(survey: Survey, call: ast.Call, step: Step) -> bool:
-    """Whether a state dict is written to a file, directly or by way of a name."""
+    """True if a state dict is written to a file, directly or by way of a name."""
     names = {
         t.id
         for t in (step.statement.targets if isinstance(step.statement, ast.Assign) else [])
@@ -80,7 +80,7 @@ def _is_saved(survey: Survey, call: ast.Call, step: Step) -> bool:
 
 
 def _keys_matter(survey: Survey, compiled: Compiled) -> bool:
-    """Whether the file neither removes the prefix nor loads such keys through the wrapper."""
+    """True if the file neither removes the prefix nor loads such keys through the wrapper."""
     if "_orig_mod" in survey.text:
         return False
     for call, step in survey.calls:
@@ -118,7 +118,7 @@ def _load(survey: Survey, call: ast.Call, step: Step) -> Iterator[Found]:
 
 
 def _is_plain_module(survey: Survey, node: ast.expr, step: Step) -> bool:
-    """Whether the file shows that an expression is a module that was never compiled."""
+    """True if the file shows that an expression is a module that was never compiled."""
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id in survey.index.classes
     if not isinstance(node, ast.Name):
@@ -143,7 +143,7 @@ def _makes_module(survey: Survey, value: ast.expr | None, scope: Scope) -> bool:
 
 
 def _runs_itself(survey: Survey, compiled: Compiled, method: str, step: Step) -> bool:
-    """Whether a method calls its own module, which is not the compiled wrapper."""
+    """True if a method calls its own module, which is not the compiled wrapper."""
     owner = compiled.target.owner if compiled.target and compiled.target.function is None else None
     if owner is not None:
         found = survey.names.method(owner, method)
@@ -154,7 +154,7 @@ def _runs_itself(survey: Survey, compiled: Compiled, method: str, step: Step) ->
 
 
 def _is_pretrained(survey: Survey, compiled: Compiled, step: Step) -> bool:
-    """Whether what is compiled comes from ``from_pretrained`` of a class of transformers."""
+    """True if what is compiled comes from ``from_pretrained`` of a class of transformers."""
     value = compiled.source
     if isinstance(value, ast.Name):
         line = compiled.node.lineno
@@ -168,7 +168,7 @@ def _is_pretrained(survey: Survey, compiled: Compiled, step: Step) -> bool:
 
 
 def _is_inner_class(survey: Survey, node: ast.expr, compiled: Compiled) -> bool:
-    """Whether the wrapper is no instance of a class although the module in it may be."""
+    """True if the wrapper is no instance of a class although the module in it may be."""
     name = survey.index.dotted(node)
     if name is None or name in _OUTER:
         return False
@@ -177,7 +177,7 @@ def _is_inner_class(survey: Survey, node: ast.expr, compiled: Compiled) -> bool:
 
 
 def _is_compiled_fsdp(survey: Survey, call: ast.Call, step: Step) -> bool:
-    """Whether an FSDP module is compiled, or wraps what is compiled; not if its options are not written out."""
+    """True if an FSDP module is compiled, or wraps what is compiled; not if its options are not written out."""
     if any(k.arg is None for k in call.keywords):
         return False
     line = call.lineno

@@ -73,7 +73,7 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
 
 
 def _is_list(owner: Value) -> bool:
-    """Whether only Python numbers can be indices; a tensor also takes those that are not known yet."""
+    """True if only Python numbers can be indices; a tensor also takes those that are not known yet."""
     return isinstance(owner, Module) or (isinstance(owner, Container) and not owner.keys and not owner.mapping)
 
 
@@ -105,7 +105,7 @@ def _emit_index(frame: Frame, node: ast.Subscript, owner: Value, index: ast.expr
 
 
 def _part(frame: Frame, owner: Tensor, indices: list[ast.expr], values: list[Value]) -> Value:
-    """What an index takes out of a tensor."""
+    """The value of a subscript of a tensor."""
     single = owner.one_dim and len(indices) == 1
     sliced = single and isinstance(indices[0], ast.Slice)
     number = single and not sliced and _is_number(values[0])
@@ -209,7 +209,7 @@ def _bind_result_of_unknown(frame: Frame, target: ast.expr, call: ast.Call) -> N
 
 
 def _is_used_as_tensor(frame: Frame, name: str, call: ast.Call) -> bool:
-    """Whether a function uses a name only as a tensor to which it binds what it does not know.  What the functions of
+    """True if a function uses a name only as a tensor to which it binds what it does not know.  What the functions of
     torch give is known if it is a tensor, and what is noted for rewrites needs more than that.
     """
     if frame.function is None or frame.notes is not None:

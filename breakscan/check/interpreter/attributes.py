@@ -40,7 +40,7 @@ from breakscan.rulebook.torch_facts.not_measured import FIRST_SIZE_BY_DATA
 
 
 def found_by_data(frame: Frame, name: str, given: Sequence[Value], result: Value) -> Value:
-    """What a function of torch with this name gives, which is ``result`` else."""
+    """The result of a function of torch with this name, which is ``result`` otherwise."""
     alone = name == "where" and len(given) == 1
     if not frame.program.mode.exports or not (alone or name in FIRST_SIZE_BY_DATA):
         return result
@@ -58,7 +58,7 @@ def _each_by_data(value: Value) -> Value:
 
 
 def keeps_size_by_data(name: str, given: Sequence[Value], keeps_shape: bool) -> bool:
-    """Whether the first size of what a method gives depends on data as that of its tensor does."""
+    """True if the first size of what a method gives depends on data as that of its tensor does."""
     first = given[0] if given else None
     if not isinstance(first, Tensor) or not first.by_data:
         return False
@@ -70,7 +70,7 @@ def keeps_size_by_data(name: str, given: Sequence[Value], keeps_shape: bool) -> 
 
 
 def taken_by_data(frame: Frame, owner: Tensor, indices: Sequence[ast.expr], values: Sequence[Value]) -> bool:
-    """Whether an index takes as many elements out of a tensor as data says."""
+    """True if an index takes as many elements out of a tensor as data says."""
     first = values[0]
     if not frame.program.mode.exports or not isinstance(first, Tensor) or owner.array:
         return False
@@ -83,7 +83,7 @@ def size_of(owner: Tensor) -> Value:
 
 
 def is_size_by_data(owner: Tensor, method: str, dimension: Value | None) -> bool:
-    """Whether a method of a tensor gives a size that depends on data, or the product of all."""
+    """True if a method of a tensor gives a size that depends on data, or the product of all."""
     is_first = method == "size" and (dimension is None or literal_of(dimension) == 0)
     return owner.by_data and (is_first or method in ("numel", "nelement", "__len__"))
 
@@ -94,12 +94,12 @@ def part_of_size(size: DataSize, index: ast.expr) -> Value:
 
 
 def parts_of_size(size: DataSize, count: int) -> list[Value]:
-    """What a shape is unpacked into."""
+    """The values that a shape is unpacked into."""
     return [size, *[SIZE] * (count - 1)]
 
 
 def combined_sizes(left: Value, right: Value) -> Value | None:
-    """What is computed from two Python values, or found by comparing them, if one of them is a size that depends on
+    """The result of an operation or comparison of two Python values, if one of them is a size that depends on
     data."""
     sizes = [value for value in (left, right) if isinstance(value, DataSize)]
     if not sizes or not all(isinstance(value, PythonValue) for value in (left, right)):
@@ -177,7 +177,7 @@ def class_of_object(owner: Value, info: ClassInfo) -> Class:
 
 
 def in_autograd_function(frame: Frame) -> bool:
-    """Whether the function of a frame is a method of a subclass of ``torch.autograd.Function``."""
+    """True if the function of a frame is a method of a subclass of ``torch.autograd.Function``."""
     owner = frame.function.owner if frame.function is not None else None
     return owner is not None and _is_autograd_function(frame, owner)
 
@@ -195,7 +195,7 @@ _CONTEXT = Instance(name="torch.autograd.function.FunctionCtx")
 
 
 def _module_attribute(owner: Value, name: str) -> Value:
-    """An attribute that every module has, or one of which nothing is known."""
+    """An attribute that every module has, or an unknown one."""
     if name == "training":
         return CONSTANT
     return Namespace(Sure.LIKELY, name=f"torch.nn.Module.{name}", bound=owner)

@@ -115,7 +115,7 @@ def _of_tensors(left: Value, right: Value, op: ast.operator) -> Value:
 
 
 def is_by_data(tensors: list[Tensor]) -> bool:
-    """Whether tensors that are combined have a first size that depends on data; others could broadcast to it."""
+    """True if tensors that are combined have a first size that depends on data; others could broadcast to it."""
     return any(v.by_data for v in tensors) and all(v.by_data or v.zero_dim for v in tensors)
 
 
@@ -126,7 +126,7 @@ def _concatenated(left: Container, right: Container) -> Container:
 
 
 def of_numbers(left: Value, right: Value) -> Value | None:
-    """What an operation or comparison gives where one side is a number that is known only when the graph runs."""
+    """The result of an operation or comparison where one side is a number that is known only when the graph runs."""
     for value in (left, right):
         if isinstance(value, TensorNumber):
             return TensorNumber(value.sure)
@@ -147,7 +147,7 @@ def _of_python_values(left: Value, right: Value) -> Value:
 
 
 def has_number(left: Value, right: Value) -> bool:
-    """Whether one of the two is a Python number, which leaves the shape of the other as it is."""
+    """True if one of the two is a Python number, which leaves the shape of the other as it is."""
     return any(isinstance(v, PythonValue) for v in (left, right))
 
 
@@ -283,7 +283,7 @@ def unary(frame: Frame, node: ast.UnaryOp) -> Value:
 
 
 def _signed(op: ast.unaryop, literal: str | int | float | None) -> int | float | None:
-    """What a sign or ``~`` makes of a known number; None if that is not known."""
+    """The result of a sign or ``~`` for a known number; None if that is not known."""
     if literal is None or isinstance(literal, str):
         return None
     if isinstance(op, ast.Invert):
@@ -384,7 +384,7 @@ def _compare_elements(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Valu
 
 
 def _differ(pair: list[Value]) -> bool:
-    """Whether two values are known to be different."""
+    """True if two values are known to be different."""
     literals = [literal_of(value) for value in pair]
     return None not in literals and len(set(literals)) > 1
 

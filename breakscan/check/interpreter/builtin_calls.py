@@ -46,7 +46,7 @@ from breakscan.rulebook.events import FORMS, Argument, EventKind
 
 
 def call_own_method(frame: Frame, node: ast.AST, owner: Value, name: str, *others: Value) -> Value | None:
-    """What the method returns; None where the object is not one of the program's, or its class has no such method."""
+    """The value that the method returns; None if the object is not the program's, or its class has no such method."""
     if not isinstance(owner, Instance | Module) or owner.info is None:
         return None
     method = frame.program.project.method(owner.info, name)
@@ -115,7 +115,7 @@ def _emit(frame: Frame, node: ast.expr, value: Value, callee: str, *, has_specif
 
 
 def _is_plain(frame: Frame, given: Instance) -> bool:
-    """Whether an object is one of a class that Dynamo has no text for: it knows enums, named tuples, and subclasses of
+    """True if an object is one of a class that Dynamo has no text for: it knows enums, named tuples, and subclasses of
     numbers and texts."""
     if given.info is None or given.maybe_none:
         return False
@@ -130,7 +130,7 @@ def _is_plain(frame: Frame, given: Instance) -> bool:
 
 
 ANY = "*"
-"""Stands for the parts of a name that are not known."""
+"""A placeholder for the parts of a name that are not known."""
 
 _PERCENT = re.compile(r"%[-+0-9.]*[a-zA-Z]")
 _FIELD = re.compile(r"\{[^{}]*\}")

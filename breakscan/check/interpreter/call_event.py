@@ -111,13 +111,13 @@ def emit_skippable(frame: Frame, node: ast.Call, dotted: str, arguments: Argumen
 
 
 def is_skipped(frame: Frame, dotted: str) -> bool:
-    """Whether the rules of Dynamo say that a name is not traced."""
+    """True if the rules of Dynamo say that a name is not traced."""
     return skipped(frame.api.version).by_rule(dotted)
 
 
 @cache
 def _how_sure(version: str, dotted: str) -> Sure | None:
-    """How well it is known that a name is not traced."""
+    """The confidence that a name is not traced."""
     known = skipped(version)
     if known.by_rule(dotted):
         return Sure.CERTAIN

@@ -1,4 +1,4 @@
-"""What holds on every path by which the methods of an object call one of its other methods.
+"""The facts on every path by which the methods of an object call one of its other methods.
 
 ``if self.merged: self.unmerge()`` says what ``if not self.merged`` gives in ``unmerge``, and what its events depend on.
 """
@@ -19,7 +19,7 @@ ANYWHERE = CallPath()
 
 
 def path_to(frame: Frame, node: ast.AST, info: FunctionInfo) -> CallPath:
-    """What holds where a call at a node calls a function."""
+    """The facts at a node that calls a function."""
     receiver = receiver_of(frame.function)
     if receiver is None or not isinstance(node, ast.Call) or not _calls_own(node.func, receiver, info):
         return ANYWHERE
@@ -31,7 +31,7 @@ def path_to(frame: Frame, node: ast.AST, info: FunctionInfo) -> CallPath:
 
 
 def join_paths(a: CallPath, b: CallPath) -> CallPath:
-    """What holds on both paths."""
+    """The facts that hold on both paths."""
     return CallPath(
         join_outcomes(a.outcomes, b.outcomes),
         tuple(c for c in a.conditions if c in b.conditions),
@@ -63,7 +63,7 @@ def _attributes(test: ast.expr, outcome: bool, receiver: str, but: Collection[as
 
 
 def known_outcome(frame: Frame, test: ast.Attribute) -> bool | None:
-    """What a test of an attribute of the object gives, if one before it says so."""
+    """The outcome of a test of an attribute of the object, if an earlier test decides it."""
     receiver = receiver_of(frame.function)
     return frame.outcomes.get(test.attr) if receiver is not None and _is_name(test.value, receiver) else None
 

@@ -1,4 +1,4 @@
-"""Evaluates calls: finds out what is called, and passes the call to the module that handles it."""
+"""Evaluates calls: resolves the callee, and passes the call to the module that handles it."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _last_name(node: ast.Call) -> str:
     return name.lower()
 
 
-# Whether the loss modules of a file return one number, as they do unless they are told otherwise.
+# Whether the loss modules of a file return one number, as they do by default.
 
 
 MOST_KEPT = 64
@@ -106,7 +106,7 @@ MOST_KEPT = 64
 
 @lru_cache(maxsize=MOST_KEPT)
 def reduces_losses(tree: ast.Module) -> bool:
-    """Whether no code of a file shows that a loss may be kept for each element: by an argument, or an attribute."""
+    """True if no code of a file shows that a loss may be kept for each element: by an argument, or an attribute."""
     for node in walk(tree):
         if isinstance(node, ast.Call) and _name(node.func).endswith("Loss"):
             if len(node.args) > 1 or any(isinstance(one, ast.Starred) for one in node.args):
@@ -135,13 +135,13 @@ def _name(node: ast.expr) -> str:
 
 
 def named_tuple_class(node: ast.Call) -> Value:
-    """What a call of ``namedtuple`` makes; unknown where the fields are computed."""
+    """The class that a call of ``namedtuple`` makes; unknown where the fields are computed."""
     names = _fields_named(node)
     return NamedTupleClass(names=names) if names else UNKNOWN
 
 
 def named_tuple(names: tuple[str, ...], arguments: Arguments) -> Value:
-    """What calling a class with these fields makes."""
+    """The instance that a call of a class with these fields makes."""
     parts = [arguments.get(i, name) or UNKNOWN for i, name in enumerate(names)]
     if arguments.spread:
         return UNKNOWN
@@ -167,7 +167,7 @@ _IMPORTING = frozenset({"importlib.import_module", "__import__"})
 
 
 def optional_import(frame: Frame, node: ast.Call, info: FunctionInfo) -> Value | None:
-    """What such a call returns if it imports; None for any other call."""
+    """The module that such a call imports; None for any other call."""
     if "import" not in info.name or not node.args or not _imports_first(info):
         return None
     names = [node.args[0], *(keyword.value for keyword in node.keywords if keyword.arg == "name")]
@@ -181,7 +181,7 @@ def optional_import(frame: Frame, node: ast.Call, info: FunctionInfo) -> Value |
 
 
 def _imports_first(info: FunctionInfo) -> bool:
-    """Whether a function imports the module that its first parameter names."""
+    """True if a function imports the module that its first parameter names."""
     return any(
         isinstance(node, ast.Call)
         and info.index.dotted(node.func) in _IMPORTING
@@ -237,7 +237,7 @@ def _is_super(node: ast.expr) -> bool:
 
 
 def _has_builtin_base(info: ClassInfo) -> bool:
-    """Whether a class has a base such as ``list``, whose methods Dynamo knows."""
+    """True if a class has a base such as ``list``, whose methods Dynamo knows."""
     return any(base != "object" and base in BUILTINS for base in info.bases)
 
 
@@ -249,7 +249,7 @@ _BASES = frozenset({TYPED_DICT, "typing_extensions.TypedDict"})
 
 
 def has_optional_keys(project: Project, owner: ClassInfo) -> bool:
-    """Whether a class is a TypedDict in which a key may be missing."""
+    """True if a class is a TypedDict in which a key may be missing."""
     if _BASES.isdisjoint(project.outside_bases(owner)):
         return False
     return any(map(_makes_optional, project.bases_of(owner)))
@@ -537,7 +537,7 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
 
 
 def _is_iterator(frame: Frame, node: ast.expr) -> bool:
-    """Whether an argument is an iterator by its syntax."""
+    """True if an argument is an iterator by its syntax."""
     if not isinstance(node, ast.Call):
         return isinstance(node, ast.GeneratorExp)
     of_dict = isinstance(node.func, ast.Attribute) and node.func.attr == "values" and not node.args

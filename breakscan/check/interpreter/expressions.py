@@ -41,7 +41,7 @@ from breakscan.model.findings import Place
 from breakscan.rulebook.events import EventKind
 from breakscan.rulebook.torch_facts.not_measured import RECURRENT_MODULES
 
-# The first touch of a recurrent module: Dynamo gives a function up where it reads one, whatever for.
+# The first touch of a recurrent module: a function that reads one runs eager.
 
 
 _TOUCHED = "<recurrent>"
@@ -200,7 +200,7 @@ def _comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.Generato
 
 
 def _holds_its_place(frame: Frame, over: ast.expr) -> bool:
-    """Whether Dynamo cannot rebuild the iterator over a value: ``enumerate``, and those of dicts (torch 2.13)."""
+    """True if Dynamo cannot rebuild the iterator over a value: ``enumerate``, and those of dicts (torch 2.13)."""
     if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute):
         return over.func.attr in ("items", "keys", "values") and not over.args
     return isinstance(over, ast.Call) and frame.index.dotted(over.func) == "enumerate"
@@ -253,7 +253,7 @@ def _call(frame: Frame, node: ast.Call) -> Value:
 
 
 def _hands_on(frame: Frame, given: ast.expr, callee: Value) -> bool:
-    """Whether a function hands its ``*args`` on to something that it is given or holds: what comes may be tensors."""
+    """True if a function hands its ``*args`` on to something that it is given or holds: what comes may be tensors."""
     vararg = frame.function.node.args.vararg if frame.function is not None else None
     unknown = isinstance(callee, Unknown | Function) or (isinstance(callee, Namespace) and callee.bound is not None)
     return vararg is not None and isinstance(given, ast.Name) and given.id == vararg.arg and unknown

@@ -54,7 +54,7 @@ def _exits(loop: ast.stmt) -> tuple[tuple[tuple[int, int], bool], ...]:
 
 
 class Interpreter(Protocol):
-    """What evaluation asks of the program under interpretation; ``program.Program`` implements it."""
+    """The interface of the program under interpretation for evaluation; ``program.Program`` implements it."""
 
     project: Project
     index: ModuleIndex
@@ -98,11 +98,11 @@ class Frame:
         self.function = function
         self.names = names
         self.seen = seen_of(function) if function is not None else None
-        """What a recorded run showed of the function, where that is taken for true."""
+        """The observations of a recorded run for the function, where they are taken for true."""
         self.parameters = frozenset(names)
         """The names that it starts with."""
         self.notes = program.notes.of(self.index) if program.notes is not None else None
-        """Where what is found out is kept, if it is."""
+        """The notes that facts are kept in, if they are."""
         self.returned: list[Value] = []
         self.events: dict[EventKey, Event] = {}
         self.silent = False
@@ -120,7 +120,7 @@ class Frame:
         self.tests: list[tuple[ast.expr, bool]] = []
         """The tests that enclose the current statement, each with its outcome."""
         self.outcomes: Mapping[str, bool] = {}
-        """What tests of attributes of its object gave on the way here; see ``call_paths``."""
+        """Outcomes of tests of attributes of its object on the way here; see ``call_paths``."""
         self.caller_test: Condition | None = None
         """The test of its object that decides whether the function is called."""
 
@@ -198,7 +198,7 @@ class Frame:
         return self.program.names.look_up(name, self.index)
 
     def _is_ruled_out(self, condition: Condition | None) -> bool:
-        """Whether the tests that lead to the current statement contradict the condition of a value."""
+        """True if the tests that lead to the current statement contradict the condition of a value."""
         if condition is None:
             return False
         if condition.kind is ConditionKind.GIVEN and isinstance(self.names.get(condition.subject), NoneValue):
@@ -207,7 +207,7 @@ class Frame:
         return opposite in self.conditions or opposite in [has_outcome(*test) for test in self.tests]
 
     def wants(self, kind: EventKind, callee: str | None, form: str = "") -> bool:
-        """Whether a rule may match such an event here."""
+        """True if a rule may match such an event here."""
         return not (
             self.silent
             or self.silent_events
@@ -260,7 +260,7 @@ class Frame:
         self.events[key] = event
 
     def _rarity(self, confidence: Confidence) -> tuple[Confidence, Condition | None]:
-        """How sure it is that the current statement reports something, and the test on which that depends."""
+        """The certainty that the current statement reports something, and the test on which that depends."""
         if any(condition.kind is ConditionKind.RAISED for condition in self.conditions):
             confidence = Confidence.POSSIBLE
         if not self.tests:
@@ -270,7 +270,7 @@ class Frame:
         return confidence, next(flags, test)
 
     def _make_arguments_as_rare(self, report: Event) -> None:
-        """What happens in the arguments of a call that reports something depends on what the call depends on."""
+        """The arguments of a call that reports something depend on the conditions of the call."""
         if report.test is None and report.confidence is not Confidence.POSSIBLE:
             return
         start, end = (report.line, report.column), (report.end_line, report.end_column)

@@ -22,7 +22,7 @@ EventKey = tuple[EventKind, str, str | None, int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class CallPath:
-    """What holds on every path to a method: what tests of attributes of its object give, by their names, conditions,
+    """The facts on every path to a method: results of tests of attributes of its object, by their names, conditions,
     and the test that decides whether it is called."""
 
     outcomes: Mapping[str, bool] = field(default_factory=dict)
@@ -43,19 +43,19 @@ class State:
     calls: set[FunctionInfo] = field(default_factory=set)
     handles_tensors: bool = False
     mixed: bool = False
-    """Whether its calls give it different things."""
+    """True if its calls give it different things."""
     chosen: Condition | None = None
     """The condition under which an inner function runs that is called only as one of several."""
     path: CallPath | None = None
-    """What holds wherever it is called; None while nothing has called it."""
+    """The facts at all its calls; None while nothing has called it."""
     closure: dict[str, Value] | None = None
     """The names of the enclosing function, for an inner one."""
     in_wrapper: bool = False
-    """Whether nothing but what decorators put around functions reaches it, and it is in another file."""
+    """True if nothing but what decorators put around functions reaches it, and it is in another file."""
     ran: bool = False
     running: bool = False
     changes: int = 0
-    """How often an input has changed since the function ran first."""
+    """The number of changes of an input since the function ran first."""
     callers: dict[FunctionInfo, None] = field(default_factory=dict)
     """The functions that used what it returns."""
 
@@ -63,14 +63,14 @@ class State:
 MOST_DEEP = 12
 MOST_KEPT_A_FILE = 400
 MOST_LOANS = 150
-"""How many summaries one file may make: three times what any file of large libraries needs.  Where functions call each
+"""The limit of summaries for one file: three times what any file of large libraries needs.  Where functions call each
 other with further arguments each time, there is no end to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a function of another file returns for some arguments, the states of all functions that it calls, and what
-    was noted, if notes were taken."""
+    """The summary of a function of another file for some arguments: its result, the states of all functions that it
+    calls, and the notes, if any were taken."""
 
     returns: Value
     states: dict[FunctionInfo, State]
@@ -127,7 +127,7 @@ class SummaryCache:
 
 
 def is_untied(value: Value) -> bool:
-    """Whether a value means the same in any file: no module or function of the caller's is in it."""
+    """True if a value means the same in any file: no module or function of the caller's is in it."""
     match value:
         case Module() | Function():
             return False

@@ -45,7 +45,7 @@ class Decorators:
         self._project = project
 
     def wrapper(self, name: str, info: FunctionInfo) -> Wrapper | None:
-        """What a decorator of the project returns in place of the function that it is given."""
+        """The value that a decorator of the project returns in place of the function that it gets."""
 
         def find() -> tuple[Wrapper | None, str | None]:
             found = info.index.function_named(name)
@@ -90,7 +90,7 @@ def _wrapper_in(decorator: FunctionInfo) -> Wrapper | None:
 def _handed_on(info: FunctionInfo, given: set[str]) -> FunctionInfo | None:
     """The decorator to whom a function hands what it is given, if it does nothing but return what that makes.
 
-    Where a flag that is off by default asks for another one, the other is left out.
+    If a flag that is off by default tests another one, the other is left out.
     """
     last = info.node.body[-1] if isinstance(info.node.body, list) else None
     if isinstance(last, ast.If) and _choice(info):
@@ -138,11 +138,11 @@ class SingleCalls:
         self._running: set[FunctionInfo] = set()
 
     def apply_to(self, info: FunctionInfo) -> bool:
-        """Whether each call of a function is interpreted by itself."""
+        """True if each call of a function is interpreted by itself."""
         return is_small(info) and info not in self._running and not info.is_generator
 
     def result(self, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None) -> Value:
-        """What a call returns; unknown where finding out would take too much."""
+        """The value that a call returns; unknown where the interpretation would take too long."""
         if len(self._running) >= MOST_SINGLE_CALLS_DEEP or info in self._running:
             return UNKNOWN
         body = info.node.body
@@ -168,7 +168,7 @@ class SingleCalls:
 
 
 def is_small(info: FunctionInfo) -> bool:
-    """Whether a function is short and has no loops."""
+    """True if a function is short and has no loops."""
     if info.small is None:
         nodes = info.own_nodes
         info.small = len(nodes) <= MOST_NODES_OF_SMALL and not any(isinstance(node, _NOT_IN_SMALL) for node in nodes)
@@ -181,7 +181,7 @@ MOST_CHANGES_BORROWED = 1
 """The same for a function of another file: the check of that file finds the rest."""
 MOST_CALLS_DEEP = 40
 MOST_BORROWED = 1500
-"""How many functions of other files the entries of one file may draw in."""
+"""The number of functions of other files that the entries of one file may have interpreted."""
 
 
 class Functions:
@@ -192,7 +192,7 @@ class Functions:
         self._summaries = summaries
         self._decorators = Decorators(program.project)
         self._wrapped: dict[FunctionInfo, FunctionInfo] = {}
-        """What the wrappers of decorators that have been interpreted wrap."""
+        """The functions that the wrappers of interpreted decorators wrap."""
         self.states: dict[FunctionInfo, State] = {}
         self._lent: list[tuple[Summary, Region | None]] = []
         self._single_calls = SingleCalls(program)
@@ -204,7 +204,7 @@ class Functions:
     def call(
         self, frame: Frame, node: ast.AST, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None = None
     ) -> Value:
-        """What a call at a node returns; the function is interpreted for these arguments too."""
+        """The value that a call at a node returns; the function is interpreted for these arguments too."""
         declared = self._program.signatures.declared_result(info)
         if is_untraced(info, self._program.mode) or self._depth > MOST_CALLS_DEEP:
             return declared
@@ -230,7 +230,7 @@ class Functions:
         is_new = info not in self.states
         state = self._reached(info, caller, caller is not None and caller.in_wrapper)
         if frame.function is not None and self._wrapped.get(frame.function) is info:
-            # A wrapper hands on what the function is interpreted for already.  If a break makes the wrapper run eager,
+            # A wrapper passes on what the function is interpreted for already.  If a break makes the wrapper run eager,
             # the function is compiled by itself.
             state.callers[frame.function] = None
             return state.returns
@@ -281,7 +281,7 @@ class Functions:
         return change
 
     def _borrow(self, info: FunctionInfo, given: Arguments, caller: State | None) -> Summary | None:
-        """What a function of another file does apart from this one, where the arguments allow it."""
+        """The summary of a function of another file, where the arguments allow it."""
         if _has_tied_receiver(info, given):
             return None
         signatures = self._program.signatures
@@ -327,7 +327,7 @@ class Functions:
         self._lent = []
 
     def _exhausted(self, info: FunctionInfo) -> bool:
-        """Whether a function of another file is left alone, for so much of other files has been interpreted."""
+        """True if a function of another file is left alone, for so much of other files has been interpreted."""
         if info.index is self._program.index or info in self.states:
             return False
         self._borrowed += 1
@@ -442,5 +442,5 @@ def _choose(frame: Frame, state: State, is_new: bool) -> ParameterChange:
 
 
 def _has_tied_receiver(info: FunctionInfo, given: Arguments) -> bool:
-    """Whether a method is called on a module, which ties it to the program that has the module."""
+    """True if a method is called on a module, which ties it to the program that has the module."""
     return info.owner is not None and not info.is_static and isinstance(given.get(0), Module)

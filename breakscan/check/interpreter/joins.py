@@ -1,4 +1,4 @@
-"""What is known of a value that is one of several."""
+"""Joins of values: a value that is one of several."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def join_all(values: list[Value] | tuple[Value, ...]) -> Value:
 
 
 def any_of(values: tuple[Value, ...]) -> Value:
-    """Any element of a container: elements of unlike kinds tell nothing of one another, unlike values of one name."""
+    """Any element of a container: elements of different kinds are unrelated, unlike values of one name."""
     if len({type(value) for value in values}) > 1 and not all(isinstance(v, PythonValue) for v in values):
         return UNKNOWN
     return join_all(values)
 
 
 def item_of(value: Value) -> Value:
-    """What indexing a value with something unknown gives."""
+    """The result of indexing a value with something unknown."""
     match value:
         case Tensor():
             single = True if value.one_dim else None
@@ -89,7 +89,7 @@ def item_of(value: Value) -> Value:
 
 
 def iterated(value: Value) -> Value:
-    """What a ``for`` over a value gives."""
+    """The values that a ``for`` over a value yields."""
     return UNKNOWN if isinstance(value, Container) and (value.mapping or value.keys) else item_of(value)
 
 
@@ -150,7 +150,7 @@ def _join_elements(a: Container | Module, b: Container | Module) -> tuple[tuple[
 
 
 def _is_same(a: Value, b: Value) -> bool:
-    """Whether two values are the same function, an instance of the same class, or have the same dotted name."""
+    """True if two values are the same function, an instance of the same class, or have the same dotted name."""
     match a, b:
         case Namespace(), Namespace():
             return a.name == b.name
@@ -162,7 +162,7 @@ def _is_same(a: Value, b: Value) -> bool:
 
 
 MOST_CHOICES = 8
-"""The first of more stand for all: most differ little."""
+"""The limit of values that are joined; of more, the first ones count: most differ little."""
 
 
 def _either(a: Value, b: Value, sure: Sure, maybe_none: bool) -> Value:
@@ -177,7 +177,7 @@ def _either(a: Value, b: Value, sure: Sure, maybe_none: bool) -> Value:
 
 
 def _is_known(choice: Value) -> bool:
-    """Whether it is worth telling one choice from the others."""
+    """True if it is worth telling one choice from the others."""
     if isinstance(choice, ClassOrObject):
         return choice.info is not None or choice.name in RECURRENT_MODULES
     return isinstance(choice, Function) and choice.info is not None

@@ -1,4 +1,4 @@
-"""What the names at the top level of files and the attributes of instances hold, and what imported names stand for."""
+"""The values of names at the top level of files, of attributes of instances, and of imported names."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class ClassAttributes:
         return woken
 
     def stored(self, owner: ClassInfo, name: str) -> Value | None:
-        """What an attribute of the class's instances can hold, if anything is known of it."""
+        """The value of an attribute of the class's instances, if anything is known of it."""
         self.read(owner)
         for base in self._project.bases_of(owner):
             known = self._stored_in(owner, base, name)
@@ -162,7 +162,7 @@ class ClassAttributes:
         return [one for one in found if one is not None]
 
     def _set_in_subclass(self, owner: ClassInfo, name: str) -> Value | None:
-        """What the subclasses in the same file set an attribute to that the class itself never sets."""
+        """The value of an attribute that only the subclasses in the same file set, and not the class itself."""
         if owner not in self._subclasses:
             others = owner.index.classes.values()
             self._subclasses[owner] = [c for c in others if c is not owner and owner in self._project.bases_of(c)]
@@ -185,7 +185,7 @@ class ClassAttributes:
         return value
 
     def _is_set_later(self, owner: ClassInfo, name: str) -> bool:
-        """Whether a method other than ``__init__`` sets an attribute; reads those methods, if so."""
+        """True if a method other than ``__init__`` sets an attribute; reads those methods, if so."""
         if (owner, name) not in self._set_later:
             methods = [m for info in self._project.bases_of(owner) for m in _setters_in(info).get(name, ())]
             self._set_later[owner, name] = bool(methods)
@@ -203,7 +203,7 @@ class ClassAttributes:
         return Module(Sure.LIKELY) if self._project.is_module(owner) else UNKNOWN
 
     def makes_parameters(self, owner: ClassInfo) -> bool:
-        """Whether constructing the class constructs parameters."""
+        """True if constructing the class constructs parameters."""
         if owner not in self._makes_parameters:
             self._makes_parameters[owner] = False  # for a class that holds an instance of itself
             self.read(owner)
@@ -256,7 +256,7 @@ class ModuleNames:
         self._imported: dict[tuple[ModuleIndex, str], Value] = {}
 
     def assigned(self, index: ModuleIndex) -> dict[str, Value]:
-        """What the names hold that the top level of a file assigns."""
+        """The values of the names that the top level of a file assigns."""
         known = self._assigned.get(index)
         if known is None:
             known = self._assigned[index] = {}
@@ -306,7 +306,7 @@ class ModuleNames:
 
 
 def _as_input(value: Value) -> Value:
-    """What compiled code gets of a global: any code may assign another constant later, and no tensor is its own."""
+    """The value of a global in compiled code: any code may assign another constant later, and no tensor is its own."""
     if isinstance(value, Tensor) and value.intermediate:
         return replace(value, intermediate=False)
     return CONSTANT if literal_of(value) is not None else value

@@ -43,11 +43,11 @@ _MOST_CALLS_DEEP = 3
 _FALSE = frozenset({"torch.jit.is_tracing", "torch._C._get_tracing_state", "torch._C._is_tracing"})
 
 TELLING = frozenset({*TRUE_WHILE_TRACING, *FALSE_WHILE_TRACING, *(name.rpartition(".")[2] for name in _FALSE)})
-"""The last parts of the names of functions that tell whether Dynamo traces."""
+"""The last parts of the names of functions that return whether Dynamo traces."""
 
 
 def truth_while_tracing(dotted: str, mode: Mode) -> bool | None:
-    """What a function by that name returns while code is compiled so, or None if it asks something else."""
+    """The result of a function of that name in this mode of compiling; None if it does not depend on the mode."""
     last = dotted.rsplit(".", 1)[-1]
     if last == "is_exporting" and mode.exports:
         return True
@@ -61,7 +61,7 @@ def truth_while_tracing(dotted: str, mode: Mode) -> bool | None:
 
 
 def truth_of_helper(info: FunctionInfo, mode: Mode) -> bool | None:
-    """What a function returns while code is compiled so, if the tests of torch in it decide that."""
+    """The result of a function in this mode of compiling, if the tests of torch in it decide that."""
     return _Helper(info.index, 0, mode).result(info)
 
 
@@ -156,13 +156,13 @@ class _Helper:
 
 
 def _is_tensor_class(dotted: str | None) -> bool:
-    """Whether a name is ``torch.Tensor``, a type of tensors such as ``torch.LongTensor``, or ``Parameter``."""
+    """True if a name is ``torch.Tensor``, a type of tensors such as ``torch.LongTensor``, or ``Parameter``."""
     head, _, last = (dotted or "").rpartition(".")
     return dotted == "torch.nn.Parameter" or (head == "torch" and last.endswith("Tensor"))
 
 
 def known_truth(frame: Frame, test: ast.expr) -> bool | None:
-    """What the test is for certain while Dynamo traces, or None."""
+    """The certain outcome of the test while Dynamo traces, or None."""
     if test.__class__ not in _TESTS:
         return None
     if isinstance(test, ast.Constant):
@@ -211,7 +211,7 @@ _Literal = (str, int, float)
 
 
 def _known_comparison(frame: Frame, test: ast.Compare, *, by_default: bool) -> bool | None:
-    """What comparing a known constant with literals gives; ``by_default`` asks for what it is if nobody gives one."""
+    """The result of comparing a known constant with literals; with ``by_default``, of the default of a parameter."""
     if isinstance(test.ops[0], ast.In | ast.NotIn) and _is_empty(frame, test.comparators[0]) and not by_default:
         return isinstance(test.ops[0], ast.NotIn)
     value = _known(frame, test.left)
@@ -231,7 +231,7 @@ def _known_comparison(frame: Frame, test: ast.Compare, *, by_default: bool) -> b
 
 
 def _is_empty(frame: Frame, node: ast.expr) -> bool:
-    """Whether a local name holds a container without elements."""
+    """True if a local name holds a container without elements."""
     value = frame.names.get(node.id) if isinstance(node, ast.Name) else None
     return isinstance(value, Container) and value.elements == () and not value.keys and not value.element
 
@@ -269,7 +269,7 @@ def _known_call(frame: Frame, test: ast.Call) -> bool | None:
 
 
 def _asks_a_local(frame: Frame, called: ast.expr) -> bool:
-    """Whether the method of a local variable is called, as most calls do, which tells nothing of tracing."""
+    """True if the method of a local variable is called, as in most calls, which have nothing to do with tracing."""
     if not isinstance(called, ast.Attribute) or called.attr in TELLING:
         return False
     root = called.value
@@ -281,7 +281,7 @@ def _asks_a_local(frame: Frame, called: ast.expr) -> bool:
 
 
 def _known_helper(frame: Frame, dotted: str) -> bool | None:
-    """What a function of the program returns while it is compiled, where it only asks for that."""
+    """The result of a function of the program while it is compiled, if it only tests that."""
     head = dotted.split(".", 1)[0]
     if head in frame.names or head in BUILTINS or head == "torch":
         return None
@@ -327,7 +327,7 @@ def _key(node: ast.expr) -> str | None:
 
 
 def _known(frame: Frame, node: ast.expr) -> Value | None:
-    """What is known of a name, or of an attribute of one."""
+    """The value of a name, or of an attribute of one."""
     key = _key(node)
     if key is not None and key in frame.names:
         return frame.names[key]
@@ -373,7 +373,7 @@ def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[Condition]:
 
 
 def _is_out(frame: Frame, operand: ast.expr, outcome: bool) -> bool:
-    """Whether an operand does not have that outcome: ``isinstance(x, int)`` of what is taken for a tensor is False."""
+    """True if an operand does not have that outcome: ``isinstance(x, int)`` of what is taken for a tensor is False."""
     known = known_truth(frame, operand)
     if known is not None:
         return known is not outcome
@@ -481,7 +481,7 @@ def _narrow_call(frame: Frame, test: ast.Call, outcome: bool) -> list[Condition]
 
 
 def _asks_for_any_tensor(frame: Frame, test: ast.Call) -> bool:
-    """Whether a test for a tensor holds for tensors of every dtype."""
+    """True if a test for a tensor holds for tensors of every dtype."""
     return len(test.args) < 2 or frame.index.dotted(test.args[1]) == "torch.Tensor"
 
 

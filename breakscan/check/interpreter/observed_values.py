@@ -1,4 +1,4 @@
-"""What a recorded run showed of the parameters of a function, as values of the interpretation."""
+"""The parameters of a function in a recorded run, as values of the interpretation."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _MODULES = "torch.nn.modules."
 
 
 def seen_of(info: FunctionInfo) -> FunctionSeen | None:
-    """What was seen of a function."""
+    """The observations of a function."""
     project = info.index.project
     return project.seen_in(info.index).get(info.qualname) if project is not None else None
 
 
 def observed_parameters(info: FunctionInfo) -> dict[str, Value]:
-    """What was seen of the names that a function starts with: its parameters, and those of the function around it."""
+    """The observed values of the names that a function starts with: its parameters, and those of the outer function."""
     seen = seen_of(info)
     if seen is None:
         return {}
@@ -51,9 +51,9 @@ def observed_parameters(info: FunctionInfo) -> dict[str, Value]:
 
 
 def seen_attribute(info: FunctionInfo, seen: FunctionSeen, node: ast.Attribute) -> ValueSeen | None:
-    """What was seen of an attribute of the object of a method, or of an object that it holds: ``self.config.flag``.
+    """The observed value of an attribute of a method's object, or of an object that it holds: ``self.config.flag``.
 
-    It was so when the method started: what some function sets later is left out.
+    It is the value at the start of the method: what some function sets later is left out.
     """
     path: list[str] = []
     owner: ast.expr = node
@@ -148,7 +148,7 @@ def _object(name: str, index: ModuleIndex) -> Value | None:
 
 
 def as_observed(value: Value, seen: Value) -> Value:
-    """A value as the code knows it, with what was seen of it.  What the code proves is not given up: an edit may have
+    """The value that the code shows, with what a run observed.  What the code proves stays: an edit may have
     changed it since."""
     if isinstance(value, Container) and (value.elements or value.keys) and value.sure is Sure.CERTAIN:
         return value
@@ -165,8 +165,8 @@ def as_observed(value: Value, seen: Value) -> Value:
             zero_dim=seen.zero_dim if value.zero_dim is None else value.zero_dim,
         )
     if isinstance(value, PythonValue) and isinstance(seen, Constant):
-        told = seen.literal is not None and isinstance(value, Constant) and (value.literal is None or value.by_default)
-        return seen if told else value
+        is_open = isinstance(value, Constant) and (value.literal is None or value.by_default)
+        return seen if is_open and seen.literal is not None else value
     if isinstance(value, Unknown | Namespace | NoneValue | PythonValue) or isinstance(seen, Tensor | NoneValue):
         return seen
     return value

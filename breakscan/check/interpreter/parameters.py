@@ -1,4 +1,4 @@
-"""What a function's parameters are: by annotation, by default, by how the body uses them."""
+"""The values of a function's parameters: by annotation, by default, by how the body uses them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _plain(index: ModuleIndex, dotted: str) -> Value:
 
 
 def _alias(index: ModuleIndex, dotted: str) -> Value:
-    """What a name at the top level of a file promises: ``OptTensor = Optional[Tensor]``."""
+    """The type that a name at the top level of a file is an alias of: ``OptTensor = Optional[Tensor]``."""
     found = index.global_named(dotted)
     if found is None:
         return UNKNOWN
@@ -133,7 +133,7 @@ LOGGER = "logging.Logger"
 
 
 def makes_logger(dotted: str | None) -> bool:
-    """Whether a function of this name gives a logger: that of the standard library, or one that is called like it."""
+    """True if a function of this name gives a logger: that of the standard library, or one that is called like it."""
     return (dotted or "").rpartition(".")[2] in ("getLogger", "get_logger")
 
 
@@ -174,7 +174,7 @@ class ComparedMasks:
 
 
 def _is_mask(node: ast.expr) -> bool:
-    """Whether it compares, element by element if the names are tensors."""
+    """True if it compares, element by element if the names are tensors."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
         return _is_mask(node.operand)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd | ast.BitOr):
@@ -229,7 +229,7 @@ def parameter_values(api: TorchApi, info: FunctionInfo, *, entry: bool, compiled
 
 
 def promises_number(info: FunctionInfo, name: str) -> bool:
-    """Whether an annotation, or a default of True or False, says that a parameter is a number or a size."""
+    """True if an annotation, or a default of True or False, says that a parameter is a number or a size."""
     default = info.defaults.get(name)
     if isinstance(default, ast.Constant) and isinstance(default.value, bool):
         return True
@@ -295,7 +295,7 @@ def _unannotated(look: Callable[[], _Evidence], name: str, default: ast.expr | N
 
 
 def used_as_tensor(api: TorchApi, info: FunctionInfo, name: str) -> bool:
-    """Whether all that a function does with one of its names is what is done with tensors."""
+    """True if all that a function does with one of its names is what is done with tensors."""
     evidence = _evidence(api, info)
     return evidence.uses(name) and not evidence.is_doubted(name)
 
@@ -308,7 +308,7 @@ def _evidence(api: TorchApi, info: FunctionInfo) -> _Evidence:
 
 
 class _Evidence:
-    """How a function's body uses its names."""
+    """The uses of names in the body of a function."""
 
     def __init__(self, api: TorchApi, info: FunctionInfo) -> None:
         self._tensor: set[str] = set()
@@ -401,19 +401,19 @@ class _Evidence:
             self._other.add(node.id)
 
     def uses(self, name: str) -> bool:
-        """Whether the name is used as only a tensor can be."""
+        """True if the name is used as only a tensor can be."""
         return name in self._tensor or name in self._mask
 
     def is_mask(self, name: str) -> bool:
-        """Whether the name is used as only a tensor of booleans can be."""
+        """True if the name is used as only a tensor of booleans can be."""
         return name in self._mask
 
     def is_doubted(self, name: str) -> bool:
-        """Whether the name is used as a tensor hardly is."""
+        """True if the name is used as a tensor hardly is."""
         return name in self._other
 
     def speaks_against(self, name: str) -> bool:
-        """Whether the name is used as a tensor hardly is, and never as only a tensor can be."""
+        """True if the name is used as a tensor hardly is, and never as only a tensor can be."""
         return self.is_doubted(name) and name not in self._tensor
 
 

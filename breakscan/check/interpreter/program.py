@@ -31,7 +31,7 @@ from breakscan.rulebook.torch_facts.table import TorchApi
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What code shows that runs once: the names that it binds, what it stores in attributes, and what it sets in
+    """Facts of code that runs once: the names that it binds, what it stores in attributes, and what it sets in
     torch's configuration."""
 
     names: dict[str, Value]
@@ -143,9 +143,9 @@ class Setups:
 
 
 class Program:
-    """What is known of one file and of what its entries reach, in it and in others.
+    """The state of the interpretation of one file and of what its entries reach, in it and in others.
 
-    ``names`` holds what global names stand for, ``attributes`` what instances hold, ``functions`` what functions
+    ``names`` holds the values of global names, ``attributes`` what instances hold, ``functions`` what functions
     return and emit.
     """
 
@@ -286,7 +286,7 @@ class Program:
                 self.functions.call(frame, node, value.info, given, value.closure)
 
     def has_borrowed(self, info: FunctionInfo) -> bool:
-        """Whether a function of another file has been interpreted already."""
+        """True if a function of another file has been interpreted already."""
         return info.index is not self.index and info in self.states
 
     def lambda_info(self, node: ast.Lambda, frame: Frame) -> FunctionInfo:

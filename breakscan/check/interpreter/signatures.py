@@ -1,4 +1,4 @@
-"""What the parameters of functions hold: as declared, and as calls give them."""
+"""The values of the parameters of functions: as declared, and as calls pass them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from breakscan.rulebook.torch_facts.table import TorchApi
 
 
 class ParameterChange(IntEnum):
-    """How the arguments of a call differ from those of the calls before."""
+    """The differences of the arguments of a call from those of the calls before."""
 
     NONE = 0
     IN_PART = 1
@@ -61,7 +61,7 @@ class Signatures:
         self._attributes = attributes
 
     def declared(self, info: FunctionInfo) -> dict[str, Value]:
-        """What annotations, defaults and the body say of the parameters, whatever calls give."""
+        """The values of the parameters by annotations, defaults and the body, regardless of calls."""
         return self._project.once(
             ("parameters", info), info.index, lambda: parameter_values(self._api, info, entry=False, compiled=False)
         )
@@ -81,7 +81,7 @@ class Signatures:
         }
 
     def declared_result(self, info: FunctionInfo) -> Value:
-        """What the annotation of a function's result promises."""
+        """The value that the annotation of a function's result promises."""
         node = getattr(info.node, "returns", None)
         if node is None:
             return UNKNOWN
@@ -96,7 +96,7 @@ class Signatures:
         return {**given, **seen, **self.receiver(info, receiver)}
 
     def _seen(self, info: FunctionInfo) -> dict[str, Value]:
-        """What recorded runs showed of the names that a function starts with."""
+        """The values that recorded runs had for the names that a function starts with."""
         if not self._project.seen_in(info.index):
             return {}
         return self._project.once(("seen", info), info.index, lambda: observed_parameters(info))
@@ -124,7 +124,7 @@ class Signatures:
         return {name: self._attributes.instance(owner or info.owner)}
 
     def in_general(self, info: FunctionInfo, name: str, value: Value) -> Value:
-        """An object as a function of another file sees it: as one of the class that it asks for."""
+        """An object as a function of another file sees it: as one of the class that it expects."""
         if not isinstance(value, Instance) or value.info is None:
             return value
         asked = class_of(self.declared(info).get(name, UNKNOWN))
@@ -144,7 +144,7 @@ class Signatures:
         return state.parameters
 
     def _promises_number(self, info: FunctionInfo, name: str) -> bool:
-        """Whether an annotation, or a default of True or False, says that a parameter is a number or a size."""
+        """True if an annotation, or a default of True or False, says that a parameter is a number or a size."""
         return self._project.once(("promise", info, name), info.index, lambda: promises_number(info, name))
 
     def join_arguments(self, info: FunctionInfo, state: State, given: Arguments) -> ParameterChange:
@@ -205,7 +205,7 @@ def _join_parameter(state: State, name: str, value: Value, declared: Value) -> P
 
 
 def _told(known: Value, value: Value, declared: Value) -> Value | None:
-    """What a parameter is where one call says more than all others and the declaration."""
+    """The value of a parameter where one call says more than all others and the declaration."""
     if isinstance(known, Unknown) and (isinstance(value, Function) or _is_known_container(value)):
         return at_most(value, Sure.LIKELY)
     if isinstance(declared, Tensor):
@@ -254,7 +254,7 @@ def _as_declared(value: Value | None, base: Value, name: str) -> Value:
 
 
 def _is_known_container(value: Value) -> bool:
-    """Whether a value is a container with something known in it."""
+    """True if a value is a container with something known in it."""
     return isinstance(value, Container) and not isinstance(item_of(value), Unknown)
 
 

@@ -39,7 +39,7 @@ from breakscan.source.walking import walk
 
 
 def sets_up(frame: Frame, node: ast.expr) -> bool:
-    """Whether a call in code that sets an object up grows a container, or is a method that its own file defines."""
+    """True if a call in code that sets an object up grows a container, or is a method that its own file defines."""
     func = node.func if isinstance(node, ast.Call) else None
     if not isinstance(func, ast.Attribute):
         return False
@@ -205,7 +205,7 @@ def _rest_stands_under(frame: Frame, conditions: list[Condition]) -> None:
 
 
 def is_guard(node: ast.If) -> bool:
-    """Whether an ``if`` does nothing but raise."""
+    """True if an ``if`` does nothing but raise."""
     return not node.orelse and isinstance(node.body[-1], ast.Raise) and len(node.body) <= 2
 
 
@@ -216,7 +216,7 @@ def _reset(frame: Frame, names: dict[str, Value]) -> None:
 
 
 def join_names(a: dict[str, Value], b: dict[str, Value]) -> dict[str, Value]:
-    """What is known where two paths meet."""
+    """The values where two paths meet."""
     joined = dict(a)
     for name, value in b.items():
         known = joined.setdefault(name, value)
@@ -345,7 +345,7 @@ def _match(frame: Frame, node: ast.Match) -> bool:
 
 
 def returned_value(frame: Frame, reaches_end: bool) -> Value:
-    """What the function returns, over all paths."""
+    """The value that the function returns, over all paths."""
     values = [*frame.returned, *([NONE] if reaches_end else [])]
     result = join_all(values) if values else CONSTANT
     if isinstance(result, Tensor) and not result.optional and any(literal_of(value) is not None for value in values):
@@ -377,6 +377,6 @@ _HANDLERS: dict[type[ast.stmt], Callable[[Frame, Any], bool | None]] = {
     ast.AsyncFunctionDef: _define_function,
     ast.ClassDef: _define_class,
 }
-"""What runs each kind of statement.  A handler that returns False says that control cannot go on after it."""
+"""The handler of each kind of statement.  One that returns False means that control cannot go on after it."""
 if sys.version_info >= (3, 11):
     _HANDLERS[ast.TryStar] = _try

@@ -60,7 +60,7 @@ from breakscan.rulebook.torch_facts.table import DTYPE_CLASS
 
 NO_COUNTERPART = "no-counterpart"
 _REDUCE_UNTRACED = "numpy.nan"
-"""What Dynamo does not trace and what mostly gives a number of NumPy, which it traces from there on."""
+"""Functions that Dynamo does not trace and that mostly return a number of NumPy, which it traces from there on."""
 _OBJECTS = {
     "numpy.random.default_rng": "numpy.random.Generator",
     "numpy.random.RandomState": "numpy.random.RandomState",
@@ -105,7 +105,7 @@ def _run_by_an_export(frame: Frame, node: ast.Call, dotted: str, arguments: Argu
 
 
 def _makes_objects(frame: Frame, node: ast.Call) -> bool:
-    """Whether an array is made of Python's objects or texts, which torch has no dtype for."""
+    """True if an array is made of Python's objects or texts, which torch has no dtype for."""
     asked = [keyword.value for keyword in node.keywords if keyword.arg == "dtype"]
     if asked:
         return frame.index.dotted(asked[0]) in ("object", "str")
@@ -167,7 +167,7 @@ def _result(frame: Frame, node: ast.Call, known: NumpyFunction, arguments: Argum
 def _of_numbers(
     known: NumpyFunction, given: list[Value], nodes: list[ast.expr], sure: Sure, dtype: str | None
 ) -> Value:
-    """What a call with numbers gives; one that may give a number that Dynamo knows is taken for one that does."""
+    """The result of a call with numbers; one that may give a number that Dynamo knows is taken for one that does."""
     found = {known.of_integers} if _are_integers(given, nodes) else {known.of_integers, known.of_floats}
     if OfNumbers.KNOWN in found:
         return ArrayNumber(sure)
@@ -248,7 +248,7 @@ def _method_result(frame: Frame, node: ast.Call, owner: Tensor, name: str, argum
 
 
 def _varying(frame: Frame, name: str, arguments: Arguments, first: int) -> str:
-    """Whether a function with both kinds of overload returns one tensor or several here."""
+    """True if a function with both kinds of overload returns one tensor or several here."""
     if name.endswith("where"):
         return "tensors" if len(arguments.values()) == 1 else "tensor"
     return "tensors" if _asked(frame, name, arguments, first) else "tensor"
@@ -291,7 +291,7 @@ def _zero_dim(frame: Frame, name: str, positional: list[Value], arguments: Argum
 
 
 def _keeps_shape(frame: Frame, name: str, given: list[Value]) -> bool:
-    """Whether the result has the shape of the first tensor."""
+    """True if the result has the shape of the first tensor."""
     known = operator(frame.api.version, name)
     shapes = (known.shapes if known is not None else None) or frozenset()
     alone = Shape.BROADCAST in shapes and not any(isinstance(value, Tensor) for value in given[1:])
@@ -299,7 +299,7 @@ def _keeps_shape(frame: Frame, name: str, given: list[Value]) -> bool:
 
 
 def _is_line(frame: Frame, name: str, node: ast.Call) -> bool:
-    """Whether what is made has one dimension: ``arange(n)``, ``tensor([1, 2])``, ``flatten()``."""
+    """True if what is made has one dimension: ``arange(n)``, ``tensor([1, 2])``, ``flatten()``."""
     if (name in ("tensor", "as_tensor") or name in api.TENSOR_TYPES) and node.args:
         elements = _elements(node.args[0])
         if elements is not None:
@@ -312,7 +312,7 @@ def _is_line(frame: Frame, name: str, node: ast.Call) -> bool:
 
 
 def _elements(node: ast.expr) -> list[ast.expr] | None:
-    """What a list holds that is written out, also if it is repeated: ``[n] * times``."""
+    """The elements of a list that is written out, also if it is repeated: ``[n] * times``."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         return _elements(node.left) or _elements(node.right)
     return node.elts if isinstance(node, ast.List | ast.Tuple) else None
@@ -341,7 +341,7 @@ def _dtype_of_result(
 
 
 def _dtype_of_first(frame: Frame, name: str) -> bool:
-    """Whether no tensor but the first takes part in the dtype of the result."""
+    """True if no tensor but the first takes part in the dtype of the result."""
     known = operator(frame.api.version, name)
     return known is not None and known.promotes == (0,)
 
@@ -396,7 +396,7 @@ def torch_function(frame: Frame, node: ast.Call, dotted: str, last: str, argumen
 
 
 def _result_by_kind(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> Value | None:
-    """What the table of torch's functions says that a call returns; None where it says nothing."""
+    """The result of a call by the table of torch's functions; None where the table has none."""
     kind = frame.api.functions.get(dotted)
     if dotted.rpartition(".")[0] == "torch" and dotted[len("torch.") :] in api.TENSOR_TYPES:
         last = dotted[len("torch.") :]
@@ -435,7 +435,7 @@ def _one_tensor(frame: Frame, node: ast.Call, name: str, last: str, arguments: A
 
 
 def _made_by_name(dotted: str, last: str) -> Value:
-    """What a call makes that the table does not list, as far as the name shows it."""
+    """The result of a call that the table does not list, as far as the name shows it."""
     if dotted in ("torch.jit.script", "torch.jit.trace"):
         return Instance(name="torch.jit.ScriptModule")
     if (last[:1].isupper() or dotted in _GRAD_MODES) and not dotted.startswith("torch.nn.functional."):
@@ -444,7 +444,7 @@ def _made_by_name(dotted: str, last: str) -> Value:
 
 
 def _reads_values(frame: Frame, name: str) -> bool:
-    """Whether the contents of a tensor decide the Python number that a function returns."""
+    """True if the contents of a tensor decide the Python number that a function returns."""
     known = operator(frame.api.version, name)
     return name in WAITS_FOR_THE_DEVICE or (known is not None and known.reads_values is Often.ALWAYS)
 

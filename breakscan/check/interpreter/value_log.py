@@ -1,4 +1,4 @@
-"""Keeps what the interpretation found out about the expressions of chosen files, for the rewrites."""
+"""The facts of the interpretation about expressions of chosen files, for the rewrites."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class FileNotes:
 
 
 class _Joined(Mapping[Span, Known], Generic[Noted, Known]):
-    """What is known at each span, joined when it is asked for: little is, of all that is noted."""
+    """The joined facts of each span, joined on demand: most are never read."""
 
     def __init__(self, noted: Mapping[Span, Noted], join: Callable[[Noted], Known]) -> None:
         self._noted = noted
@@ -79,7 +79,7 @@ def _of_names(noted: list[dict[str, Value]]) -> dict[str, Fact]:
 
 
 class Notes:
-    """What one interpretation found out about the files at ``paths``, which are absolute.
+    """The results of one interpretation about the files at ``paths``, which are absolute.
 
     An interpretation that others reuse, as a function summary, has notes of its own, which theirs include.
     """
@@ -90,7 +90,7 @@ class Notes:
         self._included: dict[int, Notes] = {}
 
     def of(self, index: ModuleIndex) -> FileNotes | None:
-        """Where to note what is found out about a file; None if nobody will ask for it."""
+        """The notes about a file; None if nobody will read them."""
         path = index.module.path
         if path not in self._paths:
             return None
@@ -116,7 +116,7 @@ class Notes:
 
 
 def facts_of(module: SourceModule, noted: Iterable[Notes]) -> FileFacts:
-    """What several interpretations found out about a file, by the spans that people count."""
+    """The facts of several interpretations about a file, by the spans that people count."""
 
     def span(at: Position) -> Span:
         return at[0], module.column(at[0], at[1]), at[2], module.column(at[2], at[3])

@@ -61,7 +61,7 @@ _OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 
 class Sure(int, Enum):
-    """How a value is known: proved, through one assumption, or by a guess."""
+    """The certainty of a value: proved, through one assumption, or by a guess."""
 
     POSSIBLE = 0
     LIKELY = 1
@@ -71,7 +71,7 @@ class Sure(int, Enum):
 # Values are never changed once made, though not frozen: a frozen dataclass takes three times as long to make.
 @dataclass(slots=True, unsafe_hash=True)
 class Value:
-    """What is known of any value; each kind of value is a subclass.
+    """The base class of values; each kind of value is a subclass.
 
     ``maybe_none`` means that it is None on some path, ``optional`` is the condition under which it is of this kind.
     """
@@ -136,7 +136,7 @@ class TensorNumber(PythonValue):
 
 
 class ArrayNumber(PythonValue):
-    """What NumPy computes from Python numbers, where Dynamo knows the number while it traces: it can be converted, but
+    """A result of NumPy for Python numbers, where Dynamo knows the number while it traces: it can be converted, but
     a test of it is one of a tensor."""
 
     __slots__ = ()
@@ -159,7 +159,7 @@ class DrawnNumber(PythonValue):
 
 
 class Pointer(PythonValue):
-    """What ``data_ptr()`` gives: Dynamo hands it on, but cannot compute with it or compare it while it traces."""
+    """The result of ``data_ptr()``: Dynamo passes it on, but cannot compute with it or compare it while it traces."""
 
     __slots__ = ()
 
@@ -236,7 +236,7 @@ class Container(Value):
 
 @dataclass(slots=True, unsafe_hash=True)
 class NamedTupleClass(Value):
-    """What ``collections.namedtuple`` returns.  ``names`` are the fields, in order."""
+    """The class that ``collections.namedtuple`` returns.  ``names`` are the fields, in order."""
 
     kind = "unknown"
 
@@ -245,7 +245,7 @@ class NamedTupleClass(Value):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Namespace(Value):
-    """What is known by a dotted name alone: something imported, a builtin, or the method of ``bound``."""
+    """A value known by its dotted name alone: something imported, a builtin, or the method of ``bound``."""
 
     kind = "namespace"
 
@@ -258,7 +258,7 @@ class Namespace(Value):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Defined(Value):
-    """What the program or a library defines.  ``choices`` are the values of which it is one."""
+    """A definition of the program or of a library.  ``choices`` are the values of which it is one."""
 
     choices: tuple[Value, ...] = ()
 
@@ -277,7 +277,7 @@ class Function(Defined):
         return frozenset({"unknown", "function:captures"} if self._captures() else {"unknown"})
 
     def _captures(self) -> bool:
-        """Whether it uses what is no constant of the function around it."""
+        """True if it uses what is no constant of the function around it."""
         if self.info is None or self.closure is None:
             return False
         captured = (self.closure[name] for name in self.info.free_names & self.closure.keys())
@@ -340,7 +340,7 @@ def array(
 
 
 def literal(value: object) -> Value:
-    """What a literal of the source is."""
+    """The value of a literal of the source."""
     key = type(value), value
     known = _LITERALS.get(key)
     if known is None:

@@ -55,7 +55,7 @@ class ResultCache:
 
     @property
     def writable(self) -> bool:
-        """Whether results can be kept here; True also where the folder has yet to be made."""
+        """True if results can be kept here; True also where the folder has yet to be made."""
         above = next(f for f in (self.folder, *self.folder.parents) if os.path.lexists(f))
         if not os.path.isdir(above) or not os.access(above, os.W_OK | os.X_OK):
             return False

@@ -33,7 +33,7 @@ def check_paths(
     """Checks files, given by their absolute paths, and a text from standard input under the path it goes by.
 
     A file that cannot be read or parsed becomes an error entry; the others are still checked.  Files ``reached_from``
-    are those whose compiled code reaches that text; what they bring about in it counts.
+    are those whose compiled code reaches that text; their effects on it count.
     ``on_progress`` is called with how many files are done, and of how many.  ``jobs`` is the number of
     processes, by default one a core.  ``functions`` names those that the compiler is known to have been in, see
     :class:`.FileChecker`: they alone are checked then, in this process, and no result is kept.  ``earlier`` gives
@@ -140,7 +140,7 @@ def _died(path: Path) -> FileResult:
 
 
 def _batches(files: Sequence[Path], workers: int) -> list[list[Path]]:
-    """Files that lie together draw in the same others; the largest batches first, so that none is left for the end."""
+    """Batches of files of one folder, which import the same files; the largest first, so that cores end together."""
     ordered = sorted(files)
     size = max(1, min(FILES_PER_TASK, len(ordered) // workers))
     batches = [ordered[i : i + size] for i in range(0, len(ordered), size)]
@@ -156,7 +156,7 @@ def _size(path: Path) -> int:
 
 @contextmanager
 def no_collector() -> Iterator[None]:
-    """The collector walks all trees that are kept, over and over, and finds nothing: they are let go by hand."""
+    """Disables the garbage collector, which would walk all trees again and again: they are freed explicitly."""
     enabled = gc.isenabled()
     gc.disable()
     try:

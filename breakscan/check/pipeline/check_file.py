@@ -47,7 +47,7 @@ from breakscan.source.suppressions import Suppressions
 
 
 _JUDGED = (Kind.GRAPH_BREAK, Kind.EXPORT, Kind.RECOMPILE, Kind.WRONG_RESULT)
-"""What a version of torch does or does not do; misuse is misuse in all of them."""
+"""Kinds that depend on the version of torch; misuse is misuse in all of them."""
 _OF_EXPORTS = frozenset({Kind.GRAPH_BREAK, Kind.EXPORT})
 """An exported program is not compiled again, and what is wrong with ``torch.compile`` need not concern it."""
 _OF_TENSORS = ("tensor", "shape:by-data")
@@ -108,7 +108,7 @@ class Judge:
         return found
 
     def _ruling(self, rule: Rule, event: Event) -> tuple[Ruling | None, bool]:
-        """What the ledger says of an event, and whether all examples of such events agree on it.
+        """The verdict of the ledger on an event, and whether all examples of such events agree on it.
 
         The first example decides, but of exports one that fails: whether code like it can be exported depends more on
         the code around it than whether it compiles.
@@ -171,7 +171,7 @@ class FileChecker:
     def check_file(self, path: Path, text: str | None = None, notes: Notes | None = None) -> FileResult:
         """The findings of what a file, or a text that goes by its path, hands to the compiler.
 
-        ``notes`` keeps what is found out on the way.
+        ``notes`` collects facts for rewrites.
         """
         self.project.start(path)
         result = FileResult(str(path))
@@ -239,7 +239,7 @@ class FileChecker:
         yield from found.located()
 
     def _mode_of(self, entries: list[Entry]) -> Mode:
-        """How what a file hands to the compiler is compiled: as the settings say, but what is only exported is exported
+        """The mode in which the code of a file is compiled: as the settings say, but what is only exported is exported
         as it is there."""
         if self.settings.mode.exports or not entries or any(entry.mode is None for entry in entries):
             return self.settings.mode
@@ -277,7 +277,7 @@ def compiled_functions(program: Program, *, everything: bool) -> dict[FunctionIn
 
 
 SLOTS = 20_000
-"""The space that a frame asks for, in pointers; the chunk is the next power of two: the rest is for the others."""
+"""The space that a frame requests, in pointers; the chunk is the next power of two: the rest is for other frames."""
 
 
 def _with_deep_stack(function: Callable[..., None], *arguments: Any) -> None:
@@ -285,7 +285,7 @@ def _with_deep_stack(function: Callable[..., None], *arguments: Any) -> None:
 
     From 3.11 on, CPython keeps the frames of Python functions in chunks of 16 KiB, and maps and unmaps one whenever
     calls cross the end of the last (``push_chunk`` in ``Python/pystate.c``).  An interpreter of expressions crosses it
-    all the time, which took a tenth of its time.  A frame that asks for much space gets a chunk with space for all.
+    all the time, which took a tenth of its time.  A frame that requests much space gets a chunk with space for all.
     """
     function(*arguments)
 

@@ -82,7 +82,7 @@ class Checker:
             yield
 
     def forget(self) -> None:
-        """Forgets what was found out by interpreting: from now on, more is asked for."""
+        """Drops the results of interpretation: from now on, more of them are needed."""
         for checker in self._checkers.values():
             checker.project.forget()
 
@@ -99,7 +99,7 @@ class Checker:
             checker.project.release()
 
     def release_observed(self) -> None:
-        """Frees the trees that only the observations of recorded runs asked for."""
+        """Frees the trees that only the observations of recorded runs needed."""
         if self._observer is not None:
             self._observer.release()
 
@@ -132,7 +132,7 @@ class Shown:
         """The rules and confidences that are shown in a file, by the path that findings have."""
 
     def shows(self, finding: Finding) -> bool:
-        """Whether settings select the rule and the confidence of a finding; comments are another matter."""
+        """True if settings select the rule and the confidence of a finding; comments are another matter."""
         path = finding.site.path
         known = self._files.get(path)
         if known is None:

@@ -28,12 +28,12 @@ CONFIDENCE_ORDER = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.CONDITIONA
 
 @dataclass(slots=True)
 class FileResult:
-    """What one file, at an absolute path, gave in itself and in the files that are reached from it.
+    """The result of checking one file, at an absolute path: findings in it and in the files that are reached from it.
 
-    ``suppressed`` are the findings that a comment silences.  ``depends`` says what the result rests on: absolute path
-    → digest of the content (see :class:`.Digests`), ``""`` where a file was looked for and there was
-    none.  ``reaches`` tells what lies behind those findings that give a function up, ``compiled`` what
-    the file hands to the compiler.
+    ``suppressed`` are the findings that a comment suppresses.  ``depends`` are the files that the result depends on:
+    absolute path → digest of the content (see :class:`.Digests`), ``""`` where a file was looked for and not found.
+    ``reaches`` are the sites after breaks that make a function run eager, ``compiled`` the functions and modules that
+    the file compiles.
     """
 
     path: str = ""
@@ -119,7 +119,7 @@ def _condition_order(condition: Condition) -> _ConditionOrder:
 
 
 def _weight(region: Region | None, path: str) -> tuple[bool, bool, bool, int, str, int]:
-    """What the program compiles comes before what it is assumed to, and the nearer before the farther."""
+    """The order of regions: compiled by the program before assumed, and the nearer before the farther."""
     if region is None:
         return True, True, True, 0, "", 0
     pairs = zip(region.path.split("/"), path.split("/"), strict=False)

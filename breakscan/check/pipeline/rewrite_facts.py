@@ -18,12 +18,12 @@ from breakscan.source.module import SourceModule, SourceProblem
 from breakscan.source.paths import display_path
 
 MOST_KEPT = 64
-"""How many roots keep their result: the next files are mostly reached from the same ones."""
+"""The number of roots whose results are cached: the next files are mostly reached from the same ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """What is known of one file.  Findings are in the order of their sites; ``errors`` are those of any root."""
+    """The findings, in the order of their sites, and facts of one file.  ``errors`` are those of any root."""
 
     module: SourceModule
     findings: tuple[Finding, ...]
@@ -42,7 +42,7 @@ class Studies:
     """Studies the files at ``paths``, which are absolute, one after the other.
 
     Files that several of them import are read once, and a root from which several are reached is checked once.
-    ``checkers`` may have checked the files already: their trees are used.  They tell whether observations are taken
+    ``checkers`` may have checked the files already: their trees are used.  They decide whether observations are taken
     for true, by default they are not.
     """
 

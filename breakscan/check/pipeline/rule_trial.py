@@ -52,7 +52,7 @@ def try_rule(rule: Rule, files: Sequence[Path], settings: Settings) -> RuleTrial
 
 
 def finds(rule: Rule, example: Example, settings: Settings) -> bool:
-    """Whether ``check`` finds the rule in an example, if what the example defines is compiled."""
+    """True if ``check`` finds the rule in an example, if what the example defines is compiled."""
     return rule.id in {finding.rule for finding in example_result(rule, example, settings).findings}
 
 
@@ -73,7 +73,7 @@ def example_result(rule: Rule, example: Example, settings: Settings) -> FileResu
 
 
 def _called(rule: Rule, files: Sequence[Path], settings: Settings) -> dict[str, tuple[Site, int]]:
-    """What is called where the rule looks for calls, by name."""
+    """The functions called where the rule looks for calls, by name."""
     kinds = dict.fromkeys(
         (pattern.event, pattern.anywhere)
         for pattern in rule.match

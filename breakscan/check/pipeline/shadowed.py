@@ -1,4 +1,4 @@
-"""Which findings the compiler does not reach, because a break before them makes the function run eager.
+"""Findings that the compiler does not reach, because a break before them makes the function run eager.
 
 Dynamo compiles nothing of a function after a break whose verdict is ``eager``, so a break there shows when the first is
 fixed.  That holds on every path through the first break, and on no other path: Dynamo reads the branch that
@@ -28,7 +28,7 @@ class Reach:
     outside: tuple[Site, ...]
 
     def holds(self, site: Site) -> bool:
-        """Whether a site that comes after the head is reached through it alone."""
+        """True if a site that comes after the head is reached through it alone."""
         if site == self.head or any(begins_in(site, part) for part in self.outside):
             return False
         return all(begins_in(site, part) for part in self.within)
@@ -80,7 +80,7 @@ def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach], deferred:
 
 
 def _comes_to(finding: Finding, reach: Reach, conditions: set[Condition]) -> bool:
-    """Whether the code of a finding is followed by a break that ends the compilation of its function."""
+    """True if the code of a finding is followed by a break that ends the compilation of its function."""
     later = turn(finding.site) < turn(reach.head) and conditions <= set(finding.conditions)
     return later and reach.holds(finding.site)
 
@@ -127,7 +127,7 @@ def _body(loop: ast.stmt) -> list[ast.stmt]:
 
 
 def _jumped_over(parent: ast.stmt, child: ast.AST) -> bool:
-    """Whether a statement before ``child`` in its block may end the turn of the loop around them."""
+    """True if a statement before ``child`` in its block may end the turn of the loop around them."""
     for block in blocks(parent):
         if child in block:
             return any(map(_may_jump, block[: block.index(child)]))
@@ -135,7 +135,7 @@ def _jumped_over(parent: ast.stmt, child: ast.AST) -> bool:
 
 
 def _may_jump(node: ast.stmt) -> bool:
-    """Whether a statement holds a ``break`` or ``continue`` for a loop around it."""
+    """True if a statement holds a ``break`` or ``continue`` for a loop around it."""
     if isinstance(node, ast.Break | ast.Continue):
         return True
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

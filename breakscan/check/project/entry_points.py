@@ -1,4 +1,4 @@
-"""Where the compiler starts, and what it never enters."""
+"""The functions at which the compiler starts, and those that it never enters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LIBRARIES = (_TRANSFORMS, "PIL.", "cv2.", "albumentations.", "skimage.")
 
 
 def prepares_data(project: Project, owner: ClassInfo) -> bool:
-    """Whether a module without layers is a transform of torchvision, uses a library for images, or is in a file or
+    """True if a module without layers is a transform of torchvision, uses a library for images, or is in a file or
     folder that is named for augmentation."""
     chain = project.bases_of(owner)
     derived = any(base.startswith(_TRANSFORMS) for base in project.outside_bases(owner)) or _is_for_augmentation(owner)
@@ -55,13 +55,13 @@ def _uses_library(method: FunctionInfo) -> bool:
 
 
 def _uses_layers(method: FunctionInfo) -> bool:
-    """Whether a method creates a layer or a parameter."""
+    """True if a method creates a layer or a parameter."""
     names = (method.index.dotted(node.func) or "" for node in method.own_nodes if isinstance(node, ast.Call))
     return any(name.startswith("torch.nn.") and name.count(".") == 2 for name in names)
 
 
 def _calls_part(method: FunctionInfo, own: set[str]) -> bool:
-    """Whether a method calls something that the object holds, as a module calls its layers."""
+    """True if a method calls something that the object holds, as a module calls its layers."""
     called = (node.func for node in method.own_nodes if isinstance(node, ast.Call))
     return any(
         isinstance(node, ast.Attribute)
@@ -117,7 +117,7 @@ class Entry:
 
 
 def is_untraced(info: FunctionInfo, mode: Mode = Mode.DEFAULT) -> bool:
-    """Whether a decorator keeps the compiler out of the function.  A plain export runs what Dynamo is kept out of."""
+    """True if a decorator keeps the compiler out of the function.  A plain export runs what Dynamo is kept out of."""
     names = _OPERATORS if mode is Mode.EXPORT else _UNTRACED
     return any(name in names or name.endswith((".custom_op", ".register_kernel")) for name in info.decorators)
 
@@ -154,7 +154,7 @@ def find_entries(project: Project, index: ModuleIndex, regions: str, mode: Mode)
 
 
 def named_entries(index: ModuleIndex, compiled: Mapping[str, bool]) -> list[Entry]:
-    """The functions of a file that have these qualified names, without ``<locals>``; the value tells whether the
+    """The functions of a file that have these qualified names, without ``<locals>``; the value says whether the
     compiler was handed the function itself, and did not get there from another one."""
     path = index.module.display
     return _unique(
@@ -176,7 +176,7 @@ def observed_entries(project: Project, index: ModuleIndex, mode: Mode) -> list[E
 
 
 def _makes_optimizer(function: FunctionInfo) -> bool:
-    """Whether a function creates an optimizer, as a training loop does."""
+    """True if a function creates an optimizer, as a training loop does."""
     if "optim" not in function.index.module.text:
         return False
     calls = (node for node in function.own_nodes if isinstance(node, ast.Call))
@@ -243,7 +243,7 @@ def _assumed(info: FunctionInfo, why: Assumption, receiver: ClassInfo | None = N
 
 
 def is_compiler(index: ModuleIndex, decorator: ast.expr) -> bool:
-    """Whether a decorator is ``torch.compile``, with or without arguments, or a partial of it."""
+    """True if a decorator is ``torch.compile``, with or without arguments, or a partial of it."""
     if isinstance(decorator, ast.Call):
         name = index.dotted(decorator.func)
         if name == "functools.partial" and decorator.args:
@@ -282,7 +282,7 @@ class _Roots:
                 yield replace(self.entry(info, call, _spelling(call), receiver), mode=mode)
 
     def may_compile(self, node: ast.Call) -> bool:
-        """Whether a call is worth a closer look: finding out what it is handed takes reading the whole file."""
+        """True if a call is worth a closer look: to resolve its arguments, the whole file must be read."""
         func = node.func
         if isinstance(func, ast.Call):
             return is_compiler(self.index, func)
@@ -293,7 +293,7 @@ class _Roots:
         return self.index.dotted(func) in COMPILERS
 
     def mode_of_export(self, call: ast.Call) -> Mode | None:
-        """How a call exports; None for one that compiles."""
+        """The mode in which a call exports; None for one that compiles."""
         if self.index.dotted(call.func) != EXPORT:
             return None
         strict = next((keyword.value for keyword in call.keywords if keyword.arg == "strict"), None)
@@ -331,7 +331,7 @@ class _Roots:
             yield from self.called(found)
 
     def called(self, owner: ClassInfo) -> Iterator[tuple[FunctionInfo, ClassInfo]]:
-        """What runs when an instance of a class is called."""
+        """The function that runs when an instance of a class is called."""
         function = self.project.method(owner, "forward") or self.project.method(owner, "__call__")
         if function is not None:
             yield function, owner
@@ -352,7 +352,7 @@ class _Roots:
                     self.variables.setdefault(key, value)
 
     def resolve(self, node: ast.expr) -> _Named | None:
-        """The class (of an instance) or function that an expression stands for."""
+        """The class (of an instance) or function that an expression refers to."""
         if isinstance(node, ast.IfExp):
             return self.resolve(node.body) or self.resolve(node.orelse)
         if isinstance(node, ast.Call):

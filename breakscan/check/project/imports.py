@@ -1,4 +1,4 @@
-"""The files of a project as one: loads them when they are wanted, and finds what a dotted name stands for."""
+"""The files of a project: loads them on demand, and resolves dotted names."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ MOST_LINES_KEPT = 250_000
 """Of trees that are kept for the next file, in lines: about a kilobyte each."""
 FILES_BETWEEN_COUNTS = 16
 MOST_NEIGHBOURS = 8
-"""How many of the files that come next are awaited before one that nobody imported is dropped."""
+"""The number of following files after which one that nobody imported is dropped."""
 MOST_FILES_A_FILE = 400
-"""How many other files one file may draw in.  Behind it names stay unknown."""
+"""The number of other files that one file may load.  Beyond it names stay unknown."""
 MOST_STARS = 30
 """A module with more star imports is a lazy index of a whole library: finding a name in it would read all of it."""
 MOST_ROOTS = 6
@@ -46,7 +46,7 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What finding something out drew in: digests by path, as in ``Project.depends``, and the files themselves."""
+    """The files that a search loaded: digests by path, as in ``Project.depends``, and the files themselves."""
 
     depends: dict[str, str]
     indices: list[ModuleIndex]
@@ -81,8 +81,8 @@ _NOTHING_DRAWN = Drawn({}, [])
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """The files on the way from a folder to what a dotted name stands for, each with how many parts of the name lead to
-    it, and those that were looked for in vain."""
+    """The files on the way from a folder to the definition of a dotted name, each with the number of parts of the name
+    that lead to it, and the files that do not exist."""
 
     files: list[tuple[str, int]]
     missing: list[str]
@@ -111,7 +111,7 @@ class Project:
         self._answers: _Known[object, Any] = {}
         self._finding: set[tuple[str, str]] = set()
         self._searches = 0
-        """How many searches are under way, one inside the other."""
+        """The number of searches under way, one inside the other."""
         self._there: dict[str, bool] = {}
         self._ways: dict[tuple[str, str], _Way] = {}
         self._digests = Digests()
@@ -163,7 +163,7 @@ class Project:
         self._counted = len(self._kept) + FILES_BETWEEN_COUNTS
 
     def forget(self) -> None:
-        """Forgets what was found out by interpreting: from now on, more is asked for."""
+        """Drops the results of interpretation: from now on, more of them are needed."""
         for index, _ in self._kept.values():
             index.forget()
 
@@ -211,7 +211,7 @@ class Project:
                 self._kept[key] = own
 
     def seen_in(self, index: ModuleIndex) -> Mapping[str, FunctionSeen]:
-        """What runs showed of the functions of a file, by their qualified names.  It holds for a text that stands in
+        """The observations of the functions of a file, by their qualified names.  They hold for a text that stands in
         place of the file, too: that of an edit, which keeps what functions are called with."""
         if self._observations is None:
             return {}
@@ -277,7 +277,7 @@ class Project:
 
     @contextmanager
     def recording(self) -> Iterator[Drawn]:
-        """Notes what is drawn in meanwhile; it counts for the file at hand, too."""
+        """Records the files that are loaded meanwhile; they count for the current file, too."""
         outer, drawn = self.depends, Drawn({}, [])
         self.depends = drawn.depends
         try:
@@ -291,7 +291,7 @@ class Project:
         return [self._kept[path][0] for path in paths if path in self._kept]
 
     def draw_again(self, drawn: Drawn) -> bool:
-        """Draws in what was drawn in for another file; False where not all of it is kept any more."""
+        """Adds the files that were loaded for another file; False if some of them were dropped since."""
         for index in drawn.indices:
             kept = self._kept.get(str(index.module.path))
             if kept is None or kept[0] is not index:
@@ -322,13 +322,13 @@ class Project:
 
     @property
     def is_full(self) -> bool:
-        """Whether the current file may draw in no more: what is found out now may not hold for others."""
+        """True if the current file may load no more files: results from now on may not hold for others."""
         return len(self._held) >= MOST_FILES_A_FILE
 
     # -- names ------------------------------------------------------------------------------------------------
 
     def find(self, dotted: str, index: ModuleIndex) -> Definition | None:
-        """What a dotted name stands for in a file, where a file of the project defines it."""
+        """The definition that a dotted name in a file refers to, if a file of the project has it."""
         key = index.roots, dotted
         found = self._found.get(key)
         if found is not None:
@@ -381,8 +381,8 @@ class Project:
         return self._again(found)
 
     def _search(self, key: object, find: Callable[[], Answer], keeper: ModuleIndex | None) -> _Found[Answer]:
-        """An answer and what it draws in."""
-        # As :meth:`recording`, which takes several times as long: most questions are small and draw in nothing.
+        """An answer and the files that it loads."""
+        # As :meth:`recording`, which takes several times as long: most questions are small and load nothing.
         outer = self.depends
         self.depends = depends = dict[str, str]()
         try:
@@ -453,7 +453,7 @@ class Project:
         return self._other(path)
 
     def member(self, index: ModuleIndex, names: list[str]) -> Definition | None:
-        """What ``a.b`` stands for inside a file, given as its parts."""
+        """The definition that ``a.b`` refers to inside a file, given as its parts."""
         name = names[0]
         step = str(index.module.path), ".".join(names)
         if step in self._finding or len(self._finding) > MOST_HOPS:
@@ -517,7 +517,7 @@ class Project:
         return [b for c in chain for b in c.bases if b not in BUILTINS and c.index.class_named(b) is None]
 
     def is_module(self, info: ClassInfo) -> bool:
-        """Whether the class is, or very likely is, an ``nn.Module``.
+        """True if the class is, or very likely is, an ``nn.Module``.
 
         A class with a ``forward`` and a base that cannot be found counts: nearly all such bases are modules.
         """

@@ -20,7 +20,7 @@ Answer = TypeVar("Answer")
 
 
 class Resolver(Protocol):
-    """What a file asks about other files; ``imports.Project`` implements it."""
+    """The questions of a file about other files; ``imports.Project`` implements it."""
 
     def find(self, dotted: str, index: ModuleIndex) -> Definition | None: ...
     def star(self, index: ModuleIndex, name: str) -> str | None: ...
@@ -125,7 +125,7 @@ class ModuleIndex:
     """All that a file defines.
 
     ``name`` is the dotted name by which other files import it, ``roots`` the folders from which it imports.
-    ``imports`` maps a local name to the dotted name that it stands for, ``stars`` are the modules that it imports
+    ``imports`` maps a local name to its dotted name, ``stars`` are the modules that it imports
     with ``*``, ``assigned`` the names that its top level assigns.
     """
 
@@ -141,7 +141,7 @@ class ModuleIndex:
     classes: dict[str, ClassInfo] = field(default_factory=dict)
     all_functions: dict[FunctionNode, FunctionInfo] = field(default_factory=dict)
     remembered: dict[object, object] = field(default_factory=dict, repr=False)
-    """What was found out about the file, its functions and its classes, for all files that import it."""
+    """Results about the file, its functions and its classes, cached for all files that import it."""
     answers: dict[object, object] = field(default_factory=dict, repr=False)
     """The answers to questions about the file, see ``Project.once``."""
     closures: list[dict[str, Any]] = field(default_factory=list, repr=False)
@@ -152,7 +152,7 @@ class ModuleIndex:
         return self.module.tree
 
     def forget(self) -> None:
-        """Forgets what was found out by interpreting the file."""
+        """Drops the results of interpreting the file."""
         for names in self.closures:
             names.clear()
         self.remembered.clear()

@@ -70,7 +70,7 @@ class Scopes:
         self.class_steps: list[Step] = []
         """The statements of class bodies.  Their scope is that in which the class is defined."""
         self.attributes: dict[tuple[ClassInfo, str], list[Binding]] = {}
-        """What the methods of a class assign to attributes of ``self``."""
+        """The values that the methods of a class assign to attributes of ``self``."""
         self.of_function: dict[ast.AST, Scope] = {}
         self.made_by: dict[ast.stmt, list[Binding]] = {}
         """The bindings that each statement makes."""
@@ -140,7 +140,7 @@ def own_parts(step: Step) -> Iterator[tuple[ast.AST, Step]]:
 
 
 def is_self(node: ast.expr) -> bool:
-    """Whether an expression is the name ``self``."""
+    """True if an expression is the name ``self``."""
     return isinstance(node, ast.Name) and node.id == "self"
 
 

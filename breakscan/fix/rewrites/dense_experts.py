@@ -160,7 +160,7 @@ class _Loop:
     # -- what selects the rows --------------------------------------------------------------------------------------
 
     def _find(self) -> Rows:
-        """How the loop selects rows."""
+        """The rows that the loop selects."""
         context = self.context
         for line in self._lines(self.loop.body):
             small = line.body[0]
@@ -242,7 +242,7 @@ class _Loop:
         return found
 
     def _row_index(self, texts: Sequence[str], aliases: Mapping[str, str]) -> int:
-        """Which of two indices selects the rows: the one that comes first in subscripts."""
+        """The one of two indices that selects the rows: it comes first in subscripts."""
         firsts = set()
         for one in findall(self.loop.body, m.Subscript()):
             elements = [self.context.plain(each.slice) for each in cst.ensure_type(one, cst.Subscript).slice]
@@ -473,7 +473,7 @@ class _Loop:
         return cst.Assign([cst.AssignTarget(owner.deep_clone())], made)
 
     def _is_needed(self, owner: cst.BaseExpression) -> bool:
-        """Whether the loop reads the elements of a tensor besides adding to it."""
+        """True if the loop reads the elements of a tensor besides adding to it."""
         text = self.context.plain(owner)
         found = [one for one in findall(self.loop.body, m.Name() | m.Attribute()) if self.context.plain(one) == text]
         used = [one for one in found if not self._is_result(one)]
@@ -486,7 +486,7 @@ class _Loop:
         return isinstance(above, cst.Attribute) and above.attr.value in {"index_add_", *ONLY_LOOKED_AT}
 
     def _is_rows_of(self, target: cst.BaseExpression) -> bool:
-        """Whether an expression is the selected rows of a tensor, ``out[hit]`` or ``out[hit, :]``."""
+        """True if an expression is the selected rows of a tensor, ``out[hit]`` or ``out[hit, :]``."""
         if not isinstance(target, cst.Subscript):
             return False
         if self.rows.name_of(self.context.plain(target.slice[0].slice)) != self.rows.index:

@@ -98,7 +98,7 @@ def _may_compute(context: RewriteContext, node: cst.CSTNode) -> str | None:
 
 
 def _is_plain_call(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a call runs no code that could be compiled except one torch function, or Python's library."""
+    """True if a call runs no code that could be compiled except one torch function, or Python's library."""
     function, method = called(context, node)
     if method is not None:
         return True
@@ -128,7 +128,7 @@ def _called(decorator: cst.Decorator) -> cst.BaseExpression:
 
 
 def _yields(node: cst.CSTNode) -> bool:
-    """Whether a part of a function yields or awaits, outside inner functions."""
+    """True if a part of a function yields or awaits, outside inner functions."""
     if isinstance(node, cst.Yield | cst.Await):
         return True
     if isinstance(node, _OWN):

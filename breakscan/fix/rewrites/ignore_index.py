@@ -83,7 +83,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def code_differs(context: RewriteContext, old: cst.Call, new: cst.Call) -> bool:
-    """Whether new code is not the old one with other spaces."""
+    """True if new code is not the old one with other spaces."""
     return context.plain(old) != context.plain(new)
 
 
@@ -141,7 +141,7 @@ def _target_of(line: cst.SimpleStatementLine) -> cst.Name:
 
 
 def _anchors(context: RewriteContext, node: cst.BaseExpression) -> list[cst.CSTNode | None]:
-    """Where the names in an expression get their values."""
+    """The assignments that give the names in an expression their values."""
     return [origin(context, one).anchor for one in _names(context, node)]
 
 
@@ -161,7 +161,7 @@ def _refuse_only(context: RewriteContext, line: cst.SimpleStatementLine) -> None
 def _ignored(
     context: RewriteContext, loss: Loss, leaf: Leaf, target: _Side
 ) -> tuple[cst.BaseExpression | None, cst.BaseExpression | None]:
-    """What the targets outside the mask become, and the index that the loss ignores in addition."""
+    """The new targets outside the mask, and the index that the loss ignores in addition."""
     given = dict(loss.settings).get("ignore_index")
     index = given or build.expression(str(IGNORED_BY_DEFAULT))
     dropped = _compared(context, leaf.mask, target)

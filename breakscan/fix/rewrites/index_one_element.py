@@ -46,7 +46,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _is_no_mask(context: RewriteContext, index: cst.BaseExpression) -> bool:
-    """Whether an index cannot be a bool tensor: a sum, or arithmetic with a number."""
+    """True if an index cannot be a bool tensor: a sum, or arithmetic with a number."""
     made = defined(context, index)
     if isinstance(made, cst.BinaryOperation) and isinstance(made.operator, _ARITHMETIC):
         return is_number(context, made.left) or is_number(context, made.right)

@@ -63,7 +63,7 @@ def _edit(context: RewriteContext, replace: Mapping[cst.CSTNode, Replacement], i
 
 
 def _is_plain(context: RewriteContext, statement: cst.CSTNode) -> bool:
-    """Whether a statement only prints lines or makes log records, of values that are plain to show."""
+    """True if a statement only prints lines or makes log records, of values that are plain to show."""
     calls = [one.value for one in getattr(statement, "body", ()) if isinstance(one, cst.Expr)]
     return (
         _reports(context, statement)

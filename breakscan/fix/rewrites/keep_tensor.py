@@ -29,7 +29,7 @@ _OPERANDS = (None, "other", "value", "min", "max")
 """The names of arguments for which a function treats a number and a tensor alike."""
 
 A_TENSOR = differs(
-    "a 0-d tensor stands for the number: results have its dtype, precision and device, and nothing overflows or raises",
+    "a 0-d tensor replaces the number: results have its dtype, precision and device, and nothing overflows or raises",
     *(Effect.VALUES, Effect.DTYPES, Effect.NO_LONGER_RAISES, Effect.RAISES),
 )
 CALLER = differs("the caller gets a 0-d tensor instead of a Python number", Effect.TYPES)
@@ -137,7 +137,7 @@ class _Uses:
         self.text = text
         self.differences: dict[Difference, None] = {A_TENSOR: None}
         self.is_kept = False
-        """Whether the value is kept after its statement."""
+        """True if the value is kept after its statement."""
         self._followed: set[cst.CSTNode] = set()
 
     def follow(self, node: cst.BaseExpression) -> None:

@@ -52,7 +52,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _compares_numbers(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether a chain compares two values that are no tensors, so that the result may be a Python bool."""
+    """True if a chain compares two values that are no tensors, so that the result may be a Python bool."""
     if not is_chain(context, node):
         return False
     chain = cst.ensure_type(node, cst.Comparison)

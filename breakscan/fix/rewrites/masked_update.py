@@ -83,7 +83,7 @@ def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> 
 
 
 def _is_no_bool(context: RewriteContext, owner: cst.BaseExpression) -> bool:
-    """Whether a tensor is known to hold numbers: a sum into bools raises."""
+    """True if a tensor is known to hold numbers: a sum into bools raises."""
     made = defined(context, owner)
     if isinstance(made, cst.BinaryOperation):
         subtracts = isinstance(made.operator, cst.Subtract)
@@ -92,7 +92,7 @@ def _is_no_bool(context: RewriteContext, owner: cst.BaseExpression) -> bool:
 
 
 def _is_read_before(context: RewriteContext, owner: cst.BaseExpression) -> bool:
-    """Whether code before the update reads the tensor, so that autograd may need its old value."""
+    """True if code before the update reads the tensor, so that autograd may need its old value."""
     if not isinstance(owner, cst.Name) or any(isinstance(one, cst.For | cst.While) for one in context.around()):
         return True
     start, anchor = context.tree.span(context.statement()), origin(context, owner).anchor

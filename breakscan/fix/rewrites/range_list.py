@@ -52,7 +52,7 @@ def _is_integer(context: RewriteContext, node: cst.BaseExpression) -> bool:
 
 
 def _is_upwards(context: RewriteContext, bounds: list[cst.BaseExpression]) -> bool:
-    """Whether the end is known not to be before the start."""
+    """True if the end is known not to be before the start."""
     start = 0 if len(bounds) == 1 else written_number(bounds[0])
     end = written_number(bounds[-1])
     least = end if isinstance(end, int) else 0 if is_size(context, bounds[-1]) else None

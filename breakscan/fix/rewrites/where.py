@@ -309,7 +309,7 @@ class _Branch:
         return [*messages, *kept.values()]
 
     def _reads_old(self, name: str) -> bool:
-        """Whether the value of a name before the `if` may be needed where a side would always assign it."""
+        """True if the value of a name before the `if` may be needed where a side would always assign it."""
         return name in self.before and (
             is_needed_outside(self.context, name, self.node)
             or name in read(self.node.test)

@@ -64,7 +64,7 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _is_drawn(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether an expression draws numbers between 0 and 1."""
+    """True if an expression draws numbers between 0 and 1."""
     if not isinstance(node, cst.Call):
         return False
     name = context.dotted(node.func)
@@ -72,7 +72,7 @@ def _is_drawn(context: RewriteContext, node: cst.BaseExpression) -> bool:
 
 
 def _draws_one(drawn: cst.Call) -> bool:
-    """Whether a call of ``torch.rand`` draws a single number: ``torch.rand([])``, ``torch.rand(1)``."""
+    """True if a call of ``torch.rand`` draws a single number: ``torch.rand([])``, ``torch.rand(1)``."""
     sizes: list[cst.BaseExpression] = []
     for arg in drawn.args:
         if arg.star or (arg.keyword is not None and arg.keyword.value == "size"):
@@ -103,7 +103,7 @@ def _compares_drawn(context: RewriteContext, test: cst.Comparison) -> bool:
 
 
 def _value_of(context: RewriteContext, name: cst.Name) -> cst.BaseExpression:
-    """What a name was assigned; where it is ``False`` otherwise, its only other value."""
+    """The value assigned to a name, or its only other value where it is ``False`` otherwise."""
     value = defined(context, name)
     if value is not name or is_outer(context, name.value):
         return value
@@ -121,7 +121,7 @@ def _value_of(context: RewriteContext, name: cst.Name) -> cst.BaseExpression:
 
 
 def _tests_around(context: RewriteContext, node: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """What holds wherever a test is made, in its function."""
+    """The conditions under which a test is made in its function."""
     found: list[cst.BaseExpression] = []
     below: cst.CSTNode = node
     for above in context.around(node):

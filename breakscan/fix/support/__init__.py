@@ -1,1 +1,1 @@
-"""What rewrites share: the concrete syntax tree of a file, facts about its code, and functions that build new code."""
+"""Shared code of the rewrites: the tree of a file, facts about its code, and functions that build new code."""

@@ -1,4 +1,4 @@
-"""Where the value of a name comes from: the last assignment before a given place."""
+"""The origin of the value of a name: the last assignment before a given place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INNER = (cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
 _LOOPS = (cst.For, cst.While)
 _BINDING = cst.AssignTarget | cst.FunctionDef | cst.ClassDef | cst.NameItem | cst.AsName | cst.ImportAlias
 MOST_FUNCTIONS_KEPT = 256
-"""How many functions keep what they declare: rewrites ask for every name that they read."""
+"""The number of functions whose declarations are cached: rewrites ask for every name that they read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Assignment:
 
 
 def origin(context: RewriteContext, name: cst.Name) -> Assignment:
-    """Where the value of a name comes from, at the place of this read."""
+    """The origin of the value of a name, at the place of this read."""
     text = name.value
     fresh = Assignment(text, name)
     if is_outer(context, text):
@@ -72,7 +72,7 @@ def defined(context: RewriteContext, node: cst.BaseExpression, most: int = 8) ->
 
 
 def is_bound_once(context: RewriteContext, name: str) -> bool:
-    """Whether a name has one value throughout the function around the site."""
+    """True if a name has one value throughout the function around the site."""
     if is_outer(context, name):
         return False
     binds = m.AssignTarget() | m.AnnAssign() | m.AugAssign() | m.NamedExpr() | m.For() | m.CompFor() | m.AsName()
@@ -90,7 +90,7 @@ def _bound_by(node: cst.CSTNode) -> list[str]:
 
 
 def is_read(context: RewriteContext, name: cst.Name) -> bool:
-    """Whether a name node reads a variable: it is not a target, an attribute or a keyword.
+    """True if a name node reads a variable: it is not a target, an attribute or a keyword.
 
     The names of a tuple that is assigned and the name of ``del`` count as read.
     """
@@ -121,7 +121,7 @@ def reads_of(context: RewriteContext, target: cst.Name, line: cst.SimpleStatemen
 
 
 def _is_earlier(context: RewriteContext, name: cst.Name, line: cst.SimpleStatementLine) -> bool:
-    """Whether a read comes before a line that runs only once, so it cannot read what the line assigns."""
+    """True if a read comes before a line that runs only once, so it cannot read what the line assigns."""
     for one in context.around(line):
         if isinstance(one, cst.FunctionDef):
             break
@@ -131,7 +131,7 @@ def _is_earlier(context: RewriteContext, name: cst.Name, line: cst.SimpleStateme
 
 
 def is_settled(context: RewriteContext, name: str) -> bool:
-    """Whether a name has one value throughout the function, and the value is not changed in place."""
+    """True if a name has one value throughout the function, and the value is not changed in place."""
     this = m.Name(name)
     stored = m.AssignTarget(m.Subscript(value=this)) | m.AugAssign(m.Subscript(value=this))
     in_place = m.Call(func=m.Attribute(value=this, attr=m.Name(m.MatchRegex(r".*[^_]_$"))))
@@ -161,7 +161,7 @@ def _before(block: cst.IndentedBlock | cst.Module, node: cst.CSTNode, name: str)
 
 
 def _writes_elsewhere(above: cst.CSTNode, node: cst.CSTNode, name: str) -> bool:
-    """Whether a statement around a node assigns a name where no block shows it: in its header, or in an earlier
+    """True if a statement around a node assigns a name where no block shows it: in its header, or in an earlier
     iteration."""
     if isinstance(above, _LOOPS):
         return name in written(above)
@@ -171,7 +171,7 @@ def _writes_elsewhere(above: cst.CSTNode, node: cst.CSTNode, name: str) -> bool:
 
 
 def is_outer(context: RewriteContext, name: str) -> bool:
-    """Whether a name is declared ``global`` or ``nonlocal``, so that any call may change it."""
+    """True if a name is declared ``global`` or ``nonlocal``, so that any call may change it."""
     return any(name in _declared(one) for one in context.around() if isinstance(one, cst.FunctionDef))
 
 
@@ -194,7 +194,7 @@ def _items(node: cst.With | cst.Match) -> tuple[cst.CSTNode, ...]:
 
 
 def _binds_ahead(node: cst.With | cst.Match, name: str) -> bool:
-    """Whether the header of a statement binds a name for its body."""
+    """True if the header of a statement binds a name for its body."""
     if isinstance(node, cst.With):
         return any(name in written(item) for item in node.items)
     patterns = [case.pattern for case in node.cases]

@@ -1,4 +1,4 @@
-"""What else breaks the graph where an edit would be made, so that the edit would not help."""
+"""Other breaks of the graph at the place of an edit, with which the edit would not help."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def compared_with_zero(tensor: cst.BaseExpression, negated: bool = False) -> cst
 
 
 def is_inverted(node: cst.BaseExpression) -> bool:
-    """Whether an expression is ``~t``, which needs no parentheses beside ``&`` or ``|``."""
+    """True if an expression is ``~t``, which needs no parentheses next to ``&`` or ``|``."""
     return isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.BitInvert)
 
 

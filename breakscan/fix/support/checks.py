@@ -98,7 +98,7 @@ def _to_names(node: cst.Assign) -> bool:
 
 
 def _rebinds(context: RewriteContext, statement: Statement) -> bool:
-    """Whether it reads a name that it binds, such as ``preds = preds > 0``: other code may still need the old value."""
+    """True if it reads a name that it binds, such as ``preds = preds > 0``: other code may still need the old value."""
     return bool(set(written(statement)) & set(read(_values(statement)))) or any(
         name in _parameters(context) for name in written(statement)
     )
@@ -135,7 +135,7 @@ def _is_read_behind(context: RewriteContext, statement: Statement, name: str) ->
 
 
 def _is_live(statements: Sequence[cst.CSTNode], name: str) -> bool | None:
-    """Whether statements read a name that was bound before them; None if they neither read nor bind it."""
+    """True if statements read a name that was bound before them; None if they neither read nor bind it."""
     for one in statements:
         if isinstance(one, cst.SimpleStatementLine):
             plain = [small for small in one.body if isinstance(small, cst.Assign) and _to_names(small)]

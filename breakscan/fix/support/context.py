@@ -39,7 +39,7 @@ class FileTree:
         self._found: dict[cst.CSTNode, dict[Span, cst.CSTNode]] = {}
 
     def holds(self, node: cst.CSTNode) -> bool:
-        """Whether a node comes from the file and is not new code."""
+        """True if a node comes from the file and is not new code."""
         return node in self.parents
 
     def span(self, node: cst.CSTNode) -> Span:
@@ -115,7 +115,7 @@ class RewriteContext:
         self.torch_version = torch
         """The target version of torch, such as ``2.13``."""
         self.needs_whole_graph = finding.mode is not Mode.DEFAULT
-        """Whether nothing may run outside the graph, as with ``fullgraph=True`` and in an export."""
+        """True if nothing may run outside the graph, as with ``fullgraph=True`` and in an export."""
         self.imports: set[str] = set()
         """The modules that the new code needs to import, as dotted names."""
 
@@ -183,7 +183,7 @@ class RewriteContext:
     # -- what is known ------------------------------------------------------------------------------------------
 
     def fact(self, node: cst.CSTNode) -> Fact:
-        """What is known about an expression of the file or the target of an assignment."""
+        """The known facts about an expression of the file or the target of an assignment."""
         span = self.tree.span(node)
         known = self.tree.facts.values.get(span)
         if known is None and isinstance(node, cst.BaseNumber | cst.SimpleString | cst.ConcatenatedString):
@@ -251,7 +251,7 @@ class RewriteContext:
 
     @cached_property
     def imports_torch(self) -> bool:
-        """Whether the file imports torch, or something of it."""
+        """True if the file imports torch, or something of it."""
         for small in self.file_imports:
             if isinstance(small, cst.Import):
                 named = [name.evaluated_name for name in small.names]
@@ -276,7 +276,7 @@ class RewriteContext:
         return found
 
     def _is_for_types(self, line: cst.BaseStatement) -> bool:
-        """Whether a statement of the top level does nothing when the file runs."""
+        """True if a statement of the top level does nothing when the file runs."""
         return isinstance(line, cst.If) and "TYPE_CHECKING" in self.code(line.test)
 
     @cached_property

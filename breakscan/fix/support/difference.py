@@ -8,14 +8,14 @@ from enum import Enum
 
 
 class Effect(Enum):
-    """What a user could see change."""
+    """A kind of change that a user could notice."""
 
     VALUES = "values"
     DTYPES = "dtypes"
     SHAPES = "shapes"
     STRIDES = "strides"
     STORAGE = "storage"
-    """Which tensors share storage, and so which tensors an in-place operation changes."""
+    """Storage that tensors share, and so the tensors that an in-place operation changes."""
     TYPES = "types"
     """A tensor instead of a Python number or bool, or the other way round."""
     GRADIENTS = "gradients"
@@ -56,7 +56,7 @@ _FOLLOWS: Mapping[Effect, frozenset[Effect]] = {
     Effect.SHAPES: frozenset({Effect.VALUES, Effect.STRIDES, Effect.STORAGE}) | EXCEPTIONS,
     Effect.TYPES: frozenset({Effect.DTYPES, Effect.SHAPES, Effect.STORAGE}),
 }
-"""What the rest of a program may make of an effect: it computes with the values, and stops at an exception.  A tensor
+"""The effects that follow in the rest of a program: it computes with the values, and stops at an exception.  A tensor
 with storage of its own has strides of its own."""
 
 

@@ -33,7 +33,7 @@ _LOUD = _READS_CODE | frozenset(
 
 
 def is_local(context: RewriteContext, name: cst.Name) -> bool:
-    """Whether a name holds a tensor that the function made, and that nothing else can reach."""
+    """True if a name holds a tensor that the function made, and that nothing else can reach."""
     function = context.function
     if is_outer(context, name.value) or findall(function, m.Yield() | m.Await() | m.Global() | m.Nonlocal()):
         return False
@@ -41,7 +41,7 @@ def is_local(context: RewriteContext, name: cst.Name) -> bool:
 
 
 def _keeps_it(context: RewriteContext, name: cst.Name) -> bool:
-    """Whether a use of a name neither binds it to a tensor from elsewhere nor hands the tensor on."""
+    """True if a use of a name neither binds it to a tensor from elsewhere nor hands the tensor on."""
     above = context.parent(name)
     around = next((one for one in context.around(name) if isinstance(one, (*_INNER, cst.FunctionDef))), None)
     if around is not context.function:
@@ -96,7 +96,7 @@ def _loud_in(module: cst.Module) -> str | None:
 
 
 def reads_code(module: cst.Module) -> bool:
-    """Whether a file may read or compile its own code in other ways than ``torch.compile``."""
+    """True if a file may read or compile its own code in other ways than ``torch.compile``."""
     return not _READS_CODE.isdisjoint(_names(module))
 
 

@@ -100,7 +100,7 @@ def read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where:
 
 
 def tells(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether an expression is a call that reports something to the user, judged by its function or its name."""
+    """True if an expression is a call that reports something to the user, judged by its function or its name."""
     if is_reporting(context, node):
         return True
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name | cst.Attribute):

@@ -1,4 +1,4 @@
-"""How a function uses names outside one of its statements."""
+"""The uses of names outside one of the statements of a function."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from breakscan.fix.support.names import read
 
 
 def is_read_outside(context: RewriteContext, name: str, statement: cst.CSTNode) -> bool:
-    """Whether a name is read by other statements of the function."""
+    """True if a name is read by other statements of the function."""
     reads = _Reads(name, statement)
     context.function.body.visit(reads)
     return reads.found
 
 
 def is_needed_outside(context: RewriteContext, name: str, statement: cst.CSTNode) -> bool:
-    """Whether other statements may read the value that a statement gives to a name.
+    """True if other statements may read the value that a statement gives to a name.
 
     They may not if each assigns the name before it reads it: a temporary that several statements use.
     """
@@ -26,7 +26,7 @@ def is_needed_outside(context: RewriteContext, name: str, statement: cst.CSTNode
 
 
 def _is_assigned_first(context: RewriteContext, name: str, read_at: cst.CSTNode, statement: cst.CSTNode) -> bool:
-    """Whether each way to a read passes an assignment to its name, with no way from it through the statement."""
+    """True if each way to a read passes an assignment to its name, with no way from it through the statement."""
     own = {id(statement), *(id(one) for one in context.around(statement))}
     inner, above = read_at, context.parent(read_at)
     while inner is not context.function and above is not None:
@@ -44,7 +44,7 @@ def _is_assigned_first(context: RewriteContext, name: str, read_at: cst.CSTNode,
 
 
 def _assigns(line: cst.SimpleStatementLine, name: str) -> bool:
-    """Whether a line assigns a name, by itself and not as part of a condition."""
+    """True if a line assigns a name, by itself and not as part of a condition."""
     return any(
         isinstance(target.target, cst.Name) and target.target.value == name
         for small in line.body
@@ -54,7 +54,7 @@ def _assigns(line: cst.SimpleStatementLine, name: str) -> bool:
 
 
 class _Reads(cst.CSTVisitor):
-    """Whether a name is read outside a statement."""
+    """True if a name is read outside a statement."""
 
     def __init__(self, name: str, but: cst.CSTNode) -> None:
         self.name = name
@@ -70,7 +70,7 @@ class _Reads(cst.CSTVisitor):
 
 
 class _Places(cst.CSTVisitor):
-    """Where a name is read outside a statement, and whether code that runs later may read it."""
+    """Finds reads of a name outside a statement, by code that runs later."""
 
     def __init__(self, name: str, but: cst.CSTNode) -> None:
         self.name = name
@@ -92,7 +92,7 @@ class _Places(cst.CSTVisitor):
         return True
 
     def _may_be_read(self, node: cst.CSTNode) -> bool:
-        """Whether a node is a line, or an expression of the head of a compound statement."""
+        """True if a node is a line, or an expression of the head of a compound statement."""
         return not self._in_line and isinstance(node, cst.SimpleStatementLine | cst.BaseExpression)
 
     def on_leave(self, original_node: cst.CSTNode) -> None:

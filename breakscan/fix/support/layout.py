@@ -110,7 +110,7 @@ def _can_split(node: cst.CSTNode) -> bool:
 
 
 def _holds_lines(node: cst.Call, span: Callable[[cst.CSTNode], tuple[int, int]]) -> bool:
-    """Whether an argument of a call with several, all in one line, has several lines."""
+    """True if an argument of a call with several, all in one line, has several lines."""
     if len(node.args) < 2 or isinstance(node.whitespace_before_args, cst.ParenthesizedWhitespace):
         return False
     return any(len(set(span(one.value))) > 1 for one in node.args) and not any(

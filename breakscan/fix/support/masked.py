@@ -110,7 +110,7 @@ def leaf_of(context: RewriteContext) -> Leaf:
 
 
 def is_scalar(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether a value is a single number: a Python number or a 0-d tensor."""
+    """True if a value is a single number: a Python number or a 0-d tensor."""
     fact = context.fact(node)
     if isinstance(node, cst.UnaryOperation):
         return is_scalar(context, node.expression)
@@ -151,7 +151,7 @@ def _collect(context: RewriteContext, node: cst.BaseExpression, found: Masked, m
 
 
 def _is_setting(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether a value of unknown kind is an attribute of the object that only its ``__init__`` sets: a number."""
+    """True if a value of unknown kind is an attribute of the object that only its ``__init__`` sets: a number."""
     fact = context.fact(node)
     if not m.matches(node, m.Attribute(value=m.Name("self"))) or fact.kind != "unknown" or fact.maybe_none:
         return False
@@ -198,7 +198,7 @@ def _collect_call(context: RewriteContext, node: cst.Call, found: Masked, mask: 
 
 
 def is_flattening(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a method returns a vector unchanged."""
+    """True if a method returns a vector unchanged."""
     minus_one = m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1"))
     to_vector = m.Call(func=m.Attribute(attr=m.Name("view") | m.Name("reshape")), args=[m.Arg(minus_one)])
     return flattens(context, node) or m.matches(node, to_vector)
@@ -232,7 +232,7 @@ def whole(context: RewriteContext, node: cst.BaseExpression, leaves: Iterable[Le
 
 
 def conditions(context: RewriteContext, mask: cst.BaseExpression, leaves: Iterable[Leaf]) -> list[Difference]:
-    """What must hold so that a mask selects single elements; nothing where the code shows it.
+    """The assumption under which a mask selects single elements; nothing where the code shows it.
 
     Declines if the code computes the mask from other tensors than those that it is an index of: it may select rows.
     """
@@ -253,12 +253,12 @@ def conditions(context: RewriteContext, mask: cst.BaseExpression, leaves: Iterab
 
 
 def is_vector(context: RewriteContext, mask: cst.BaseExpression) -> bool:
-    """Whether the code flattens a mask, or what it is made from."""
+    """True if the code flattens a mask, or what it is made from."""
     return (".view(-1)", None) in _roots(context, mask)
 
 
 def _is_known(context: RewriteContext, mask: cst.BaseExpression) -> bool:
-    """Whether the function computes a mask by operators, or by functions of torch."""
+    """True if the function computes a mask by operators, or by functions of torch."""
     made = defined(context, mask)
     if isinstance(made, cst.Call):
         function, method = called(context, made)
@@ -318,7 +318,7 @@ COUNT = differs("the count is a tensor, and does not fit in float16 above 65504"
 
 
 def may_require_gradient(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether a value is not known to be an integer or bool tensor."""
+    """True if a value is not known to be an integer or bool tensor."""
     fact = context.fact(node)
     return not (fact.certain and fact.dtype in ("bool", "int"))
 

@@ -16,7 +16,7 @@ import libcst as cst
 
 
 class BaseMatcherNode:
-    """What matches nodes."""
+    """A matcher of nodes."""
 
     def __or__(self, other: BaseMatcherNode) -> OneOf:
         return OneOf(self, other)
@@ -90,7 +90,7 @@ def _field_names(kind: type[cst.CSTNode]) -> tuple[str, ...]:
 
 
 def matches(node: object, matcher: BaseMatcherNode) -> bool:
-    """Whether a matcher matches a node."""
+    """True if a matcher matches a node."""
     kind = type(node).__name__
     for one in matcher.alternatives():
         if one.kind == kind and all(_value_matches(getattr(node, name), wanted) for name, wanted in one.wanted):

@@ -1,4 +1,4 @@
-"""Which names a piece of code reads and which it binds."""
+"""The names that a piece of code reads and those that it binds."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _LIMIT = m.Attribute(
 
 
 def is_number(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether an expression is known to be a Python number: a literal, read from a tensor, or a limit of a dtype."""
+    """True if an expression is known to be a Python number: a literal, read from a tensor, or a limit of a dtype."""
     while isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus | cst.Plus):
         node = node.expression
     return context.fact(node).is_number or m.matches(node, _WRITTEN | _LIMIT)
@@ -37,7 +37,7 @@ def written_number(node: cst.BaseExpression) -> int | float | complex | None:
 
 
 def is_size(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether an expression is a length or a size of a tensor, which is an integer and not negative."""
+    """True if an expression is a length or a size of a tensor, which is an integer and not negative."""
     if isinstance(node, cst.Call) and called(context, node)[0] == "builtins.len":
         return True
     owner: cst.BaseExpression | None = None

@@ -40,7 +40,7 @@ def called(context: RewriteContext, node: cst.Call) -> tuple[str | None, str | N
 
 
 def is_builtin(context: RewriteContext, name: str, node: cst.CSTNode) -> bool:
-    """Whether a builtin's name is known to have no other meaning at a node."""
+    """True if a builtin's name is known to have no other meaning at a node."""
     bound = _bound_at_top(context.tree.module)
     return "*" not in bound and name not in {*bound, *_bound_around(context, node)}
 
@@ -91,19 +91,19 @@ def operator_of(context: RewriteContext, node: cst.Call) -> Operator | None:
 
 
 def is_elementwise(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a call is known to compute each element of its result only from the elements at the same position."""
+    """True if a call is known to compute each element of its result only from the elements at the same position."""
     known = operator_of(context, node)
     return known is not None and known.elementwise is True and known.draws_random is Often.NEVER
 
 
 def keeps_zero_gradients(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a gradient of zero stays zero for all values, including infinity and NaN."""
+    """True if a gradient of zero stays zero for all values, including infinity and NaN."""
     known = operator_of(context, node)
     return known is not None and known.gradient in (Gradient.NONE, Gradient.ZERO)
 
 
 def makes_new(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether the result of a call is known not to share storage with its arguments."""
+    """True if the result of a call is known not to share storage with its arguments."""
     known = operator_of(context, node)
     if known is None or known.result is None or writes(context, node):
         return False
@@ -113,7 +113,7 @@ def makes_new(context: RewriteContext, node: cst.Call) -> bool:
 
 
 def draws_random(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a call may draw random numbers or set the state of the generator."""
+    """True if a call may draw random numbers or set the state of the generator."""
     known = operator_of(context, node)
     function, _ = called(context, node)
     sets = (function or "").startswith("torch.") and (function or "").rpartition(".")[2] in SETS_THE_GENERATOR
@@ -121,7 +121,7 @@ def draws_random(context: RewriteContext, node: cst.Call) -> bool:
 
 
 def is_measured(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether it is known what a call of torch does besides returning a value: draw, write, read values."""
+    """True if it is known what a call of torch does besides returning a value: draw, write, read values."""
     function, _ = called(context, node)
     if function in ONLY_ANSWERS:
         return True
@@ -130,7 +130,7 @@ def is_measured(context: RewriteContext, node: cst.Call) -> bool:
 
 
 def writes(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a call of torch may change one of its arguments in place, as far as that was measured."""
+    """True if a call of torch may change one of its arguments in place, as far as that was measured."""
     known = operator_of(context, node)
     if known is not None and known.writes:
         return True
@@ -142,12 +142,12 @@ def writes(context: RewriteContext, node: cst.Call) -> bool:
 
 
 def leaves_arguments(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a call of torch is known to change none of its arguments in place."""
+    """True if a call of torch is known to change none of its arguments in place."""
     return is_measured(context, node) and not writes(context, node)
 
 
 def reads_values(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a call may read the values of a tensor on the host.  NumPy functions are treated like those of torch."""
+    """True if a call may read the values of a tensor on the host.  NumPy functions are treated like those of torch."""
     function, method = called(context, node)
     if function is not None and function.startswith("numpy."):
         known = operator(context.torch_version, function.rpartition(".")[2])
@@ -161,20 +161,20 @@ def reads_values(context: RewriteContext, node: cst.Call) -> bool:
 
 
 def raises_for_values(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a call is known to raise for some values of its tensors."""
+    """True if a call is known to raise for some values of its tensors."""
     known = operator_of(context, node)
     return known is not None and known.raises_in(forms(_kinds(context, node))) is True
 
 
 def gives_places(context: RewriteContext, node: cst.Call, result: str) -> bool:
-    """Whether the integers that a call returns, as a ``tensor`` or after the first of ``tensors``, are positions in
+    """True if the integers that a call returns, as a ``tensor`` or after the first of ``tensors``, are positions in
     the tensor that it gets."""
     known = operator_of(context, node)
     return known is not None and known.result == result and known.gives_places is True
 
 
 def takes_alike(context: RewriteContext, node: cst.Call, arg: cst.Arg) -> bool:
-    """Whether a call is elementwise, and computes the same with a number instead of the 0-d tensor that is its last
+    """True if a call is elementwise, and computes the same with a number instead of the 0-d tensor that is its last
     argument, or with a 0-d tensor instead of the number."""
     known = operator_of(context, node)
     if known is None or known.elementwise is not True:
@@ -186,7 +186,7 @@ def takes_alike(context: RewriteContext, node: cst.Call, arg: cst.Arg) -> bool:
 
 
 def is_conversion(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a method call returns its tensor, possibly with another dtype, device or memory layout."""
+    """True if a method call returns its tensor, possibly with another dtype, device or memory layout."""
     known = operator_of(context, node)
     _, method = called(context, node)
     if method in CONVERTS_WHERE_GIVEN:
@@ -195,7 +195,7 @@ def is_conversion(context: RewriteContext, node: cst.Call) -> bool:
 
 
 def flattens(context: RewriteContext, node: cst.Call) -> bool:
-    """Whether a method call merges dimensions, and so returns a vector unchanged."""
+    """True if a method call merges dimensions, and so returns a vector unchanged."""
     known = operator_of(context, node)
     _, method = called(context, node)
     if method is None or node.args or known is None:
@@ -204,7 +204,7 @@ def flattens(context: RewriteContext, node: cst.Call) -> bool:
 
 
 def cuts_gradient(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """Whether an expression is a call through which no gradient flows."""
+    """True if an expression is a call through which no gradient flows."""
     if not isinstance(node, cst.Call) or asks_for_gradient(node):
         return False
     known = operator_of(context, node)
@@ -212,7 +212,7 @@ def cuts_gradient(context: RewriteContext, node: cst.BaseExpression) -> bool:
 
 
 def asks_for_gradient(node: cst.Call) -> bool:
-    """Whether a call may ask for a result that requires a gradient, whatever its arguments are."""
+    """True if a call may return a result that requires a gradient, whatever its arguments are."""
     return any(m.matches(arg, _MAY_REQUIRE_GRADIENT) for arg in node.args)
 
 

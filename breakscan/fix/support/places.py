@@ -75,7 +75,7 @@ class _Recorded:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """Where a statement starts: ``line`` is that of its keyword or first word, below the decorators if it has any.
+    """The start of a statement: ``line`` is that of its keyword or first word, below the decorators if it has any.
 
     ``classes`` are those around it, from the outside in.
     """
@@ -117,7 +117,7 @@ class Places:
         return self._statements[number] if number >= 0 else None
 
     def is_start(self, node: cst.CSTNode) -> TypeGuard[cst.BaseStatement]:
-        """Whether a node is one of the statements of the module and its classes."""
+        """True if a node is one of the statements of the module and its classes."""
         return node in self._starts
 
     def of(self, statement: cst.BaseStatement) -> Mapping[cst.CSTNode, Span]:

@@ -1,4 +1,4 @@
-"""What code does besides computing a value: whether it may run additionally, again, or not at all."""
+"""Side effects of code: it may run once more, again, or not at all only if it has none."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CHANGES = CHANGES_MORE_THAN_IT_RETURNS | TAKES_FUNCTIONS_OR_FLAGS | SHOWS_THE_M
 
 
 def why_not_pure(context: RewriteContext, node: cst.CSTNode) -> str | None:
-    """Why an expression has side effects, as the end of a sentence; None if it has none.
+    """The reason why an expression has side effects, as the end of a sentence; None if it has none.
 
     Only code that is known to be pure counts as pure: functions and tensor methods of torch that were measured and have
     no side effects, functions of math, operators, and attributes.
@@ -43,7 +43,7 @@ def why_not_pure(context: RewriteContext, node: cst.CSTNode) -> str | None:
 
 
 def why_may_raise(context: RewriteContext, node: cst.CSTNode, in_range: Collection[cst.CSTNode] = ()) -> str | None:
-    """Why an expression may raise for some values of its tensors, as the end of a sentence; None if it does not.
+    """The reason why an expression may raise for some values of its tensors; None if it does not.
 
     ``in_range`` are subscripts that are known not to raise.
     """
@@ -98,7 +98,7 @@ class _Impurities(Effects):
         return name in PURE_BUILTINS if package == "builtins" else package == "math"
 
     def _can_be_read_again(self, node: cst.BaseExpression) -> bool:
-        """Whether a value is no iterator, which can be read only once."""
+        """True if a value is no iterator, which can be read only once."""
         made = defined(self.context, node)
         literal = isinstance(made, cst.List | cst.Tuple | cst.ListComp | cst.Set | cst.Dict)
         return literal or self.context.fact(node).kind in ("tensor", "shape", "constant")
@@ -152,14 +152,14 @@ _PLAIN_KINDS = frozenset({"array", "class", "constant", "drawn", "none", "number
 
 
 def _is_plain(fact: Fact) -> bool:
-    """Whether a value has a text that Python or torch makes, and not code of the program."""
+    """True if a value has a text that Python or torch makes, and not code of the program."""
     if fact.kind == "container" and fact.elements is not None:
         return all(map(_is_plain, fact.elements))
     return fact.kind in _PLAIN_KINDS
 
 
 def why_shown(context: RewriteContext, node: cst.CSTNode) -> str | None:
-    """Why computing and showing an expression may have side effects, as the end of a sentence; None if it has none.
+    """The reason why computing and showing an expression may have side effects; None if there is none.
 
     Reading the values of tensors is none.
     """
@@ -189,7 +189,7 @@ class _Raises(cst.CSTVisitor):
                 self.reasons.append(f"`{self.context.code(node)}` raises for indices out of range")
 
     def _is_in_range(self, index: cst.BaseExpression) -> bool:
-        """Whether an index holds positions in a tensor, so that only shapes matter: ``torch.argsort(x)``."""
+        """True if an index holds positions in a tensor, so that only shapes matter: ``torch.argsort(x)``."""
         if m.matches(index, m.Subscript(slice=[m.SubscriptElement(m.Index(m.Integer("1")))])):
             call = cst.ensure_type(index, cst.Subscript).value
             return isinstance(call, cst.Call) and gives_places(self.context, call, "tensors")
@@ -229,7 +229,7 @@ _CHANGES = frozenset({"backward", "load_state_dict", "set_", "manual_seed", "sav
 
 
 def why_missed(context: RewriteContext, node: cst.CSTNode) -> str | None:
-    """Why code must not be skipped, as the end of a sentence; None if it only computes values and texts.
+    """The reason why code must not be skipped, as the end of a sentence; None if it only computes values and texts.
 
     Only calls known to have no side effects may be skipped, and functions whose names start with ``is_`` or ``has_``.
     """
@@ -242,7 +242,7 @@ _NOT_REPORTING = ("etLevel", "Handler", "Filter", "EnabledFor", "EffectiveLevel"
 
 
 def is_line_or_record(context: RewriteContext, node: cst.CSTNode) -> bool:
-    """Whether an expression is a call that prints to the console or makes a log record."""
+    """True if an expression is a call that prints to the console or makes a log record."""
     if not isinstance(node, cst.Call) or any(m.matches(arg, m.Arg(keyword=m.Name("file"))) for arg in node.args):
         return False
     function, _ = called(context, node)
@@ -250,7 +250,7 @@ def is_line_or_record(context: RewriteContext, node: cst.CSTNode) -> bool:
 
 
 def is_reporting(context: RewriteContext, node: cst.CSTNode) -> bool:
-    """Whether an expression is a call that only reports something: a print, a log call, a warning."""
+    """True if an expression is a call that only reports something: a print, a log call, a warning."""
     if not isinstance(node, cst.Call):
         return False
     name = context.dotted(node.func) or ""

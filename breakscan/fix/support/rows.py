@@ -28,12 +28,12 @@ _ROWWISE = frozenset({"torch.nn.functional.linear"})
 
 @dataclass(slots=True)
 class Rows:
-    """How code selects rows: with the index ``index``, as code, which is a mask if ``is_mask``; beside it, ``column``
+    """A selection of rows: with the index ``index``, as code, which is a mask if ``is_mask``; next to it, ``column``
     selects one weight in each row.
 
     ``hits`` is then the matrix of a row and a column for each selected weight.  ``packed`` are names that hold selected
-    rows, ``called`` what computes with them besides operations of torch, and ``multiplies`` tells whether matrices do.
-    ``aliases`` are other names of the index and the column.
+    rows, ``called`` what computes with them besides operations of torch, ``aliases`` other names of the index and the
+    column.  ``multiplies``: matrices are multiplied.
     """
 
     index: str
@@ -50,7 +50,7 @@ class Rows:
         return self.aliases.get(text, text)
 
     def touches(self, context: RewriteContext, node: cst.CSTNode) -> bool:
-        """Whether code uses selected rows, or indices of rows."""
+        """True if code uses selected rows, or indices of rows."""
         names = {*self.packed, *self.aliases}
         names |= {self.index, self.column or self.index} if self.hits is not None else set()
         if not names.isdisjoint(read(node)):
@@ -58,7 +58,7 @@ class Rows:
         return any(self.selects(context, one) for one in findall(node, m.Subscript()))
 
     def selects(self, context: RewriteContext, node: cst.CSTNode) -> bool:
-        """Whether a subscript selects rows."""
+        """True if a subscript selects rows."""
         elements = cst.ensure_type(node, cst.Subscript).slice
         return any(
             isinstance(one.slice, cst.Index) and self.name_of(context.plain(one.slice.value)) == self.index
@@ -187,11 +187,11 @@ _COMPARED = {
     (cst.NotEqual, 0): True,
     (cst.GreaterThanEqual, 1): True,
 }
-"""What comparing a number of rows with a number tells."""
+"""The meaning of a comparison of a number of rows with a number."""
 
 
 def tells_rows(context: RewriteContext, rows: Rows, test: cst.BaseExpression) -> bool | None:
-    """Whether a test is for rows (True) or for their absence (False); None if it tests something else."""
+    """True if a test is for rows (True) or for their absence (False); None if it tests something else."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         inner = tells_rows(context, rows, test.expression)
         return None if inner is None else not inner
@@ -216,7 +216,7 @@ def _is_any(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> bo
 
 
 def _reduces(context: RewriteContext, rows: Rows, call: cst.Call, name: str) -> bool:
-    """Whether a call is a reduction of the mask that selects the rows."""
+    """True if a call is a reduction of the mask that selects the rows."""
     function, method = called(context, call)
     if method == name and isinstance(call.func, cst.Attribute) and not call.args:
         return rows.is_mask and context.plain(call.func.value) == rows.index
@@ -225,7 +225,7 @@ def _reduces(context: RewriteContext, rows: Rows, call: cst.Call, name: str) -> 
 
 
 def _is_count(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> bool:
-    """Whether an expression is the number of selected rows."""
+    """True if an expression is the number of selected rows."""
     node = defined(context, node)
     if isinstance(node, cst.Call):
         function, method = called(context, node)
@@ -245,5 +245,5 @@ def _is_count(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> 
 
 
 def _is_index(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> bool:
-    """Whether an expression has as many elements as there are rows."""
+    """True if an expression has as many elements as there are rows."""
     return not rows.is_mask and context.plain(node) in (rows.index, rows.column)

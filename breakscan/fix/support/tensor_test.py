@@ -72,7 +72,7 @@ def tensor_test(context: RewriteContext, test: cst.BaseExpression, negated: bool
 
 
 def asks_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:
-    """Whether a test tests the truth of a tensor or of a value read from a tensor."""
+    """True if a test tests the truth of a tensor or of a value read from a tensor."""
     if isinstance(test, cst.BooleanOperation):
         return asks_tensor(context, test.left) or asks_tensor(context, test.right)
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
@@ -81,14 +81,14 @@ def asks_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:
 
 
 def is_chain(context: RewriteContext, test: cst.BaseExpression) -> bool:
-    """Whether the test is a chain of comparisons with a tensor, such as ``0 < t < 1``."""
+    """True if the test is a chain of comparisons with a tensor, such as ``0 < t < 1``."""
     if not isinstance(test, cst.Comparison) or len(test.comparisons) < 2:
         return False
     return any(context.fact(one).is_tensor for one in (test.left, *(target.comparator for target in test.comparisons)))
 
 
 def is_membership(context: RewriteContext, test: cst.BaseExpression) -> bool:
-    """Whether the test is ``value in tensor`` or ``value not in tensor``."""
+    """True if the test is ``value in tensor`` or ``value not in tensor``."""
     if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
         return False
     target = test.comparisons[0]
@@ -343,7 +343,7 @@ def _is_negative(test: cst.BaseExpression) -> bool:
 
 
 def _is_short(node: cst.BaseExpression) -> bool:
-    """Whether code is short enough to be repeated: a name, an attribute of a name, or an item with a constant index."""
+    """True if code is short enough to be repeated: a name, an attribute of a name, or an item with a constant index."""
     if isinstance(node, cst.Subscript):
         index = node.slice[0].slice if len(node.slice) == 1 else None
         return isinstance(index, cst.Index) and isinstance(index.value, cst.Integer) and _is_short(node.value)

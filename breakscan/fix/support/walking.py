@@ -14,7 +14,7 @@ import libcst as cst
 from breakscan.fix.support import matchers as m
 
 MOST_KEPT = 128
-"""How many nodes keep what is in them: rewrites look through one function again and again."""
+"""The number of nodes whose contents are cached: rewrites look through one function again and again."""
 
 _FIRST: dict[type[cst.CSTNode], tuple[str, ...]] = {
     cst.Arg: ("star", "keyword"),

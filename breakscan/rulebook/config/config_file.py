@@ -52,7 +52,7 @@ class FileValues:
 
 
 def holds_configuration(path: Path) -> bool:
-    """Whether this is a file with keys of ours.  Raises ConfigError if it cannot be read."""
+    """True if this is a file with keys of ours.  Raises ConfigError if it cannot be read."""
     if not path.is_file():
         return False
     if path.name == OWN_FILE:

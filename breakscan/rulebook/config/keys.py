@@ -33,7 +33,7 @@ Schema = dict[str, Any]
 
 
 class KeyPlace(Protocol):
-    """Where the value of a key is: in the file of a folder, where ``library`` has the rules."""
+    """The place of a key's value: the file of a folder, where ``library`` has the rules."""
 
     @property
     def folder(self) -> Path: ...
@@ -46,7 +46,7 @@ class KeyPlace(Protocol):
 
 
 class ValueKind(Protocol):
-    """What a key holds."""
+    """The type of a key's value."""
 
     def read(self, value: object, at: KeyPlace) -> object:
         """The value as settings have it.  Raises ConfigError for a wrong one."""
@@ -202,7 +202,7 @@ _VERSION = re.compile(r"\d{1,9}\.\d{1,9}([.+a-z0-9]*)", re.ASCII)
 
 
 def version_problem(value: object) -> str | None:
-    """Why this is no torch version that can be checked for; None if it is one."""
+    """The reason why this is no torch version that can be checked for; None if it is one."""
     if not isinstance(value, str) or not _VERSION.fullmatch(value):
         return f'must be a torch version such as "2.13", not {value!r}'
     if not has_compiler(value):
@@ -211,7 +211,7 @@ def version_problem(value: object) -> str | None:
 
 
 def pattern_problem(pattern: str) -> str | None:
-    """Why this is no gitignore-style pattern; None if it is one."""
+    """The reason why this is no gitignore-style pattern; None if it is one."""
     if not pattern.strip():
         return "a pattern must not be empty"
     try:
@@ -222,7 +222,7 @@ def pattern_problem(pattern: str) -> str | None:
 
 
 def selector_problem(word: str, library: Library) -> str | None:
-    """Why this word selects no rule; None if it selects one."""
+    """The reason why this word selects no rule; None if it selects one."""
     try:
         library.select(word)
     except ValueError as error:

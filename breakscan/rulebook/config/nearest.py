@@ -1,4 +1,4 @@
-"""Which configuration counts for a file: the nearest one, with the options of the command line over it."""
+"""The configuration of a file: the nearest one, with the options of the command line over it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NearestSettings:
     files as a file goes over the one that it extends (see :func:`.joined`).  ``exclude`` is a tuple of strings there,
     relative to the working directory.  The environment's ``BREAKSCAN_CACHE_DIR`` replaces the ``cache-dir`` of files.
 
-    Raises, when settings are asked for, ConfigError for a wrong key, value or file, and RuleError for a malformed rule
+    Raises, when settings are read, ConfigError for a wrong key, value or file, and RuleError for a malformed rule
     of the user.
     """
 
@@ -100,7 +100,7 @@ class NearestSettings:
         return replace(settings, **values, options=frozenset(self._overrides))
 
     def _option_values(self, rule_folders: tuple[Path, ...]) -> dict[str, Any]:
-        """What the command line sets.  Raises ConfigError for what is wrong with it."""
+        """The settings of the command line.  Raises ConfigError for wrong values."""
         values = dict(self._overrides)
         library = load_library((*rule_folders, *values.get("rule_folders", ())))
         for name in ("select", "ignore"):

@@ -192,7 +192,7 @@ def installed_torch() -> str | None:
 
 
 def check_targets(settings: Iterable[Settings]) -> tuple[CheckTarget, ...]:
-    """What is checked for under some settings, without repetition."""
+    """The targets of some settings, without repetition."""
     targets: dict[CheckTarget, None] = {}
     for one in settings:
         target = resolve_target(one)

@@ -63,7 +63,7 @@ GIVES_A_TENSOR = frozenset({"torch.distributions.kl_divergence", "torch.distribu
 COUNT_LAST = frozenset({"unique", "unique_consecutive"})
 """Functions whose last result, with ``return_counts``, has one dimension.  Shapes are measured of single results."""
 RECURRENT_MODULES = frozenset({"torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"})
-"""Modules at which Dynamo gives a function up (``VariableBuilder`` of torch 2.13).  Modules are not measured."""
+"""Modules at which a function runs eager (``VariableBuilder`` of torch 2.13).  Modules are not measured."""
 CHANGES_MORE_THAN_IT_RETURNS = frozenset(
     {
         *("backward", "compile", "enable_grad", "load", "manual_seed", "no_grad", "register_hook", "retain_grad"),
@@ -103,7 +103,7 @@ DIMENSIONS_OF_NEW = {
     "eye": 2,
     "scalar_tensor": 0,
 }
-"""How many dimensions the results of functions have that are given numbers.  ``bincount`` refuses the floats that are
+"""The number of dimensions of the results of functions that get numbers.  ``bincount`` refuses the floats that are
 measured."""
 ONLY_LOOKED_AT = frozenset({"shape", "dtype", "device", "ndim"})
 """Attributes that say what a tensor is like and give no other tensor."""
@@ -120,7 +120,7 @@ ONLY_ANSWERS = frozenset(
 ``tests/rulebook/torch_facts/test_not_measured.py`` tries them."""
 
 COUNTS_DIMENSIONS = frozenset({"dim", "ndim", "ndimension"})
-"""What gives the number of dimensions of a tensor."""
+"""Methods that return the number of dimensions of a tensor."""
 
 TRUE_WHILE_TRACING = ("is_compiling", "is_dynamo_compiling", "is_torchdynamo_compiling", "is_torch_compiling")
 """Functions of ``torch``, and those of packages that return the same, which are True while Dynamo traces."""

@@ -1,4 +1,4 @@
-"""What Dynamo does with NumPy's functions, and what it does not trace by its own rules.
+"""The treatment of NumPy's functions by Dynamo, and the names that it does not trace by its own rules.
 
 The tables are measured: ``tools/measure_numpy.py`` and ``tools/measure_skipped.py``.
 """
@@ -17,7 +17,7 @@ _DATA = Path(__file__).parent / "data"
 
 
 class Returned(Enum):
-    """What a call returns while it is traced."""
+    """The kind of result of a traced call."""
 
     UNTRACED = "untraced"
     """Nothing: the call breaks the graph."""
@@ -27,7 +27,7 @@ class Returned(Enum):
 
 
 class OfNumbers(Enum):
-    """What a call with Python numbers alone returns."""
+    """The kind of result of a call with Python numbers alone."""
 
     KNOWN = "k"
     """A number that Dynamo computes while it traces: ``int()`` of it compiles, a test of it does not."""
@@ -59,7 +59,7 @@ _CLASSES = {"f": "float", "i": "int", "b": "bool"}
 
 
 def numpy_function(version: str, name: str) -> NumpyFunction | None:
-    """What a version such as ``2.13`` does with ``numpy.<name>``; methods of arrays are ``ndarray.<name>``."""
+    """The treatment of ``numpy.<name>`` by a version such as ``2.13``; methods of arrays are ``ndarray.<name>``."""
     return _table(version).get(name)
 
 
@@ -88,18 +88,18 @@ class Skipped:
     called_packages: frozenset[str]
 
     def by_rule(self, dotted: str) -> bool:
-        """Whether the rules of Dynamo say that a name is not traced."""
+        """True if the rules of Dynamo say that a name is not traced."""
         package, owner = dotted.partition(".")[0], dotted.rpartition(".")[0]
         return package in self.packages or dotted in self.names or owner in self.names
 
     def in_practice(self, dotted: str) -> bool:
-        """Whether calls of a name, or of others of its package, were seen to break the graph."""
+        """True if calls of a name, or of others of its package, were seen to break the graph."""
         return self.called.get(dotted, dotted.partition(".")[0] in self.called_packages)
 
 
 @cache
 def skipped(version: str) -> Skipped:
-    """What a version such as ``2.13`` does not trace."""
+    """The names that a version such as ``2.13`` does not trace."""
     name = nearest(version, {path.stem for path in (_DATA / "skipped").glob("*.json")})
     data = json.loads((_DATA / "skipped" / f"{name}.json").read_text(encoding="utf-8"))
     called = data["called"]

@@ -33,7 +33,7 @@ def forms(kinds: Iterable[str]) -> frozenset[str]:
 
 
 def is_covered(form: str, tried: Collection[str]) -> bool:
-    """Whether what holds for calls of the forms that were tried holds for a form: it is one of them, or one of them
+    """True if what holds for calls of the forms that were tried holds for a form: it is one of them, or one of them
     with a number for a tensor."""
     return any(
         len(one) == len(form) and one.count("s") == form.count("s") and one.count("t") >= form.count("t")
@@ -58,7 +58,7 @@ class Often(Enum):
 
 
 class Gradient(Enum):
-    """What the backward pass of a result makes of a gradient of zero, which is what ``torch.where`` sends to the side
+    """The result of the backward pass for a gradient of zero, which is what ``torch.where`` sends to the side
     that it does not choose."""
 
     NONE = "none"
@@ -88,7 +88,7 @@ class Shape(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """What is known of one function or tensor method.  None: not known."""
+    """The facts about one function or tensor method.  None: not known."""
 
     name: str
     """As in ``torch.`` (``square``, ``nn.functional.softmax``), or that of the method."""
@@ -106,28 +106,28 @@ class Operator:
     plain_shapes: frozenset[Shape] | None
     """The rules that hold for calls with nothing but tensors, as in ``x.sum()``."""
     elementwise: bool | None
-    """Whether each element of the result depends only on the elements at the same place."""
+    """True if each element of the result depends only on the elements at the same place."""
     keeps_values: bool | None
-    """Whether the result is the first tensor, in another dtype maybe."""
+    """True if the result is the first tensor, in another dtype maybe."""
     keeps_vectors: bool | None
-    """Whether a vector, given alone, comes back as it is or as a view that is the same."""
+    """True if a vector, given alone, comes back as it is or as a view that is the same."""
     gives_places: bool | None
-    """Whether integers that are returned are places in the first tensor, whatever its values are: the result, or all
+    """True if integers that are returned are places in the first tensor, whatever its values are: the result, or all
     of several results but the first."""
     shares_storage: Often | None
-    """Whether the result may share the storage of an input."""
+    """True if the result may share the storage of an input."""
     returns_input: Often | None
-    """Whether the result may be one of the inputs, the same object."""
+    """True if the result may be one of the inputs, the same object."""
     writes: frozenset[int] | None
     """The positions of the arguments that are changed in place (without ``out=`` and ``inplace=True``)."""
     draws_random: Often | None
     reads_values: Often | None
-    """Whether the host needs the values of a tensor, so that it waits for the device."""
+    """True if the host needs the values of a tensor, so that it waits for the device."""
     raises_for_values: Often | None
-    """Whether some values of valid shape and dtype raise: an index out of range, a singular matrix."""
+    """True if some values of valid shape and dtype raise: an index out of range, a singular matrix."""
     gradient: Gradient | None
     costly: bool | None
-    """Whether it multiplies matrices, or does other work that is more than a pass over the elements."""
+    """True if it multiplies matrices, or does other work that is more than a pass over the elements."""
     alike: frozenset[int]
     """The positions, last of the call, where a 0-d tensor and its Python number give the same result to the last digit,
     and the same gradient of the first argument.  Tried where neither decides the dtype of the result."""
@@ -137,15 +137,15 @@ class Operator:
     """If values raise sometimes: the forms of calls for which none do."""
 
     def reads_in(self, forms: Collection[str]) -> bool | None:
-        """Whether the host may need the values of a tensor in a call that has one of these forms."""
+        """True if the host may need the values of a tensor in a call that has one of these forms."""
         return _happens(self.reads_values, self.not_read_in, forms)
 
     def raises_in(self, forms: Collection[str]) -> bool | None:
-        """Whether some values of a tensor may raise in a call that has one of these forms."""
+        """True if some values of a tensor may raise in a call that has one of these forms."""
         return _happens(self.raises_for_values, self.not_raised_in, forms)
 
     def keeps_dtype(self) -> bool | None:
-        """Whether the result has the dtype of its inputs, for all dtypes that are not refused; None where one of them
+        """True if the result has the dtype of its inputs, for all dtypes that are not refused; None where one of them
         was not measured."""
         asked = [dtype for dtype in DTYPES if dtype not in self.refused]
         if not asked or any(dtype not in self.results_by_dtype for dtype in asked):
@@ -176,7 +176,7 @@ def names(version: str) -> frozenset[str]:
 
 
 class _Table:
-    """The file of one version; an :class:`Operator` is made when it is asked for."""
+    """The file of one version; an :class:`Operator` is made on demand."""
 
     def __init__(self, version: str, columns: dict[str, list[Any]], rows: dict[str, list[int]]) -> None:
         self.version = version

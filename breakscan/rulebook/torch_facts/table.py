@@ -1,4 +1,4 @@
-"""What torch's functions, methods and attributes return: the generated table, and what stubs do not say."""
+"""The results of torch's functions, methods and attributes: the generated table, and what stubs do not say."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TorchApi:
 
     ``dtypes``: the letters of the class of a single result for float, int and bool inputs (``fii``; ``.`` not taken,
     ``-`` differs).  ``several``: the same for functions with more than one result, a word each, and one text for each
-    number of results there can be; ``fib*`` for any number of them.  ``several_when``: the arguments that ask for more
+    number of results there can be; ``fib*`` for any number of them.  ``several_when``: the arguments that request more
     than one result.  ``fields``: names of the results.  ``whole``: with how many tensors, and nothing that keeps a
     dimension, the result is 0-d.  ``broadcasts``: names whose result has the broadcast shape of the tensors given.
     """
@@ -80,7 +80,7 @@ class TorchApi:
         return classes.pop() if len(classes) == 1 else None
 
     def is_whole(self, name: str, tensors: int) -> bool:
-        """Whether the result is 0-d where that many tensors are given, and nothing that keeps a dimension."""
+        """True if the result is 0-d where that many tensors are given, and nothing that keeps a dimension."""
         return tensors in self.whole.get(name, ())
 
 

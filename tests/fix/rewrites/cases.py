@@ -59,7 +59,7 @@ class CapturedCall:
     reason: str | None
     inputs: str
     wrong: str | None = None
-    """What the rewrite would write if it did not decline."""
+    """The text that the rewrite would write if it did not decline."""
     takes_out: bool = False
     states: str = ""
     """Words of a difference that the rewrite must state."""

@@ -68,7 +68,7 @@ def load(text: str, name: str, folder: Path) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call returns or raises, what it leaves of its arguments, and their gradients."""
+    """The result or exception of a call, its arguments afterwards, and their gradients."""
 
     raised: type[Exception] | None
     result: Any = None
@@ -116,7 +116,7 @@ def compared(old: Outcome, new: Outcome, *, exact: bool) -> None:
 
 
 def told_apart(old: Outcome, new: Outcome) -> bool:
-    """Whether two outcomes differ in anything."""
+    """True if two outcomes differ in anything."""
     try:
         compared(old, new, exact=True)
     except (AssertionError, TypeError):  # values of types that cannot be compared

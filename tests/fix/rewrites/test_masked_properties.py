@@ -52,7 +52,7 @@ def both(text: str, rewrite: str) -> tuple[Any, Any, bool]:
 
 
 def result(function: Any, given: tuple[Any, ...], safe: bool) -> Any:
-    """What a call gives and leaves of its arguments, and the gradients where it is safe; None where it raises."""
+    """The result of a call, its arguments afterwards, and the gradients where it is safe; None where it raises."""
     leaves = [one.clone().requires_grad_() for one in given]
     try:
         out, *rest = function(*(leaf * 1 for leaf in leaves))

@@ -1,4 +1,4 @@
-"""Where results are kept: the configuration file, the environment, options."""
+"""The folder of cached results: the configuration file, the environment, options."""
 
 from __future__ import annotations
 

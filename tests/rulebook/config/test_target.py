@@ -1,4 +1,4 @@
-"""Which torch version is checked for, and how it is found without importing torch."""
+"""The target version of torch, found without importing torch."""
 
 from __future__ import annotations
 

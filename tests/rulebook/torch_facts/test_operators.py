@@ -1,4 +1,4 @@
-"""What the measured table says of operators, and whether the installed torch agrees."""
+"""The measured table of operators, and its agreement with the installed torch."""
 
 from __future__ import annotations
 

@@ -15,9 +15,6 @@ from breakscan.rulebook.config import FileSettings, Settings
 from breakscan.source.paths import PathPattern
 from breakscan.source.regular_files import read_regular_file
 
-# The Python files of another commit, for a comparison with those of the working tree.
-
-
 _READ = (".py", ".pyi", ".ipynb")
 """Endings of the files that ``check`` reads."""
 _FILE = ("100644", "100755")
@@ -39,7 +36,7 @@ class GitTree:
     _same: dict[str, bool] = field(default_factory=dict)
 
     def is_unchanged(self, path: str) -> bool:
-        """Whether a file at an absolute path is in the commit as it is now, or in neither.  What lies outside of the
+        """True if a file at an absolute path is in the commit as it is now, or in neither.  What lies outside of the
         repository is."""
         known = self._same.get(path)
         if known is None:
@@ -109,7 +106,7 @@ def _write(root: Path, commit: str, copy: Path) -> list[str]:
 
 
 def _stays_inside(path: str) -> bool:
-    """Whether a path of a commit leads nowhere else: git makes no other commits, but one can be made by hand."""
+    """True if a path of a commit leads nowhere else: git makes no other commits, but one can be made by hand."""
     return not os.path.isabs(path) and os.pardir not in Path(path).parts
 
 
