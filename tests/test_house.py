@@ -41,7 +41,7 @@ ROOMS = {
     "prove": Room(f"{STATIC} check fix recording explanation", 8854, 36),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 7367, 42),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2240, 14),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3404, 27),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3406, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }
