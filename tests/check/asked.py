@@ -13,6 +13,9 @@ from breakscan.check.pipeline.check import check_paths
 from breakscan.model.findings import Kind
 from breakscan.rulebook.config import Settings
 
+IMPORTS = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
+"""The first lines of the snippets that the fixture ``check`` checks."""
+
 PREAMBLE = """import torch
 from torch import nn
 import numpy as np

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from asked import IMPORTS
 
 from breakscan.check.pipeline.check import check_paths
 from breakscan.model.findings import CheckResult
 from breakscan.rulebook.config import Settings
-
-PREAMBLE = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 
 
 @pytest.fixture
@@ -21,7 +20,7 @@ def check(tmp_path: Path) -> Callable[..., CheckResult]:
 
     def run(source: str, **settings: object) -> CheckResult:
         path = tmp_path / "model.py"
-        path.write_text(PREAMBLE + textwrap.dedent(source), encoding="utf-8")
+        path.write_text(IMPORTS + textwrap.dedent(source), encoding="utf-8")
         wanted = {"target_torch": "2.13", **settings}
         return check_paths([path], Settings(root=tmp_path, **wanted))  # type: ignore[arg-type]
 
@@ -35,7 +34,7 @@ def marked(check: Callable[..., CheckResult]) -> Callable[..., None]:
     def run(source: str, **settings: object) -> None:
         source = textwrap.dedent(source)
         wanted = set()
-        for number, line in enumerate((PREAMBLE + source).splitlines(), 1):
+        for number, line in enumerate((IMPORTS + source).splitlines(), 1):
             _, marker, ids = line.partition("# !")
             wanted |= {(number, rule) for rule in ids.split()} if marker else set()
         result = check(source, **settings)

@@ -10,26 +10,6 @@ from breakscan.check.pipeline.check import check_paths
 from breakscan.rulebook.config import Settings
 
 
-def test_forward_of_a_module_and_what_it_calls(marked) -> None:
-    marked("""
-        def helper(t):
-            return t.sum().item()  # ! BRK201
-
-        def unreached(t: torch.Tensor):
-            return t.sum().item()
-
-        class Net(nn.Module):
-            def forward(self, x):
-                return x * helper(x) + self.scale(x)
-
-            def scale(self, x):
-                return x.max().item()  # ! BRK201
-
-            def save(self, x: torch.Tensor):
-                return x.max().item()
-    """)
-
-
 @pytest.mark.parametrize(
     "root",
     [
@@ -60,85 +40,6 @@ def test_a_compiled_module_is_compiled_from_its_forward(marked, use: str) -> Non
     marked("class Net(nn.Module):\n    def forward(self, x):\n        return x.sum().item()  # ! BRK201\n" + use)
 
 
-def test_disabled_functions_and_eager_branches_are_not_traced(marked) -> None:
-    marked("""
-        @torch.compiler.disable
-        def report(x):
-            print(x)
-
-        class Net(nn.Module):
-            def forward(self, x):
-                report(x)  # ! BRK505
-                if not torch.compiler.is_compiling():
-                    print(x)
-                if torch.jit.is_scripting():
-                    print(x)
-                if torch.compiler.is_compiling():
-                    return x
-                print(x)
-                return x
-    """)
-
-
-def test_the_other_side_of_is_compiling_is_traced(marked) -> None:
-    marked("""
-        class Net(nn.Module):
-            def forward(self, x):
-                if torch.compiler.is_compiling():
-                    print("compiling")  # ! BRK401
-                else:
-                    print("eager")
-                return x
-    """)
-
-
-def test_regions_all_takes_functions_that_handle_tensors(marked) -> None:
-    marked(
-        """
-        def metric(preds: torch.Tensor):
-            return preds.sum().item()  # ! BRK201
-
-        def main(path):
-            print(path)
-        """,
-        regions="all",
-    )
-
-
-def test_regions_all_takes_functions_that_handle_what_numpy_computes(marked) -> None:
-    marked(
-        """
-        import numpy as np
-        from scipy import special
-
-        def chosen(values: list[float]):
-            if np.abs(values[0]) > 1:  # ! BRK101
-                print(values)  # ! BRK401
-            return values
-
-        def ratio(n: int, k: int):
-            count = special.binom(n, k)  # ! BRK420
-            return count if count > 1 else 1  # ! BRK103
-
-        def same(first: dict, second: dict):
-            return torch.allclose(first["weight"], second["weight"])  # ! BRK110
-
-        def update(optimizer):
-            optimizer.step()  # ! BRK615
-        """,
-        regions="all",
-    )
-
-
-def test_an_autograd_function_is_no_module(marked) -> None:
-    marked("""
-        class Op(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x.sum().item()
-    """)
-
-
 def test_finding_names_the_region_it_is_compiled_from(check) -> None:
     [finding] = check("""
         def helper(t):
@@ -151,28 +52,6 @@ def test_finding_names_the_region_it_is_compiled_from(check) -> None:
     assert finding.function == "helper"
     assert finding.region is not None
     assert (finding.region.line, finding.region.how) == (8, "@torch.compile")
-
-
-def test_compiling_the_same_thing_in_each_round_of_a_loop(marked) -> None:
-    marked("""
-        def train(step, batches, blocks):
-            for batch in batches:
-                torch.compile(step)(batch)  # ! BRK704
-            for batch in batches:
-                compiled = torch.compile(step, dynamic=True)  # ! BRK704
-                compiled(batch)
-
-        def build(blocks, layers, make):
-            for i, block in enumerate(blocks):
-                blocks[i] = torch.compile(block)
-            for i in range(3):
-                layers[i] = torch.compile(layers[i])
-            for _ in range(3):
-                layers.append(torch.compile(make()))
-            compiled = torch.compile(make)
-            for block in blocks:
-                compiled(block)
-    """)
 
 
 TRANSFORMS = """

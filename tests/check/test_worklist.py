@@ -32,52 +32,6 @@ def test_a_place_reaches_functions_that_call_one_another(check: Callable[..., Ch
     assert [(f.rule, f.verdict, f.via) for f in found if f.rule == "BRK401"] == [("BRK401", Verdict.EAGER, "map_dict")]
 
 
-def test_an_attribute_that_turns_out_to_hold_more_reaches_its_readers(marked: Callable[..., None]) -> None:
-    marked(
-        """
-        class Model(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.scale = 1.0
-
-            def read(self):
-                if self.scale > 0:  # !BRK101
-                    return 1
-                return 2
-
-            def forward(self, x: torch.Tensor):
-                first = self.read()
-                self.scale = x.mean()
-                return first
-        """
-    )
-
-
-def test_a_result_that_turns_out_to_be_more_reaches_its_callers(marked: Callable[..., None]) -> None:
-    marked(
-        """
-        class Model(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.scale = 1.0
-
-            def read(self):
-                for _ in range(2):
-                    pass
-                return self.scale
-
-            def forward(self, x: torch.Tensor):
-                if self.read() > 0:  # !BRK101
-                    x = x + 1
-                self.keep(x)
-                return x
-
-            def keep(self, x):
-                self.scale = x.mean()
-        """
-    )
-
-
 WRAPPED = {
     "library.py": """
 import functools
