@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from breakscan.__main__ import main
 from breakscan.prove import faster as measure
@@ -15,10 +15,10 @@ _interleave = measure.interleave
 
 def interleave(
     blocks: Mapping[str, measure.Block],
-    seconds: Sequence[float],
+    seconds: Mapping[str, float],
     longest: float = LONGEST,
-    decided: Callable[[Mapping[str, Sequence[float]]], bool] = lambda _: False,
-) -> dict[str, list[float]]:
+    decided: Callable[[measure.Rounds], bool] = lambda _: False,
+) -> measure.Rounds:
     return _interleave(blocks, seconds, min(longest, LONGEST), decided)
 
 

@@ -55,7 +55,7 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
     folder = Path(tempfile.mkdtemp(prefix="breakscan-bench-"))
     work = _Work(program, wanted, folder, say)
     try:
-        with interrupted_once(), ForkServerProcess() as server:
+        with interrupted_once(), ForkServerProcess(folder / "server") as server:
             work.run(server)
     except KeyboardInterrupt:
         work.interrupted = True

@@ -53,7 +53,9 @@ class BenchRow:
     """The measurements of one variant; None and empty values were not measured.
 
     ``kernels`` are those of a step, by kind; ``launches`` is what a step launches on a GPU; ``compile_seconds`` has
-    ``total`` and the stages in it; ``cold_seconds`` are those of the first ``cold_steps`` steps, including compiling.
+    ``total`` and the stages in it; ``startup_seconds`` pass before that, for the import of the compiler;
+    ``cold_seconds`` are those of the first ``cold_steps`` steps, including compiling.
+    ``busy`` says that other programs had the cores meanwhile;
     ``ratio`` says how many times as fast as eager a step is, measured in ``processes`` processes; ``pays_after_calls``
     counts from the first call.
     """
@@ -69,6 +71,8 @@ class BenchRow:
     kernels: Mapping[str, int] = field(default_factory=dict)
     launches: Mapping[str, int] | None = None
     compile_seconds: Mapping[str, float] = field(default_factory=dict)
+    startup_seconds: float = 0.0
+    busy: bool = False
     first_call_seconds: float | None = None
     cold_seconds: float | None = None
     cold_steps: float | None = None
@@ -82,6 +86,19 @@ class BenchRow:
     def label(self) -> str:
         """The label of the variant."""
         return self.variant.name
+
+    @property
+    def spent_on_compiling(self) -> float | None:
+        """The seconds that the first steps of a program take longer than later ones, from empty caches, with the import
+        of the compiler."""
+        if self.cold_seconds is None or self.cold_steps is None:
+            return None
+        return self.startup_seconds + self.cold_seconds - self.cold_steps * (self.step_seconds or 0.0)
+
+    @property
+    def eager_seconds(self) -> float | None:
+        """The time of an eager step in the same rounds."""
+        return None if self.ratio is None or self.step_seconds is None else self.step_seconds * self.ratio.median
 
 
 @dataclass(frozen=True, slots=True)

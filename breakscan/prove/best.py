@@ -48,20 +48,12 @@ def pays_after(row: BenchRow, same: Ratio) -> int | None:
 
     Returns None if a step is not faster than eager.
     """
-    if row.ratio is None or row.step_seconds is None or row.cold_seconds is None or row.cold_steps is None:
+    spent = row.spent_on_compiling
+    if row.ratio is None or row.eager_seconds is None or row.step_seconds is None or spent is None:
         return None
-    if not measure.is_faster(row.ratio, same):
+    if row.busy or row.ratio.is_noisy or not measure.is_faster(row.ratio, same):
         return None
-    eager = row.step_seconds * row.ratio.median
-    return max(1, math.ceil(spent_on_compiling(row) / (eager - row.step_seconds)))
-
-
-def spent_on_compiling(row: BenchRow) -> float:
-    """Returns the seconds that the first steps take longer than later ones."""
-    assert row.cold_seconds is not None
-    assert row.cold_steps is not None
-    assert row.step_seconds is not None
-    return row.cold_seconds - row.cold_steps * row.step_seconds
+    return max(1, math.ceil(spent / (row.eager_seconds - row.step_seconds)))
 
 
 def best_of(rows: Sequence[BenchRow], same: Ratio) -> tuple[BenchRow | None, tuple[BenchRow, ...]]:
@@ -77,7 +69,7 @@ def best_of(rows: Sequence[BenchRow], same: Ratio) -> tuple[BenchRow | None, tup
     ]
     if not faster:
         return None, ()
-    fastest = max(faster, key=lambda row: _ratio(row).median)
+    fastest = max(faster, key=lambda row: _ratio(row).low)
     least = max(measure.LEAST, measure.apart(same))
     as_fast = [row for row in faster if not is_slower(row, fastest, least)]
     cheapest = min(as_fast, key=_cost)
@@ -126,7 +118,7 @@ def _ratio(row: BenchRow) -> Ratio:
 
 
 def _cost(row: BenchRow) -> float:
-    return row.cold_seconds or 0.0
+    return row.spent_on_compiling or 0.0
 
 
 EAGER = "eager"
@@ -156,7 +148,7 @@ def _starts(row: BenchRow, before: BenchRow | None, eager_seconds: float) -> int
     if before is None:
         assert row.pays_after_calls is not None
         return row.pays_after_calls
-    more = spent_on_compiling(row) - spent_on_compiling(before)
+    more = _cost(row) - _cost(before)
     # Steps by their ratios: each was timed beside eager steps of its own process.
     gained = eager_seconds / _speed(before) - eager_seconds / _speed(row)
     return max(1, math.ceil(more / gained)) if gained > 0 else 1

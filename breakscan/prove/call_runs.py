@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -48,6 +50,43 @@ def compiles_counted() -> Iterator[CompileCounter]:
         yield counter
     finally:
         callback_handler.remove_start_callback(counter.started)
+
+
+class RunQueue:
+    """For how long the threads of this process were ready to run while something else had the core, as Linux counts it
+    (``Documentation/scheduler/sched-stats.rst``)."""
+
+    def __init__(self) -> None:
+        threads = [threading.get_native_id(), *map(int, os.listdir("/proc/self/task"))]
+        self._files: list[int] = []
+        for thread in dict.fromkeys(threads):
+            with contextlib.suppress(OSError):
+                self._files.append(os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY))
+
+    def __enter__(self) -> RunQueue:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files:
+            os.close(file)
+
+    def waits(self) -> list[float]:
+        """The seconds for which each thread has waited since it began, this one first."""
+        return [*map(_waits, self._files)] or [0.0]
+
+
+def waited_for_core() -> float:
+    """The same of this thread alone."""
+    with RunQueue() as queue:
+        return queue.waits()[0]
+
+
+def _waits(file: int) -> float:
+    try:
+        return int(os.pread(file, 64, 0).split()[1]) * 1e-9
+    except (OSError, IndexError):
+        # The thread has ended.
+        return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +206,8 @@ def _load(path: str) -> list[SavedCallable]:
     return [SavedCallable(*saved) for saved in torch.load(path, map_location="cpu", weights_only=True)]
 
 
+BUSY = 0.1
+"""The share of the first compiled calls for which they may wait for a core."""
 SEQUENCE = 6
 """Calls in a row, between which only values are put back: they show recompiles."""
 
@@ -225,6 +266,7 @@ class CallRuns:
         recorded."""
         cold: list[CallResult] = []
         firsts: list[CallResult] = []
+        waited, began = waited_for_core(), time.perf_counter()
         for captured, call in self._calls():
             outcome = _run_compiled(captured, call)
             if outcome.failure is not None and not patient:
@@ -244,6 +286,7 @@ class CallRuns:
                 first_call_seconds=sum(one.seconds + one.backward_seconds for one in firsts),
                 cold_seconds=sum(one.seconds + one.backward_seconds for one in cold) + sum(one.seconds for one in row),
                 cold_calls=len(cold) + len(row),
+                busy=waited_for_core() - waited > BUSY * (time.perf_counter() - began),
                 endless=all(one.compiles for one in row if one.number >= SEQUENCE // 2),
             )
         )

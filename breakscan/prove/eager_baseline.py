@@ -7,6 +7,7 @@ import functools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from breakscan.prove import faster as measure
@@ -109,7 +110,7 @@ def measure_eager(
             choices = Choices(available, "cuda" in about.devices)
             resolved = second.ask(CommandHandler.resolve, tuple(dict(options) for options in plan(choices)))
             unrepeatable = baseline.unrepeatable(second)
-            times = _times(worker, second)
+            rounds = _rounds(worker, second)
         host_bytes = worker.host_bytes
         memory = worker.ask(StepTimer.memory, StepKind.EAGER)
         free = worker.ask(CommandHandler.free_memory)
@@ -123,8 +124,8 @@ def measure_eager(
         about=about,
         choices=choices,
         resolved=resolved,
-        same=measure.ratio([times["eager"]], times["same"]),
-        steps=times["eager"] + times["same"],
+        same=rounds.ratio("same", "eager"),
+        steps=list(chain(*rounds.seconds.values())),
         notes=_notes(baseline, unrepeatable),
         baseline=baseline,
         unrepeatable=unrepeatable,
@@ -144,9 +145,9 @@ def _notes(baseline: Baseline, unrepeatable: Unrepeatable) -> list[Observation]:
     return notes
 
 
-def _times(worker: Worker, second: Worker) -> dict[str, list[float]]:
+def _rounds(worker: Worker, second: Worker) -> measure.Rounds:
     workers = {"eager": worker, "same": second}
-    seconds = [one.prepare(StepKind.EAGER) for one in workers.values()]
+    seconds = {name: one.prepare(StepKind.EAGER) for name, one in workers.items()}
     blocks = {name: functools.partial(one.block, kind=StepKind.EAGER) for name, one in workers.items()}
     return measure.interleave(blocks, seconds, LONGEST)
 

@@ -26,13 +26,13 @@ ROUNDS = 24
 FEWEST_ROUNDS = 8
 MOST_ROUNDS = 96
 BLOCK = 0.04
-"""Seconds of a block, at least, of what is slowest; and of what is fastest, unless the slowest then takes longer than
-:data:`LONGEST_BLOCK`."""
-LONGEST_BLOCK = 0.2
+"""Seconds of a block, at least.  All take about as long: what slows the machine down for a while hits each as often."""
 LONGEST = 20.0
 """Seconds of all rounds, where that leaves :data:`FEWEST_ROUNDS`."""
 SHARP = 1.03
 """How wide an interval may be before more rounds are run: on a quiet machine :data:`ROUNDS` are enough."""
+WIDE = 1.25
+"""How wide an interval may be where its middle says anything."""
 DRAWS = 800
 LEAST = 1.02
 """What counts as faster at all."""
@@ -58,96 +58,91 @@ class Unsteady(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many times as fast: the median, or the mean of those of several processes, and its interval of 95%."""
+    """How many times as fast: the median, or the mean of those of several processes, and its interval of 95%.
+
+    ``disturbed`` says that other programs had the cores that the steps needed: nothing is claimed then."""
 
     median: float
     low: float
     high: float
+    disturbed: bool = False
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether the machine was too noisy for the median to say anything."""
+        return self.disturbed or self.high > WIDE * self.low
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """The seconds of a step of each, round by round."""
+
+    seconds: Mapping[str, Sequence[float]]
+    disturbed: bool = False
+
+    def ratio(self, other: str, *references: str, certainty: float = 0.95) -> Ratio:
+        """How many times as fast the other is as the references, from pairs of blocks of one round.
+
+        The references are not averaged first: the mean of two noisy times tends to be longer than one of them.  The
+        interval is that of bootstrap samples of the rounds; at a ``certainty`` of 1 it holds them all.
+        """
+        rounds = [[self.seconds[name][at] / time for name in references] for at, time in enumerate(self.seconds[other])]
+        source = random.Random(0)
+        medians = sorted(statistics.median(chain(*source.choices(rounds, k=len(rounds)))) for _ in range(DRAWS))
+        left_out = round((1 - certainty) / 2 * DRAWS)
+        return Ratio(statistics.median(chain(*rounds)), medians[left_out], medians[-1 - left_out], self.disturbed)
+
+    def is_sharp(self) -> bool:
+        """Whether more rounds would add little.
+
+        Only the widths of the intervals decide that, not their positions. Otherwise, measuring would go on until it
+        gives the desired result.
+        """
+        first, *others = self.seconds
+        intervals = [self.ratio(other, first) for other in others]
+        return all(one.high < SHARP * one.low for one in intervals)
 
 
 def interleave(
     blocks: Mapping[str, Block],
-    seconds: Sequence[float],
+    seconds: Mapping[str, float],
     longest: float = LONGEST,
-    decided: Callable[[Mapping[str, Sequence[float]]], bool] = lambda _: False,
-) -> dict[str, list[float]]:
-    """The seconds of a step of each, round by round.  ``seconds`` is about the time of their steps, ``longest`` the
-    limit for all rounds together.  All run the same number of steps.  No more rounds are run than :data:`ROUNDS` where
-    the times of those are ``decided``.
+    decided: Callable[[Rounds], bool] = lambda _: False,
+) -> Rounds:
+    """Times steps in turns.  ``seconds`` is about the time of a step of each, ``longest`` the limit for all rounds
+    together.  No more rounds are run than :data:`ROUNDS` where those are ``decided`` by all bootstrap samples: that is
+    far more certain than an interval of 95%, so it may be asked after every few rounds.
 
-    Raises Unsteady where one compiles in its blocks for the third time.
+    Rounds with a disturbed block do not count, unless there are too few others.  Raises Unsteady where one compiles in
+    its blocks for the third time.
     """
-    fastest, slowest = max(min(seconds), 1e-7), max(*seconds, 1e-7)
-    calls = max(1, round(BLOCK / slowest), min(round(BLOCK / fastest), round(LONGEST_BLOCK / slowest)))
-    found: dict[str, list[float]] = {name: [] for name in blocks}
+    counts = {name: max(1, round(BLOCK / max(seconds[name], 1e-7))) for name in blocks}
+    calm: list[dict[str, float]] = []
+    rough: list[dict[str, float]] = []
     spoilt = dict.fromkeys(blocks, 0)
     began = time.monotonic()
-    done = 0
-    while done < FEWEST_ROUNDS or (done < MOST_ROUNDS and time.monotonic() - began < longest):
-        if done >= ROUNDS and done % FEWEST_ROUNDS == 0 and (_is_sharp(list(found.values())) or decided(found)):
+    while len(calm) < MOST_ROUNDS:
+        if len(calm) + len(rough) >= FEWEST_ROUNDS and time.monotonic() - began > longest:
             break
-        order = list(blocks) if done % 2 == 0 else list(blocks)[::-1]
-        times = {name: blocks[name](calls) for name in order}
+        if len(calm) >= ROUNDS and len(calm) % FEWEST_ROUNDS == 0:
+            rounds = _rounds(calm)
+            if rounds.is_sharp() or decided(rounds):
+                return rounds
+        order = list(blocks) if (len(calm) + len(rough)) % 2 == 0 else list(blocks)[::-1]
+        times = {name: blocks[name](counts[name]) for name in order}
         late = [name for name in order if times[name].compiles]
         for name in late:
             spoilt[name] += 1
             if spoilt[name] > 2:
                 raise Unsteady(name)
         if not late:
-            for name in order:
-                found[name].append(times[name].seconds)
-            done += 1
-    return found
+            is_rough = any(one.disturbed for one in times.values())
+            (rough if is_rough else calm).append({name: times[name].seconds for name in blocks})
+    return _rounds(calm) if len(calm) >= FEWEST_ROUNDS else _rounds([*calm, *rough], disturbed=True)
 
 
-def _is_sharp(times: Sequence[Sequence[float]]) -> bool:
-    """Returns whether more rounds would add little.
-
-    Only the widths of the intervals decide that, not their positions. Otherwise, measuring would go on until it gives
-    the desired result.
-    """
-    intervals = [ratio(times[:1], other) for other in times[1:]]
-    return all(one.high < SHARP * one.low for one in intervals)
-
-
-def ratio(references: Sequence[Sequence[float]], other: Sequence[float]) -> Ratio:
-    """How many times as fast the other is as the references, from pairs of blocks of one round.
-
-    The references are not averaged first: the mean of two noisy times tends to be longer than one of them.
-    """
-    rounds = _by_round(references, other)
-    medians = _resampled(rounds)
-    return Ratio(statistics.median(chain(*rounds)), medians[round(0.025 * DRAWS)], medians[round(0.975 * DRAWS) - 1])
-
-
-def is_decided(first: Sequence[float], second: Sequence[float], other: Sequence[float]) -> bool:
-    """Whether another one is faster than two equal processes in every resample, or slower in every one.
-
-    That is far more certain than an interval of 95%, so it may be asked after every few rounds.
-    """
-    same, claim = (
-        Ratio(medians[len(medians) // 2], medians[0], medians[-1])
-        for medians in (_resampled(_by_round([first], second)), _resampled(_by_round([first, second], other)))
-    )
-    return is_faster(claim, same) or is_slower(claim, same)
-
-
-def is_surely_slower(reference: Sequence[float], other: Sequence[float], same: Ratio) -> bool:
-    """Whether another one is slower in every resample, as in :func:`is_decided`. ``same`` is the ratio of two equal
-    processes.
-    """
-    medians = _resampled(_by_round([reference], other))
-    return is_slower(Ratio(medians[len(medians) // 2], medians[0], medians[-1]), same)
-
-
-def _by_round(references: Sequence[Sequence[float]], other: Sequence[float]) -> list[list[float]]:
-    return [[one[at] / time for one in references] for at, time in enumerate(other)]
-
-
-def _resampled(rounds: Sequence[Sequence[float]]) -> list[float]:
-    """The medians of bootstrap samples of the rounds, sorted."""
-    source = random.Random(0)
-    return sorted(statistics.median(chain(*source.choices(rounds, k=len(rounds)))) for _ in range(DRAWS))
+def _rounds(found: Sequence[Mapping[str, float]], disturbed: bool = False) -> Rounds:
+    return Rounds({name: [times[name] for times in found] for name in found[0]}, disturbed)
 
 
 def ratio_of_processes(ratios: Sequence[Ratio]) -> Ratio:
@@ -164,6 +159,7 @@ def ratio_of_processes(ratios: Sequence[Ratio]) -> Ratio:
         math.exp(middle),
         min(math.exp(middle - either_way), statistics.median(one.low for one in ratios)),
         max(math.exp(middle + either_way), statistics.median(one.high for one in ratios)),
+        any(one.disturbed for one in ratios),
     )
 
 
@@ -177,17 +173,18 @@ def repeated(claim: Ratio, same: Ratio, again: Callable[[], Ratio]) -> Ratio:
     while claim.low < CLOSE and len(found) < PROCESSES and is_faster(found[-1], same):
         found.append(again())
     middle = math.exp(statistics.fmean(math.log(one.median) for one in found))
-    return Ratio(middle, min(one.low for one in found), max(one.high for one in found))
+    disturbed = any(one.disturbed for one in found)
+    return Ratio(middle, min(one.low for one in found), max(one.high for one in found), disturbed)
 
 
 def is_faster(claim: Ratio, same: Ratio) -> bool:
     """Whether the claim holds: all of its interval lies above what two processes of the same program show."""
-    return claim.low > max(LEAST, apart(same))
+    return not claim.disturbed and claim.low > max(LEAST, apart(same))
 
 
 def is_slower(claim: Ratio, same: Ratio) -> bool:
     """Like :func:`is_faster`, for the opposite claim."""
-    return claim.high < 1 / max(LEAST, apart(same))
+    return not claim.disturbed and claim.high < 1 / max(LEAST, apart(same))
 
 
 def apart(same: Ratio) -> float:
@@ -197,21 +194,20 @@ def apart(same: Ratio) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The seconds of steps, round by round, and the peak memory of compiled ones in bytes."""
+    """The seconds of eager and of compiled steps, and the peak memory of compiled ones in bytes."""
 
-    eager: list[float]
-    compiled: list[float]
+    rounds: Rounds
     memory_bytes: int | None
 
     @property
     def step_seconds(self) -> float:
         """The median of a compiled step, in seconds."""
-        return statistics.median(self.compiled)
+        return statistics.median(self.rounds.seconds[StepKind.COMPILED])
 
     @property
     def ratio(self) -> Ratio:
         """How many times as fast as an eager step a compiled one is."""
-        return ratio([self.eager], self.compiled)
+        return self.rounds.ratio(StepKind.COMPILED, StepKind.EAGER)
 
 
 def compile_in(worker: Worker, variant: Candidate) -> None:
@@ -238,8 +234,8 @@ def pace_of(worker: Worker, longest: float, same: Ratio) -> Pace:
         kind: functools.partial(worker.block, kind=kind) for kind in (StepKind.EAGER, StepKind.COMPILED)
     }
 
-    def is_decided(times: Mapping[str, Sequence[float]]) -> bool:
-        return is_surely_slower(times[StepKind.EAGER], times[StepKind.COMPILED], same)
+    def is_decided(rounds: Rounds) -> bool:
+        return is_slower(rounds.ratio(StepKind.COMPILED, StepKind.EAGER, certainty=1), same)
 
-    times = interleave(blocks, [eager, compiled], longest, is_decided)
-    return Pace(times[StepKind.EAGER], times[StepKind.COMPILED], memory)
+    seconds = {StepKind.EAGER.value: eager, StepKind.COMPILED.value: compiled}
+    return Pace(interleave(blocks, seconds, longest, is_decided), memory)

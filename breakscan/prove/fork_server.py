@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import os
 import select
 import signal
@@ -17,8 +18,9 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from breakscan.prove.preloaded import PreloadedModules
@@ -52,6 +54,8 @@ def caches_in(folder: Path) -> dict[str, str]:
 
 MESSAGE = 4096
 """Bytes of a message, at most."""
+DYNAMO, INDUCTOR = "dynamo", "inductor"
+"""The parts of the compiler that have to be imported."""
 NVIDIA = "/dev/nvidia"
 DEVICES = ("/dev/kfd", "/dev/dri", "/dev/accel")
 NVML = "PYTORCH_NVML_BASED_CUDA_CHECK"
@@ -78,6 +82,7 @@ class ForkServer:
     def __init__(self, control: socket.socket) -> None:
         self.preloaded = PreloadedModules()
         self._control = control
+        self._startup: dict[str, float] = {}
         self._workers: dict[int, int] = {}
         """The descriptor for the exit status of each worker, by process id."""
         self._wakeup, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -88,7 +93,10 @@ class ForkServer:
         """
         # Ctrl-C in a terminal reaches all processes: the parent decides when this one ends.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        self._load()
+        try:
+            self._load()
+        finally:
+            self._control.send(json.dumps(self._startup).encode())
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._woken)
         gc.collect()
@@ -114,16 +122,26 @@ class ForkServer:
         threads = _threads()
         with _set(NVML, "1"):
             self.preloaded.load("torch")
-            self.preloaded.load("torch._inductor.compile_fx")
+            with self._timed(DYNAMO):
+                self.preloaded.load("torch._dynamo")
+            with self._timed(INDUCTOR):
+                self.preloaded.load("torch._inductor.compile_fx")
         if _threads() != threads:
             raise CannotFork("there are threads, which a forked process does not have")
         files = _open_files()
         if any(name.startswith(DEVICES) for name in files):
             raise CannotFork("a device is in use")
         if not any(name.startswith(NVIDIA) for name in files):
-            _check_compiler()
+            with self._timed(INDUCTOR):
+                _check_compiler()
         elif _began_cuda():
             raise CannotFork("CUDA is in use")
+
+    @contextlib.contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self._startup[stage] = self._startup.get(stage, 0.0) + time.perf_counter() - began
 
     def _fork(self, settings: str, files: list[int]) -> ForkedWorker | None:
         commands, replies, output, status = files
@@ -255,20 +273,32 @@ class ForkedProcess:
 
 
 class ForkServerProcess:
-    """The fork server. It imports torch in the background from the moment that it is created."""
+    """The fork server. It imports torch in the background from the moment that it is created. Inductor keeps what it
+    finds out of the C++ compiler in the folder ``cache``, by default in the user's cache.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, cache: Path | None = None) -> None:
         self._control, control = socket.socketpair()
         self._lock = threading.Lock()
         with control:
             self._process = subprocess.Popen(
                 process_command("--fork", str(control.fileno())),
-                env=worker_environment(),
+                env=worker_environment() | (caches_in(cache) if cache is not None else {}),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(control.fileno(),),
             )
+
+    @cached_property
+    def startup_seconds(self) -> Mapping[str, float]:
+        """The seconds that a process takes, before it compiles anything, to import Dynamo and then Inductor, which also
+        finds out what the C++ compiler can do.  Waits until they are known.
+        """
+        with self._lock:
+            text = self._control.recv(MESSAGE)
+        found: dict[str, float] = json.loads(text) if text else {}
+        return found
 
     def start(self, settings: Path, commands: int, replies: int, output: int) -> ForkedProcess | None:
         """Returns a new worker process, None if none can be forked. Threads may call it."""

@@ -86,6 +86,10 @@ class ObservationKind(str, Enum):
         "the program chooses the folder of its compiler caches itself, and they are not empty: the seconds of "
         "compiling, and after how many calls it pays, are too small"
     )
+    BUSY = (
+        "other programs had the cores while {names} was compiled: the seconds of compiling are too many, and it is not "
+        "said when it pays"
+    )
     NOT_PROBED = f"{_NOT_PROBED}: {{text}}"
     PROBE_MAKES_OTHER_CALLS = f"{_NOT_PROBED}: a further process makes {{calls}}"
     PROBE_HAS_OTHER_VALUES = f"{_NOT_PROBED}: in a further process, {{detail}}"

@@ -19,6 +19,8 @@ class ProofVerdict(str, Enum):
 
     ACCEPTED = "accepted"
     NO_FASTER = "no-faster"
+    TOO_NOISY = "too-noisy"
+    """It is equal, and the machine is too noisy to say whether it is faster."""
     REJECTED = "rejected"
 
 

@@ -323,7 +323,8 @@ class CompiledRun:
     """The first compiled calls, and a row of calls after them.
 
     ``calls`` were recorded of ``callables``.  ``cold_calls`` are the first calls and the row, which took
-    ``cold_seconds``.  ``endless`` says that each call of the latter half of the row compiled something.
+    ``cold_seconds``.  ``busy`` says that other programs had the cores meanwhile, ``endless`` that each call of the
+    latter half of the row compiled something.
     """
 
     calls: int
@@ -331,6 +332,7 @@ class CompiledRun:
     first_call_seconds: float
     cold_seconds: float
     cold_calls: int
+    busy: bool
     endless: bool
 
     @property
@@ -352,10 +354,12 @@ class CompiledResult:
 
 @dataclass(frozen=True)
 class BlockTime:
-    """The seconds of a step, and how many compiles started while the block ran."""
+    """The seconds of a step, and how many compiles started while the block ran.  ``disturbed`` says that other programs
+    had the cores that the block needed, so that its time says little."""
 
     seconds: float
     compiles: int
+    disturbed: bool = False
 
 
 # -- commands and replies as lines of JSON ------------------------------------------------------------------------

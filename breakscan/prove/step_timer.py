@@ -8,11 +8,12 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from breakscan.prove.call_result import differentiable, projections
-from breakscan.prove.call_runs import compiles_counted, put_values_back, ready
+from breakscan.prove.call_runs import RunQueue, compiles_counted, put_values_back, ready
 from breakscan.prove.capture import CapturedCall, CapturedCallable
 from breakscan.prove.protocol import BlockTime, StepKind
 from breakscan.prove.torch_state import cuda_in_use, eager_stance, mark_step, wait_for_device
@@ -20,8 +21,16 @@ from breakscan.prove.torch_state import cuda_in_use, eager_stance, mark_step, wa
 if TYPE_CHECKING:
     from torch import Tensor
 
-CHUNKS = 40
+PARTS = 40
 """Parts of a block, of which the median counts."""
+PARTS_ON_DEVICE = 8
+"""The same on a GPU: the first part of a block fills its queue."""
+QUIET = 0.02
+"""The share of a part for which its threads may wait for a core."""
+FEWEST_QUIET = 0.25
+"""The share of the parts of a block that have to be quiet."""
+NEAR = 1.1
+"""How many times as long the host's clock may show as the device's."""
 MOST_WARMUP = 30.0
 """Seconds."""
 
@@ -75,9 +84,7 @@ class StepTimer:
         self.block(longest, kind)
 
     def block(self, calls: int, kind: StepKind) -> BlockTime:
-        """Times a block of steps.  A step is one call of each callable.  It is the median of a few parts, as the
-        machine does other work now and then."""
-
+        """Times a block of about so many steps: whole cycles, as the calls of a cycle may differ."""
         cycle = self._steps[kind]
         for captured in self._callables:
             put_values_back(captured)
@@ -92,22 +99,17 @@ class StepTimer:
                 stack.enter_context(eager_stance())
             compiles = stack.enter_context(compiles_counted())
             run = _run if same_modes else _run_in_modes
-            # A device works while the next call is prepared: waiting for it after each part would be timed, too.
-            # Each part holds whole cycles: the calls of a cycle may differ.
-            parts = 1 if cuda_in_use() else CHUNKS
-            size = -(-calls // (parts * len(cycle))) * len(cycle)
-            steps = [cycle[at % len(cycle)] for at in range(calls)]
-            wait_for_device()
-            seconds = []
-            for first in range(0, calls, size):
-                chunk = steps[first : first + size]
-                began = time.perf_counter()
-                for row in chunk:
-                    for step in row:
-                        run(step)
-                wait_for_device()
-                seconds.append((time.perf_counter() - began) / len(chunk))
-        return BlockTime(statistics.median(seconds), compiles.count)
+
+            def run_cycles(count: int) -> None:
+                for _ in range(count):
+                    for row in cycle:
+                        for step in row:
+                            run(step)
+
+            cycles = -(-calls // len(cycle))
+            timed = _timed_on_device if cuda_in_use() else _timed
+            seconds, disturbed = timed(run_cycles, cycles)
+        return BlockTime(seconds / len(cycle), compiles.count, disturbed)
 
     def memory(self, kind: StepKind) -> int | None:
         """The peak memory of a few steps in bytes, on the device if one is in use.  None where the system cannot
@@ -167,6 +169,75 @@ class StepTimer:
             if seconds * size < 0.02:
                 size = min(max(size + 1, round(0.02 / max(seconds, 1e-7))), size * 10)
         return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a block: the seconds of a cycle, and the shares of it for which this thread and others waited for a
+    core."""
+
+    seconds: float
+    own_wait: float
+    other_waits: float
+
+
+def _timed(run_cycles: Callable[[int], None], cycles: int) -> tuple[float, bool]:
+    """The seconds of a cycle, and whether they are disturbed.  If hardly any part is free of waiting, as each is longer
+    than the turn that the system gives a process, the time for which this thread waited is subtracted.  That does not
+    help where several threads work on a step."""
+    size = -(-cycles // PARTS)
+    parts: list[_Part] = []
+    with RunQueue() as queue:
+        while len(parts) * size < cycles:
+            before = queue.waits()
+            began = time.perf_counter()
+            run_cycles(size)
+            seconds = time.perf_counter() - began
+            own, *others = (now - then for now, then in zip(queue.waits(), before, strict=True))
+            parts.append(_Part(seconds / size, own / seconds, sum(others) / seconds))
+    alone = [one for one in parts if one.other_waits <= QUIET]
+    return _median_of_quiet(parts) or (
+        statistics.median(one.seconds * (1 - one.own_wait) for one in alone or parts),
+        len(alone) < FEWEST_QUIET * len(parts),
+    )
+
+
+def _timed_on_device(run_cycles: Callable[[int], None], cycles: int) -> tuple[float, bool]:
+    """The same on a GPU, by its own clock: it works while the next part is prepared.  If that shows less than the
+    host's clock, the work is elsewhere, and the host's counts."""
+    import torch
+
+    event: Callable[..., Any] = torch.cuda.Event
+    size = -(-cycles // PARTS_ON_DEVICE)
+    marks = [event(enable_timing=True)]
+    wait_for_device()
+    with RunQueue() as queue:
+        waits = [queue.waits()]
+        began = time.perf_counter()
+        marks[0].record()
+        while len(waits) <= -(-cycles // size):
+            run_cycles(size)
+            marks.append(event(enable_timing=True))
+            marks[-1].record()
+            waits.append(queue.waits())
+        wait_for_device()
+        on_host = (time.perf_counter() - began) / (size * (len(waits) - 1))
+    parts = [
+        _Part(seconds / size, (own[0] - was[0]) / seconds, (sum(own[1:]) - sum(was[1:])) / seconds)
+        for seconds, (was, own) in zip(
+            (one.elapsed_time(other) / 1e3 for one, other in pairwise(marks)), pairwise(waits), strict=True
+        )
+    ]
+    on_device = statistics.fmean(one.seconds for one in parts)
+    if on_host > NEAR * on_device:
+        return on_host, False
+    return _median_of_quiet(parts) or (statistics.median(one.seconds for one in parts), True)
+
+
+def _median_of_quiet(parts: Sequence[_Part]) -> tuple[float, bool] | None:
+    """The median of the parts in which no thread waited for a core, None if there are hardly any."""
+    quiet = [one.seconds for one in parts if one.own_wait + one.other_waits <= QUIET]
+    return (statistics.median(quiet), False) if len(quiet) >= FEWEST_QUIET * len(parts) else None
 
 
 def _timed_call(captured: CapturedCallable, call: CapturedCall, run: Callable[..., object]) -> _TimedCall:

@@ -18,6 +18,7 @@ from breakscan.prove.candidate import Candidate, MeasuringStep
 from breakscan.prove.commands import CommandHandler
 from breakscan.prove.eager_baseline import LONGEST, EagerBaseline
 from breakscan.prove.faster import PROCESSES, Pace, Unsteady, compile_in, pace_of, prepare
+from breakscan.prove.fork_server import DYNAMO, INDUCTOR
 from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.original import explained, kernels_of_step, run_compiled
 from breakscan.prove.protocol import (
@@ -255,8 +256,18 @@ class Trial:
                 first_call_seconds=run.first_call_seconds,
                 cold_seconds=run.cold_seconds,
                 cold_steps=run.cold_calls / run.callables,
+                startup_seconds=self._startup(),
+                busy=run.busy,
             )
+            if run.busy:
+                self._baseline.note(Observation(ObservationKind.BUSY, names=(self.row.label,)))
         return explanation
+
+    def _startup(self) -> float:
+        """The seconds of the import of the parts of the compiler that the variant needs."""
+        stages = self._baseline.server.startup_seconds
+        parts = (DYNAMO, INDUCTOR) if "inductor" in self.row.compile_seconds else (DYNAMO,)
+        return sum(stages.get(part, 0.0) for part in parts)
 
     def _require_steady(self, explanation: Explanation, result: CompiledResult) -> None:
         if is_over_limit(explanation):
@@ -275,7 +286,7 @@ class Trial:
             if error.name == StepKind.EAGER:
                 self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, Observation(ObservationKind.COMPILES_WHILE_EAGER))
             self._stop_recompiling(self.explanation, ObservationKind.RECOMPILES_WHILE_TIMED)
-        self._baseline.steps.extend(pace.eager)
+        self._baseline.steps.extend(pace.rounds.seconds[StepKind.EAGER])
         row = replace(
             self.row,
             processes=1,
@@ -429,5 +440,5 @@ def _pace(row: BenchRow, baseline: EagerBaseline, first: Path, number: int) -> P
         compile_in(worker, row.variant)
         prepare(worker)
         pace = pace_of(worker, LONGEST_AGAIN, baseline.same)
-    baseline.steps += pace.eager
+    baseline.steps += pace.rounds.seconds[StepKind.EAGER]
     return pace

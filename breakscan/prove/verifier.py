@@ -16,7 +16,7 @@ from breakscan.prove import faster as measure
 from breakscan.prove.candidate import UNCHANGED, Candidate, Label, MeasuringStep
 from breakscan.prove.changed_code import evidence
 from breakscan.prove.equal import ResultDifference, Strictness, differences
-from breakscan.prove.faster import Ratio, Unsteady
+from breakscan.prove.faster import Ratio, Rounds, Unsteady
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
 from breakscan.prove.original import Baseline, CompiledProgram, Original, Say, run_eager
 from breakscan.prove.probe import Probe, Stressed
@@ -86,11 +86,10 @@ class _Prepared:
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """The seconds of a step before and after the change, the speed ratio of the change, and the speed ratio that the
-    second process of the unchanged program shows.
+    """The seconds of a step with the change, its speed ratio, and that of the second process of the unchanged
+    program.
     """
 
-    before: float
     after: float
     memory_before: int | None
     ratio: Ratio
@@ -119,13 +118,13 @@ class StepRace:
         before = self._prepared
         after = worker.prepare(StepKind.COMPILED)
         blocks = {BEFORE: self._original.first.block, SAME: self._original.second.block, AFTER: worker.block}
-        times = measure.interleave(blocks, [before.seconds, after], decided=_is_decided)
-        self.same = measure.ratio([times[BEFORE]], times[SAME])
+        seconds = {BEFORE: before.seconds, SAME: before.seconds, AFTER: after}
+        rounds = measure.interleave(blocks, seconds, decided=_is_decided)
+        self.same = rounds.ratio(SAME, BEFORE)
         return StepTimes(
-            before=statistics.median(times[BEFORE] + times[SAME]),
             memory_before=before.memory,
-            after=statistics.median(times[AFTER]),
-            ratio=measure.ratio([times[BEFORE], times[SAME]], times[AFTER]),
+            after=statistics.median(rounds.seconds[AFTER]),
+            ratio=rounds.ratio(AFTER, BEFORE, SAME),
             same=self.same,
         )
 
@@ -139,9 +138,10 @@ class StepRace:
                 one.ready()
                 if self._original.values.hand_over(one):
                     raise WorkerError("a further process does not take the values")
-            seconds = [one.prepare(StepKind.COMPILED) for one in (before, after)]
-            times = measure.interleave({BEFORE: before.block, AFTER: after.block}, seconds, LONGEST_AGAIN)
-        return measure.ratio([times[BEFORE]], times[AFTER])
+            workers = {BEFORE: before, AFTER: after}
+            seconds = {name: one.prepare(StepKind.COMPILED) for name, one in workers.items()}
+            blocks = {name: one.block for name, one in workers.items()}
+            return measure.interleave(blocks, seconds, LONGEST_AGAIN).ratio(AFTER, BEFORE)
 
     def launches(self) -> Mapping[str, int] | None:
         """Counts what a step of the unchanged program launches on the device.
@@ -165,8 +165,9 @@ class StepRace:
         return None
 
 
-def _is_decided(times: Mapping[str, Sequence[float]]) -> bool:
-    return measure.is_decided(times[BEFORE], times[SAME], times[AFTER])
+def _is_decided(rounds: Rounds) -> bool:
+    claim, same = rounds.ratio(AFTER, BEFORE, SAME, certainty=1), rounds.ratio(SAME, BEFORE, certainty=1)
+    return measure.is_faster(claim, same) or measure.is_slower(claim, same)
 
 
 class _Rejected(Exception):
@@ -317,17 +318,25 @@ class Verifier:
             trial.stop(Observation(kind))
         after = trial.proof.after
         assert after is not None
-        before = replace(trial.proof.before, step_seconds=times.before, memory_bytes=times.memory_before)
+        # In the same rounds: what is shown of both steps is their ratio.
+        seconds = times.after * ratio.median
+        before = replace(trial.proof.before, step_seconds=seconds, memory_bytes=times.memory_before)
         memory = worker.ask(StepTimer.memory, StepKind.COMPILED)
         launches = worker.ask(StepTimer.launches, StepKind.COMPILED)
-        faster = measure.is_faster(ratio, times.same)
+        slower = measure.is_slower(ratio, times.same)
+        if measure.is_faster(ratio, times.same):
+            verdict = ProofVerdict.ACCEPTED
+        elif not slower and (ratio.is_noisy or times.same.is_noisy):
+            verdict = ProofVerdict.TOO_NOISY
+        else:
+            verdict = ProofVerdict.NO_FASTER
         trial.proof = replace(
             trial.proof,
-            verdict=ProofVerdict.ACCEPTED if faster else ProofVerdict.NO_FASTER,
+            verdict=verdict,
             before=before,
             after=replace(after, step_seconds=times.after, memory_bytes=memory, launches=launches),
             ratio=ratio,
-            slower=measure.is_slower(ratio, times.same),
+            slower=slower,
         )
 
     def _repeated(self, trial: _Trial, worker: Worker, times: StepTimes) -> Ratio:

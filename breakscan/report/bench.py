@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any, TextIO
@@ -27,7 +26,15 @@ from breakscan.prove.protocol import Stage
 from breakscan.report import markdown
 from breakscan.report.console import paragraph, report_console
 from breakscan.report.json_report import write_json_report
-from breakscan.report.measurements import captured_words, interval, number, observation_words, ratio_words
+from breakscan.report.measurements import (
+    captured_words,
+    interval,
+    number,
+    observation_words,
+    ratio_words,
+    steps,
+    times_words,
+)
 from breakscan.report.printable import visible
 
 STAGES = {"dynamo": "Dynamo", "aot_autograd": "AOTAutograd", "inductor": "Inductor"}
@@ -53,6 +60,7 @@ def table_lines(bench: Bench) -> list[tuple[tuple[str, ...], BenchRow | None]]:
     """The cells of the table, each line with its row: eager, which has none, comes first.  What was not measured is
     empty.  Memory is that of a GPU: that of a process is mostly torch's own."""
     assert bench.eager is not None
+    noisy = bench.same is not None and bench.same.disturbed
 
     def memory(count: int | None) -> str:
         return "" if count is None or bench.environment["device"] == "cpu" else megabytes(count)
@@ -60,15 +68,16 @@ def table_lines(bench: Bench) -> list[tuple[tuple[str, ...], BenchRow | None]]:
     def seconds(value: float | None) -> str:
         return "" if value is None else duration(value)
 
-    eager = ("eager", "", "", memory(bench.eager.memory_bytes), "", duration(bench.eager.step_seconds), "", "")
+    step = "" if noisy else duration(bench.eager.step_seconds)
+    eager = ("eager", "", "", memory(bench.eager.memory_bytes), "", step, "", "")
     rows = [
         (
             visible(row.label),
             "" if row.breaks is None else str(row.breaks),
             str(sum(row.kernels.values())) if row.kernels else "",
             memory(row.memory_bytes),
-            seconds(row.compile_seconds.get("total")),
-            seconds(row.step_seconds),
+            seconds(_compiling(row)),
+            "" if row.ratio is None or row.ratio.disturbed else steps(row.eager_seconds, row.step_seconds),
             "" if row.ratio is None else ratio_words(row.ratio),
             "" if row.pays_after_calls is None else calls_words(row.pays_after_calls),
         )
@@ -98,7 +107,9 @@ def headline(bench: Bench) -> str:
     if bench.eager is None:
         said = "Nothing was measured"
     elif row is not None and row.ratio is not None:
-        said = f"Fastest: {visible(row.label)}, {number(row.ratio.median)}× eager {interval(row.ratio)}"
+        said = f"Fastest: {visible(row.label)}, {times_words(row.ratio)} eager {interval(row.ratio)}"
+    elif any(row.ratio is not None and row.ratio.is_noisy for row in bench.rows):
+        said = "The machine is too noisy to say whether anything is faster than eager"
     elif any(row.ratio is not None for row in bench.rows):
         said = "Nothing is faster than eager here"
     else:
@@ -150,7 +161,8 @@ def basis_words(bench: Bench) -> list[str]:
         device = visible(bench.environment["device"])
         said.append(
             f"Measured: {calls} on {device}, torch {visible(bench.environment['torch'])}; every process has the same "
-            f"weights, inputs and random numbers, and compiling is timed from empty caches{_side_by_side(bench)}."
+            "weights, inputs and random numbers, and compiling is timed as in a first run, from empty caches and with "
+            f"the import of the compiler{_side_by_side(bench)}."
         )
     if bench.same is not None:
         said.append(
@@ -158,11 +170,13 @@ def basis_words(bench: Bench) -> list[str]:
             "as no faster."
         )
     said += _repeated(bench)
-    beside = [row.step_seconds * row.ratio.median for row in bench.rows if row.step_seconds and row.ratio]
-    if beside and max(beside) > _DRIFT * min(beside):
+    if any(row.ratio is not None and row.ratio.is_noisy for row in bench.rows):
+        said.append("Too noisy: other programs had the cores that the steps needed, or the times were far apart.")
+    eager = [row.eager_seconds for row in bench.rows if row.eager_seconds and row.ratio and not row.ratio.is_noisy]
+    if eager and max(eager) > _DRIFT * min(eager):
         said.append(
-            f"The machine was not always equally fast: an eager step took from {duration(min(beside))} to "
-            f"{duration(max(beside))}. Ratios hold, as each way was timed in turns with eager steps; the steps of two "
+            f"The machine was not always equally fast: an eager step took from {duration(min(eager))} to "
+            f"{duration(max(eager))}. Ratios hold, as each way was timed in turns with eager steps; the steps of two "
             "rows cannot be compared."
         )
     return said
@@ -184,11 +198,18 @@ def _repeated(bench: Bench) -> list[str]:
     return [f"{PROCESSES} processes {who}, and {what} how these differ{rest}."]
 
 
-def stage_words(seconds: Mapping[str, float]) -> str:
-    """``Inductor 13.2 s, AOTAutograd 1.1 s``: the stages in which most of the time went."""
-    total = seconds.get("total", 0.0)
-    stages = sorted(((seconds[key], name) for key, name in STAGES.items() if key in seconds), reverse=True)
-    return ", ".join(f"{name} {duration(spent)}" for spent, name in stages if spent >= _WORTH_SAYING * total)
+def stage_words(row: BenchRow) -> str:
+    """``Inductor 13.2 s, loading the compiler 3.9 s``: the stages in which most of the time went."""
+    seconds = [(row.compile_seconds[key], name) for key, name in STAGES.items() if key in row.compile_seconds]
+    stages = sorted([*seconds, (row.startup_seconds, "loading the compiler")], reverse=True)
+    total = _compiling(row) or 0.0
+    return ", ".join(f"{name} {duration(spent)}" for spent, name in stages if spent > _WORTH_SAYING * total)
+
+
+def _compiling(row: BenchRow) -> float | None:
+    """What compiling takes in a first run; what was recorded, if it was not timed."""
+    recorded = row.compile_seconds.get("total")
+    return row.startup_seconds + recorded if row.ratio is None and recorded is not None else row.spent_on_compiling
 
 
 def _choice(bench: Bench, row: BenchRow) -> list[str]:
@@ -205,9 +226,8 @@ def _choice(bench: Bench, row: BenchRow) -> list[str]:
 
 
 def _cost(row: BenchRow) -> str:
-    stages = stage_words(row.compile_seconds)
-    total = duration(row.compile_seconds.get("total", 0.0))
-    said = f"Compiling takes {total}{f' ({stages})' if stages else ''}"
+    stages = stage_words(row)
+    said = f"Compiling takes {duration(_compiling(row) or 0.0)}{f' ({stages})' if stages else ''}"
     if row.pays_after_calls is not None:
         said += f" and pays after {calls_words(row.pays_after_calls)}"
     return sentence(said)
@@ -379,7 +399,7 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
 
 def _variant(row: BenchRow) -> dict[str, Any]:
     told = asdict(replace(row, problem=None))
-    del told["variant"], told["status"]
+    del told["variant"], told["status"], told["busy"]
     if row.problem is not None:
         told["problem"] = {"stage": row.problem.stage.value, "error": observation_words(row.problem.observation)}
     return {

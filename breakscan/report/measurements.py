@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from breakscan.model.words import counted
+from breakscan.model.words import UNITS, counted
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import CallAspect, Detail, Observation, OtherCalls
@@ -36,8 +36,27 @@ def interval(ratio: Ratio) -> str:
 
 
 def ratio_words(ratio: Ratio) -> str:
-    """``4.90 [4.71, 5.12]``."""
-    return f"{number(ratio.median)} {interval(ratio)}"
+    """``4.90 [4.71, 5.12]``; ``too noisy [1.71, 5.12]`` where the median says nothing."""
+    if ratio.disturbed:
+        return "too noisy"
+    return f"{'too noisy' if ratio.is_noisy else number(ratio.median)} {interval(ratio)}"
+
+
+def times_words(ratio: Ratio) -> str:
+    """How many times as fast: ``4.9×``, or ``at least 1.71×`` where the median says nothing."""
+    return f"at least {number(ratio.low)}×" if ratio.is_noisy else f"{number(ratio.median)}×"
+
+
+def steps(before: float | None, after: float | None) -> str:
+    """The times of a step, ``11.8 → 7.9 ms``."""
+    if before is None or after is None:
+        return ""
+    size, unit = next(((size, unit) for size, unit in UNITS if max(before, after) >= size), UNITS[-1])
+    return f"{_digits(before / size)} → {_digits(after / size)} {unit}"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 _LONGEST = 80

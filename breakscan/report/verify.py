@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from breakscan.model.findings import Severity
-from breakscan.model.words import UNITS, counted, grouped_reasons, listed, megabytes, sentence
+from breakscan.model.words import counted, grouped_reasons, listed, megabytes, sentence
 from breakscan.prove.candidate import Label, MeasuringStep
 from breakscan.prove.proof import (
     DeclinedFinding,
@@ -35,9 +35,10 @@ from breakscan.report.measurements import (
     captured_words,
     difference_words,
     interval,
-    number,
     observation_words,
     ratio_words,
+    steps,
+    times_words,
 )
 from breakscan.report.printable import printable
 
@@ -121,9 +122,10 @@ def verdict_words(proof: Proof) -> str:
     else:
         assert ratio is not None
         if proof.verdict is ProofVerdict.ACCEPTED:
-            words = f"equal, {number(ratio.median)}× faster {interval(ratio)}"
+            words = f"equal, {times_words(ratio)} faster {interval(ratio)}"
         else:
-            words = f"equal, {'slower' if proof.slower else 'no faster'} ({ratio_words(ratio)})"
+            how = "too noisy to say if faster" if proof.verdict is ProofVerdict.TOO_NOISY else "no faster"
+            words = f"equal, {'slower' if proof.slower else how} ({ratio_words(ratio)})"
     first, *others = outcome_words(proof) or [""]
     if first:
         words += f"; {first}{f' (and {len(others)} more)' if others else ''}"
@@ -163,14 +165,6 @@ def _cells(proof: Proof) -> tuple[str, ...]:
         steps(before.step_seconds, after.step_seconds),
         verdict_words(proof),
     )
-
-
-def steps(before: float | None, after: float | None) -> str:
-    """The times of a step, ``11.8 → 7.9 ms``."""
-    if before is None or after is None:
-        return ""
-    size, unit = next(((size, unit) for size, unit in UNITS if max(before, after) >= size), UNITS[-1])
-    return f"{_digits(before / size)} → {_digits(after / size)} {unit}"
 
 
 def pair_of_bytes(before: int | None, after: int | None) -> str:
@@ -234,6 +228,7 @@ def headline(verification: Verification) -> str:
     kinds = [
         (ProofVerdict.ACCEPTED, "accepted"),
         (ProofVerdict.NO_FASTER, "no faster"),
+        (ProofVerdict.TOO_NOISY, "too noisy to say"),
         (ProofVerdict.REJECTED, "rejected"),
     ]
     counts = [(sum(proof.verdict is kind for proof in proofs), word) for kind, word in kinds]
@@ -294,7 +289,8 @@ def basis_words(verification: Verification) -> list[str]:
             f"Two processes of the program as it is differ by {ratio_words(same)}: what lies within "
             "that, or below 1.02, counts as no faster."
         )
-        if max(same.high, 1 / same.low) > NOISY:
+        noisy = any(proof.verdict is ProofVerdict.TOO_NOISY for proof in verification.proofs)
+        if noisy or max(same.high, 1 / same.low) > NOISY:
             said.append("The machine was busy: on a quieter one, smaller gains can be measured.")
     if verification.eager_memory_bytes is not None:
         said.append(f"Run eager, a step takes {megabytes(verification.eager_memory_bytes)} at most.")
@@ -347,11 +343,12 @@ def _launches(metrics: Metrics) -> str:
     return ", ".join(words)
 
 
-def _digits(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
-
-
-STYLES = {ProofVerdict.ACCEPTED: "bold green", ProofVerdict.NO_FASTER: "yellow", ProofVerdict.REJECTED: "bold red"}
+STYLES = {
+    ProofVerdict.ACCEPTED: "bold green",
+    ProofVerdict.NO_FASTER: "yellow",
+    ProofVerdict.TOO_NOISY: "yellow",
+    ProofVerdict.REJECTED: "bold red",
+}
 MOST_REASONS = 4
 MOST_NAMED = 5
 
@@ -537,6 +534,7 @@ def _details(proof: Proof, diff: str) -> str:
 _KIND_SUMMARIES = {
     ProofVerdict.ACCEPTED: "a change is equal and faster",
     ProofVerdict.NO_FASTER: "a change is equal and no faster",
+    ProofVerdict.TOO_NOISY: "a change is equal, and the machine is too noisy to say whether it is faster",
     ProofVerdict.REJECTED: "a change is rejected",
 }
 

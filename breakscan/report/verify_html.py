@@ -29,7 +29,12 @@ from breakscan.report.verify import (
 
 MOST_CODE = 200_000
 """Characters of generated code, on each side of a proof."""
-_CLASSES = {ProofVerdict.ACCEPTED: "traced", ProofVerdict.NO_FASTER: "splits", ProofVerdict.REJECTED: "raises"}
+_CLASSES = {
+    ProofVerdict.ACCEPTED: "traced",
+    ProofVerdict.NO_FASTER: "splits",
+    ProofVerdict.TOO_NOISY: "splits",
+    ProofVerdict.REJECTED: "raises",
+}
 _STYLE = """
 main.verify { padding-top: 14px; }
 .verify p { max-width: 110ch; }

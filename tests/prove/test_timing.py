@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import os
 import random
-from collections.abc import Mapping, Sequence
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from breakscan.prove import faster as measure
 from breakscan.prove.faster import (
     Ratio,
+    Rounds,
     Unsteady,
     apart,
     interleave,
-    is_decided,
     is_faster,
     is_slower,
-    is_surely_slower,
-    ratio,
     ratio_of_processes,
     repeated,
 )
 from breakscan.prove.protocol import BlockTime
+from breakscan.prove.step_timer import _timed
 
 
 class Clock:
     """Blocks of steps that take about so long."""
 
-    def __init__(self, seconds: float, source: random.Random, noise: float, compiles: int = 0) -> None:
+    def __init__(
+        self, seconds: float, source: random.Random, noise: float, compiles: int = 0, disturbed: float = 0.0
+    ) -> None:
         self.seconds = seconds
+        self.disturbed = disturbed
         self.source = source
         self.noise = noise
         self.compiles = compiles
@@ -38,7 +47,8 @@ class Clock:
         assert calls > 0
         self.asked += 1
         busy = 1 + self.noise * self.source.expovariate(1.0)
-        return BlockTime(self.seconds * busy, int(self.asked <= self.compiles))
+        disturbed = self.source.random() < self.disturbed
+        return BlockTime(self.seconds * busy * (5 if disturbed else 1), int(self.asked <= self.compiles), disturbed)
 
 
 def three(speed: float, seed: int, noise: float = 0.2, apart_by: float = 0.01) -> dict[str, Clock]:
@@ -52,15 +62,19 @@ def three(speed: float, seed: int, noise: float = 0.2, apart_by: float = 0.01) -
     }
 
 
-def decided(times: Mapping[str, Sequence[float]]) -> bool:
-    return is_decided(times["before"], times["same"], times["after"])
+ABOUT = {"before": 1e-3, "same": 1e-3, "after": 1e-3, "eager": 1e-3, "way": 1e-3}
+
+
+def decided(rounds: Rounds) -> bool:
+    claim, same = rounds.ratio("after", "before", "same", certainty=1), rounds.ratio("same", "before", certainty=1)
+    return is_faster(claim, same) or is_slower(claim, same)
 
 
 def verdict(speed: float, seed: int, noise: float = 0.2, apart_by: float = 0.01) -> tuple[bool, bool, Ratio]:
     """Of a change that makes a step so many times as fast, where processes differ a little by themselves."""
-    times = interleave(three(speed, seed, noise, apart_by), [1e-3], decided=decided)
-    same = ratio([times["before"]], times["same"])
-    claim = ratio([times["before"], times["same"]], times["after"])
+    rounds = interleave(three(speed, seed, noise, apart_by), ABOUT, decided=decided)
+    same = rounds.ratio("same", "before")
+    claim = rounds.ratio("after", "before", "same")
     return is_faster(claim, same), is_slower(claim, same), claim
 
 
@@ -86,19 +100,23 @@ def test_half_the_time_is_faster(noise: float) -> None:
 
 @pytest.mark.parametrize("speed", [2.0, 0.5])
 def test_what_is_decided_is_not_timed_longer_on_a_noisy_machine(speed: float) -> None:
-    short, long = (len(interleave(three(speed, 1, 0.5), [1e-3], decided=one)["after"]) for one in (decided, never))
+    short, long = (
+        len(interleave(three(speed, 1, 0.5), ABOUT, decided=one).seconds["after"]) for one in (decided, never)
+    )
     assert short == measure.ROUNDS < long
 
 
 def test_how_much_something_is_slower_than_eager_is_not_timed_longer() -> None:
-    def slower(times: Mapping[str, Sequence[float]]) -> bool:
-        return is_surely_slower(times["before"], times["after"], Ratio(1.0, 0.97, 1.03))
+    def slower(rounds: Rounds) -> bool:
+        return is_slower(rounds.ratio("after", "before", certainty=1), Ratio(1.0, 0.97, 1.03))
 
-    rounds = [len(interleave(three(speed, 1, 0.5), [1e-3], decided=slower)["after"]) for speed in (0.5, 2.0, 1.0)]
+    rounds = [
+        len(interleave(three(speed, 1, 0.5), ABOUT, decided=slower).seconds["after"]) for speed in (0.5, 2.0, 1.0)
+    ]
     assert rounds[0] == measure.ROUNDS < min(rounds[1:])
 
 
-def never(_: Mapping[str, Sequence[float]]) -> bool:
+def never(_: Rounds) -> bool:
     return False
 
 
@@ -122,8 +140,7 @@ def in_processes(source: random.Random, apart_by: float) -> list[Ratio]:
     found = []
     for _ in range(measure.PROCESSES):
         way = Clock(0.5e-3 * source.gauss(1, apart_by), source, 0.02)
-        times = interleave({"eager": Clock(1e-3, source, 0.02), "way": way}, [1e-3])
-        found.append(ratio([times["eager"]], times["way"]))
+        found.append(interleave({"eager": Clock(1e-3, source, 0.02), "way": way}, ABOUT).ratio("way", "eager"))
     return found
 
 
@@ -151,16 +168,15 @@ def pair(speed: float, source: random.Random, noise: float, apart_by: float) -> 
         "before": Clock(1e-3 * source.gauss(1, apart_by), source, noise),
         "after": Clock(1e-3 * source.gauss(1, apart_by) / speed, source, noise),
     }
-    times = interleave(clocks, [1e-3])
-    return ratio([times["before"]], times["after"])
+    return interleave(clocks, ABOUT).ratio("after", "before")
 
 
 def test_a_program_is_not_faster_than_itself_where_its_processes_differ() -> None:
     alone = further = 0
     for seed in range(60):
-        times = interleave(three(1.0, seed, noise=0.02, apart_by=0.06), [1e-3])
-        same = ratio([times["before"]], times["same"])
-        claim = ratio([times["before"], times["same"]], times["after"])
+        rounds = interleave(three(1.0, seed, noise=0.02, apart_by=0.06), ABOUT)
+        same = rounds.ratio("same", "before")
+        claim = rounds.ratio("after", "before", "same")
         source = random.Random(1000 + seed)
         alone += is_faster(claim, same)
         further += is_faster(repeated(claim, same, lambda of=source: pair(1.0, of, 0.02, 0.06)), same)
@@ -199,27 +215,47 @@ def test_a_claim_must_beat_what_equal_processes_show() -> None:
     assert not is_faster(Ratio(1.015, 1.011, 1.019), Ratio(1.0, 1.0, 1.0))
 
 
-@pytest.mark.parametrize(
-    ("seconds", "steps"), [([1e-3], 40), ([1e-3, 2e-3], 40), ([1e-3, 10e-3], 20), ([1e-3, 0.1], 2), ([0.5, 1.0], 1)]
-)
-def test_a_block_is_long_enough_for_the_fastest_and_not_too_long_for_the_slowest(
-    seconds: list[float], steps: int
-) -> None:
-    asked: set[int] = set()
+def test_blocks_take_about_as_long_so_that_noise_hits_each_as_often() -> None:
+    asked: dict[str, int] = {}
+    seconds = {"fast": 1e-4, "slow": 1e-3, "slowest": 0.5}
 
-    def block(calls: int) -> BlockTime:
-        asked.add(calls)
-        return BlockTime(1e-3, 0)
+    def run(name: str, calls: int) -> BlockTime:
+        asked[name] = calls
+        return BlockTime(seconds[name], 0)
 
-    interleave({"before": block, "after": block}, seconds)
-    assert asked == {steps}
+    interleave({name: functools.partial(run, name) for name in seconds}, seconds)
+    assert asked == {"fast": 400, "slow": 40, "slowest": 1}
+
+
+def test_rounds_that_other_programs_disturb_do_not_count() -> None:
+    source = random.Random(0)
+    clocks = {"before": Clock(2e-3, source, 0.01, disturbed=0.3), "after": Clock(1e-3, source, 0.01)}
+    claim = interleave(clocks, ABOUT).ratio("after", "before")
+    assert claim.low <= 2.0 <= claim.high
+    assert not claim.is_noisy
+
+
+def test_nothing_is_claimed_where_hardly_any_round_is_undisturbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "FEWEST_ROUNDS", 4)
+    source = random.Random(0)
+    clocks = {"before": Clock(2e-3, source, 0.01, disturbed=1.0), "after": Clock(1e-3, source, 0.01)}
+    claim = interleave(clocks, ABOUT, longest=0.0).ratio("after", "before")
+    assert claim.low > 5
+    assert claim.disturbed
+    assert claim.is_noisy
+    assert not is_faster(claim, Ratio(1.0, 0.99, 1.01))
+
+
+def test_an_interval_that_is_too_wide_says_nothing_of_its_middle() -> None:
+    assert Ratio(2.0, 1.5, 2.5).is_noisy
+    assert not Ratio(2.0, 1.9, 2.1).is_noisy
 
 
 def test_rounds_in_which_something_is_compiled_do_not_count() -> None:
     source = random.Random(0)
     workers = {"before": Clock(1e-3, source, 0.0), "after": Clock(1e-3, source, 0.0, compiles=2)}
-    times = interleave(workers, [1e-3])
-    assert len(times["after"]) == len(times["before"]) == measure.ROUNDS
+    rounds = interleave(workers, ABOUT)
+    assert len(rounds.seconds["after"]) == len(rounds.seconds["before"]) == measure.ROUNDS
     assert workers["after"].asked == measure.ROUNDS + 2
 
 
@@ -227,4 +263,44 @@ def test_what_is_compiled_again_and_again_is_not_timed() -> None:
     source = random.Random(0)
     workers = {"before": Clock(1e-3, source, 0.0), "after": Clock(1e-3, source, 0.0, compiles=99)}
     with pytest.raises(Unsteady, match="after"):
-        interleave(workers, [1e-3])
+        interleave(workers, ABOUT)
+
+
+counts_waits = pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="Linux does not count waits here")
+
+
+@pytest.fixture
+def busy_core() -> Iterator[None]:
+    """This process shares a core with four others that never wait."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+        for one in busy:
+            one.kill()
+            one.wait()
+
+
+@counts_waits
+@pytest.mark.process
+@pytest.mark.parametrize(("size", "cycles"), [(10_000, 400), (1_000_000, 8)])
+def test_the_time_for_which_a_step_waits_for_a_core_does_not_count(size: int, cycles: int, busy_core: None) -> None:
+    began, used = time.perf_counter(), time.process_time()
+    seconds, disturbed = _timed(lambda count: [sum(range(size)) for _ in range(count)] and None, cycles)
+    wall, own = (time.perf_counter() - began) / cycles, (time.process_time() - used) / cycles
+    assert wall > 2 * own, "the core was not busy"
+    assert not disturbed
+    assert seconds == pytest.approx(own, rel=0.25)
+
+
+@counts_waits
+@pytest.mark.process
+def test_a_step_of_several_threads_is_disturbed_where_others_have_the_cores(busy_core: None) -> None:
+    data = bytes(20_000_000)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(hashlib.sha256, [data[:10]] * 2))
+        _, disturbed = _timed(lambda count: list(pool.map(hashlib.sha256, [data] * 2 * count)) and None, 8)
+    assert disturbed

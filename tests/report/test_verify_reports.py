@@ -128,6 +128,8 @@ def verification(*proofs: Proof) -> Verification:
     )
 
 
+TOO_NOISY = replace(NO_FASTER, verdict=ProofVerdict.TOO_NOISY, ratio=Ratio(1.2, 0.9, 1.6))
+
 WHOLE = verification(ACCEPTED, NO_FASTER, REJECTED, ALL)
 
 
@@ -168,10 +170,11 @@ def test_what_is_done_in_words() -> None:
 
 def test_verdicts_in_words() -> None:
     assert verdict_words(ACCEPTED) == "equal, 1.49× faster [1.46, 1.52]"
+    assert verdict_words(TOO_NOISY) == "equal, too noisy to say if faster (too noisy [0.90, 1.60])"
     assert verdict_words(NO_FASTER) == "equal, no faster (1.00 [0.99, 1.02])"
     assert (
-        verdict_words(replace(NO_FASTER, ratio=Ratio(0.5, 0.4, 0.6), slower=True))
-        == "equal, slower (0.50 [0.40, 0.60])"
+        verdict_words(replace(NO_FASTER, ratio=Ratio(0.5, 0.48, 0.52), slower=True))
+        == "equal, slower (0.50 [0.48, 0.52])"
     )
     assert verdict_words(REJECTED) == (
         "rejected: eager, output 0 differs by 0.03 at [2, 5] (0.03 for 0; allowed 0.0001)"
@@ -264,11 +267,12 @@ def test_what_is_accepted_with_others_says_so(valid: Callable[..., Any]) -> None
 
 
 def test_the_json_is_what_its_schema_says_and_the_whole_set_comes_last(valid: Callable[..., Any]) -> None:
-    for result in (WHOLE, verification(), verification(UNSEEN)):
+    for result in (WHOLE, verification(), verification(UNSEEN), verification(TOO_NOISY)):
         valid(written("json", result), "verify")
     told = json.loads(written("json"))
     assert told["proofs"][-1]["members"] == list(map(str, ALL.members))
-    assert {proof["verdict"] for proof in told["proofs"]} == {verdict.value for verdict in ProofVerdict}
+    verdicts = {verdict.value for verdict in ProofVerdict} - {TOO_NOISY.verdict.value}
+    assert {proof["verdict"] for proof in told["proofs"]} == verdicts
 
 
 def test_markdown_ends_below_what_github_takes() -> None:
