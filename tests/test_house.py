@@ -38,8 +38,8 @@ ROOMS = {
     "recording": Room(STATIC, 8622, 46),
     "explanation": Room(f"{STATIC} check recording", 8791, 48),
     "survey": Room(f"{STATIC} check recording explanation", 2500, 16),
-    "prove": Room(f"{STATIC} check fix recording explanation", 8854, 36),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 7367, 42),
+    "prove": Room(f"{STATIC} check fix recording explanation", 9030, 36),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 7390, 42),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2240, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3406, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

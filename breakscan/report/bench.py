@@ -43,9 +43,6 @@ ENTERING = 'backend="eager"'
 _WORTH_SAYING = 0.1
 """The part of a step, or of the time spent compiling, below which nothing is said of it."""
 
-_DRIFT = 1.25
-"""The ratio of the longest to the shortest eager step, as timed in turns with the ways, that the report mentions."""
-
 
 def calls_words(count: int) -> str:
     """``2,300 calls``: two digits, as a further run of the same program tells up to a quarter more or less."""
@@ -172,13 +169,6 @@ def basis_words(bench: Bench) -> list[str]:
     said += _repeated(bench)
     if any(row.ratio is not None and row.ratio.is_noisy for row in bench.rows):
         said.append("Too noisy: other programs had the cores that the steps needed, or the times were far apart.")
-    eager = [row.eager_seconds for row in bench.rows if row.eager_seconds and row.ratio and not row.ratio.is_noisy]
-    if eager and max(eager) > _DRIFT * min(eager):
-        said.append(
-            f"The machine was not always equally fast: an eager step took from {duration(min(eager))} to "
-            f"{duration(max(eager))}. Ratios hold, as each way was timed in turns with eager steps; the steps of two "
-            "rows cannot be compared."
-        )
     return said
 
 
@@ -235,7 +225,8 @@ def _cost(row: BenchRow) -> str:
 
 def _why_not(bench: Bench) -> list[str]:
     """Reasons that the figures show for nothing being faster."""
-    timed = [row for row in bench.rows if row.ratio is not None and row.status is MeasurementStatus.MEASURED]
+    measured = [row for row in bench.rows if row.status is MeasurementStatus.MEASURED]
+    timed = [row for row in measured if row.ratio is not None and not row.ratio.disturbed]
     if not timed or bench.eager is None:
         return []
     nearest = max(timed, key=_median)

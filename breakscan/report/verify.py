@@ -343,12 +343,7 @@ def _launches(metrics: Metrics) -> str:
     return ", ".join(words)
 
 
-STYLES = {
-    ProofVerdict.ACCEPTED: "bold green",
-    ProofVerdict.NO_FASTER: "yellow",
-    ProofVerdict.TOO_NOISY: "yellow",
-    ProofVerdict.REJECTED: "bold red",
-}
+STYLES = {ProofVerdict.ACCEPTED: "bold green", ProofVerdict.REJECTED: "bold red"}
 MOST_REASONS = 4
 MOST_NAMED = 5
 
@@ -380,7 +375,7 @@ def _table(verification: Verification, console: Console) -> None:
         line = Text(" ", "dim" if at == 0 else "")
         for cell, width in zip(row, widths, strict=False):
             line.append(cell.ljust(width + 2))
-        style = STYLES[verification.proofs[at - 1].verdict] if at else ""
+        style = STYLES.get(verification.proofs[at - 1].verdict, "yellow") if at else ""
         if line.cell_len + len(row[-1]) <= console.width or not at:
             console.print(line.append(row[-1], style))
         else:

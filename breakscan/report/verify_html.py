@@ -29,12 +29,7 @@ from breakscan.report.verify import (
 
 MOST_CODE = 200_000
 """Characters of generated code, on each side of a proof."""
-_CLASSES = {
-    ProofVerdict.ACCEPTED: "traced",
-    ProofVerdict.NO_FASTER: "splits",
-    ProofVerdict.TOO_NOISY: "splits",
-    ProofVerdict.REJECTED: "raises",
-}
+_CLASSES = {ProofVerdict.ACCEPTED: "traced", ProofVerdict.REJECTED: "raises"}
 _STYLE = """
 main.verify { padding-top: 14px; }
 .verify p { max-width: 110ch; }
@@ -82,7 +77,7 @@ def _table(told: Verification) -> str:
     rows = []
     for proof, change in zip(told.proofs, changes, strict=True):
         *measured, verdict = map(escaped, change)
-        marked = f'<span class="verdict {_CLASSES[proof.verdict]}">{verdict}</span>'
+        marked = f'<span class="verdict {_CLASSES.get(proof.verdict, "splits")}">{verdict}</span>'
         rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in (*measured, marked))}</tr>")
     head = "".join(f"<th>{name}</th>" for name in titles)
     return f'<table class="list"><tr>{head}</tr>{"".join(rows)}</table>'

@@ -276,11 +276,15 @@ def test_foreign_text_steers_nothing(format_: str) -> None:
     assert "\u202e" not in told
 
 
-def test_a_machine_that_changed_its_speed_is_told() -> None:
-    assert "equally fast" not in written("terminal")
-    slow = replace(FASTEST, step_seconds=14e-3 / 3.1)
-    told = " ".join(written("terminal", bench(OWN_ROW, slow)).split())
-    assert "The machine was not always equally fast: an eager step took from 10.0 ms to 14.0 ms." in told
+def test_a_machine_that_is_too_noisy_is_named() -> None:
+    noisy = replace(FASTEST, ratio=Ratio(3.0, 2.0, 4.0))
+    told = " ".join(written("terminal", bench(SLOWER, noisy, best=noisy.label)).split())
+    assert told.startswith(f"Fastest: {noisy.label}, at least 2.00× eager [2.00, 4.00].")
+    assert " too noisy [2.00, 4.00] " in told
+    disturbed = replace(FASTEST, ratio=Ratio(3.0, 2.9, 3.1, disturbed=True))
+    told = written("terminal", bench(disturbed))
+    assert told.startswith("The machine is too noisy to say whether anything is faster than eager.")
+    assert "3.0" not in told
 
 
 def test_it_is_said_which_calls_have_a_backward_pass() -> None:

@@ -256,12 +256,7 @@ def _after_explain(
     return _step("check", {"paths": ["."]}, "finds what this run did not reach: it met no problem")
 
 
-_VERDICTS = {
-    "accepted": "accepted",
-    "no-faster": "no faster",
-    "too-noisy": "too noisy to say",
-    "rejected": "rejected",
-}
+_VERDICTS = {"accepted": "accepted", "no-faster": "no faster", "too-noisy": "too noisy", "rejected": "rejected"}
 
 
 def verify_answer(report: Report, asked: Report, ended: str | None, offset: int, limit: int) -> Answer:
