@@ -14,7 +14,6 @@ import breakscan
 PACKAGE = Path(breakscan.__file__).parent
 READ_ELSEWHERE = {
     "Manifest.breakscan": "written to the recording, for people",
-    "OverLimit.raises": "the JSON of explain, with all fields",
     "RewriteOffer.safety": "report/findings.py, with all fields",
 }
 """Each with who reads it.  A field that is read must be removed here."""

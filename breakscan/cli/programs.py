@@ -96,7 +96,6 @@ def add_unmet(explanation: Explanation, requests: Requests, folder: Path, say: b
 
     With ``say``, the notices are also printed on standard error.
     """
-    from breakscan.explanation.notice import notice_words
     from breakscan.explanation.notices import unmet_requests
     from breakscan.recording.recording import read_recording
 
@@ -105,7 +104,7 @@ def add_unmet(explanation: Explanation, requests: Requests, folder: Path, say: b
     records = (record for process in read_recording(folder) for record in process)
     unmet = list(unmet_requests((request.text for request in requests.compile), records))
     for notice in unmet if say else ():
-        click.echo(f"breakscan: {notice_words(notice)}", err=True)
+        click.echo(f"breakscan: {notice.text}", err=True)
     # If the compiler was loaded, the recording holds these notices already.
     notices = tuple(dict.fromkeys([*explanation.notices, *unmet]))
     return replace(explanation, notices=notices), UNMET if unmet else 0

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache
 from importlib import resources
 
 from breakscan.explanation.breaks import BreakSite
-from breakscan.explanation.frames import RaisedInTrace, UncompiledFrame
-from breakscan.explanation.recompiles import AdviceKind, Recompile, RecompileAdvice
+from breakscan.explanation.context import package_of
+from breakscan.explanation.frames import UncompiledFrame
+from breakscan.explanation.recompiles import AdviceKind, Recompile
 from breakscan.model.findings import Origin
 from breakscan.recording.parsers.break_text import is_asked_for
 from breakscan.source.toml_text import parse_toml
 
-_INSTALLED = re.compile(r"(?:site|dist)-packages/([^/]+?)(?:\.py)?(?:/|$)")
 _CHANGE_NOTHING = "change nothing: torch wants it so"
 _KEEP_OUTSIDE = "keep the call that leads here out of the compiled code, or leave it: torch wants it so"
 
@@ -40,11 +39,6 @@ def break_advice(site: BreakSite) -> str | None:
 def is_torchs_wish(site: BreakSite) -> bool:
     """Whether torch's own code asks for the break."""
     return site.rule is None and site.origin is Origin.FRAMEWORK and is_asked_for(site.gb_type)
-
-
-def failure_advice(frame: UncompiledFrame) -> str | None:
-    """What helps where a library's code cannot be compiled, and the library is known; else None."""
-    return _known(frame.failed_at.path, Against.CODE) if frame.failed_at else None
 
 
 def of_authors(found: BreakSite | UncompiledFrame) -> bool:
@@ -86,12 +80,6 @@ def compiled_code_advice(recompile: Recompile, advice: str | None) -> str | None
     )
 
 
-def package_of(path: str) -> str | None:
-    """The package that an installed file belongs to; None for a file that is not installed."""
-    found = _INSTALLED.search(path)
-    return found[1] if found else None
-
-
 def _of_package(package: str, advice: str | None) -> str:
     outside = f"this is code of {package}: compile a part of the model that does not call it"
     return f"{outside}, or ask its authors to change it ({advice})" if advice else outside
@@ -124,9 +112,6 @@ def libraries() -> Mapping[str, Sequence[Mapping[str, str]]]:
     return parse_toml((resources.files(__package__) / "libraries.toml").read_text(encoding="utf-8"))
 
 
-_KEEP_SIZE = "keep the size constant, as by padding or drop_last=True"
-
-
 def recompile_advice(recompile: Recompile) -> str | None:
     """The advice for the case at hand, else what the rule says; where a library is at work, what its user can do."""
     if (passing := passing_advice(recompile)) is not None:
@@ -134,59 +119,10 @@ def recompile_advice(recompile: Recompile) -> str | None:
     advice = recompile.advice
     if advice is None:
         return compiled_code_advice(recompile, recompile.rule.instead if recompile.rule else None)
-    if advice.kind is AdviceKind.VIEW:
-        return compiled_code_advice(recompile, _words(advice))
-    return _words(advice)
-
-
-def _words(advice: RecompileAdvice) -> str:
-    name, place = advice.name, f"{advice.path.rpartition('/')[2]}:{advice.line}"
-    mark = f"torch._dynamo.mark_dynamic({{}}, {advice.dimension}) before the first call"
-    match advice.kind:
-        case AdviceKind.BREAK_IN_CALLER:
-            remove = "see what helps against" if package_of(advice.path) else "first remove"
-            return f"{remove} the break at {place}: it makes {name} run eager, and compile this on its own"
-        case AdviceKind.VALUE_ACROSS_BREAK:
-            return f"remove the break at {place}: the code after it is compiled for the values that cross it"
-        case AdviceKind.ATTRIBUTE:
-            return f"set {name} to {advice.value} before the first compiled call"
-        case AdviceKind.ARGUMENTS:
-            return "pass the same arguments in each call, by the same names and in the same order"
-        case AdviceKind.NUMBER_AS_INDEX:
-            return (
-                "as an index, a tensor of one number is compiled in as that number; "
-                "table.index_select(0, t.reshape(1)) in place of table[t] keeps it in the graph"
-            )
-        case AdviceKind.FROZEN_PARAMETER:
-            return "freeze and unfreeze parameters before the first compiled call: what changed is one of them"
-        case AdviceKind.PARAMETER:
-            return "convert the model before its first compiled call: what changed is one of its parameters"
-        case AdviceKind.GRADIENT:
-            return (
-                "change nothing if it happens only once: inputs that require a gradient are compiled separately from "
-                f"those that do not. If no gradient has to pass through {name}, call {name}.detach() before the call"
-            )
-        case AdviceKind.LEARNING_RATE:
-            return "give the optimizer its learning rate as a tensor: lr=torch.tensor(1e-3)"
-        case AdviceKind.VIEW:
-            return f"pass {name}.clone() in each call: of a view, the tensor behind it is compiled in as well"
-        case AdviceKind.SIZE_0_OR_1:
-            return (
-                "change nothing if it happens only once: sizes 0 and 1 are compiled separately, with dynamic=True as "
-                "well"
-            )
-        case AdviceKind.SIZE_OF_POSITIONAL:
-            return f"call {mark.format('t')}, with t what is passed as {name}, or {_KEEP_SIZE}"
-        case AdviceKind.SIZE_OF_PARAMETER:
-            return f"call {mark.format(name)}, or {_KEEP_SIZE}"
-        case AdviceKind.SIZE:
-            return f"compile with torch.compile(..., dynamic=True), or {_KEEP_SIZE}"
+    return compiled_code_advice(recompile, advice.text) if advice.kind is AdviceKind.VIEW else advice.text
 
 
 def frame_advice(frame: UncompiledFrame) -> str | None:
-    """The advice of the rule or of torch; of what was raised while Dynamo traced, what helps against that."""
-    if (known := failure_advice(frame)) is not None:
-        return known
-    if isinstance(frame.reason, RaisedInTrace):
-        return "run that code before the compiled call and keep its result, or keep it out with torch.compiler.disable"
-    return frame.advice
+    """The advice of the rule or of torch; where a library's code cannot be compiled, what helps against that."""
+    known = _known(frame.failed_at.path, Against.CODE) if frame.failed_at else None
+    return frame.advice if known is None else known

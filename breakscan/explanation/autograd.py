@@ -8,9 +8,8 @@ from typing import Any
 
 from breakscan.explanation.context import ExplainContext, Owners
 from breakscan.model.problem import Caller
-from breakscan.model.words import counted
 from breakscan.recording.parsers.frames import BACKWARD, is_captured_backward, is_written_by_fx
-from breakscan.recording.parsers.graphs import AutogradChange, AutogradChangeKind, autograd_change
+from breakscan.recording.parsers.graphs import autograd_change
 from breakscan.recording.records import Code, CompiledAutograd, CompileStarted, Record, StackFrame
 
 
@@ -21,33 +20,13 @@ class AutogradCapture:
     compile_id: str
     ops: int
     caller: Caller | None
-    reasons: tuple[AutogradChange, ...]
-
-
-_STATES = {
-    "AccumulateGrad": "a parameter has a gradient or a hook that it had not before, or the reverse (zero_grad() leaves "
-    "no gradient)",
-    "CompiledFunctionBackward": "it goes through another compiled graph, as after a recompile",
-}
-
-
-def change_words(change: AutogradChange) -> str:
-    """``there is another operation in it, MulBackward0``."""
-    match change.kind:
-        case AutogradChangeKind.NODE:
-            return f"there is another operation in it, {change.name}"
-        case AutogradChangeKind.STATE:
-            return _STATES.get(change.name, f"{change.name} has other inputs or hooks")
-        case AutogradChangeKind.SIZES:
-            return f"{counted(change.count, 'size')} changed"
-        case AutogradChangeKind.OTHER:
-            return change.name
+    reasons: tuple[str, ...]
 
 
 def autograd_captures(records: Iterable[Record], context: ExplainContext) -> list[AutogradCapture]:
     """Each capture with the reasons for which an earlier one did not serve."""
     ops: dict[str, int] = {}
-    changes: dict[str, list[AutogradChange]] = {}
+    changes: dict[str, list[str]] = {}
     callers: dict[str, Caller] = {}
     for record in records:
         if isinstance(record, CompiledAutograd):

@@ -6,7 +6,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 
 from breakscan.explanation.caches import CacheUse, cache_uses
 from breakscan.explanation.context import ExplainContext
@@ -15,7 +14,7 @@ from breakscan.explanation.time_trees import TimeNode, time_trees
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller
 from breakscan.recording.parsers.frames import is_resumed
-from breakscan.recording.parsers.guards import Demand, TensorDemand, read_demand, readable
+from breakscan.recording.parsers.guards import read_demand, readable
 from breakscan.recording.records import (
     CompileStarted,
     CompileTimed,
@@ -32,10 +31,10 @@ from breakscan.recording.records import (
 
 @dataclass(frozen=True, slots=True)
 class GuardLine:
-    """A guard of a compiled function, and the line that asked for it."""
+    """A guard of a compiled function: torch's kind of it, what has to hold, and the line that asked for it."""
 
     kind: str
-    demand: Demand | TensorDemand
+    text: str
     site: Site | None
 
 
@@ -70,24 +69,14 @@ class CompiledFrame:
     kernel_seconds: Mapping[str, float] = field(default_factory=dict)
 
 
-class ConstantReason(Enum):
-    """Why a dynamic size became a constant."""
-
-    NUMBER = "number"
-    """The code needs it as a Python number."""
-    COMPARED = "compared"
-    """The code compares it with a number."""
-    OTHER = "other"
-
-
 @dataclass(frozen=True, slots=True)
 class Specialisation:
-    """A dynamic size that the code turned into a constant: what it was the size of, its value, and where."""
+    """A dynamic size that the code turned into a constant: what it was the size of, its value, why and where."""
 
     compile_id: str
     sources: tuple[str, ...]
     value: str
-    reason: ConstantReason
+    reason: str
     site: Site | None
     function: str | None
 
@@ -101,11 +90,6 @@ class Precompiled:
     caller: Caller | None
 
 
-_CONSTANTS = {
-    ConstantReason.NUMBER: "the code needs it as a Python number",
-    ConstantReason.COMPARED: "the code compares it with a number, and goes on as the comparison said",
-    ConstantReason.OTHER: "the code depends on it",
-}
 _RESTARTS = {
     "fail_and_restart_analysis": "a graph break, for which torch gives no reason",
     "UnspecializeRestartAnalysis": "a module is traced again as one that may change",
@@ -121,11 +105,6 @@ def restarts_in_words(frame: CompiledFrame) -> list[str]:
 
 def _last_name(text: str) -> str:
     return next(iter(re.findall(r"\w+", text)[-1:]), "")
-
-
-def constant_words(reason: ConstantReason) -> str:
-    """Why a dynamic size became a constant."""
-    return _CONSTANTS[reason]
 
 
 def compiled_frames(processes: Sequence[Sequence[Record]], context: ExplainContext) -> list[CompiledFrame]:
@@ -222,7 +201,10 @@ def precompiled(records: Iterable[Record], context: ExplainContext) -> list[Prec
 _CONSEQUENCE = "find"
 """Torch's word for a size that had to equal one which is a constant by now."""
 _NUMBER = re.compile(r"-?\d+$")
-_REASONS = {"guard_int": ConstantReason.NUMBER, "guard_bool": ConstantReason.COMPARED}
+_REASONS = {
+    "guard_int": "the code needs it as a Python number",
+    "guard_bool": "the code compares it with a number, and goes on as the comparison said",
+}
 
 
 def specialisations(
@@ -261,7 +243,7 @@ def _specialisation(
         compile_id=record.compile_id,
         sources=tuple(readable(source) for source in record.sources),
         value=record.value,
-        reason=_REASONS.get(record.asked_by or "", ConstantReason.OTHER),
+        reason=_REASONS.get(record.asked_by or "", "the code depends on it"),
         site=context.sources.site(where.path, where.line, where.column, where.end_column),
         function=context.function_of(begun.code) if begun else context.function(where.path, where.line, where.name),
     )

@@ -65,6 +65,15 @@ def _is_standard(owners: Owners, path: str) -> bool:
     return below and not any(folder in PurePath(path).parts for folder in _PACKAGE_FOLDERS)
 
 
+_INSTALLED = re.compile(r"(?:site|dist)-packages/([^/]+?)(?:\.py)?(?:/|$)")
+
+
+def package_of(path: str) -> str | None:
+    """The package that an installed file belongs to; None for a file that is not installed."""
+    package = _INSTALLED.search(path)
+    return package[1] if package else None
+
+
 FRAMEWORK = 9
 """The family of rules about code that torch owns."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.forks import Inherited
-from breakscan.explanation.frames import FrameStatus, Reason, UncompiledFrame, reason_words
+from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.run_totals import Calls
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller
@@ -40,7 +40,7 @@ class EagerCalls:
     of: int
     stance: str
     caller: Caller | None
-    reason: Reason | None
+    reason: str | None
 
     @property
     def intended(self) -> bool:
@@ -86,7 +86,7 @@ def _some_of(found: EagerCalls) -> str:
 
 def _why(found: EagerCalls) -> str:
     if found.reason is not None:
-        return reason_words(found.reason)
+        return found.reason
     stance = _STANCE.format(found.stance)
     return _WHY.get(found.stance, "{stance} was in force").format(stance=stance)
 
@@ -135,7 +135,7 @@ def eager_calls(
                 of=all_calls[about],
                 stance=stance,
                 caller=next(iter(reversed(context.callers(ran_first.stack))), None),
-                reason=frame.reason if frame is not None and stance == DEFAULT_STANCE else None,
+                reason=frame.reason.text if frame is not None and stance == DEFAULT_STANCE else None,
             )
         )
     return sorted(told, key=lambda one: -one.calls)

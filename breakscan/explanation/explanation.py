@@ -18,7 +18,7 @@ from breakscan.explanation.exports import Export, ExportFailure
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.function_values import FunctionValues
 from breakscan.explanation.graphs import Graph
-from breakscan.explanation.notice import AnyNotice
+from breakscan.explanation.notices import Notice
 from breakscan.explanation.problems import problems_of
 from breakscan.explanation.rank_report import RankReport
 from breakscan.explanation.recompiles import Recompile
@@ -55,7 +55,7 @@ class Explanation:
     targets: Sequence[CompileTarget]
     entries: int
     compile_seconds: float
-    notices: Sequence[AnyNotice]
+    notices: Sequence[Notice]
     compiles: Sequence[CompiledFrame] = ()
     specialisations: Sequence[Specialisation] = ()
     cudagraph_skips: Sequence[CudaGraphSkip] = ()

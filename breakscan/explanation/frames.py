@@ -7,76 +7,29 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from pathlib import PurePath
 
 from breakscan.explanation.breaks import BreakSite, BreakSites, Key, is_skipped
 from breakscan.explanation.context import ExplainContext, reason_of
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller, Price
 from breakscan.recording.parsers.break_text import parse_causes
-from breakscan.recording.parsers.frames import Limit, Skip, is_generator, is_resumed, limit_of, skip_of, user_frames
+from breakscan.recording.parsers.frames import is_generator, is_resumed, limit_reason, skip_reason, user_frames
 from breakscan.recording.records import BreakSeen, Code, CompileStarted, FrameEnded, GraphCompiled, Record, StackFrame
 from breakscan.rulebook.document import Rule
 
 
 @dataclass(frozen=True, slots=True)
-class Quoted:
-    """What torch or an exception says; empty where nothing is said."""
+class UncompiledReason:
+    """Why a function is not compiled, as a clause; ``quoted`` is what torch or an exception says, where that is
+    another text."""
 
     text: str
+    quoted: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OverLimit:
-    """It was recompiled too often.  ``limit`` is None where torch does not name it."""
-
-    limit: Limit | None
-    raises: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RaisedInTrace:
-    """What code raised that Dynamo ran while it traced, and the line of that code."""
-
-    path: str
-    line: int
-    error: str
-
-
-Reason = Quoted | Skip | OverLimit | RaisedInTrace
-_SKIPS = {
-    Skip.NO_TENSOR: "it was called without a tensor",
-    Skip.NO_OPERATION: "it holds no tensor operation to compile",
-    Skip.FILE: "its file is one that the compiler does not trace",
-    Skip.DISPATCH_MODE: "a torch dispatch mode is active, under which nothing is compiled",
-    Skip.SWITCHED_OFF: "torch.compile is switched off",
-}
-
-
-def quoted_reason(reason: Reason) -> str:
-    """Torch's own words, or those of what was raised."""
-    match reason:
-        case Quoted():
-            return reason.text
-        case RaisedInTrace():
-            return reason.error
-    return reason_words(reason)
-
-
-def reason_words(reason: Reason) -> str:
-    """``its file is one that the compiler does not trace``."""
-    match reason:
-        case Quoted(text):
-            return text or "the compiler passed it over, and does not say why"
-        case Skip():
-            return _SKIPS[reason]
-        case OverLimit(limit, raises):
-            if limit is None:
-                after = "which is an error here" if raises else "so further variants run eager"
-                return f"it was recompiled more often than torch allows, {after}"
-            setting = f"which is the limit (torch._dynamo.config.{limit.setting})"
-            return f"{limit.value} versions of it are compiled, {setting}, so further variants run eager"
-        case RaisedInTrace(path, line, error):
-            return f"while Dynamo traced {path.rpartition('/')[2]}:{line}, this was raised: {error}"
+def _quoted(text: str) -> UncompiledReason:
+    return UncompiledReason(text) if text else UncompiledReason("the compiler passed it over, and does not say why", "")
 
 
 class FrameStatus(str, Enum):
@@ -116,7 +69,7 @@ class UncompiledFrame:
     origin: Origin
     status: FrameStatus
     rest_only: bool
-    reason: Reason
+    reason: UncompiledReason
     rule: Rule | None
     gb_type: str | None
     gb_id: str | None
@@ -133,6 +86,8 @@ class UncompiledFrame:
 
 _WRAPPED = "InternalTorchDynamoError"
 """Dynamo's own exception, around that of whatever it ran while it traced."""
+_RAISES_OVER_LIMIT = UncompiledReason("it was recompiled more often than torch allows, which is an error here")
+_RUN_OUTSIDE = "run that code before the compiled call and keep its result, or keep it out with torch.compiler.disable"
 _ORDER = (FrameStatus.RAISED, FrameStatus.EAGER, FrameStatus.PASSED_OVER)
 _NEARNESS = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
 
@@ -172,7 +127,7 @@ def frame_fates(
     context: ExplainContext,
 ) -> list[UncompiledFrame]:
     """Each function once an end and a reason, in the order of a report."""
-    fates: dict[tuple[Code, FrameStatus, Reason], UncompiledFrame] = {}
+    fates: dict[tuple[Code, FrameStatus, UncompiledReason], UncompiledFrame] = {}
     settled = {graph.frame for graph in graphs} | {e.frame.frame for e in endings if e.frame.error}
     for ending in endings:
         frame = ending.frame
@@ -202,7 +157,7 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
         origin=context.origin(frame.frame.path),
         status=status,
         rest_only=is_resumed(frame.frame.name),
-        reason=Quoted(""),
+        reason=_quoted(""),
         rule=None,
         gb_type=None,
         gb_id=None,
@@ -216,7 +171,7 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
         site = sites[keys.key(ending.cause)]
         return replace(
             fate,
-            reason=Quoted(site.reason),
+            reason=_quoted(site.reason),
             rule=site.rule,
             gb_type=site.gb_type,
             gb_id=site.gb_id,
@@ -233,7 +188,7 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
     if frame.error in ("Unsupported", "UserError"):
         return replace(
             fate,
-            reason=OverLimit(limit_of(frame.text)) if frame.limit else Quoted(reason_of(cause)),
+            reason=UncompiledReason(limit_reason(frame.text)) if frame.limit else _quoted(reason_of(cause)),
             rule=rule,
             gb_type=cause.gb_type,
             gb_id=cause.gb_id,
@@ -243,11 +198,12 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
     if rule is not None:
         fate = replace(fate, rule=rule, advice=rule.instead)
     if frame.limit:
-        return replace(fate, reason=OverLimit(None, raises=True))
+        return replace(fate, reason=_RAISES_OVER_LIMIT)
     if frame.error == _WRAPPED and rule is None and stack:
-        where = context.sources.show(innermost.path)
-        return replace(fate, reason=RaisedInTrace(where, innermost.line, _error_of(frame)))
-    return replace(fate, reason=Quoted(_error_of(frame)))
+        error, where = _error_of(frame), PurePath(innermost.path).name
+        reason = UncompiledReason(f"while Dynamo traced {where}:{innermost.line}, this was raised: {error}", error)
+        return replace(fate, reason=reason, advice=_RUN_OUTSIDE)
+    return replace(fate, reason=_quoted(_error_of(frame)))
 
 
 def _with_stack(
@@ -266,8 +222,9 @@ def _with_stack(
     )
 
 
-def _skipped(text: str) -> Reason:
-    return skip_of(text) or Quoted(next(iter(text.splitlines()), ""))
+def _skipped(text: str) -> UncompiledReason:
+    skipped = skip_reason(text)
+    return UncompiledReason(skipped) if skipped else _quoted(next(iter(text.splitlines()), ""))
 
 
 def _error_of(frame: FrameEnded) -> str:

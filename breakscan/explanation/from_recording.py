@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from breakscan.explanation import ranks
+from breakscan.explanation import notices, ranks
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.from_processes import explain_processes
-from breakscan.explanation.notice import Notice, NoticeKind
-from breakscan.explanation.notices import unread_sources
-from breakscan.explanation.rank_report import EndingKind, RankEnding
+from breakscan.explanation.notices import Notice, unread_sources
+from breakscan.explanation.rank_report import NO_RECORDING, RUNNING, RankEnding, exit_ending, killed_ending
 from breakscan.recording.launch import ProgramExit
 from breakscan.recording.recording import compiled
 from breakscan.recording.records import ProcessForked, ProcessStarted, RankSeen, Record
@@ -35,7 +34,7 @@ def explain_run(
     if run.argv[:1] == ("-c",):
         files.keep("<string>", "".join(run.argv[1:2]))
     explanation = _of_parts(run, context) if run.parts[0].manifest.rank else _of_program(run.parts[0], context)
-    unread = unread_sources(explanation, files, show)
+    unread = unread_sources((*explanation.breaks, *explanation.recompiles, *explanation.frames), files, show)
     return replace(explanation, notices=tuple(dict.fromkeys([*_notices(run), *explanation.notices, *unread])))
 
 
@@ -66,7 +65,7 @@ def _of_program(part: RecordingPart, context: _Context) -> Explanation:
     if len(by_rank) < 2:
         return _explain(part, part.processes, context)
     explanations = {rank: _explain(part, processes, context) for rank, processes in by_rank.items()}
-    unknown = dict.fromkeys(by_rank, RankEnding(EndingKind.ENDED))
+    unknown = dict.fromkeys(by_rank, exit_ending(None))
     return ranks.merge(explanations, world_size=world_size, endings=unknown)
 
 
@@ -121,28 +120,32 @@ def _endings(parts: Mapping[int, RecordingPart], expected: Iterable[int]) -> dic
     """How each rank ended, and which ended first: where a job dies, the others are ended because of it."""
     ended = sorted((part.manifest.ended, rank) for rank, part in parts.items() if part.manifest.ended is not None)
     failed = any(part.manifest.status != 0 for part in parts.values())
-    told: dict[int, RankEnding] = {}
+    endings: dict[int, RankEnding] = {}
     for rank in sorted({*parts, *expected}):
         part = parts.get(rank)
         if part is None:
-            told[rank] = RankEnding(EndingKind.NO_RECORDING)
+            endings[rank] = NO_RECORDING
         elif part.running:
-            told[rank] = RankEnding(EndingKind.RUNNING)
+            endings[rank] = RUNNING
         elif part.manifest.ended is None:
-            told[rank] = RankEnding(EndingKind.KILLED_WITH_US, seconds=part.seconds)
+            endings[rank] = killed_ending(part.seconds)
         else:
             is_first = failed and len(ended) > 1 and ended[0][1] == rank
             seconds = part.seconds if failed else None
-            told[rank] = RankEnding(EndingKind.ENDED, part.manifest.status, seconds, is_first)
-    return told
+            endings[rank] = exit_ending(part.manifest.status, seconds, is_first)
+    return endings
 
 
 def _notices(run: RecordedRun) -> Iterable[Notice]:
     if run.earlier:
-        yield Notice(NoticeKind.RESTARTED, names=tuple(map(str, run.earlier)))
+        times = "once" if len(run.earlier) == 1 else f"{len(run.earlier)} times"
+        folders = ", ".join(map(str, run.earlier))
+        text = f"the job was started again {times}; this is its last start. The earlier ones are in {folders}"
+        yield Notice("restarted", text)
     for part in run.parts:
         if part.cut_by:
-            yield Notice(NoticeKind.CUT_OFF, str(part.folder), part.cut_by)
+            missing = "not all was recorded, so anything may be missing"
+            yield Notice("cut-off", f"{missing}: {part.folder} took no more ({part.cut_by})")
     part = run.parts[0]
     if part.manifest.rank is None and part.manifest.ended is None:
-        yield Notice(NoticeKind.RUNNING if part.running else NoticeKind.KILLED_WITH_US)
+        yield notices.RUNNING if part.running else notices.KILLED

@@ -9,9 +9,8 @@ from pathlib import Path
 from breakscan.explanation import ranks
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.from_processes import explain_processes
-from breakscan.explanation.notice import Notice, NoticeKind
-from breakscan.explanation.notices import unread_sources, version_notice
-from breakscan.explanation.rank_report import EndingKind, RankEnding
+from breakscan.explanation.notices import TRACE_ONLY, Notice, unread_sources, version_notice
+from breakscan.explanation.rank_report import NO_LOG
 from breakscan.explanation.relocation import Relocation
 from breakscan.model.errors import InputError
 from breakscan.recording.tracelog.lines import is_log
@@ -57,9 +56,9 @@ def explain_logs(
             *merged.notices,
             *version_notice(merged.torch),
             *_several_processes(trace.processes),
-            *trace.problems,
-            *unread_sources(merged, files, show),
-            Notice(NoticeKind.TRACE_ONLY),
+            *(Notice(f"log-{problem.fault.value}", problem.text) for problem in trace.problems),
+            *unread_sources((*merged.breaks, *merged.recompiles, *merged.frames), files, show),
+            TRACE_ONLY,
         ),
     )
 
@@ -118,7 +117,7 @@ def _merged(by_rank: Mapping[int, Explanation]) -> Explanation:
     if merged.ranks is None:
         return merged
     # A log does not tell how its process ended.
-    missing = {rank: RankEnding(EndingKind.NO_LOG) for rank in range(world_size) if rank not in by_rank}
+    missing = {rank: NO_LOG for rank in range(world_size) if rank not in by_rank}
     return replace(merged, ranks=replace(merged.ranks, endings=missing))
 
 
@@ -131,7 +130,9 @@ def _several_processes(processes: Sequence[TracedProcess]) -> Iterator[Notice]:
     """Torch gives each process a new log: those of several runs can lie in one folder."""
     begun = [process for process in processes if process.parent is None]
     if forked := len(processes) - len(begun):
-        yield Notice(NoticeKind.FORKED_LOGS, numbers=(forked,))
+        yield Notice("forked-logs", f"forked processes compiled too, and are counted in: {forked}")
     ranks = {process.rank for process in begun}
     if len(begun) > len(ranks):
-        yield Notice(NoticeKind.SEVERAL_LOGS, numbers=(len(begun), len(ranks)))
+        several = f" for {len(ranks)} ranks" if len(ranks) > 1 else ""
+        text = f"{len(begun)} processes{several} left logs here, of one run or of several that wrote to the same folder"
+        yield Notice("several-logs", f"{text}: all are counted in")

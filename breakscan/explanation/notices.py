@@ -1,19 +1,19 @@
-"""What the reader of a report must know of the recording itself: what it lacks, and what colours it."""
+"""Notices: what the reader of a report must know of the recording itself."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from breakscan.explanation.breaks import BreakSite, BreakSites
 from breakscan.explanation.context import ExplainContext
-from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import UncompiledFrame
-from breakscan.explanation.notice import Notice, NoticeKind, SourcesUnread
 from breakscan.explanation.recompiles import Recompile
-from breakscan.model.findings import Origin, Site
-from breakscan.model.torch_versions import is_too_new, is_too_old, is_version
+from breakscan.model.findings import Origin
+from breakscan.model.torch_versions import is_too_new, is_too_old, is_version, supported_range
 from breakscan.recording.recording import compiled
 from breakscan.recording.records import (
     BreakSeen,
@@ -28,7 +28,44 @@ from breakscan.recording.records import (
     Record,
 )
 from breakscan.recording.requests_file import MAIN
-from breakscan.source.source_files import NotRead, SourceFiles
+from breakscan.source.source_files import LARGEST, NotRead, SourceFiles
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """``text`` is a sentence without its full stop."""
+
+    id: str
+    text: str
+
+
+RUNNING = Notice("running", "the program is still running: this is what was recorded until now")
+KILLED = Notice(
+    "killed", "breakscan itself was killed: how the program ended is not known, and this was recorded until then"
+)
+TRACE_ONLY = Notice(
+    "trace-only",
+    "a torch trace says nothing of generators and of functions that the compiler passed over, of columns, of the last "
+    "value that a guard met, of how often graphs ran and of what breaks cost, and leaves out some calls: breakscan "
+    "explain tells all that",
+)
+_PROFILE_KEPT = Notice(
+    "profile-kept",
+    "TORCH_COMPILE_JOB_ID is set: torch remembers sizes of earlier runs, so a first run recompiles more often",
+)
+_NOT_READ = {
+    NotRead.OUTSIDE: (
+        "outside the working directory: --source-root FOLDER allows to read the files below a folder, and "
+        "--source-root OLD=NEW tells where the files of the run are"
+    ),
+    NotRead.GONE: "cannot be read here: --source-root OLD=NEW tells where the files of the run are",
+    NotRead.CHANGED: (
+        "changed since the run: check out the commit that ran, or --source-root OLD=NEW tells where its files are"
+    ),
+    NotRead.NOT_PYTHON: "not a Python file: only those are read",
+    NotRead.NOT_REGULAR: "not a regular file: only those are read",
+    NotRead.TOO_LARGE: f"larger than {LARGEST >> 20} MiB",
+}
 
 
 def notices(processes: Sequence[Sequence[Record]]) -> Iterator[Notice]:
@@ -37,54 +74,56 @@ def notices(processes: Sequence[Sequence[Record]]) -> Iterator[Notice]:
     if started:
         yield from version_notice(started.torch)
     if started and started.profile_kept:
-        yield Notice(NoticeKind.PROFILE_KEPT)
+        yield _PROFILE_KEPT
     lost = {r.name: r.without for records in processes for r in records if isinstance(r, HookLost)}
     for record in (r for records in processes for r in records):
         if isinstance(record, HookInstalled | HookFailed):
-            without = (lost.get(record.name, "something is missing"),)
+            name, without = record.name, lost.get(record.name, "something is missing")
             if isinstance(record, HookFailed):
-                yield Notice(NoticeKind.HOOK_FAILED, record.name, record.error, without)
+                yield Notice("hook-failed", f"breakscan's hook for {name} failed, so {without} ({record.error})")
             elif not record.available:
-                yield Notice(NoticeKind.HOOK_MISSING, record.name, started.torch if started else "", without)
-    names = tuple(_name(process) for process in processes if compiled(process))
-    if len(names) > 1:
-        yield Notice(NoticeKind.PROCESSES, names=names)
+                version = f"torch {started.torch}" if started and started.torch else "this torch"
+                yield Notice("hook-missing", f"{version} lacks what breakscan hooks into for {name}: {without}")
+    kinds = Counter(_name(process) for process in processes if compiled(process))
+    if (number := kinds.total()) > 1:
+        named = ", ".join(f"{count} × {kind}" if count > 1 else kind for kind, count in kinds.most_common())
+        text = f"{number} processes compiled, each for itself, and are counted together: {named}"
+        yield Notice("processes", text)
 
 
 def _name(process: Sequence[Record]) -> str:
-    """The name of a process's program; empty for a forked one."""
+    """The name of a process's program; ``forked`` for a forked one."""
     first = process[0]
     if not isinstance(first, ProcessStarted):
-        return ""
+        return "forked"
     return Path(first.argv[0]).name if first.argv and first.argv[0] else "python"
 
 
 def version_notice(torch: str) -> Iterator[Notice]:
     """What to know where breakscan was not tried with this torch; nothing where the version is not known."""
     if torch and not is_version(torch):
-        yield Notice(NoticeKind.NO_VERSION, text=torch)
-    elif torch and is_too_old(torch):
-        yield Notice(NoticeKind.OLD_TORCH, text=torch)
-    elif torch and is_too_new(torch):
-        yield Notice(NoticeKind.NEW_TORCH, text=torch)
+        text = f"{torch!r:.80} is no version of torch: the recording is damaged, or of another program"
+        yield Notice("no-version", text)
+    elif torch and (is_too_old(torch) or is_too_new(torch)):
+        age, known = "older" if is_too_old(torch) else "newer", supported_range()
+        text = f"torch {torch} is {age} than those breakscan was tried with ({known}): something may be missing"
+        yield Notice(f"{age}-torch", text)
 
 
-def unread_sources(explanation: Explanation, files: SourceFiles, show: Callable[[str], str]) -> Iterator[SourcesUnread]:
-    """Which of the files that a report speaks of it cannot show, why, and what to do.  Torch's own do not count, nor
-    does any in a run that breakscan has just made: there, nobody else chose them."""
+def unread_sources(
+    things: Iterable[BreakSite | Recompile | UncompiledFrame], files: SourceFiles, show: Callable[[str], str]
+) -> Iterator[Notice]:
+    """The files that a report speaks of and cannot show, why, and what to do.  Torch's own do not count, nor does any
+    in a run that breakscan has just made: there, nobody else chose them."""
     if files.is_trusted:
         return
-    told: list[BreakSite | Recompile | UncompiledFrame] = [
-        *explanation.breaks,
-        *explanation.recompiles,
-        *explanation.frames,
-    ]
-    shown = {thing.site.path for thing in told if thing.origin is not Origin.FRAMEWORK}
+    shown = {thing.site.path for thing in things if thing.origin is not Origin.FRAMEWORK}
     unread = {show(path): reason for path, reason in files.not_read.items()}
     for reason in NotRead:
         paths = sorted(path for path in shown if unread.get(path) is reason and not path.startswith("<"))
         if paths:
-            yield SourcesUnread(reason, tuple(paths))
+            others = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+            yield Notice("source-not-read", f"source not read: {paths[0]}{others} ({_NOT_READ[reason]})")
 
 
 def set_aside_notice(
@@ -97,8 +136,12 @@ def set_aside_notice(
     site = keys.key(first)[0] if isinstance(first, BreakSeen) else context.site_of(first.frame)
     begun = started.get(first.compile_id or "") if isinstance(first, BreakSeen) else None
     callers = context.callers(begun.stack) if begun else ()
-    called = [Site(caller.path, caller.line, 1, caller.line, 1) for caller in callers[-1:]]
-    yield Notice(NoticeKind.SET_ASIDE, sites=(site, *called))
+    called = "".join(f", called from {caller.path}:{caller.line}" for caller in callers[-1:])
+    yield Notice(
+        "set-aside",
+        "fullgraph=True was set aside (--keep-going): without that, torch.compile raises first at "
+        f"{site.path}:{site.line}:{site.column}{called}",
+    )
 
 
 def unmet_requests(asked: Iterable[str], records: Iterable[Record]) -> Iterator[Notice]:
@@ -112,10 +155,12 @@ def unmet_requests(asked: Iterable[str], records: Iterable[Record]) -> Iterator[
         if answer is None:
             module = text.partition(":")[0]
             of_script = module in ("", MAIN)
-            yield Notice(NoticeKind.NEVER_BOUND if of_script else NoticeKind.NEVER_IMPORTED, text, module)
+            why = "the script never bound it" if of_script else f"the program never imported {module}"
+            yield Notice("never-bound" if of_script else "never-imported", f"--compile {text} compiled nothing: {why}")
         elif answer.problem is not None:
-            nearest = get_close_matches(text.partition(":")[2], answer.names, 1)
-            yield Notice(NoticeKind.NOT_COMPILED, text, answer.problem, tuple(nearest))
+            named = get_close_matches(text.partition(":")[2], answer.names, 1)
+            why = f"{answer.problem.rstrip('.')}{''.join(f'; nearest: {one}' for one in named)}"
+            yield Notice("not-compiled", f"--compile {text} compiled nothing: {why}")
 
 
 def asked_of(records: Iterable[Record]) -> list[str]:

@@ -16,8 +16,8 @@ from breakscan.explanation.exports import (
     failure_label,
     failure_reason,
 )
-from breakscan.explanation.frames import FrameStatus, UncompiledFrame, quoted_reason, reason_words
-from breakscan.explanation.recompiles import AdviceKind, Recompile, recompile_sentence
+from breakscan.explanation.frames import FrameStatus, UncompiledFrame
+from breakscan.explanation.recompiles import Recompile, recompile_sentence
 from breakscan.model.findings import Origin, Severity, Verdict
 from breakscan.model.problem import Caller, FunctionHead, Price, Problem, ProblemKind, Remedy, RemedyKind, users_line
 from breakscan.model.words import INSIDE, listed, seconds_in_words
@@ -224,10 +224,10 @@ def frame_problem(frame: UncompiledFrame, *, is_told: bool = False) -> Problem:
         frame.origin,
         functions=(inside or frame.function,),
         what=frame.status.words,
-        why=reason_words(frame.reason),
+        why=frame.reason.text,
         remedies=_remedies(frame_advice(frame), _of_rule(frame.rule)),
         count=frame.count,
-        reason=quoted_reason(frame.reason),
+        reason=frame.reason.text if frame.reason.quoted is None else frame.reason.quoted,
         called_from=_chain(frame.stack) if failed else tuple(reversed(frame.stack))[:_LONGEST_CHAIN] if raised else (),
         users_line=users_line(frame.stack) if raised else None,
         stack=frame.stack if raised else (),
@@ -304,7 +304,7 @@ def _recompile_problems(
     eager: dict[int, list[str]] = {}
     for function, frame in over_limit.items():
         main = max(groups, key=lambda group: sum(recompile.function == function for recompile in group))
-        sentence = f"{function} runs eager from then on: {reason_words(frame.reason)}."
+        sentence = f"{function} runs eager from then on: {frame.reason.text}."
         eager.setdefault(main[0].cause, []).append(sentence)
     return [cause_problem(group, eager.get(group[0].cause, ()), compile_seconds) for group in groups]
 
@@ -349,13 +349,10 @@ def causes_of(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:
     return sorted(groups.values(), key=lambda group: (-sum(recompile.seconds for recompile in group), -len(group)))
 
 
-_ABOUT_SIZES = (AdviceKind.SIZE_0_OR_1, AdviceKind.SIZE_OF_POSITIONAL, AdviceKind.SIZE_OF_PARAMETER, AdviceKind.SIZE)
-
-
 def _recompile_remedy(recompile: Recompile) -> RemedyKind:
     if recompile.advice is None:
         return _of_rule(recompile.rule)
-    return RemedyKind.SHAPES if recompile.advice.kind in _ABOUT_SIZES else RemedyKind.CONSTRUCT
+    return recompile.advice.remedy
 
 
 def _of_rule(rule: Rule | None) -> RemedyKind:

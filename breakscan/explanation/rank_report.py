@@ -4,110 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from itertools import groupby
 
-from breakscan.explanation.frames import FrameStatus, Reason, reason_words
-from breakscan.explanation.guards import value_words
 from breakscan.model.findings import Site
-from breakscan.model.words import counted, listed, place
+from breakscan.model.words import counted, listed
 from breakscan.recording.job import signal_name
-from breakscan.recording.parsers.guards import Within
-
-
-class RankTopic(Enum):
-    """What ranks can do differently, with what is kept of each rank."""
-
-    BREAKS = "breaks"
-    """:class:`Times`."""
-    FALLBACK = "fallback"
-    """:class:`Fallback`."""
-    RECOMPILES = "recompiles"
-    """:class:`Times`."""
-    STEPS = "steps"
-    """How many graphs ran before each recompile: :class:`RunsBefore`."""
-    EXPORTS = "exports"
-    """What stands against exports: :class:`Times`."""
-    ORDER = "order"
-    """The order of recompiles: :class:`FunctionOrder`."""
-    ALL_GRAPHS = "all-graphs"
-    """:class:`GraphsMade`."""
-    GRAPHS = "graphs"
-    """Of one function: :class:`GraphsMade`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """How often it happened, with the values that a guard met."""
-
-    number: int
-    values: tuple[str | Within, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Fallback:
-    """What became of a function, and why; both None where it did not fall back to eager."""
-
-    status: FrameStatus | None = None
-    reason: Reason | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunsBefore:
-    """The number of runs of graphs before each of some recompiles."""
-
-    numbers: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionOrder:
-    """The functions that were recompiled, in order; None for one without a name."""
-
-    functions: tuple[str | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GraphsMade:
-    """A number of graphs with the operations of each, or those of all if they are many."""
-
-    number: int
-    ops: tuple[int, ...]
-
-
-RankShare = Times | Fallback | RunsBefore | FunctionOrder | GraphsMade
 
 
 @dataclass(frozen=True, slots=True)
 class RankDifference:
-    """Something that the ranks did not do alike, and what each did.  ``name`` is that of a function, or the rule or the
-    type of a break; ``subject`` is what recompiles are about."""
+    """Something that the ranks did not do alike (``graph breaks at train.py:41 (BRK401 print)``), and what each did."""
 
-    topic: RankTopic
+    what: str
     site: Site | None
-    by_rank: Mapping[int, RankShare]
-    name: str | None = None
-    subject: str = ""
-
-
-class EndingKind(Enum):
-    """What is known of the end of a rank."""
-
-    ENDED = "ended"
-    """The exit status is known, or None: not recorded."""
-    RUNNING = "running"
-    KILLED_WITH_US = "killed-with-us"
-    NO_RECORDING = "no-recording"
-    NO_LOG = "no-log"
+    by_rank: Mapping[int, str]
 
 
 @dataclass(frozen=True, slots=True)
 class RankEnding:
-    """How a rank ended.  Where a job fails: after how many seconds, and whether it was the first to end."""
+    """How a rank ended, as a clause; ``is_good`` if nothing is wrong with that."""
 
-    kind: EndingKind
-    status: int | None = None
-    seconds: float | None = None
-    is_first: bool = False
+    words: str
+    is_good: bool = False
+
+
+RUNNING = RankEnding("is still running")
+NO_RECORDING = RankEnding("left no recording")
+NO_LOG = RankEnding("left no log")
+
+
+def killed_ending(seconds: float) -> RankEnding:
+    return RankEnding(f"was killed together with breakscan, after {seconds:.1f} s")
+
+
+def exit_ending(status: int | None, seconds: float | None = None, is_first: bool = False) -> RankEnding:
+    """The ending by an exit status; where a job fails, after how many seconds, and whether this rank was the first."""
+    after = f" after {seconds:.1f} s" if seconds is not None else ""
+    words = f"{exit_words(status)}{after}{', the first to end' if is_first else ''}"
+    return RankEnding(words, is_good=status == 0 and seconds is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +65,6 @@ def exit_words(status: int | None) -> str:
     return "was interrupted (SIGINT)" if name == "SIGINT" else f"was ended by {name}"
 
 
-_GOOD = RankEnding(EndingKind.ENDED, 0)
-_MOST_LISTED = 4
-
-
 def rank_sentences(report: RankReport) -> Iterator[str]:
     """How many ranks were recorded, whether they did the same, and how those ended that did not end well."""
     recorded = counted(len(report.ranks), "rank")
@@ -145,65 +75,8 @@ def rank_sentences(report: RankReport) -> Iterator[str]:
         alike = "they compiled alike" if len(report.ranks) > 1 else ""
     yield f"{recorded}{of} recorded{f', {alike}' if alike else ''}."
     for rank, ending in report.endings.items():
-        if ending != _GOOD:
-            yield f"Rank {rank} {ending_words(ending)}."
-
-
-def difference_words(difference: RankDifference) -> str:
-    """What the ranks did not do alike: ``graph breaks at train.py:41 (BRK401 print)``."""
-    site, name = difference.site, difference.name or "a function"
-    at = f" at {place(site)}" if site else ""
-    match difference.topic:
-        case RankTopic.BREAKS:
-            return f"graph breaks{at} ({name})"
-        case RankTopic.FALLBACK:
-            return f"{name}{at}"
-        case RankTopic.RECOMPILES:
-            return f"recompiles of {name}{at}{f', because of {difference.subject}' if difference.subject else ''}"
-        case RankTopic.STEPS:
-            return f"when {name}{at} is recompiled"
-        case RankTopic.EXPORTS:
-            return f"what ends exports{at} ({name})"
-        case RankTopic.ORDER:
-            return "the order of recompiles"
-        case RankTopic.ALL_GRAPHS:
-            return "what was compiled in all"
-        case RankTopic.GRAPHS:
-            return f"graphs of {name}{at}"
-
-
-def share_words(share: RankShare) -> str:
-    """What one rank did."""
-    match share:
-        case Times(number, values):
-            times = "never" if number == 0 else "once" if number == 1 else f"{number} times"
-            return times + (f": {', then '.join(map(value_words, values[:_MOST_LISTED]))}" if len(values) > 1 else "")
-        case Fallback(status, reason):
-            if status is None or reason is None:
-                return "no fallback to eager"
-            return f"{status.words}: {reason_words(reason)}"
-        case RunsBefore(numbers):
-            return f"after {_listed(map(str, numbers))} runs of graphs"
-        case FunctionOrder(functions):
-            return _listed(function or "a function" for function in functions)
-        case GraphsMade(number, ops):
-            return f"{counted(number, 'graph')} of {_listed(map(str, ops))} operations" if number else "no graph"
-
-
-def ending_words(ending: RankEnding) -> str:
-    """How a rank ended, as a report says it of one: ``finished with exit status 0``."""
-    match ending.kind:
-        case EndingKind.ENDED:
-            after = f" after {ending.seconds:.1f} s" if ending.seconds is not None else ""
-            return f"{exit_words(ending.status)}{after}{', the first to end' if ending.is_first else ''}"
-        case EndingKind.KILLED_WITH_US:
-            return f"was killed together with breakscan, after {ending.seconds:.1f} s"
-        case EndingKind.RUNNING:
-            return "is still running"
-        case EndingKind.NO_RECORDING:
-            return "left no recording"
-        case EndingKind.NO_LOG:
-            return "left no log"
+        if not ending.is_good:
+            yield f"Rank {rank} {ending.words}."
 
 
 def ranks_in_words(ranks: Iterable[int]) -> str:
@@ -219,12 +92,5 @@ def alike(difference: RankDifference) -> list[tuple[str, str]]:
     """The ranks that did the same, in words, and what: the many first."""
     groups: dict[str, list[int]] = {}
     for rank, share in sorted(difference.by_rank.items()):
-        groups.setdefault(share_words(share), []).append(rank)
+        groups.setdefault(share, []).append(rank)
     return [(ranks_in_words(ranks), said) for said, ranks in sorted(groups.items(), key=lambda item: -len(item[1]))]
-
-
-def _listed(words: Iterable[str]) -> str:
-    shown = list(words)
-    if len(shown) > _MOST_LISTED:
-        shown = [*shown[:_MOST_LISTED], f"{len(shown) - _MOST_LISTED} more"]
-    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]])) if shown else "none"

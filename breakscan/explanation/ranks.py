@@ -10,27 +10,18 @@ from typing import TypeVar
 from breakscan.explanation.breaks import BreakSite
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export, ExportFailure
-from breakscan.explanation.frames import UncompiledFrame
+from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.graphs import Graph
-from breakscan.explanation.rank_report import (
-    EndingKind,
-    Fallback,
-    FunctionOrder,
-    GraphsMade,
-    RankDifference,
-    RankEnding,
-    RankReport,
-    RankTopic,
-    RunsBefore,
-    Times,
-)
+from breakscan.explanation.rank_report import RankDifference, RankEnding, RankReport, exit_ending
 from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.run_totals import timeline
+from breakscan.model.findings import Site
 from breakscan.model.problem import LongPass
+from breakscan.model.words import counted, place
 
 T = TypeVar("T")
-_MOST_GRAPHS = 4
-"""That are compared one by one."""
+_MOST_LISTED = 4
+_UNNAMED = "a function"
 
 
 def compare(
@@ -42,7 +33,7 @@ def compare(
     """Where the ranks differ, most telling first.  ``endings`` says how ranks ended, where more is known than the
     explanations tell, also of ranks that left none."""
     ranks = sorted(by_rank)
-    told = {rank: RankEnding(EndingKind.ENDED, by_rank[rank].status) for rank in ranks} | dict(endings or {})
+    told = {rank: exit_ending(by_rank[rank].status) for rank in ranks} | dict(endings or {})
     runs = {rank: by_rank[rank] for rank in ranks}
     differences = [*_breaks(runs), *_frames(runs), *_recompiles(runs), *_steps(runs), *_order(runs), *_exports(runs)]
     differences += _graphs(runs, unexplained=not differences)
@@ -91,9 +82,9 @@ def merge(
 def _breaks(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
     counts = {rank: {_break_key(site): site.count for site in run.breaks} for rank, run in runs.items()}
     for site in _each([run.breaks for run in runs.values()], _break_key):
-        times = {rank: Times(found.get(_break_key(site), 0)) for rank, found in counts.items()}
+        times = {rank: found.get(_break_key(site), 0) for rank, found in counts.items()}
         name = f"{site.rule.id} {site.rule.name}" if site.rule else site.gb_type
-        yield from _if_differing(RankDifference(RankTopic.BREAKS, site.site, times, name))
+        yield from _if_differing(f"graph breaks{_at(site.site)} ({name})", site.site, times, _times)
 
 
 def _frames(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
@@ -104,22 +95,33 @@ def _frames(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
             # Reported as that break.
             continue
         own = {rank: found.get(_frame_key(fate)) for rank, found in fates.items()}
-        ends = {rank: Fallback(one.status, one.reason) if one else Fallback() for rank, one in own.items()}
-        yield from _if_differing(RankDifference(RankTopic.FALLBACK, fate.site, ends, fate.function))
+        ends = {rank: (one.status, one.reason.text) if one else None for rank, one in own.items()}
+        yield from _if_differing(f"{fate.function}{_at(fate.site)}", fate.site, ends, _fallback)
+
+
+def _fallback(end: tuple[FrameStatus, str] | None) -> str:
+    return f"{end[0].words}: {end[1]}" if end else "no fallback to eager"
 
 
 def _recompiles(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
     grouped = {rank: _by(run.recompiles, _recompile_key) for rank, run in runs.items()}
     for recompile in _each([run.recompiles for run in runs.values()], _recompile_key):
-        times = {rank: _times(found.get(_recompile_key(recompile), [])) for rank, found in grouped.items()}
-        if len({one.number for one in times.values()}) > 1:
-            name, subject = recompile.function, recompile.subject
-            yield RankDifference(RankTopic.RECOMPILES, recompile.site, times, name, subject)
+        groups = {rank: found.get(_recompile_key(recompile), []) for rank, found in grouped.items()}
+        if len(set(map(len, groups.values()))) > 1:
+            about = f", because of {recompile.subject}" if recompile.subject else ""
+            what = f"recompiles of {recompile.function or _UNNAMED}{_at(recompile.site)}{about}"
+            yield RankDifference(what, recompile.site, {rank: _met(group) for rank, group in groups.items()})
 
 
-def _times(group: Sequence[Recompile]) -> Times:
+def _times(number: int) -> str:
+    return "never" if number == 0 else "once" if number == 1 else f"{number} times"
+
+
+def _met(group: Sequence[Recompile]) -> str:
+    """How often, with the values that the guard met."""
     values = [group[0].old, *(recompile.new for recompile in group)] if group else []
-    return Times(len(group), tuple(dict.fromkeys(value for value in values if value is not None)))
+    known = list(dict.fromkeys(value for value in values if value is not None))
+    return _times(len(group)) + (f": {', then '.join(known[:_MOST_LISTED])}" if len(known) > 1 else "")
 
 
 def _steps(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
@@ -129,11 +131,14 @@ def _steps(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
         return
     steps = {rank: _runs_before_recompiles(run) for rank, run in runs.items()}
     for recompile in _each([run.recompiles for run in runs.values()], _recompile_key):
-        found = {rank: known.get(_recompile_key(recompile), []) for rank, known in steps.items()}
+        found = {rank: tuple(known.get(_recompile_key(recompile), ())) for rank, known in steps.items()}
         if len({len(numbers) for numbers in found.values()}) == 1:
-            runs_before = {rank: RunsBefore(tuple(numbers)) for rank, numbers in found.items()}
-            difference = RankDifference(RankTopic.STEPS, recompile.site, runs_before, recompile.function)
-            yield from _if_differing(difference)
+            what = f"when {recompile.function or _UNNAMED}{_at(recompile.site)} is recompiled"
+            yield from _if_differing(what, recompile.site, found, _after_runs)
+
+
+def _after_runs(numbers: Sequence[int]) -> str:
+    return f"after {_listed(map(str, numbers))} runs of graphs"
 
 
 def _runs_before_recompiles(run: Explanation) -> dict[Hashable, list[int]]:
@@ -149,8 +154,8 @@ def _order(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
     """The same recompiles in another order."""
     orders = {rank: [_recompile_key(r) for r in run.recompiles] for rank, run in runs.items()}
     if len({frozenset(Counter(order).items()) for order in orders.values()}) == 1:
-        functions = {rank: FunctionOrder(tuple(r.function for r in run.recompiles)) for rank, run in runs.items()}
-        yield from _if_differing(RankDifference(RankTopic.ORDER, None, functions))
+        functions = {rank: tuple(r.function or _UNNAMED for r in run.recompiles) for rank, run in runs.items()}
+        yield from _if_differing("the order of recompiles", None, functions, _listed)
 
 
 def _exports(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
@@ -158,29 +163,50 @@ def _exports(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
     runs = {rank: run for rank, run in runs.items() if run.exports}
     counts = {rank: {_failure_key(one): one.count for one in run.export_failures} for rank, run in runs.items()}
     for failure in _each([run.export_failures for run in runs.values()], _failure_key):
-        times = {rank: Times(found.get(_failure_key(failure), 0)) for rank, found in counts.items()}
-        yield from _if_differing(RankDifference(RankTopic.EXPORTS, failure.site, times, failure.function))
+        times = {rank: found.get(_failure_key(failure), 0) for rank, found in counts.items()}
+        what = f"what ends exports{_at(failure.site)} ({failure.function or _UNNAMED})"
+        yield from _if_differing(what, failure.site, times, _times)
 
 
 def _graphs(runs: Mapping[int, Explanation], *, unexplained: bool) -> Iterator[RankDifference]:
     """What was compiled: in all, and by function where nothing else says why it differs."""
-    total = {rank: _made(run.graphs) for rank, run in runs.items()}
-    yield from _if_differing(RankDifference(RankTopic.ALL_GRAPHS, None, total))
+    total = {rank: _ops(run.graphs) for rank, run in runs.items()}
+    yield from _if_differing("what was compiled in all", None, total, _graphs_of)
     if unexplained:
         found = {rank: _by(run.graphs, _graph_key) for rank, run in runs.items()}
         for graph in _each([run.graphs for run in runs.values()], _graph_key):
-            made = {rank: _made(graphs.get(_graph_key(graph), [])) for rank, graphs in found.items()}
-            yield from _if_differing(RankDifference(RankTopic.GRAPHS, graph.site, made, graph.function))
+            ops = {rank: _ops(graphs.get(_graph_key(graph), [])) for rank, graphs in found.items()}
+            what = f"graphs of {graph.function or _UNNAMED}{_at(graph.site)}"
+            yield from _if_differing(what, graph.site, ops, _graphs_of)
 
 
-def _made(graphs: Sequence[Graph]) -> GraphsMade:
+def _ops(graphs: Sequence[Graph]) -> tuple[int, tuple[int, ...]]:
+    """The number of graphs with the operations of each, or those of all if they are many."""
     ops = [graph.ops for graph in graphs]
-    return GraphsMade(len(ops), tuple(ops if len(ops) <= _MOST_GRAPHS else [sum(ops)]))
+    return len(ops), tuple(ops if len(ops) <= _MOST_LISTED else [sum(ops)])
 
 
-def _if_differing(difference: RankDifference) -> Iterator[RankDifference]:
-    if len(set(difference.by_rank.values())) > 1:
-        yield difference
+def _graphs_of(graphs: tuple[int, tuple[int, ...]]) -> str:
+    number, ops = graphs
+    return f"{counted(number, 'graph')} of {_listed(map(str, ops))} operations" if number else "no graph"
+
+
+def _if_differing(
+    what: str, site: Site | None, by_rank: Mapping[int, T], words: Callable[[T], str]
+) -> Iterator[RankDifference]:
+    if len(set(by_rank.values())) > 1:
+        yield RankDifference(what, site, {rank: words(share) for rank, share in by_rank.items()})
+
+
+def _at(site: Site | None) -> str:
+    return f" at {place(site)}" if site else ""
+
+
+def _listed(words: Iterable[str]) -> str:
+    shown = list(words)
+    if len(shown) > _MOST_LISTED:
+        shown = [*shown[:_MOST_LISTED], f"{len(shown) - _MOST_LISTED} more"]
+    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]])) if shown else "none"
 
 
 def _break_key(site: BreakSite) -> Hashable:

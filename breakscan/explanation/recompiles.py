@@ -8,23 +8,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from pathlib import PurePath
 
 from breakscan.explanation.compilations import CompiledFrame
-from breakscan.explanation.context import ExplainContext
+from breakscan.explanation.context import ExplainContext, package_of
 from breakscan.explanation.frames import UncompiledFrame
-from breakscan.explanation.guards import closest_guards, demand_words, parsed_guard, value_words
 from breakscan.model.findings import Origin, Site
-from breakscan.model.problem import Caller, users_line
+from breakscan.model.problem import Caller, RemedyKind, users_line
 from breakscan.recording.parsers.frames import calls_user_code, is_compiler_entry, is_module_wrapper, is_resumed
 from breakscan.recording.parsers.guards import (
     BEFORE_BREAK,
     NONE_FAILED,
-    Demand,
-    DemandKind,
     GuardKind,
     ParsedGuard,
-    Within,
+    lost_view,
     parse_expression,
+    read_guard,
 )
 from breakscan.recording.records import Code, FailedGuard, RecompileSeen, StackFrame
 from breakscan.rulebook.document import Rule
@@ -32,42 +31,22 @@ from breakscan.rulebook.matching import explaining_rule
 
 
 class AdviceKind(Enum):
-    """What can be done about a recompile, by what changed."""
+    """The advice that is another where a library is at work."""
 
     BREAK_IN_CALLER = "break-in-caller"
-    """A break makes the function ``name`` run eager, and so what it calls is compiled on its own."""
-    VALUE_ACROSS_BREAK = "value-across-break"
-    ATTRIBUTE = "attribute"
-    """The attribute ``name`` of a library's object is None in the first call and ``value`` later."""
     ARGUMENTS = "arguments"
-    """Which arguments are passed."""
-    NUMBER_AS_INDEX = "number-as-index"
-    FROZEN_PARAMETER = "frozen-parameter"
-    PARAMETER = "parameter"
-    GRADIENT = "gradient"
-    """Whether the tensor ``name`` requires a gradient."""
-    LEARNING_RATE = "learning-rate"
-    """A compiled optimizer is compiled for a learning rate that is a Python number."""
     VIEW = "view"
-    """The tensor ``name`` is a view of another one, or is none."""
-    SIZE_0_OR_1 = "size-0-or-1"
-    """A size that is compiled separately from all others."""
-    SIZE_OF_POSITIONAL = "size-of-positional"
-    SIZE_OF_PARAMETER = "size-of-parameter"
-    SIZE = "size"
+    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
 class RecompileAdvice:
-    """Advice for one recompile.  ``dimension`` is that of a size that changed; ``path`` and ``line`` are those of a
-    break; ``value`` is a literal."""
+    """What to do about one recompile.  ``dimension`` is that of a size that changed."""
 
-    kind: AdviceKind
-    name: str = ""
+    text: str
+    kind: AdviceKind = AdviceKind.OTHER
+    remedy: RemedyKind = RemedyKind.CONSTRUCT
     dimension: str = ""
-    path: str = ""
-    line: int = 0
-    value: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +61,9 @@ class Recompile:
     site: Site
     origin: Origin
     trigger: Caller | None
-    guard: Demand
+    guard: ParsedGuard
     subject: str
-    old: str | Within | None
+    old: str | None
     new: str | None
     advice: RecompileAdvice | None
     compile_id: str
@@ -101,25 +80,25 @@ def recompile_sentence(group: Sequence[Recompile]) -> str:
     first = group[0]
     values = [first.old, *(r.new for r in group if (r.subject, r.function) == (first.subject, first.function))]
     known = [value for value in dict.fromkeys(values) if value is not None]
-    if first.guard.kind is DemandKind.QUOTED:
-        return f"no compiled version fits (torch says: {first.guard.code})"
+    kind, demand = first.guard.kind, first.guard.demand
+    if kind is GuardKind.QUOTED:
+        return f"no compiled version fits (torch says: {demand})"
     if not first.subject:
-        return demand_words(first.guard)
+        return demand
     subject = _PART_OF_VALUE.sub(_part_first, first.subject)
-    if first.guard.kind is DemandKind.UNCHANGED:
+    if kind is GuardKind.GLOBAL:
         return f"{subject} changed"
-    if first.guard.kind is DemandKind.IN_MEMORY:
+    if kind is GuardKind.FREED:
         return f"{subject} was freed, and with it the version that was compiled for it"
-    if first.guard.kind is DemandKind.SAME_OBJECT:
+    if kind is GuardKind.IDENTITY:
         return f"{subject} is another object than before{f' ({first.new})' if first.new else ''}"
     if first.old is None or len(known) < 2:
         now = f", and is {known[0]} now" if known and first.old is None else ""
-        return f"a compiled version asks that {demand_words(first.guard)}{now}"
-    shown = map(value_words, known[1:_MOST_VALUES])
+        return f"a compiled version asks that {demand}{now}"
+    shown = ", ".join(known[1:_MOST_VALUES])
     rest = " and so on" if len(known) > _MOST_VALUES else ""
-    if isinstance(first.old, Within):
-        return f"{first.old.code} held, then {subject} was {', '.join(shown)}{rest}"
-    return f"{subject} was {known[0]}, then {', '.join(shown)}{rest}"
+    before = f"{demand} held" if first.guard.is_bound else f"{subject} was {known[0]}"
+    return f"{before}, then {f'{subject} was ' if first.guard.is_bound else ''}{shown}{rest}"
 
 
 _PART_OF_VALUE = re.compile(rf"^({re.escape(BEFORE_BREAK)})([.\[].+)$")
@@ -161,7 +140,7 @@ def recompiles(
     eager = {fate.function: fate for fate in fates if fate.break_site}
     found = []
     for process in processes:
-        met = [_Met(seen, failed, versions) for seen, failed in zip(process, closest_guards(process), strict=True)]
+        met = [_Met(seen, failed, versions) for seen, failed in zip(process, _closest_guards(process), strict=True)]
         times = Counter((one.seen.frame, one.guard.subject) for one in met)
         for one in met:
             recompile = _recompile(one, times[one.seen.frame, one.guard.subject], causes, eager, context)
@@ -171,7 +150,7 @@ def recompiles(
     return sorted(found, key=lambda recompile: recompile.origin is not Origin.USER)
 
 
-_Values = tuple[str | Within | None, str | None]
+_Values = tuple[str | None, str | None]
 """Of a guard: the old value and the new one."""
 
 
@@ -225,13 +204,42 @@ class _Causes:
         return last if last is not None and last.trigger is None and last.kind is kind else None
 
 
+def _closest_guards(process: Iterable[RecompileSeen]) -> list[FailedGuard | None]:
+    """Of each recompile of a process, in their order.
+
+    A version that failed at the same guard before was replaced then by another one: why that one does not fit is what
+    is new.  Of the versions that are left, the one most of whose guards held before one failed.
+    """
+    known: set[tuple[Code, str, str]] = set()
+    closest = []
+    for seen in process:
+        failed = [(guard, (seen.frame, _version(seen, guard), read_guard(guard.text).demand)) for guard in seen.guards]
+        fresh = [guard for guard, key in failed if key not in known]
+        closest.append(max(fresh or seen.guards, key=lambda guard: guard.executed, default=None))
+        known.update(key for _, key in failed)
+    return closest
+
+
+def _parsed_guard(seen: RecompileSeen, failed: FailedGuard, compiles: Mapping[str, CompiledFrame]) -> ParsedGuard:
+    """What the guard demanded; ``compiles`` are the compiled versions by their ids."""
+    version = compiles.get(_version(seen, failed))
+    demands = [guard.text for guard in version.guards] if version else []
+    return lost_view(failed.text, demands) or read_guard(failed.text)
+
+
+def _version(seen: RecompileSeen, guard: FailedGuard) -> str:
+    """The unique id of the version that the guard is of: compiled in the same process, after the same reset."""
+    prefix = (seen.compile_id or "").rpartition(":")[0]
+    return f"{prefix}:{guard.compile_id}" if prefix else guard.compile_id
+
+
 class _Met:
     """A recompile and the guard that explains it."""
 
     def __init__(self, seen: RecompileSeen, failed: FailedGuard | None, versions: Mapping[str, CompiledFrame]) -> None:
         self.seen = seen
         self.failed = failed
-        self.guard = parsed_guard(seen, failed, versions) if failed else NONE_FAILED
+        self.guard = _parsed_guard(seen, failed, versions) if failed else NONE_FAILED
 
 
 def _recompile(
@@ -256,7 +264,7 @@ def _recompile(
         site=_site(seen, failed, guard, context),
         origin=origin,
         trigger=trigger,
-        guard=guard.demand,
+        guard=guard,
         subject=guard.subject,
         old=guard.old,
         new=new,
@@ -325,11 +333,19 @@ def _given_up_caller(
     for caller in reversed(context.callers(seen.stack)):
         fate = eager.get(caller.function or "")
         if fate and fate.break_site:
-            site = fate.break_site
             size = _SIZE.match(guard.subject)
-            dimension = size["dimension"] if size else ""
-            return RecompileAdvice(AdviceKind.BREAK_IN_CALLER, fate.function, dimension, site.path, site.line)
+            remove = "see what helps against" if package_of(fate.break_site.path) else "first remove"
+            at = f"{PurePath(fate.break_site.path).name}:{fate.break_site.line}"
+            text = f"{remove} the break at {at}: it makes {fate.function} run eager, and compile this on its own"
+            return RecompileAdvice(text, AdviceKind.BREAK_IN_CALLER, dimension=size["dimension"] if size else "")
     return None
+
+
+_KEEP_SIZE = "keep the size constant, as by padding or drop_last=True"
+
+
+def _size_advice(advice: str, dimension: str = "") -> RecompileAdvice:
+    return RecompileAdvice(advice, remedy=RemedyKind.SHAPES, dimension=dimension)
 
 
 def _advice(
@@ -337,35 +353,51 @@ def _advice(
 ) -> RecompileAdvice | None:
     """Advice in the names of the case at hand, where that is possible."""
     if guard.crosses_break:
-        return RecompileAdvice(AdviceKind.VALUE_ACROSS_BREAK, path=context.sources.show(frame.path), line=frame.line)
+        at = f"{PurePath(frame.path).name}:{frame.line}"
+        return RecompileAdvice(f"remove the break at {at}: the code after it is compiled for the values that cross it")
     if _ARGUMENTS.match(guard.subject):
-        return RecompileAdvice(AdviceKind.ARGUMENTS)
+        text = "pass the same arguments in each call, by the same names and in the same order"
+        return RecompileAdvice(text, AdviceKind.ARGUMENTS)
     if guard.view is not None:
-        return RecompileAdvice(AdviceKind.VIEW, guard.view)
+        text = f"pass {guard.view}.clone() in each call: of a view, the tensor behind it is compiled in as well"
+        return RecompileAdvice(text, AdviceKind.VIEW)
     if guard.subject.endswith(".item()"):
-        return RecompileAdvice(AdviceKind.NUMBER_AS_INDEX)
+        return RecompileAdvice(
+            "as an index, a tensor of one number is compiled in as that number; "
+            "table.index_select(0, t.reshape(1)) in place of table[t] keeps it in the graph"
+        )
+    is_gradient = guard.subject.endswith(_GRADIENT)
     if guard.kind is GuardKind.PARAMETER:
-        is_gradient = guard.subject.endswith(_GRADIENT)
-        return RecompileAdvice(AdviceKind.FROZEN_PARAMETER if is_gradient else AdviceKind.PARAMETER)
-    if guard.subject.endswith(_GRADIENT):
-        return RecompileAdvice(AdviceKind.GRADIENT, guard.subject.removesuffix(_GRADIENT))
+        return RecompileAdvice(
+            "freeze and unfreeze parameters before the first compiled call: what changed is one of them"
+            if is_gradient
+            else "convert the model before its first compiled call: what changed is one of its parameters"
+        )
+    if is_gradient:
+        name = guard.subject.removesuffix(_GRADIENT)
+        return RecompileAdvice(
+            "change nothing if it happens only once: inputs that require a gradient are compiled separately from "
+            f"those that do not. If no gradient has to pass through {name}, call {name}.detach() before the call"
+        )
     if _LEARNING_RATE.search(guard.subject):
-        return RecompileAdvice(AdviceKind.LEARNING_RATE)
+        return RecompileAdvice("give the optimizer its learning rate as a tensor: lr=torch.tensor(1e-3)")
     if origin is Origin.LIBRARY and guard.old == "None" and "." in guard.subject and _is_literal(new):
-        return RecompileAdvice(AdviceKind.ATTRIBUTE, guard.subject, value=str(new))
+        return RecompileAdvice(f"set {guard.subject} to {new} before the first compiled call")
     size = _SIZE.match(guard.subject)
     if size is None:
         return None
     if guard.new in _APART or guard.old in _APART:
-        return RecompileAdvice(AdviceKind.SIZE_0_OR_1)
-    name = _IN_KWARGS.sub(r"\1", size["tensor"])
+        text = "sizes 0 and 1 are compiled separately, with dynamic=True as well"
+        return _size_advice(f"change nothing if it happens only once: {text}")
+    name, dimension = _IN_KWARGS.sub(r"\1", size["tensor"]), size["dimension"]
+    mark = f"torch._dynamo.mark_dynamic({{}}, {dimension}) before the first call"
     if _POSITIONAL.match(name):
-        kind = AdviceKind.SIZE_OF_POSITIONAL
+        text = f"call {mark.format('t')}, with t what is passed as {name}, or {_KEEP_SIZE}"
     elif context.sources.parameter(frame.path, frame.line, name) or name != size["tensor"]:
-        kind = AdviceKind.SIZE_OF_PARAMETER
+        text = f"call {mark.format(name)}, or {_KEEP_SIZE}"
     else:
-        kind = AdviceKind.SIZE
-    return RecompileAdvice(kind, name, size["dimension"])
+        text = f"compile with torch.compile(..., dynamic=True), or {_KEEP_SIZE}"
+    return _size_advice(text, dimension)
 
 
 def _is_literal(text: str | None) -> bool:

@@ -14,10 +14,11 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from breakscan.model.dataclass_json import decoder, encode
 from breakscan.recording.records import (
+    KINDS,
     BreakSeen,
     CompileStarted,
     CompileTimed,
@@ -33,8 +34,6 @@ TORCH_IMPORTED = "torch-imported"
 """Name of the empty file that says that the program imported torch, whether or not it compiled anything."""
 CUT = "cut-"
 """Begins the name of the empty file that says that a record could not be written; the number of the error ends it."""
-
-_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Record)}
 
 
 class RecordingWriter:
@@ -167,7 +166,7 @@ def _read_file(path: Path) -> Iterator[Record]:
     for line in read_regular_file(path)[0].splitlines():
         try:
             name, values = json.loads(line)
-            kind: Any = _KINDS[name]
+            kind: Any = KINDS[name]
             record: Record = decoder(kind)(values)
         except (ValueError, TypeError, KeyError, RecursionError):
             continue

@@ -9,8 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from breakscan.model.observations import ValueSeen
+
+KINDS: dict[str, type[Any]] = {}
+"""The kinds of records, by the names that recordings have for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One datum of a run; each subclass is a kind."""
+
+    def __init_subclass__(cls) -> None:
+        KINDS[cls.__name__] = cls
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +55,7 @@ class CodeLine:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessStarted:
+class ProcessStarted(Record):
     """The compiler was loaded in a process.  ``disabled_by`` names the variable that switches it off.
 
     ``rank`` and ``world_size`` are those of the environment that torchrun makes.  ``clock`` is ``perf_counter`` at
@@ -66,7 +78,7 @@ class ProcessStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessForked:
+class ProcessForked(Record):
     """A process was forked off one that records, and records too."""
 
     pid: int
@@ -74,7 +86,7 @@ class ProcessForked:
 
 
 @dataclass(frozen=True, slots=True)
-class RankSeen:
+class RankSeen(Record):
     """The process became a rank of a process group that its environment does not name."""
 
     rank: int
@@ -82,7 +94,7 @@ class RankSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class HookInstalled:
+class HookInstalled(Record):
     """Whether the installed torch has what a hook needs."""
 
     name: str
@@ -90,7 +102,7 @@ class HookInstalled:
 
 
 @dataclass(frozen=True, slots=True)
-class HookFailed:
+class HookFailed(Record):
     """A hook of ours raised; the user's program did not notice."""
 
     name: str
@@ -98,7 +110,7 @@ class HookFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class HookLost:
+class HookLost(Record):
     """What reports say is missing without a hook that torch lacks something for, or that failed."""
 
     name: str
@@ -106,7 +118,7 @@ class HookLost:
 
 
 @dataclass(frozen=True, slots=True)
-class CompileCalled:
+class CompileCalled(Record):
     """``torch.compile`` was asked for something: its name, its code, and the stack of the call.  ``key`` is by which
     ``CallsRan`` names it; ``backend`` as the program named it.  ``settings`` are other arguments of
     ``torch.compile``, as Python writes them: ``dynamic``, ``mode``, ``options``."""
@@ -121,14 +133,14 @@ class CompileCalled:
 
 
 @dataclass(frozen=True, slots=True)
-class CompileAsked:
+class CompileAsked(Record):
     """``--compile`` asks for a name, as ``module:name``."""
 
     target: str
 
 
 @dataclass(frozen=True, slots=True)
-class CompileMet:
+class CompileMet(Record):
     """What became of the name that ``--compile`` asks for: compiled, or not, for a ``problem`` in words.  ``names`` are
     those that could have been meant."""
 
@@ -138,7 +150,7 @@ class CompileMet:
 
 
 @dataclass(frozen=True, slots=True)
-class PackageInstalled:
+class PackageInstalled(Record):
     """Functions whose compiled code was made by an earlier process, and the stack that asked for it."""
 
     codes: tuple[Code, ...]
@@ -146,7 +158,7 @@ class PackageInstalled:
 
 
 @dataclass(frozen=True, slots=True)
-class CompileStarted:
+class CompileStarted(Record):
     """Dynamo starts on a frame: the stack above it, outermost first, and its code."""
 
     compile_id: str
@@ -156,7 +168,7 @@ class CompileStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class CompileTimed:
+class CompileTimed(Record):
     """What one frame cost to compile, in seconds, and ``phases`` of it by name, which overlap; ``ops`` of the graph
     that it gave, None without one.  ``guard_microseconds`` is what its guards take to check once with cold caches, as
     torch measured it; ``failed`` the type and text of what ended it."""
@@ -174,7 +186,7 @@ class CompileTimed:
 
 
 @dataclass(frozen=True, slots=True)
-class FrameEnded:
+class FrameEnded(Record):
     """A frame that did not become compiled code: by an exception, or by a silent skip.
 
     ``raised`` says that the exception reaches the user, ``limit`` that it is the recompile limit, ``set_aside`` that it
@@ -191,7 +203,7 @@ class FrameEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class BreakSeen:
+class BreakSeen(Record):
     """A graph break.  ``stack`` is that of the traced code, innermost last; ``frame`` is what was compiled;
     ``skipped`` says that the frame falls back to eager, ``raised`` that torch.compile raises, ``set_aside`` that it
     would raise, had ``--keep-going`` not set ``fullgraph=True`` aside."""
@@ -206,7 +218,7 @@ class BreakSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class SpansTimed:
+class SpansTimed(Record):
     """What the compiler did for one compilation, from one beginning to its end, as torch names it: a tree whose nodes
     stand in order, each before its children.  What has the same name and the same parent is one node: ``seconds`` is
     all of it, its children included, ``counts`` how often.  What took next to no time is left out."""
@@ -219,7 +231,7 @@ class SpansTimed:
 
 
 @dataclass(frozen=True, slots=True)
-class TracingTimed:
+class TracingTimed(Record):
     """How long Dynamo traced each line for one compilation: a tree as in :class:`SpansTimed`, of lines and of the lines
     of the functions that they call.  ``functions`` are numbers into ``codes``."""
 
@@ -232,7 +244,7 @@ class TracingTimed:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelsTimed:
+class KernelsTimed(Record):
     """How long the Triton kernels took to compile that took longest.  Workers compile several at a time."""
 
     compile_id: str
@@ -253,7 +265,7 @@ class FailedGuard:
 
 
 @dataclass(frozen=True, slots=True)
-class RecompileSeen:
+class RecompileSeen(Record):
     """A frame is compiled again, since no version of it fits.  ``stack`` is that of the call; ``cut`` says that its two
     innermost frames are missing, as in torch's trace."""
 
@@ -276,7 +288,7 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
-class GuardsBuilt:
+class GuardsBuilt(Record):
     """The guards of a compiled frame, and the seconds that checking all of them takes.  The structured trace names
     neither the frame nor the lines nor that time."""
 
@@ -287,7 +299,7 @@ class GuardsBuilt:
 
 
 @dataclass(frozen=True, slots=True)
-class ShapeSpecialised:
+class ShapeSpecialised(Record):
     """A size that was dynamic became a constant: its symbol, the inputs that it stands for, its value, and the traced
     stack that needed it.  ``asked_by`` names what asked for it in torch: ``guard_int``, ``guard_bool``, ``expect_true``
     (an operation whose operands must match)."""
@@ -310,7 +322,7 @@ class GraphNode:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphCompiled:
+class GraphCompiled(Record):
     """A graph went to the backend and came back: its operations, and the devices of its inputs in words.
 
     ``graph`` numbers the graphs of a process from 0.  ``ended_by`` is the traced stack of the break that ended it;
@@ -331,7 +343,7 @@ class GraphCompiled:
 
 
 @dataclass(frozen=True, slots=True)
-class DdpSplit:
+class DdpSplit(Record):
     """DistributedDataParallel split a graph at its buckets; ``ops`` of each part.  Torch tells of one part at a
     time."""
 
@@ -340,7 +352,7 @@ class DdpSplit:
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledAutograd:
+class CompiledAutograd(Record):
     """Compiled autograd captured a backward pass: its id, its operations, and why it was compiled again.  Torch tells
     of the reasons alone, with no operations."""
 
@@ -370,7 +382,7 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class AutogradGraph:
+class AutogradGraph(Record):
     """A graph as AOTAutograd made it.  ``phase`` is ``forward``, ``backward`` or ``inference``."""
 
     compile_id: str
@@ -382,7 +394,7 @@ class AutogradGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class CodeGenerated:
+class CodeGenerated(Record):
     """What Inductor wrote for a graph.  ``phase`` as in :class:`AutogradGraph`, None where torch does not say.  Of very
     long code, ``code`` leaves parts out, and says so."""
 
@@ -393,7 +405,7 @@ class CodeGenerated:
 
 
 @dataclass(frozen=True, slots=True)
-class BytesMoved:
+class BytesMoved(Record):
     """What the kernels of a graph read and write, in bytes, by Inductor's own estimate; of fresh compiles only."""
 
     compile_id: str | None
@@ -402,7 +414,7 @@ class BytesMoved:
 
 
 @dataclass(frozen=True, slots=True)
-class CacheLooked:
+class CacheLooked(Record):
     """A compiler cache was asked: ``cache`` is ``fx_graph`` or ``aotautograd``, ``outcome`` ``hit``, ``miss``,
     ``disabled`` or ``bypass``, and why it was passed by.  ``guards`` are those of what the cache has under the key, if
     they did not hold; ``parts`` are what the key is made of, where torch lists that, and ``settings`` is the digest of
@@ -418,7 +430,7 @@ class CacheLooked:
 
 
 @dataclass(frozen=True, slots=True)
-class CacheSettings:
+class CacheSettings(Record):
     """What of the keys of a cache is the same for most graphs of a program.  Only ``values`` are another than in the
     settings with the digest ``base``."""
 
@@ -428,7 +440,7 @@ class CacheSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class CudaGraphSkipped:
+class CudaGraphSkipped(Record):
     """A graph does not run as a CUDA graph, and why."""
 
     compile_id: str | None
@@ -462,7 +474,7 @@ class MovedInput:
 
 
 @dataclass(frozen=True, slots=True)
-class CudaGraphRecorded:
+class CudaGraphRecorded(Record):
     """No recording of a graph fitted a run of it, and so it was recorded.  ``phase`` as in ``AutogradGraph``; ``sizes``
     are the dynamic ones, ``moved`` the first inputs that lie elsewhere, of ``moved_in_all``; ``bytes`` by how much the
     memory that is reserved on the device grew."""
@@ -479,7 +491,7 @@ class CudaGraphRecorded:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceMemory:
+class DeviceMemory(Record):
     """The most bytes that tensors took on a device until now, and that torch had reserved for them; the program may
     start both over.  The last record of a device counts."""
 
@@ -501,7 +513,7 @@ class ExportIssue:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportEnded:
+class ExportEnded(Record):
     """A call of ``torch.export.export`` (``way`` is ``export``), ``draft_export``, AOTInductor (``aot_inductor``) or
     ``aot_compile`` of a compiled function, by the program itself, not by another such call.
 
@@ -541,7 +553,7 @@ class Usual:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphRan:
+class GraphRan(Record):
     """How often a graph ran until now, and how long that took on the host.  ``device_seconds`` is the sum over
     ``timed_on_device`` of the runs.  The last record of a graph counts: each replaces those before it."""
 
@@ -553,7 +565,7 @@ class GraphRan:
 
 
 @dataclass(frozen=True, slots=True)
-class GapRan:
+class GapRan(Record):
     """What lay between the end of a graph and the start of the next one, or the end of the call: eager code, and the
     compiled code's own overhead.  Gaps in which something was compiled are left out.  ``follows`` names the graph
     before; ``longest`` is the longest of all gaps, and ``longest_at`` when it began; ``usual_on_device`` is of those
@@ -570,7 +582,7 @@ class GapRan:
 
 
 @dataclass(frozen=True, slots=True)
-class CallsRan:
+class CallsRan(Record):
     """Outermost calls of what ``torch.compile`` gave, those left out in which something was compiled.  ``key`` as in
     ``CompileCalled``; ``in_graphs`` and ``in_gaps`` (after graphs that a break ended) are parts of ``usual``.  The last
     record of a key counts."""
@@ -584,7 +596,7 @@ class CallsRan:
 
 
 @dataclass(frozen=True, slots=True)
-class CallsOnDevice:
+class CallsOnDevice(Record):
     """What ``timed`` of the calls of ``CallsRan`` spent on their device, outside graphs and not after graphs that a
     break ended.  The last record of a key counts."""
 
@@ -594,7 +606,7 @@ class CallsOnDevice:
 
 
 @dataclass(frozen=True, slots=True)
-class EagerCallsRan:
+class EagerCallsRan(Record):
     """Those of the calls of ``CallsRan`` in which no graph ran.  ``stance`` is torch's during the calls, as
     ``torch.compiler.set_stance`` names it; ``stack`` is that of the first one.  The last record of a key and a stance
     counts."""
@@ -606,7 +618,7 @@ class EagerCallsRan:
 
 
 @dataclass(frozen=True, slots=True)
-class RunsTraced:
+class RunsTraced(Record):
     """The first runs of graphs, for a timeline: the numbers of the graphs, when each run started, how long it took."""
 
     graphs: tuple[int, ...]
@@ -615,7 +627,7 @@ class RunsTraced:
 
 
 @dataclass(frozen=True, slots=True)
-class FileSeen:
+class FileSeen(Record):
     """A file whose functions Dynamo traced: its absolute path, and the digest of its content when the first was."""
 
     path: str
@@ -623,7 +635,7 @@ class FileSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class LibrarySeen:
+class LibrarySeen(Record):
     """A library of which Dynamo traced a function, by the name that it is imported by."""
 
     name: str
@@ -631,7 +643,7 @@ class LibrarySeen:
 
 
 @dataclass(frozen=True, slots=True)
-class ValuesSeen:
+class ValuesSeen(Record):
     """The values that the names of a function had when it started, each time that Dynamo traced it until now.
 
     ``number`` numbers the functions of a process from 0.  ``qualname`` is None where Python does not say (3.10).
@@ -646,7 +658,7 @@ class ValuesSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class BreakValuesSeen:
+class BreakValuesSeen(Record):
     """The values of the names on a line of a function, when the graph broke there."""
 
     path: str
@@ -655,55 +667,8 @@ class BreakValuesSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class ValuesMet:
+class ValuesMet(Record):
     """The functions, by their numbers, that Dynamo traced in a compile."""
 
     compile_id: str
     functions: tuple[int, ...]
-
-
-Record = (
-    ProcessStarted
-    | ProcessForked
-    | RankSeen
-    | HookInstalled
-    | HookFailed
-    | HookLost
-    | CompileCalled
-    | CompileAsked
-    | CompileMet
-    | PackageInstalled
-    | CompileStarted
-    | CompileTimed
-    | SpansTimed
-    | TracingTimed
-    | KernelsTimed
-    | FrameEnded
-    | BreakSeen
-    | RecompileSeen
-    | GuardsBuilt
-    | ShapeSpecialised
-    | GraphCompiled
-    | AutogradGraph
-    | CodeGenerated
-    | BytesMoved
-    | CacheLooked
-    | CacheSettings
-    | CudaGraphSkipped
-    | CudaGraphRecorded
-    | DeviceMemory
-    | DdpSplit
-    | CompiledAutograd
-    | ExportEnded
-    | GraphRan
-    | GapRan
-    | CallsRan
-    | CallsOnDevice
-    | EagerCallsRan
-    | RunsTraced
-    | FileSeen
-    | LibrarySeen
-    | ValuesSeen
-    | ValuesMet
-    | BreakValuesSeen
-)

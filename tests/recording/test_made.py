@@ -11,12 +11,9 @@ from typing import Any
 import pytest
 from programs import Explain, explained_records
 
-from breakscan.explanation.compilations import ConstantReason
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.graphs import Generated, Kernel, saved_memory
-from breakscan.explanation.guards import demand_words
 from breakscan.explanation.kernel_calls import KernelKind, kernel_calls
-from breakscan.explanation.notice import Notice, NoticeKind
 from breakscan.recording.parsers.graphs import LONGEST, LONGEST_CALLS, bytes_of, phase_of, shortened
 from breakscan.recording.parsers.guards import guards_of_tree
 from breakscan.recording.recording import read_recording
@@ -309,13 +306,13 @@ def test_cuda_graphs_that_did_not_come_about(explained: Explain) -> None:
 
 def test_guards_with_the_lines_that_asked_for_them(explained: Explain) -> None:
     (compiled,) = explained(GUARDED).compiles
-    told = {demand_words(guard.demand): guard.site.line if guard.site else None for guard in compiled.guards}
+    told = {guard.text: guard.site.line if guard.site else None for guard in compiled.guards}
     assert told["flag == True"] == line_of(GUARDED, "if flag:")
     assert told["self.mode == 'fast'"] == line_of(GUARDED, "if self.mode")
     assert told["SCALE == 3"] == line_of(GUARDED, "y * SCALE")
     tensors = [guard for guard in compiled.guards if guard.kind == "TENSOR_MATCH"]
-    assert {guard.demand.subject for guard in tensors} == {"x", "self.linear.weight", "self.linear.bias"}
-    (x,) = (demand_words(guard.demand) for guard in tensors if guard.demand.subject == "x")
+    assert {guard.text.partition(" ")[0] for guard in tensors} == {"x", "self.linear.weight", "self.linear.bias"}
+    (x,) = (guard.text for guard in tensors if guard.text.startswith("x "))
     assert x == "x is a float32 Tensor on cpu of size [5, 4] and stride [4, 1], with requires_grad=False"
     # Inlined code of torch is reported at the line that leads there.
     assert {guard.site.line for guard in tensors if guard.site} == {line_of(GUARDED, "self.linear(x)")}
@@ -337,7 +334,8 @@ def test_the_trace_alone_tells_guards_without_lines(
     explanation = explained_records(read_recording(tmp_path), tmp_path / "program.py")
     (compiled,) = explanation.compiles
     assert [guard.site for guard in compiled.guards if guard.kind == "TENSOR_MATCH"] == [None]
-    assert Notice(NoticeKind.HOOK_MISSING, "guards", explanation.torch, (GuardHook.without,)) in explanation.notices
+    (notice,) = [notice for notice in explanation.notices if notice.id == "hook-missing"]
+    assert notice.text.endswith(f"for guards: {GuardHook.without}")
 
 
 def test_the_tree_of_guards() -> None:
@@ -371,11 +369,15 @@ def test_sizes_that_became_constants(explained: Explain) -> None:
         for found in explained(SIZES).specialisations
         if found.site
     }
-    number = ConstantReason.NUMBER
+    number = "the code needs it as a Python number"
     assert told.pop(line_of(SIZES, "int(x.shape[0])")) == (("x.shape[0]",), "4", number)
     assert told.pop(line_of(SIZES, "range(x.shape[1])")) == (("x.shape[1]",), "3", number)
     assert told.pop(line_of(SIZES, "lambda x")) == (("x.shape[0]",), "4", number)
-    assert told.pop(line_of(SIZES, "y.shape[0] == 6")) == (("y.shape[0]",), "6", ConstantReason.COMPARED)
+    assert told.pop(line_of(SIZES, "y.shape[0] == 6")) == (
+        ("y.shape[0]",),
+        "6",
+        "the code compares it with a number, and goes on as the comparison said",
+    )
     # What a weight demands, a size of 1 and torch's own floats are no choice of the program.
     assert told == {}
 

@@ -16,7 +16,7 @@ from programs import Folder, environment
 
 from breakscan import __version__
 from breakscan.explanation.from_recording import explain_run
-from breakscan.explanation.notice import Notice, NoticeKind
+from breakscan.explanation.notices import KILLED, RUNNING
 from breakscan.recording.bootstrap.import_watch import ImportWatch
 from breakscan.recording.session import SessionError, read_run
 from breakscan.rulebook.library import load_library
@@ -309,14 +309,14 @@ torch.compile(f, backend="eager")(torch.ones(3))
         assert process.stdout is not None
         assert process.stdout.readline() == b"breaks\n"
         assert process.stdout.readline() == b"ready\n"
-        assert self.explained(folder).notices[0] == Notice(NoticeKind.RUNNING)
+        assert self.explained(folder).notices[0] == RUNNING
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=30)
         explanation = self.explained(folder)
         assert explanation.status is None
         assert explanation.seconds is not None
         assert 0 < explanation.seconds < 60
-        assert explanation.notices[0] == Notice(NoticeKind.KILLED_WITH_US)
+        assert explanation.notices[0] == KILLED
         assert [site.count for site in explanation.breaks] == [1]
 
     def explained(self, folder: Folder) -> Any:

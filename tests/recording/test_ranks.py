@@ -21,27 +21,15 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
 from breakscan.explanation.from_recording import explain_run
 from breakscan.explanation.graphs import Graph
-from breakscan.explanation.notice import Notice, NoticeKind
-from breakscan.explanation.rank_report import (
-    EndingKind,
-    FunctionOrder,
-    GraphsMade,
-    RankDifference,
-    RankEnding,
-    RankTopic,
-    RunsBefore,
-    Times,
-    difference_words,
-    ending_words,
-    share_words,
-)
+from breakscan.explanation.notices import Notice
+from breakscan.explanation.rank_report import NO_RECORDING, RUNNING, RankDifference, alike, exit_ending, ranks_in_words
 from breakscan.explanation.ranks import compare, merge
 from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.run_totals import RunTotals
 from breakscan.model.findings import Origin, Site
 from breakscan.recording.job import JobError, is_running, own_rank, shared_folder
 from breakscan.recording.parsers.export_errors import ExportProblem
-from breakscan.recording.parsers.guards import Demand, DemandKind
+from breakscan.recording.parsers.guards import NONE_FAILED
 from breakscan.recording.session import SessionError, read_run, start_session, unfinished_ranks
 from breakscan.rulebook.library import load_library
 from breakscan.source.source_files import SourceFiles
@@ -161,7 +149,7 @@ class TestTorchrun:
         assert [site.site.line for site in explanation.breaks] == [11]
         assert [site.compile_ids for site in explanation.breaks] == [("rank1:0/0",)]
         assert (explanation.ranks.world_size, explanation.ranks.ranks) == (2, [0, 1])
-        assert {difference_words(d): shares(d) for d in explanation.ranks.differences} == {
+        assert {d.what: d.by_rank for d in explanation.ranks.differences} == {
             "graph breaks at program.py:11 (BRK401 print)": {0: "never", 1: "once"},
             "recompiles of g at program.py:14, because of x.shape[0]": {0: "never", 1: "once: 3, then 4"},
             "what was compiled in all": {
@@ -169,7 +157,7 @@ class TestTorchrun:
                 1: "4 graphs of 1, 1, 1 and 1 operations",
             },
         }
-        assert explanation.ranks.endings == dict.fromkeys([0, 1], RankEnding(EndingKind.ENDED, 0))
+        assert explanation.ranks.endings == dict.fromkeys([0, 1], exit_ending(0))
 
     @pytest.mark.parametrize(
         ("option", "status"), [("--max-breaks=0", 1), pytest.param("--max-breaks=1", 0, marks=pytest.mark.slow)]
@@ -196,9 +184,9 @@ class TestTorchrun:
         assert done.err.decode().count("program.py was ended by SIGTERM") == 1
         assert f"exitcode  : {3 if how == 'exits' else -9}" in done.err.decode()
         endings = explanation.ranks.endings
-        assert ending_words(endings[0]).startswith("was ended by SIGTERM after ")
-        assert ending_words(endings[1]).startswith(ending)
-        assert endings[1].is_first is (how != "is killed with breakscan")
+        assert endings[0].words.startswith("was ended by SIGTERM after ")
+        assert endings[1].words.startswith(ending)
+        assert endings[1].words.endswith(", the first to end") is (how != "is killed with breakscan")
         assert not explanation.ranks.differences
 
     @pytest.mark.slow
@@ -339,8 +327,7 @@ class TestSharedFolder:
         assert [part.folder for part in run.parts] == [session.folder]
         assert run.earlier == [tmp_path / "kept"]
         first = explain_run(run, rules=(), show=str, files=SourceFiles.trusted()).notices[0]
-        assert isinstance(first, Notice)
-        assert (first.kind, len(first.names)) == (NoticeKind.RESTARTED, 1)
+        assert (first.id, "again once" in first.text) == ("restarted", True)
         with pytest.raises(SessionError, match="holds a recording already"):
             start_session(["train.py"], tmp_path / "kept")
 
@@ -355,7 +342,7 @@ class TestSharedFolder:
         report = explain_run(read_run(tmp_path / "kept"), rules=(), show=str, files=SourceFiles.trusted()).ranks
         assert report
         assert (report.world_size, report.ranks) == (4, [3])
-        assert report.endings == {2: RankEnding(EndingKind.NO_RECORDING), 3: RankEnding(EndingKind.RUNNING)}
+        assert report.endings == {2: NO_RECORDING, 3: RUNNING}
 
     @pytest.mark.process
     def test_nobody_waits_for_a_rank_that_was_killed(self, job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,7 +369,7 @@ def recompile(function: str, compile_id: str) -> Recompile:
         site=SITE,
         origin=Origin.USER,
         trigger=None,
-        guard=Demand(DemandKind.HOLDS),
+        guard=NONE_FAILED,
         subject="x.shape[0]",
         old="3",
         new="4",
@@ -400,6 +387,7 @@ def graph(number: int, function: str, ops: int) -> Graph:
     return Graph(number, f"{number}/0", function, SITE, ops, (), (), None, None, None, None, None, (), ())
 
 
+NOTICE = Notice("profile-kept", "sizes are kept")
 PLAIN = Explanation(
     argv=("train.py",),
     status=0,
@@ -416,12 +404,8 @@ PLAIN = Explanation(
     targets=(),
     entries=1,
     compile_seconds=0.1,
-    notices=(Notice(NoticeKind.PROFILE_KEPT),),
+    notices=(NOTICE,),
 )
-
-
-def shares(difference: RankDifference) -> dict[int, str]:
-    return {rank: share_words(share) for rank, share in difference.by_rank.items()}
 
 
 class TestComparison:
@@ -429,8 +413,8 @@ class TestComparison:
         merged = merge({0: PLAIN, 1: PLAIN})
         assert merged.ranks
         assert not merged.ranks.differences
-        assert merged.ranks.endings == dict.fromkeys([0, 1], RankEnding(EndingKind.ENDED, 0))
-        assert (merged.notices, merged.processes) == ((Notice(NoticeKind.PROFILE_KEPT),), 2)
+        assert merged.ranks.endings == dict.fromkeys([0, 1], exit_ending(0))
+        assert (merged.notices, merged.processes) == ((NOTICE,), 2)
 
     def test_problems_of_exports_on_some_of_the_ranks_that_export(self) -> None:
         export = Export(ExportWay.EXPORT, "Net", SITE, None, False, ExportStatus.DONE, 1, 3, 0.1)
@@ -441,8 +425,7 @@ class TestComparison:
         good = replace(PLAIN, exports=(export,))
         bad = replace(PLAIN, exports=(export,), export_failures=(problem,))
         (difference,) = compare({0: good, 1: bad, 2: PLAIN}).differences
-        assert difference == RankDifference(RankTopic.EXPORTS, SITE, {0: Times(0), 1: Times(2)}, "f")
-        assert difference_words(difference).startswith("what ends exports at ")
+        assert difference == RankDifference("what ends exports at train.py:4 (f)", SITE, {0: "never", 1: "2 times"})
         merged = merge({0: PLAIN, 1: good})
         assert merged.ranks is not None
         assert (list(merged.exports), merged.ranks.differences) == ([export], [])
@@ -454,23 +437,24 @@ class TestComparison:
             for at in (3.5, 7.5)
         )
         (difference,) = compare({0: one, 1: two}).differences
-        assert difference == RankDifference(RankTopic.STEPS, SITE, {0: RunsBefore((4,)), 1: RunsBefore((8,))}, "f")
+        assert difference == RankDifference(
+            "when f at train.py:4 is recompiled", SITE, {0: "after 4 runs of graphs", 1: "after 8 runs of graphs"}
+        )
         assert not compare({0: one, 1: one}).differences
 
     def test_recompiles_in_another_order(self) -> None:
         one = replace(PLAIN, recompiles=(recompile("f", "0/1"), recompile("g", "1/1")))
         two = replace(PLAIN, recompiles=(recompile("g", "0/1"), recompile("f", "1/1")))
         (difference,) = compare({0: one, 1: two}).differences
-        orders = {0: FunctionOrder(("f", "g")), 1: FunctionOrder(("g", "f"))}
-        assert difference == RankDifference(RankTopic.ORDER, None, orders)
+        assert difference == RankDifference("the order of recompiles", None, {0: "f and g", 1: "g and f"})
 
     def test_graphs_that_differ_for_no_other_reason(self) -> None:
         other = replace(PLAIN, graphs=(graph(0, "f", 3), graph(1, "g", 2)))
         total, of_function = compare({0: PLAIN, 1: other}).differences
-        made = {0: GraphsMade(1, (3,)), 1: GraphsMade(2, (3, 2))}
-        assert total == RankDifference(RankTopic.ALL_GRAPHS, None, made)
-        made = {0: GraphsMade(0, ()), 1: GraphsMade(1, (2,))}
-        assert of_function == RankDifference(RankTopic.GRAPHS, SITE, made, "g")
+        made = {0: "1 graph of 3 operations", 1: "2 graphs of 3 and 2 operations"}
+        assert total == RankDifference("what was compiled in all", None, made)
+        made = {0: "no graph", 1: "1 graph of 2 operations"}
+        assert of_function == RankDifference("graphs of g at train.py:4", SITE, made)
 
     def test_many_graphs_are_compared_by_all_their_operations(self) -> None:
         one, two = (
@@ -479,7 +463,7 @@ class TestComparison:
         assert not compare({0: one, 1: two}).differences
         three = replace(PLAIN, graphs=[*one.graphs[:4], graph(4, "f", 6)])
         total, _ = compare({0: one, 1: three}).differences
-        assert total.by_rank == {0: GraphsMade(5, (15,)), 1: GraphsMade(5, (16,))}
+        assert total.by_rank == {0: "5 graphs of 15 operations", 1: "5 graphs of 16 operations"}
 
     def test_causes_of_ranks_stay_apart(self) -> None:
         one = replace(PLAIN, recompiles=(recompile("f", "0/1"),))
@@ -489,3 +473,24 @@ class TestComparison:
             ("f", "0/1", 0),
             ("g", "rank1:1/1", 1),
         ]
+
+    def test_only_the_first_of_many_are_named(self) -> None:
+        functions = ("a", "b", "c", "d", "e", "f")
+        one, two = (
+            replace(PLAIN, recompiles=tuple(recompile(name, f"{n}/1") for n, name in enumerate(order)))
+            for order in (functions, (*functions[:4], "f", "e"))
+        )
+        (difference,) = compare({0: one, 1: two}).differences
+        assert set(difference.by_rank.values()) == {"a, b, c, d and 2 more"}
+
+    def test_ranks_are_named_in_few_words(self) -> None:
+        assert ranks_in_words([3]) == "rank 3"
+        assert ranks_in_words([5, 0, 1, 2]) == "ranks 0-2 and 5"
+        difference = RankDifference("graph breaks", SITE, {0: "once", 1: "never", 2: "never"})
+        assert alike(difference) == [("ranks 1-2", "never"), ("rank 0", "once")]
+
+    def test_endings_of_a_job_that_fails_are_told(self) -> None:
+        assert (exit_ending(0).is_good, exit_ending(0, 2.0).is_good) == (True, False)
+        assert exit_ending(-15, 2.04).words == "was ended by SIGTERM after 2.0 s"
+        assert exit_ending(1, 3.0, True).words == "finished with exit status 1 after 3.0 s, the first to end"
+        assert exit_ending(None).words == "ended in a way that was not recorded"

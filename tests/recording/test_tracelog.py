@@ -33,7 +33,7 @@ from breakscan.recording.records import (
     RecompileSeen,
 )
 from breakscan.recording.tracelog.lines import Fault, LogRecord, read_log
-from breakscan.recording.tracelog.read import LogProblem, Trace, logs_in, read_trace
+from breakscan.recording.tracelog.read import Trace, logs_in, read_trace
 from breakscan.report.explain.json import explain_object
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.terminal import write_explanation
@@ -80,6 +80,10 @@ def read(tmp_path: Path, *texts: str | bytes) -> Trace:
         log.write_bytes(text.encode() if isinstance(text, str) else text)
         logs.append(log)
     return read_trace(logs)
+
+
+def faults(trace: Trace) -> list[Fault]:
+    return [problem.fault for problem in trace.problems]
 
 
 def kinds(trace: Trace, kind: type[Any]) -> list[Any]:
@@ -280,7 +284,7 @@ class TestProcesses:
     def test_a_number_that_nothing_explains(self, tmp_path: Path) -> None:
         trace = read(tmp_path, compiled(file=5))
         assert kinds(trace, CompileStarted)[0].code.path == "<file 5 of the trace>"
-        assert trace.problems == [LogProblem("log0", Fault.NAMELESS, files=1)]
+        assert faults(trace) == [Fault.NAMELESS]
 
     def test_logs_of_several_runs_in_one_folder_are_told(self, tmp_path: Path) -> None:
         for number in range(3):
@@ -302,17 +306,14 @@ class TestDamage:
             assert len(kinds(trace, CompileTimed)) <= whole
             at_record = text[end - 1 : end + 1] in (b"\nV", b"}\n")
             if trace.processes and not at_record:
-                line = text[:end].count(b"\n") + 1
                 (problem,) = trace.problems
                 assert problem.fault is Fault.CUT_OFF
-                assert problem.lines[0] <= line
 
     def test_a_damaged_line_costs_itself(self, tmp_path: Path) -> None:
         damaged = 'V0401 12:34:56.000000 7 torch/x.py:1] {"dynamo_start": {"sta\n'
         trace = read(tmp_path, name() + compiled() + damaged + compiled(1))
         assert len(kinds(trace, GraphCompiled)) == 2
-        number = (name() + compiled()).count("\n") + 1
-        assert trace.problems == [LogProblem("log0", Fault.DAMAGED, (number,))]
+        assert faults(trace) == [Fault.DAMAGED]
 
     @pytest.mark.parametrize(
         "metadata",
@@ -329,7 +330,7 @@ class TestDamage:
     def test_a_record_that_torch_does_not_write(self, tmp_path: Path, metadata: Any) -> None:
         trace = read(tmp_path, name() + record(metadata) + compiled())
         assert len(kinds(trace, GraphCompiled)) == 1
-        assert trace.problems == [LogProblem("log0", Fault.DAMAGED, (2,))]
+        assert faults(trace) == [Fault.DAMAGED]
 
     def test_values_of_other_types_anywhere(self, tmp_path: Path) -> None:
         """Nothing that a log can hold is a fault of the report."""
@@ -353,18 +354,18 @@ class TestDamage:
         text = LOG.read_text(encoding="utf-8").replace("Failed to trace builtin operator", "Failed to trace", 1)
         trace = read(tmp_path, text)
         (problem,) = trace.problems
-        assert (problem.log, problem.fault, len(problem.lines)) == ("log0", Fault.CHECKSUM, 1)
+        assert (problem.fault, "1 payload differs" in problem.text) == (Fault.CHECKSUM, True)
         assert len(kinds(trace, BreakSeen)) == len(kinds(read_trace([LOG]), BreakSeen))
 
     def test_lines_of_something_else(self, tmp_path: Path) -> None:
         foreign = "W0401 12:34:56 something else\nTraceback (most recent call last):\n\n"
         trace = read(tmp_path, name() + foreign + compiled())
         assert len(kinds(trace, GraphCompiled)) == 1
-        assert trace.problems == [LogProblem("log0", Fault.FOREIGN, (2, 3))]
+        assert faults(trace) == [Fault.FOREIGN]
 
     def test_a_file_in_which_there_is_no_record(self, tmp_path: Path) -> None:
-        assert read(tmp_path, "hello\n").problems == [LogProblem("log0", Fault.NO_RECORD)]
-        assert read(tmp_path, "").problems == [LogProblem("log0", Fault.EMPTY)]
+        assert faults(read(tmp_path, "hello\n")) == [Fault.NO_RECORD]
+        assert faults(read(tmp_path, "")) == [Fault.EMPTY]
 
     def test_bytes_that_are_no_text(self, tmp_path: Path) -> None:
         text = name() + record(

@@ -9,19 +9,19 @@ from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, 
 from breakscan.explanation.autograd import AutogradCapture
 from breakscan.explanation.breaks import BreakSite, FunctionPart
 from breakscan.explanation.caches import CacheMiss, CacheUse, KeyChange, MissKind
-from breakscan.explanation.compilations import CompiledFrame, ConstantReason, GuardLine, Precompiled, Specialisation
+from breakscan.explanation.compilations import CompiledFrame, GuardLine, Precompiled, Specialisation
 from breakscan.explanation.compile_targets import CompileTarget
 from breakscan.explanation.cudagraphs import CudaGraphRecording, CudaGraphSkip, MovedValue, PeakMemory
 from breakscan.explanation.eager_calls import EagerCalls
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
-from breakscan.explanation.frames import FrameStatus, OverLimit, Quoted, UncompiledFrame
+from breakscan.explanation.frames import FrameStatus, UncompiledFrame, UncompiledReason
 from breakscan.explanation.function_values import FunctionValues
 from breakscan.explanation.graphs import Generated, Graph, Kernel, SavedValue
 from breakscan.explanation.kernel_calls import KernelKind
-from breakscan.explanation.notice import Notice, NoticeKind
+from breakscan.explanation.notices import Notice
 from breakscan.explanation.problems import break_problem, export_problem
-from breakscan.explanation.rank_report import EndingKind, RankDifference, RankEnding, RankReport, RankTopic, Times
+from breakscan.explanation.rank_report import RankDifference, RankReport, exit_ending
 from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.repro.problem import FunctionAt, recorded
 from breakscan.explanation.repro.program import MinimalProgram
@@ -45,9 +45,7 @@ from breakscan.model.findings import (
 from breakscan.model.observations import TensorSeen, ValueSeen
 from breakscan.model.problem import Caller, LongPass, Price
 from breakscan.recording.parsers.export_errors import ExportProblem
-from breakscan.recording.parsers.frames import Limit, Skip
-from breakscan.recording.parsers.graphs import AutogradChange, AutogradChangeKind
-from breakscan.recording.parsers.guards import Demand, DemandKind
+from breakscan.recording.parsers.guards import GuardKind, ParsedGuard
 from breakscan.recording.records import RecordingCause
 from breakscan.rulebook.library import load_library
 
@@ -64,10 +62,6 @@ VALUES = {
     "pair": ValueSeen(("tuple",), items=(ValueSeen(("bool",), ("True",)), ValueSeen(()))),
 }
 SITE = Site("src/model.py", 3, 8, 3, 15)
-
-
-def holds(code: str) -> Demand:
-    return Demand(DemandKind.HOLDS, code=code)
 
 
 CALLER = Caller("train.py", 41, "main", Origin.USER)
@@ -130,7 +124,7 @@ RECOMPILE = Recompile(
     site=Site("src/model.py", 2, 19, 2, 20),
     origin=Origin.USER,
     trigger=CALLER,
-    guard=holds("x.shape[0] == 32"),
+    guard=ParsedGuard(GuardKind.SIZE, "x.shape[0]", "x.shape[0] == 32"),
     subject="x.shape[0]",
     old="32",
     new="31",
@@ -144,7 +138,7 @@ FRAME = UncompiledFrame(
     origin=Origin.USER,
     status=FrameStatus.EAGER,
     rest_only=False,
-    reason=Quoted("generators are not compiled"),
+    reason=UncompiledReason("generators are not compiled"),
     rule=None,
     gb_type=None,
     gb_id=None,
@@ -162,12 +156,23 @@ OVER_LIMIT = replace(
     FRAME,
     function="Block.forward",
     rule=LIMIT,
-    reason=OverLimit(Limit("recompile_limit", 8)),
+    reason=UncompiledReason(
+        "8 versions of it are compiled, which is the limit (torch._dynamo.config.recompile_limit), so further variants "
+        "run eager"
+    ),
     over_limit=True,
     advice="fewer sizes",
 )
-PASSED_OVER = replace(FRAME, function="empty", status=FrameStatus.PASSED_OVER, reason=Skip.NO_OPERATION, price=None)
-FAILED = replace(FRAME, function="bad", status=FrameStatus.RAISED, reason=Quoted("the backend raised"), price=None)
+PASSED_OVER = replace(
+    FRAME,
+    function="empty",
+    status=FrameStatus.PASSED_OVER,
+    reason=UncompiledReason("it holds no tensor operation to compile"),
+    price=None,
+)
+FAILED = replace(
+    FRAME, function="bad", status=FrameStatus.RAISED, reason=UncompiledReason("the backend raised"), price=None
+)
 
 KERNELS = tuple(
     Kernel(f"{kind.value}_0", kind, 1, ("aten.sin",), (Site("src/model.py", 4, 1, 4, 20),)) for kind in KernelKind
@@ -224,7 +229,7 @@ COMPILE = CompiledFrame(
     seconds=2.0,
     backward_seconds=0.5,
     phases={"entire_frame_compile": 2.0, "inductor_compile": 1.25},
-    guards=(GuardLine("TENSOR_MATCH", holds("check_tensor(x)"), SITE), GuardLine("GRAD_MODE", holds("on"), None)),
+    guards=(GuardLine("TENSOR_MATCH", "check_tensor(x)", SITE), GuardLine("GRAD_MODE", "on", None)),
     guard_count=2,
     guard_seconds=0.0000035,
     guard_microseconds=90.0,
@@ -293,9 +298,13 @@ def explanation(**changes: Any) -> Explanation:
         ),
         "entries": 1,
         "compile_seconds": 38.12345,
-        "notices": (Notice(NoticeKind.HOOK_MISSING, "memory", names=("something is missing",)),),
+        "notices": (
+            Notice("hook-missing", "this torch lacks what breakscan hooks into for memory: something is missing"),
+        ),
         "compiles": (COMPILE, replace(COMPILE, compile_id="1/0", failed="RuntimeError", guard_count=None)),
-        "specialisations": (Specialisation("0/0", ("x.size()[0]",), "32", ConstantReason.NUMBER, SITE, "f"),),
+        "specialisations": (
+            Specialisation("0/0", ("x.size()[0]",), "32", "the code needs it as a Python number", SITE, "f"),
+        ),
         "cudagraph_skips": (
             CudaGraphSkip("an input is mutated", SITE, ("0/0",), 2),
             CudaGraphSkip("a cpu device", None, (), 1),
@@ -308,11 +317,9 @@ def explanation(**changes: Any) -> Explanation:
             ),
         ),
         "peak_memory": (PeakMemory("cuda:0", 3_100_000_000, 3_400_000_000),),
-        "autograd": (AutogradCapture("!0", 12, CALLER, (AutogradChange(AutogradChangeKind.SIZES, count=2),)),),
+        "autograd": (AutogradCapture("!0", 12, CALLER, ("2 sizes changed",)),),
         "calls": (Calls("Model.forward", 340, 4.0, 2.5, 1.0),),
-        "eager_calls": (
-            EagerCalls("helper", SITE, Origin.USER, 3, 4, "default", None, Quoted("it holds a generator")),
-        ),
+        "eager_calls": (EagerCalls("helper", SITE, Origin.USER, 3, 4, "default", None, "it holds a generator"),),
         "precompiled": (Precompiled("helper", SITE, CALLER),),
         "exports": (Export(ExportWay.EXPORT, "Model", SITE, CALLER, True, ExportStatus.FAILED, 2, None, 0.25),),
         "export_failures": (EXPORT_FAILURE,),
@@ -321,8 +328,8 @@ def explanation(**changes: Any) -> Explanation:
         "ranks": RankReport(
             2,
             (0, 1),
-            {0: RankEnding(EndingKind.ENDED, 0), 1: RankEnding(EndingKind.ENDED, -9)},
-            (RankDifference(RankTopic.BREAKS, SITE, {0: Times(3), 1: Times(0)}, "print"),),
+            {0: exit_ending(0), 1: exit_ending(-9)},
+            (RankDifference("graph breaks at src/model.py:3 (print)", SITE, {0: "3 times", 1: "never"}),),
         ),
         "processes": 2,
         "trace": None,

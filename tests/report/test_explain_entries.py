@@ -32,7 +32,9 @@ def written(told: Explanation, format_: str) -> str:
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_what_was_recompiled_too_often_is_told_once(format_: str) -> None:
-    other = replace(made.RECOMPILE, cause=1, subject="y", guard=made.holds("y == 1"), old="1", new="2")
+    other = replace(
+        made.RECOMPILE, cause=1, subject="y", guard=replace(made.RECOMPILE.guard, demand="y == 1"), old="1", new="2"
+    )
     told = made.explanation(recompiles=(made.RECOMPILE, made.RECOMPILE, other), frames=(made.OVER_LIMIT,))
     text = written(told, format_)
     assert text.count("runs eager from then on: 8 versions of it are compiled") == 1

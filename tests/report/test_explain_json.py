@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 import breakscan
-from breakscan.explanation import compilations, explanation, graphs, rank_report, recompiles
+from breakscan.explanation import explanation, graphs, recompiles
 from breakscan.explanation.agreement.result import Agreement
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
@@ -93,25 +93,20 @@ def classes_of(kind: Any, known: set[type]) -> set[type]:
     return known
 
 
-RENAMED = {(Explanation, "status"): "exit_status", (compilations.GuardLine, "demand"): "text"}
+RENAMED = {(Explanation, "status"): "exit_status"}
 NOT_WRITTEN = {
     graphs.Generated: {"code"},
-    rank_report.RankDifference: {"topic"},
-    recompiles.RecompileAdvice: {"dimension"},
+    recompiles.RecompileAdvice: {"text", "kind", "remedy", "dimension"},
     explanation.Explanation: {"timelines"},
 }
-"""Generated code is in its file, advice is a sentence, what ranks differ in are words, and time lines have a format of
-their own."""
+"""Generated code is in its file, advice is a sentence, and time lines have a format of their own."""
 
 
 def test_advice_is_a_sentence() -> None:
-    advice = recompiles.RecompileAdvice(recompiles.AdviceKind.SIZE_OF_PARAMETER, "x", "1")
+    advice = recompiles.RecompileAdvice("call mark_dynamic(x, 1)", dimension="1")
     both = (replace(made.RECOMPILE, advice=advice), made.RECOMPILE)
     of_case, of_rule = (one["advice"] for one in written(made.explanation(recompiles=both))["recompiles"])
-    assert of_case == (
-        "call torch._dynamo.mark_dynamic(x, 1) before the first call, "
-        "or keep the size constant, as by padding or drop_last=True"
-    )
+    assert of_case == advice.text
     assert of_rule == made.SIZE.instead
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from breakscan.explanation.advice import recompile_advice
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.recompiles import AdviceKind, RecompileAdvice
+from breakscan.explanation.recompiles import RecompileAdvice
 from breakscan.report.explain.markdown import LIMIT, write_explain_markdown
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.markdown import code, paragraph, prose
@@ -72,8 +72,8 @@ def test_recompiles_say_what_changed_and_what_came_of_it() -> None:
 
 
 def test_other_advice_of_the_same_rule_is_not_said_to_stand_above() -> None:
-    advice = (AdviceKind.PARAMETER, AdviceKind.PARAMETER, AdviceKind.ARGUMENTS, AdviceKind.PARAMETER)
-    others = [replace(made.RECOMPILE, advice=RecompileAdvice(kind), cause=n) for n, kind in enumerate(advice)]
+    advice = map(RecompileAdvice, ("convert the model", "convert the model", "pass the same", "convert the model"))
+    others = [replace(made.RECOMPILE, advice=one, cause=n) for n, one in enumerate(advice)]
     rows = rows_of(written(made.explanation(breaks=(), recompiles=others)), "recompiled")
     parameter, _, arguments, _ = map(recompile_advice, others)
     assert [row[3] for row in rows] == [parameter, "as above", arguments, parameter]

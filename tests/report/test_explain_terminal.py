@@ -19,13 +19,12 @@ from explain_results import (
     RAISES,
     RECOMPILE,
     explanation,
-    holds,
 )
 
 from breakscan.explanation.caches import CacheMiss, CacheUse, KeyChange, MissKind
 from breakscan.explanation.compilations import CompiledFrame, GuardLine
 from breakscan.explanation.graphs import SavedValue
-from breakscan.explanation.notice import Notice, NoticeKind
+from breakscan.explanation.notices import RUNNING
 from breakscan.model.findings import Site
 from breakscan.model.problem import Price
 from breakscan.model.words import seconds_in_words
@@ -46,8 +45,7 @@ def written(*tables: str, **changes: Any) -> str:
 
 def guards(line: int, count: int) -> list[GuardLine]:
     return [
-        GuardLine("EQUALS_MATCH", holds(f"n{line}_{number} == 1"), Site("m.py", line, 1, line, 2))
-        for number in range(count)
+        GuardLine("EQUALS_MATCH", f"n{line}_{number} == 1", Site("m.py", line, 1, line, 2)) for number in range(count)
     ]
 
 
@@ -240,7 +238,7 @@ def test_the_lines_of_a_kernel_name_each_file_once() -> None:
 
 class TestGuards:
     def test_by_line(self) -> None:
-        without_line = GuardLine("GRAD_MODE", holds("the grad mode is as it was"), None)
+        without_line = GuardLine("GRAD_MODE", "the grad mode is as it was", None)
         report = listed(compiled("0/0", without_line, *guards(3, 1), *guards(9, 2)))
         assert report.splitlines() == [
             "",
@@ -261,12 +259,12 @@ class TestGuards:
         assert report.endswith("\n0/1  Block.forward  4 guards; 1 guard that 0/0 has not\n   m.py:5\n      n5_0 == 1\n")
 
     def test_what_no_line_asks_for_is_told_once(self) -> None:
-        mode = GuardLine("GRAD_MODE", holds("the grad mode is as it was"), None)
+        mode = GuardLine("GRAD_MODE", "the grad mode is as it was", None)
         other = replace(COMPILE.site, line=90)
         assert listed(compiled("0/0", mode), compiled("1/0", mode, *guards(1, 1), site=other)).count("grad mode") == 1
 
     def test_guards_without_a_text_are_left_out(self) -> None:
-        assert listed(compiled("0/0", *guards(3, 1), GuardLine("NO_TENSOR_ALIASING", holds(""), None))).count("\n") == 4
+        assert listed(compiled("0/0", *guards(3, 1), GuardLine("NO_TENSOR_ALIASING", "", None))).count("\n") == 4
 
     def test_long_lists_are_cut_and_say_so(self) -> None:
         many = [guard for line in range(MOST_LINES + 3) for guard in guards(line + 1, MOST_GUARDS + 2)]
@@ -325,6 +323,6 @@ def test_it_points_to_fix_where_a_rule_has_a_rewrite(hints: bool, tmp_path: Path
 
 
 def test_of_a_program_that_still_runs_no_end_is_told() -> None:
-    report = written(status=None, notices=(Notice(NoticeKind.RUNNING),))
+    report = written(status=None, notices=(RUNNING,))
     assert "\ntrain.py is still running · " in report
     assert "ended" not in report.partition("·")[0]

@@ -17,7 +17,7 @@ from typing import Any
 
 import explain_results as made
 import pytest
-from explain_results import BREAK, CALLER, COMPILE, FRAME, GRAPH, PRICE, RECOMPILE, explanation, holds
+from explain_results import BREAK, CALLER, COMPILE, FRAME, GRAPH, PRICE, RECOMPILE, explanation
 from hostile import NASTY, poisoned
 
 from breakscan.explanation.breaks import BREAK_PAGES
@@ -25,7 +25,7 @@ from breakscan.explanation.compilations import GuardLine
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.graphs import Generated, Kernel, SavedValue
 from breakscan.explanation.kernel_calls import KernelKind
-from breakscan.explanation.rank_report import EndingKind, RankDifference, RankEnding, RankReport, RankTopic, Times
+from breakscan.explanation.rank_report import NO_RECORDING, RankDifference, RankReport, exit_ending
 from breakscan.explanation.run_totals import RunTotals
 from breakscan.model.findings import Origin, Site, Verdict
 from breakscan.model.problem import Price
@@ -381,7 +381,7 @@ def test_recompiles_are_a_tree_of_call_cause_and_function(show: Any) -> None:
     ]
     told = [
         *changes,
-        replace(RECOMPILE, trigger=other, guard=holds("flag == 'a'"), subject="flag", old="'a'", new="'b'", cause=1),
+        replace(RECOMPILE, trigger=other, guard="flag == 'a'", subject="flag", old="'a'", new="'b'", cause=1),
     ]
     page = show(explanation(recompiles=told), "#recompiles")
     triggers = page.locator(".trigger > summary").all_inner_texts()
@@ -499,7 +499,7 @@ def test_recordings_of_cuda_graphs_are_told_with_their_cause(show: Any) -> None:
 
 def test_guards_are_shown_by_the_line_that_asks_for_them(show: Any) -> None:
     site = Site("src/model.py", 3, 1, 3, 5)
-    guards = tuple(GuardLine("TENSOR_MATCH", holds(f"check_tensor(x{number})"), site) for number in range(300))
+    guards = tuple(GuardLine("TENSOR_MATCH", f"check_tensor(x{number})", site) for number in range(300))
     page = show(explanation(compiles=(replace(COMPILE, guards=guards, guard_count=500),)), "#guards")
     assert "3.50 µs" in rows(page, "guards")[0]
     page.locator("#panel-guards .opener").click()
@@ -569,8 +569,8 @@ def test_traced_lines_and_kernels_are_listed_by_their_time(show: Any) -> None:
 
 
 def test_ranks_stand_side_by_side(show: Any) -> None:
-    endings = {rank: RankEnding(EndingKind.ENDED, 0) for rank in range(3)} | {3: RankEnding(EndingKind.NO_RECORDING)}
-    breaks = RankDifference(RankTopic.BREAKS, BREAK.site, {0: Times(0), 1: Times(0), 2: Times(2)}, "print")
+    endings = {rank: exit_ending(0) for rank in range(3)} | {3: NO_RECORDING}
+    breaks = RankDifference("graph breaks (print)", BREAK.site, {0: "never", 1: "never", 2: "2 times"})
     page = show(explanation(ranks=RankReport(4, (0, 1, 2), endings, (breaks,))), "#ranks")
     assert page.locator(".ranks thead th").all_inner_texts() == ["What", "rank 0", "rank 1", "rank 2", "rank 3"]
     assert page.locator(".ranks .differs").all_inner_texts()[:2] == ["left no recording", "2 times"]

@@ -87,7 +87,7 @@ def problems(explanation: Explanation, files: SourceFiles) -> list[RecordedProbl
         lines = files.lines(one.site.path)
         code = lines[one.site.line - 1].strip() if one.site.line <= len(lines) else ""
         way = (FunctionAt(one.site.path, one.function),) if one.function else ()
-        old = one.old if isinstance(one.old, str) else None
+        old = None if one.guard.is_bound else one.old
         again = recorded(cause_problem([one]), code, one.users_line, way=way, subject=one.subject, old=old, new=one.new)
         found.append(again)
     return sorted(found, key=lambda problem: _ORDER.index(problem.kind))

@@ -4,8 +4,6 @@ compile (the supported versions of torch)."""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from enum import Enum
 
 from breakscan.recording.records import StackFrame
 
@@ -94,33 +92,28 @@ _FROM_USER = re.compile(r"^(?:from user code|Found from|Original traceback) ?: *
 """Dynamo, Inductor and the interpreter of FX each have their own words for it."""
 
 
-class Skip(Enum):
-    """Why Dynamo skips a frame without an exception: a part of its reason."""
-
-    NO_TENSOR = "no tensor-related objects"
-    NO_OPERATION = "No ops traced"
-    FILE = "skipfiles"
-    DISPATCH_MODE = "dispatch mode"
-    SWITCHED_OFF = "tracing is disabled"
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """The limit of recompiles that was reached: the name of its setting, and its value."""
-
-    setting: str
-    value: int
+_SKIPS = {
+    "no tensor-related objects": "it was called without a tensor",
+    "No ops traced": "it holds no tensor operation to compile",
+    "skipfiles": "its file is one that the compiler does not trace",
+    "dispatch mode": "a torch dispatch mode is active, under which nothing is compiled",
+    "tracing is disabled": "torch.compile is switched off",
+}
+"""By a part of Dynamo's reason to skip a frame without an exception."""
 
 
-def skip_of(reason: str) -> Skip | None:
-    """The kind of a skip; None for one that is not known, and where torch gives no reason, as 2.11."""
-    return next((skip for skip in Skip if skip.value in reason), None)
+def skip_reason(text: str) -> str | None:
+    """The reason of a skip, as a clause; None for one that is not known, and where torch gives none, as 2.11."""
+    return next((words for part, words in _SKIPS.items() if part in text), None)
 
 
-def limit_of(text: str) -> Limit | None:
-    """The limit that the text names."""
+def limit_reason(text: str) -> str:
+    """The limit of recompiles that the text names, as a clause."""
     found = _LIMIT.search(text)
-    return Limit(found[1], int(found[2])) if found else None
+    if found is None:
+        return "it was recompiled more often than torch allows, so further variants run eager"
+    setting = f"which is the limit (torch._dynamo.config.{found[1]})"
+    return f"{found[2]} versions of it are compiled, {setting}, so further variants run eager"
 
 
 def exceeds_limit(text: str) -> bool:

@@ -8,8 +8,8 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
 
+from breakscan.model.words import counted
 from breakscan.recording.records import AutogradGraph, AutogradNode, CodeLine, GraphNode, Saved, StackFrame
 
 _ASSIGNMENT = re.compile(r'^ +(?P<name>\w+)(?:: "(?P<type>[^"]*)")? = (?P<value>[^;]+)')
@@ -201,26 +201,6 @@ def _read(components: Iterable[str]) -> Iterator[tuple[str, str, str]]:
             yield found["name"], found["digest"], found["text"].strip()
 
 
-class AutogradChangeKind(Enum):
-    """What is another than in the passes that were captured before."""
-
-    NODE = "node"
-    """There is another operation in it."""
-    STATE = "state"
-    """An operation is the same, and what belongs to it is not: what it saves, its hooks, a gradient that is there."""
-    SIZES = "sizes"
-    OTHER = "other"
-
-
-@dataclass(frozen=True, slots=True)
-class AutogradChange:
-    """``name`` is that of the operation (``MulBackward0``), or all that torch says; ``count`` that of the sizes."""
-
-    kind: AutogradChangeKind
-    name: str = ""
-    count: int = 0
-
-
 _NODE = re.compile(
     r"new autograd node: (?P<name>\S+) \(NodeCall \d+\) with key size \d+, previous key sizes=\[(?P<seen>.*)\]"
 )
@@ -230,13 +210,20 @@ _ROOT = "GraphRoot"
 """The first node of each pass: new in the first of all."""
 
 
-def autograd_change(reason: str) -> AutogradChange | None:
-    """What has changed; None for the first pass that is captured, before which there is none."""
+_STATES = {
+    "AccumulateGrad": "a parameter has a gradient or a hook that it had not before, or the reverse (zero_grad() leaves "
+    "no gradient)",
+    "CompiledFunctionBackward": "it goes through another compiled graph, as after a recompile",
+}
+
+
+def autograd_change(reason: str) -> str | None:
+    """The change since earlier passes, as a clause; None for the first pass that is captured."""
     if found := _NODE.search(reason):
         name = found["name"].rpartition("::")[2]
-        if name == _ROOT and not found["seen"]:
-            return None
-        return AutogradChange(AutogradChangeKind.STATE if found["seen"] else AutogradChangeKind.NODE, name)
+        if not found["seen"]:
+            return None if name == _ROOT else f"there is another operation in it, {name}"
+        return _STATES.get(name, f"{name} has other inputs or hooks")
     if found := _SIZES.search(reason):
-        return AutogradChange(AutogradChangeKind.SIZES, count=int(found["count"]))
-    return AutogradChange(AutogradChangeKind.OTHER, _ID.sub("", reason))
+        return f"{counted(int(found['count']), 'size')} changed"
+    return _ID.sub("", reason)

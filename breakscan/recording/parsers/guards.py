@@ -98,81 +98,31 @@ class GuardKind(str, Enum):
     BACKEND = "backend"
     ALIAS = "alias"
     VALUE = "value"
-    OTHER = "other"
-
-
-class DemandKind(Enum):
-    """What a guard demands, of its subject if it has one."""
-
-    HOLDS = "holds"
-    """That ``code`` is true."""
     QUOTED = "quoted"
-    """``code`` is what torch says, and no expression."""
-    VIEW = "view"
-    """To be a view of another tensor."""
-    TENSOR = "tensor"
-    CLASS = "class"
-    """To be of the class ``code``, or of the same as before where that is empty."""
-    SAME_OBJECT = "same-object"
-    FALSE = "false"
-    """To be empty or false."""
-    IN_MEMORY = "in-memory"
-    UNCHANGED = "unchanged"
-    """The subjects are global settings."""
-    SAME_BACKEND = "same-backend"
-    DISTINCT = "distinct"
-    """No two inputs are the same tensor."""
-    NOTHING = "nothing"
-    """All guards hold when they are checked again."""
-    GLOBAL_STATE = "global-state"
-    FUNCTION_MODES = "function-modes"
-    DEFAULT_DEVICE = "default-device"
-    SAVED_TENSOR_HOOKS = "saved-tensor-hooks"
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    kind: DemandKind
-    subject: str = ""
-    code: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TensorDemand:
-    """What a compiled function demands of a tensor, each as torch writes it."""
-
-    subject: str
-    class_: str
-    dtype: str
-    device: str
-    size: str
-    stride: str
-    requires_grad: str
-
-
-@dataclass(frozen=True, slots=True)
-class Within:
-    """A value of which only this is known."""
-
-    code: str
+    """The text is no expression."""
+    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedGuard:
     """A guard as torch's text has it.  ``subject`` is the expression that is guarded, in the names of the program;
-    ``old`` and ``new`` the value then and now, if the text says them."""
+    ``demand`` is what has to hold, such as ``n is a tensor``; ``old`` and ``new`` are the values then and now, if the
+    text has them.  ``is_bound`` says that the old value is only known to be within bounds, ``is_view`` that the subject
+    was a view of another tensor and is none now."""
 
     kind: GuardKind
     subject: str
-    demand: Demand
-    old: str | Within | None = None
+    demand: str
+    old: str | None = None
     new: str | None = None
+    is_bound: bool = False
+    is_view: bool = False
 
     @property
     def view(self) -> str | None:
-        """The tensor that is a view, where the guard is about the tensor behind it."""
-        found = _OF_BASE.match(self.subject)
-        return self.subject if self.demand.kind is DemandKind.VIEW else found[1] if found else None
+        """The tensor that is a view, where the guard is about its base."""
+        base = _OF_BASE.match(self.subject)
+        return self.subject if self.is_view else base[1] if base else None
 
     @property
     def crosses_break(self) -> bool:
@@ -181,9 +131,9 @@ class ParsedGuard:
 
 
 _STATES = {
-    "GLOBAL_STATE": DemandKind.GLOBAL_STATE,
-    "TORCH_FUNCTION_MODE_STACK": DemandKind.FUNCTION_MODES,
-    "DEFAULT_DEVICE": DemandKind.DEFAULT_DEVICE,
+    "GLOBAL_STATE": "grad mode, autocast, default dtype and other global settings are as they were",
+    "TORCH_FUNCTION_MODE_STACK": "the same torch function modes are active",
+    "DEFAULT_DEVICE": "the default device is as it was",
 }
 _ASKING_FOR = {
     GuardKind.STRIDE: re.compile(r"\.stride\(\)|\._base\b"),
@@ -191,7 +141,9 @@ _ASKING_FOR = {
 }
 """The kinds of expressions about the layout or the sizes of tensors: strides are those of sizes, as a rule."""
 _KIND_OF = {"size": GuardKind.SIZE, "stride": GuardKind.STRIDE}
-NONE_FAILED = ParsedGuard(GuardKind.OTHER, "", Demand(DemandKind.NOTHING))
+NONE_FAILED = ParsedGuard(
+    GuardKind.OTHER, "", "no guard fails when asked again: two threads may have compiled it at once"
+)
 """Used when all guards of a version hold by the time that torch looks for the one that failed."""
 
 
@@ -214,56 +166,56 @@ def read_guard(text: str) -> ParsedGuard:
         subject, old, new = readable(found["source"]), _class_name(found["old"] or "Tensor"), _class_name(found["new"])
         old = "a tensor" if old == "Tensor" else with_article(old)
         new = new if new == "None" else with_article(new)
-        return ParsedGuard(GuardKind.TYPE, subject, Demand(DemandKind.TENSOR, subject), old, new)
+        return ParsedGuard(GuardKind.TYPE, subject, f"{subject} is a tensor", old, new)
     if found := _CHECKED.match(text):
         return _read_checked(found)
     if found := _MISSING_KEY.match(text):
         subject = f"{found['key']} in {readable(found['source'])}"
-        return ParsedGuard(GuardKind.PRESENCE, subject, _holds(subject), "True", "False")
+        return ParsedGuard(GuardKind.PRESENCE, subject, subject, "True", "False")
     if found := _CONTAINS.match(_code(text)):
         subject = f"{found['key']} in {readable(found['source'])}"
         old, new = ("False", "True") if found["absent"] else ("True", "False")
-        return ParsedGuard(GuardKind.PRESENCE, subject, _holds(f"{found['absent'] or ''}{subject}"), old, new)
+        return ParsedGuard(GuardKind.PRESENCE, subject, f"{found['absent'] or ''}{subject}", old, new)
     if found := _GLOBAL.match(text):
         what = ", ".join(found["what"].split())
-        return ParsedGuard(GuardKind.GLOBAL, what, Demand(DemandKind.UNCHANGED, what))
+        return ParsedGuard(GuardKind.GLOBAL, what, f"{what} is unchanged")
     if text.startswith("BACKEND_MATCH"):
-        return ParsedGuard(GuardKind.BACKEND, "the backend", Demand(DemandKind.SAME_BACKEND))
+        return ParsedGuard(GuardKind.BACKEND, "the backend", "the backend is the same as before")
     if found := _FREED.match(text):
         subject = readable(found["source"])
-        return ParsedGuard(GuardKind.FREED, subject, Demand(DemandKind.IN_MEMORY, subject))
+        return ParsedGuard(GuardKind.FREED, subject, f"{subject} is still in memory")
     if text.startswith(_NONE_FAILS):
         return NONE_FAILED
     if text.startswith(_DUPLICATE):
-        return ParsedGuard(GuardKind.ALIAS, "two inputs", Demand(DemandKind.DISTINCT))
+        return ParsedGuard(GuardKind.ALIAS, "two inputs", "no two inputs are the same tensor")
     return _read_expression(text)
 
 
-def lost_view(text: str, demands: Iterable[Demand | TensorDemand]) -> ParsedGuard | None:
+def lost_view(text: str, demands: Iterable[str]) -> ParsedGuard | None:
     """The guard, where a version with these demands failed because an input is no longer a view: torch's text is only
     what Python raised meanwhile."""
     if not _WITHOUT_BASE.match(_first_line(text)):
         return None
-    views = {found[1] for demand in demands if isinstance(demand, Demand) for found in _OF_BASE.finditer(demand.code)}
+    views = {base[1] for demand in demands for base in _OF_BASE.finditer(demand)}
     if not views:
         return None
     subject = views.pop() if len(views) == 1 else "an input"
-    return ParsedGuard(
-        GuardKind.STRIDE, subject, Demand(DemandKind.VIEW, subject), "a view of another tensor", "no view"
-    )
+    view = "a view of another tensor"
+    return ParsedGuard(GuardKind.STRIDE, subject, f"{subject} is {view}", view, "no view", is_view=True)
 
 
 @lru_cache(maxsize=1 << 16)
-def read_demand(kind: str, text: str) -> Demand | TensorDemand:
-    """What a guard of a compiled function demands.  ``kind`` is torch's, such as ``TENSOR_MATCH``."""
+def read_demand(kind: str, text: str) -> str:
+    """The demand of a guard of a compiled function.  ``kind`` is torch's, such as ``TENSOR_MATCH``."""
     if kind in _STATES:
-        return Demand(_STATES[kind])
+        return _STATES[kind]
     if _SAVED_TENSOR_HOOKS in text:
-        return Demand(DemandKind.SAVED_TENSOR_HOOKS)
+        return "the hooks on saved tensors are as they were"
     if found := _WHOLE_TENSOR.match(text):
         device = found["device"].lower() + ("" if found["index"] == "None" else f":{found['index']}")
-        size, stride, grad = found["size"], found["stride"], found["grad"]
-        return TensorDemand(readable(found["source"]), found["class"], found["dtype"], device, size, stride, grad)
+        size, stride = (found[key].replace("None", "any") for key in ("size", "stride"))
+        tensor = f"{readable(found['source'])} is a {found['dtype']} {found['class']} on {device}"
+        return f"{tensor} of size {size} and stride {stride}, with requires_grad={found['grad']}"
     return read_guard(text).demand
 
 
@@ -311,22 +263,22 @@ def _read_tensor(found: re.Match[str]) -> ParsedGuard:
         before = old.endswith("=1")
         subject = f"{tensor}.requires_grad"
         kind = GuardKind.PARAMETER if found["fixed"] else GuardKind.TENSOR
-        return ParsedGuard(kind, subject, _holds(f"{subject} is {before}"), str(before), str(not before))
+        return ParsedGuard(kind, subject, f"{subject} is {before}", str(before), str(not before))
     subject = f"{tensor}.{_PIECES.get(what, what.replace(' ', '_')).format(found['index'])}"
     if what == "dtype":
         old, new = (_DTYPES.get(name, name) for name in (old, new))
     kind = GuardKind.PARAMETER if found["fixed"] else _KIND_OF.get(what, GuardKind.TENSOR)
-    return ParsedGuard(kind, subject, _holds(f"{subject} == {old}"), old, new)
+    return ParsedGuard(kind, subject, f"{subject} == {old}", old, new)
 
 
 def _read_checked(found: re.Match[str]) -> ParsedGuard:
     subject = readable(found["source"])
     if found["what"] == "type_id":
         name = (found["type"] or "").rsplit(".", 1)[-1]
-        demand = Demand(DemandKind.CLASS, subject, name)
+        demand = f"{subject} is {with_article(name) if name else 'of the same type'}"
         return ParsedGuard(GuardKind.TYPE, subject, demand, with_article(name) if name else None)
     subject = subject.removesuffix(".__code__")
-    return ParsedGuard(GuardKind.IDENTITY, subject, Demand(DemandKind.SAME_OBJECT, subject), "another object")
+    return ParsedGuard(GuardKind.IDENTITY, subject, f"{subject} is the same object", "another object")
 
 
 def _guarded_side(text: str) -> ast.expr | None:
@@ -348,12 +300,12 @@ def _reads_scope(node: ast.expr) -> bool:
 
 def _read_expression(text: str) -> ParsedGuard:
     code = _code(text)
-    demand = _holds(readable(code))
+    demand = readable(code)
     node, side = parse_expression(text), _guarded_side(text)
     if node is None:
-        return ParsedGuard(GuardKind.OTHER, demand.code, Demand(DemandKind.QUOTED, code=demand.code))
+        return ParsedGuard(GuardKind.QUOTED, demand, demand)
     if side is None:
-        return ParsedGuard(GuardKind.OTHER, demand.code, demand)
+        return ParsedGuard(GuardKind.OTHER, demand, demand)
     subject = readable(ast.unparse(side))
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Is):
         other = node.comparators[0]
@@ -361,15 +313,12 @@ def _read_expression(text: str) -> ParsedGuard:
             return ParsedGuard(GuardKind.ALIAS, f"{subject} and {readable(ast.unparse(other))}", demand)
         return ParsedGuard(GuardKind.VALUE, subject, demand, ast.unparse(other))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return ParsedGuard(GuardKind.VALUE, subject, Demand(DemandKind.FALSE, subject), "empty or false")
+        return ParsedGuard(GuardKind.VALUE, subject, f"{subject} is empty or false", "empty or false")
     kind = next((kind for kind, asks in _ASKING_FOR.items() if asks.search(code)), GuardKind.VALUE)
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
         return ParsedGuard(kind, subject, demand, readable(ast.unparse(node.comparators[0])))
-    return ParsedGuard(kind, subject, demand, Within(demand.code) if isinstance(node, ast.Compare) else None)
-
-
-def _holds(code: str) -> Demand:
-    return Demand(DemandKind.HOLDS, code=code)
+    is_bound = isinstance(node, ast.Compare)
+    return ParsedGuard(kind, subject, demand, f"within {demand}" if is_bound else None, is_bound=is_bound)
 
 
 LONGEST_GUARD = 400

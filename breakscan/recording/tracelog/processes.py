@@ -12,7 +12,7 @@ from typing import Any
 
 from breakscan.model.dataclass_json import decoder, encode
 from breakscan.recording.parsers.frames import frames_of, is_dynamos_file, user_part
-from breakscan.recording.parsers.guards import Within, failed_guard, read_guard
+from breakscan.recording.parsers.guards import failed_guard, read_guard
 from breakscan.recording.records import (
     CompileStarted,
     CompileTimed,
@@ -166,9 +166,10 @@ def with_new_values(records: Iterable[Record], failures: Sequence[GuardFailure])
 
 def _with_new_value(guard: FailedGuard, later: Sequence[FailedGuard]) -> FailedGuard:
     asked = read_guard(guard.text)
-    next_version = (read_guard(other.text) for other in later)
-    new = next((other.old for other in next_version if other.subject == asked.subject), None)
-    return replace(guard, new=asked.new or (new.code if isinstance(new, Within) else new))
+    of_next = (read_guard(one.text) for one in later)
+    same = next((other for other in of_next if other.subject == asked.subject), None)
+    known = None if same is None else same.demand if same.is_bound else same.old
+    return replace(guard, new=asked.new or known)
 
 
 _QUOTED = re.compile(r'^ *File "(?P<path>.+)", line (?P<line>\d+), in .+\n {4,}(?P<text>\S.*)$', re.M)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from breakscan.model.words import counted
 from breakscan.recording.tracelog.lines import Damage, Fault, LogRecord, is_log, read_log
 from breakscan.recording.tracelog.processes import ProcessReader, TracedProcess
 
@@ -15,12 +16,10 @@ NAME = "dedicated_log_torch_trace_"
 
 @dataclass(frozen=True, slots=True)
 class LogProblem:
-    """What is wrong with a log: at which lines, or with how many files."""
+    """A fault of a log; ``text`` is a sentence without its full stop."""
 
-    log: str
     fault: Fault
-    lines: tuple[int, ...] = ()
-    files: int = 0
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,9 @@ def read_trace(logs: Sequence[Path]) -> Trace:
     processes = [reader.process for reader in readers]
     for process in processes:
         if process.nameless:
-            problems.append(LogProblem(process.log.name, Fault.NAMELESS, files=len(process.nameless)))
+            files = f"{process.log.name} names {len(process.nameless)} files by numbers that another log explains"
+            text = f"{files}, of the process that this one was forked off"
+            problems.append(LogProblem(Fault.NAMELESS, text))
     return Trace(sorted(processes, key=lambda process: process.began), problems)
 
 
@@ -86,9 +87,30 @@ def _read(log: Path, before: Sequence[ProcessReader]) -> tuple[list[ProcessReade
 
 
 def _problems(log: Path, found: Sequence[ProcessReader], damages: Sequence[Damage]) -> Iterator[LogProblem]:
-    if not found:
-        yield LogProblem(log.name, Fault.NO_RECORD if damages else Fault.EMPTY)
-        return
-    for fault in Fault:
-        if lines := tuple(damage.line for damage in damages if damage.fault is fault):
-            yield LogProblem(log.name, fault, lines)
+    if not found and not damages:
+        yield LogProblem(Fault.EMPTY, f"{log.name} is empty")
+    elif not found:
+        yield LogProblem(Fault.NO_RECORD, f"{log.name} holds no record of the trace")
+    for fault in Fault if found else ():
+        if lines := [damage.line for damage in damages if damage.fault is fault]:
+            yield LogProblem(fault, _fault_words(log.name, fault, lines))
+
+
+_MOST_LINES = 3
+_FAULTS = {
+    Fault.FOREIGN: ("line is no record", "lines are no records", "left out"),
+    Fault.DAMAGED: ("record is damaged", "records are damaged", "left out"),
+    Fault.CHECKSUM: (
+        "payload differs from its checksum", "payloads differ from their checksums", "read as far as possible",
+    ),
+}  # fmt: skip
+
+
+def _fault_words(log: str, fault: Fault, lines: Sequence[int]) -> str:
+    """``log: 1 record is damaged (line 7), left out``."""
+    if fault is Fault.CUT_OFF:
+        return f"{log} ends within the record at line {lines[0]}: the process was ended as it wrote, or still runs"
+    one, many, consequence = _FAULTS[fault]
+    shown = ", ".join(map(str, lines[:_MOST_LINES])) + (", …" if len(lines) > _MOST_LINES else "")
+    at = f"line{'' if len(lines) == 1 else 's'} {shown}"
+    return f"{log}: {counted(len(lines), one, many)} ({at}), {consequence}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.frames import reason_words
 from breakscan.model.findings import Verdict
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import counted, place, position, sentence, sentences
@@ -33,7 +32,7 @@ def objections(explanation: Explanation, breaks: int, recompiles: int | None) ->
         found.append(f"{counted(len(explanation.recompiles), 'recompile')}{allowed}:")
         found += [_block_of(one) for one in problems if one.kind is ProblemKind.RECOMPILES]
     if not found and not explanation.graphs:
-        reasons = [f"{frame.function}: {reason_words(frame.reason)}" for frame in explanation.frames]
+        reasons = [f"{frame.function}: {frame.reason.text}" for frame in explanation.frames]
         found.append(_block("Nothing was compiled.", *map(sentence, reasons)))
     return found
 

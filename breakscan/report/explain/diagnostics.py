@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from breakscan.explanation.compilations import Specialisation, constant_words
+from breakscan.explanation.compilations import Specialisation
 from breakscan.explanation.cudagraphs import CudaGraphSkip
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.notice import notice_words
 from breakscan.explanation.problems import sections_of
-from breakscan.explanation.rank_report import RankDifference, alike, difference_words
+from breakscan.explanation.rank_report import RankDifference, alike
 from breakscan.model.findings import Severity, Site, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.words import listed, place
@@ -43,7 +42,7 @@ def explain_diagnostics(report: ExplainReport) -> DiagnosticReport:
         remarks.append(Remark(Severity.WARNING, headline(explanation), "Nothing was compiled"))
     if report.reproduction:
         remarks.append(Remark(Severity.INFO, visible(repro_sentence(report.reproduction)), "Reproduction"))
-    remarks += [Remark(Severity.INFO, notice_words(notice)) for notice in explanation.notices]
+    remarks += [Remark(Severity.INFO, notice.text) for notice in explanation.notices]
     return DiagnosticReport(
         "explain",
         list(_diagnostics(explanation)),
@@ -152,7 +151,7 @@ def _step(caller: Caller) -> str:
 
 def _rank_difference(difference: RankDifference) -> Diagnostic:
     each = ", ".join(f"{ranks} {what}" for ranks, what in alike(difference))
-    message = f"The ranks differ in {difference_words(difference)}: {each}"
+    message = f"The ranks differ in {difference.what}: {each}"
     return _of_kind("rank-difference", "ranks", Severity.ERROR, difference.site, message)
 
 
@@ -163,7 +162,7 @@ def _cudagraph_skip(skip: CudaGraphSkip) -> Diagnostic:
 
 def _specialisation(size: Specialisation) -> Diagnostic:
     message = f"A dynamic size, {listed(size.sources, 'input')}, became the constant {size.value}"
-    why = f"Why: {constant_words(size.reason)}"
+    why = f"Why: {size.reason}"
     return _of_kind("specialisation", "specialisation", Severity.INFO, size.site, message, details=(why,))
 
 

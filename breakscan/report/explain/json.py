@@ -9,42 +9,26 @@ from dataclasses import fields
 from enum import Enum
 from functools import cache
 from operator import attrgetter
-from typing import Any, ClassVar, TextIO, get_args
+from typing import Any, ClassVar, TextIO
 
 from breakscan import __version__
 from breakscan.explanation.advice import break_advice, frame_advice, recompile_advice
-from breakscan.explanation.autograd import change_words
 from breakscan.explanation.breaks import BreakSite, FunctionPart, break_page, part_words
-from breakscan.explanation.compilations import (
-    CompiledFrame,
-    ConstantReason,
-    GuardLine,
-    constant_words,
-    restarts_in_words,
-)
+from breakscan.explanation.compilations import CompiledFrame, restarts_in_words
 from breakscan.explanation.compile_time import compile_time
 from breakscan.explanation.eager_calls import EagerCalls, eager_calls_advice, eager_calls_reason
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import ExportFailure, failure_advice, failure_reason
-from breakscan.explanation.frames import Reason, UncompiledFrame, reason_words
+from breakscan.explanation.frames import UncompiledFrame, UncompiledReason
 from breakscan.explanation.graphs import Generated, saved_memory
-from breakscan.explanation.guards import demand_words, value_words
-from breakscan.explanation.notice import AnyNotice, notice_words
+from breakscan.explanation.notices import Notice
 from breakscan.explanation.prices import run_costs
-from breakscan.explanation.rank_report import (
-    RankDifference,
-    RankEnding,
-    RankShare,
-    difference_words,
-    ending_words,
-    share_words,
-)
+from breakscan.explanation.rank_report import RankEnding
 from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.repro.reproduction import Reproduction
 from breakscan.explanation.run_totals import Calls
 from breakscan.model.problem import Problem
-from breakscan.recording.parsers.graphs import AutogradChange
-from breakscan.recording.parsers.guards import Demand, TensorDemand, Within
+from breakscan.recording.parsers.guards import ParsedGuard
 from breakscan.report.explain.agreement import agreement_object
 from breakscan.report.explain.report import ExplainReport
 from breakscan.rulebook.document import Rule
@@ -53,15 +37,10 @@ SCHEMA = 2
 _DIGITS = 7
 """Decimal places of times in seconds: a tenth of a microsecond is less than any clock here can measure."""
 WORDS: Mapping[type, Callable[[Any], str]] = {
-    **dict.fromkeys(get_args(Reason), reason_words),
-    **dict.fromkeys(get_args(RankShare), share_words),
-    ConstantReason: constant_words,
-    AutogradChange: change_words,
-    RankEnding: ending_words,
-    **dict.fromkeys(get_args(AnyNotice), notice_words),
-    Demand: demand_words,
-    TensorDemand: demand_words,
-    Within: value_words,
+    UncompiledReason: attrgetter("text"),
+    RankEnding: attrgetter("words"),
+    Notice: attrgetter("text"),
+    ParsedGuard: attrgetter("demand"),
     FunctionPart: part_words,
     Rule: attrgetter("id"),
 }
@@ -78,7 +57,6 @@ COMPUTED: Computed = {
     EagerCalls: {"reason": eager_calls_reason, "advice": eager_calls_advice},
 }
 """The keys of a class that are not fields."""
-_KEYS = {(GuardLine, "demand"): "text"}
 _LEFT_OUT: Mapping[type, tuple[str, ...]] = {Generated: ("code",), Problem: ("stack", "price", "page")}
 """Fields that have no key.  Generated code takes hundreds of kilobytes a graph; breaks and frames have the others."""
 _IN_OTHER_KEYS = {
@@ -91,13 +69,7 @@ class Plain:
     """Converts an explanation, and all that is in it, to what JSON can hold; keys are the names of fields."""
 
     computed: ClassVar[Computed] = COMPUTED
-    special: ClassVar[Mapping[type, Callable[[Any, Any], Any]]] = {
-        RankDifference: lambda plain, value: {
-            "what": plain(difference_words(value)),
-            "site": plain(value.site),
-            "by_rank": plain(value.by_rank),
-        }
-    }
+    special: ClassVar[Mapping[type, Callable[[Any, Any], Any]]] = {}
     """Classes that are not written by their fields, with a function of this object and the value."""
 
     def __call__(self, value: Any) -> Any:
@@ -118,7 +90,7 @@ class Plain:
             return value.value
         if isinstance(value, Mapping):
             return {str(self(key)): self(item) for key, item in value.items()}
-        made = {_KEYS.get((kind, name), name): self(getattr(value, name)) for name in _names(kind)}
+        made = {name: self(getattr(value, name)) for name in _names(kind)}
         return made | {name: self(of(value)) for name, of in self.computed.get(kind, {}).items()}
 
     def text(self, text: str) -> str:

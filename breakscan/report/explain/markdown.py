@@ -6,12 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from breakscan.explanation.compilations import constant_words
 from breakscan.explanation.compile_time import compile_time
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.notice import notice_words
 from breakscan.explanation.problems import Topic, sections_of, topic_of
-from breakscan.explanation.rank_report import alike, difference_words, rank_sentences
+from breakscan.explanation.rank_report import alike, rank_sentences
 from breakscan.model.findings import Site, Verdict
 from breakscan.model.problem import Caller, Price, Problem, ProblemKind
 from breakscan.model.words import counted, duration, place, seconds_in_words
@@ -96,11 +94,11 @@ def _sections(explanation: Explanation) -> Iterator[_Table]:
         yield _Table(
             table_head("the ranks differ in", "what each did"),
             [
-                row(prose(difference_words(one)), "<br>".join(f"{ranks}: {prose(what)}" for ranks, what in alike(one)))
+                row(prose(one.what), "<br>".join(f"{ranks}: {prose(what)}" for ranks, what in alike(one)))
                 for one in explanation.ranks.differences
             ],
         )
-    yield _Table("", [f"- **Note:** {prose(notice_words(notice))}.\n" for notice in explanation.notices])
+    yield _Table("", [f"- **Note:** {prose(notice.text)}.\n" for notice in explanation.notices])
     others = [problem for section in told if section.topic in _FOLDED for problem in section.problems]
     yield _folded(
         counted(len(others), "break in library code", "breaks in library code"),
@@ -119,7 +117,7 @@ def _sections(explanation: Explanation) -> Iterator[_Table]:
         counted(len(explanation.specialisations), "dynamic size became a constant", "dynamic sizes became constants"),
         ("size", "became", "where", "why"),
         [
-            row(code(", ".join(size.sources)), code(size.value), _place(size.site), prose(constant_words(size.reason)))
+            row(code(", ".join(size.sources)), code(size.value), _place(size.site), prose(size.reason))
             for size in explanation.specialisations
         ],
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from breakscan.explanation.advice import of_authors, package_of
+from breakscan.explanation.advice import of_authors
 from breakscan.explanation.breaks import BreakSite, break_page
+from breakscan.explanation.context import package_of
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.problems import break_problem, frame_problem

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from breakscan.explanation.autograd import change_words
 from breakscan.explanation.caches import misses_in_words
 from breakscan.explanation.compile_time import compile_time, compile_time_sentence
 from breakscan.explanation.cudagraphs import peaks_sentence, recordings_sentence
@@ -16,7 +15,7 @@ from breakscan.explanation.exports import exporting_seconds, exports_line, expor
 from breakscan.explanation.frames import FrameStatus
 from breakscan.explanation.graphs import Kernel, saved_memory, saved_sentence
 from breakscan.explanation.kernel_calls import KernelKind
-from breakscan.explanation.notice import Notice, NoticeKind
+from breakscan.explanation.notices import RUNNING
 from breakscan.explanation.prices import CostKind, run_costs
 from breakscan.explanation.rank_report import exit_words
 from breakscan.explanation.run_totals import Calls
@@ -46,7 +45,7 @@ def _run(explanation: Explanation) -> str:
     if not argv:
         return "In this process"
     program = f"-m {argv[1]}" if argv[0] == "-m" else argv[0]
-    if any(isinstance(notice, Notice) and notice.kind is NoticeKind.RUNNING for notice in explanation.notices):
+    if RUNNING in explanation.notices:
         return f"{program} is still running"
     return f"{program} {exit_words(explanation.status)}"
 
@@ -385,7 +384,7 @@ def _autograd(explanation: Explanation) -> str | None:
     lines = [place(capture.caller) for capture in explanation.autograd if capture.caller]
     where = f" ({listed(lines, 'line')})" if lines else ""
     words = f"{counted(len(explanation.autograd), 'backward pass', 'backward passes')} captured{where}"
-    reasons = list(dict.fromkeys(change_words(one) for capture in explanation.autograd for one in capture.reasons))
+    reasons = list(dict.fromkeys(reason for capture in explanation.autograd for reason in capture.reasons))
     return f"{words}; again because {listed(reasons, 'reason', 2)}" if reasons else words
 
 

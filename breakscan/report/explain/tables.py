@@ -24,8 +24,7 @@ from breakscan.explanation.compile_time import (
 )
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.graphs import Generated, Graph, Kernel, saved_bytes_in_words, saved_memory
-from breakscan.explanation.guards import demand_words
-from breakscan.explanation.rank_report import RankReport, difference_words, share_words
+from breakscan.explanation.rank_report import RankReport
 from breakscan.model.findings import Site
 from breakscan.model.words import bytes_in_words, counted, duration, place, seconds_in_words, short_path
 from breakscan.report.console import INDENT
@@ -110,9 +109,8 @@ def difference_table(report: RankReport) -> Table:
     for rank in shown:
         table.add_column(Text(f"rank {rank}"), overflow="fold")
     for difference in report.differences:
-        shares = difference.by_rank
-        cells = (share_words(shares[rank]) if rank in shares else "" for rank in shown)
-        table.add_row(difference_words(difference), *cells)
+        cells = (difference.by_rank.get(rank, "") for rank in shown)
+        table.add_row(difference.what, *cells)
     if len(ranks) > len(shown):
         table.caption = f"and {counted(len(ranks) - len(shown), 'more rank')}: --format json has all"
     return table
@@ -188,7 +186,7 @@ def guard_list(explanation: Explanation) -> RenderableType | None:
     before: dict[tuple[Site, bool], tuple[str, set[str]]] = {}
     is_cut = False
     for compile_ in explanation.compiles:
-        guards = {words: guard for guard in compile_.guards if (words := demand_words(guard.demand))}
+        guards = {guard.text: guard for guard in compile_.guards if guard.text}
         if not guards:
             continue
         which = (compile_.site, compile_.rest_only)
@@ -223,7 +221,7 @@ def _guards_of(compile_: CompiledFrame, groups: Sequence[Sequence[GuardLine]], b
     for group in groups[:MOST_LINES]:
         site = group[0].site
         lines.append(_indented(place(site) if site else "asked for by no line", 1))
-        lines += [_indented(demand_words(guard.demand), 2, "dim") for guard in group[:MOST_GUARDS]]
+        lines += [_indented(guard.text, 2, "dim") for guard in group[:MOST_GUARDS]]
         if rest := len(group) - MOST_GUARDS:
             lines += [_indented(f"and {rest} more", 2, "dim")] if rest > 0 else []
     if rest := sum(map(len, groups[MOST_LINES:])):

@@ -10,7 +10,6 @@ from rich.text import Text
 
 from breakscan.explanation.compile_time import compile_time
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.notice import notice_words
 from breakscan.explanation.problems import Section, sections_of
 from breakscan.explanation.rank_report import RankReport, rank_sentences
 from breakscan.explanation.repro.reproduction import Reproduction
@@ -106,7 +105,7 @@ class _Writer:
         if explanation.notices:
             self.console.print()
         for notice in explanation.notices:
-            self.paragraph(f"Note: {notice_words(notice)}.", indent="", style="dim")
+            self.paragraph(f"Note: {notice.text}.", indent="", style="dim")
 
     def overview(self, groups: Overview | None) -> None:
         if groups is None:

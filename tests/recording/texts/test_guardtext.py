@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from breakscan.explanation.recompiles import Recompile, recompile_sentence
+from breakscan.model.findings import Origin, Site
 from breakscan.recording.parsers.guards import (
-    Demand,
-    DemandKind,
+    NONE_FAILED,
     GuardKind,
     ParsedGuard,
-    TensorDemand,
-    Within,
     lost_view,
     read_demand,
     read_guard,
@@ -18,136 +17,127 @@ from breakscan.recording.parsers.guards import (
     subject_source,
 )
 
-
-def holds(code: str) -> Demand:
-    return Demand(DemandKind.HOLDS, code=code)
-
-
 CASES: list[tuple[str, ParsedGuard]] = [
     (
         "tensor 'L['x']' size mismatch at index 0. expected 4, actual 5",
-        ParsedGuard(GuardKind.SIZE, "x.shape[0]", holds("x.shape[0] == 4"), "4", "5"),
+        ParsedGuard(GuardKind.SIZE, "x.shape[0]", "x.shape[0] == 4", "4", "5"),
     ),
     (
         "tensor 'L['x']' stride mismatch at index 0. expected 4, actual 1",
-        ParsedGuard(GuardKind.STRIDE, "x.stride()[0]", holds("x.stride()[0] == 4"), "4", "1"),
+        ParsedGuard(GuardKind.STRIDE, "x.stride()[0]", "x.stride()[0] == 4", "4", "1"),
     ),
     (
         "tensor 'L['x']' rank mismatch. expected 1, actual 2",
-        ParsedGuard(GuardKind.TENSOR, "x.dim()", holds("x.dim() == 1"), "1", "2"),
+        ParsedGuard(GuardKind.TENSOR, "x.dim()", "x.dim() == 1", "1", "2"),
     ),
     (
         "tensor 'L['x']' dtype mismatch. expected Float, actual Double",
-        ParsedGuard(GuardKind.TENSOR, "x.dtype", holds("x.dtype == float32"), "float32", "float64"),
+        ParsedGuard(GuardKind.TENSOR, "x.dtype", "x.dtype == float32", "float32", "float64"),
     ),
     (
         "tensor 'L['self']._parameters['w']' requires_grad mismatch. expected requires_grad=1. Guard failed on a "
         "parameter, consider using torch._dynamo.config.force_parameter_static_shapes = False to allow dynamism on "
         "parameters.",
-        ParsedGuard(
-            GuardKind.PARAMETER, "self.w.requires_grad", holds("self.w.requires_grad is True"), "True", "False"
-        ),
+        ParsedGuard(GuardKind.PARAMETER, "self.w.requires_grad", "self.w.requires_grad is True", "True", "False"),
     ),
     (
         "tensor 'L['self'].weight' dtype mismatch. expected Float, actual BFloat16. Guard failed on a parameter, "
         "consider using torch._dynamo.config.force_parameter_static_shapes = False to allow dynamism on parameters.",
-        ParsedGuard(
-            GuardKind.PARAMETER, "self.weight.dtype", holds("self.weight.dtype == float32"), "float32", "bfloat16"
-        ),
+        ParsedGuard(GuardKind.PARAMETER, "self.weight.dtype", "self.weight.dtype == float32", "float32", "bfloat16"),
     ),
     (
         "L['x'].stride()[0] == L['x'].size()[1]*L['x'].size()[2]  # (unknown source L['x'].stride()[0], please file …",
         ParsedGuard(
             GuardKind.STRIDE,
             "x.stride()[0]",
-            holds("x.stride()[0] == x.shape[1] * x.shape[2]"),
+            "x.stride()[0] == x.shape[1] * x.shape[2]",
             "x.shape[1] * x.shape[2]",
         ),
     ),
     (
         "'NoneType' object has no attribute 'size'",
         ParsedGuard(
-            GuardKind.OTHER,
+            GuardKind.QUOTED,
             "'NoneType' object has no attribute 'size'",
-            Demand(DemandKind.QUOTED, code="'NoneType' object has no attribute 'size'"),
+            "'NoneType' object has no attribute 'size'",
         ),
     ),
     (
         "Unexpected recompilation: runtime guards failed even though they passed during recompilation-reason analysis.",
-        ParsedGuard(GuardKind.OTHER, "", Demand(DemandKind.NOTHING)),
+        NONE_FAILED,
     ),
     (
         "Cache line invalidated because L['___stack0'] got deallocated",
         ParsedGuard(
             GuardKind.FREED,
             "the value computed before the break",
-            Demand(DemandKind.IN_MEMORY, "the value computed before the break"),
+            "the value computed before the break is still in memory",
         ),
     ),
     (
         "expected type of 'L['n']' to be a tensor type, ' but found <class 'int'>",
-        ParsedGuard(GuardKind.TYPE, "n", Demand(DemandKind.TENSOR, "n"), "a tensor", "an int"),
+        ParsedGuard(GuardKind.TYPE, "n", "n is a tensor", "a tensor", "an int"),
     ),
     (
         "tensor 'L['x']' requires_grad mismatch. expected requires_grad=0",
-        ParsedGuard(GuardKind.TENSOR, "x.requires_grad", holds("x.requires_grad is False"), "False", "True"),
+        ParsedGuard(GuardKind.TENSOR, "x.requires_grad", "x.requires_grad is False", "False", "True"),
     ),
     (
         "expected type of 'L['s']' to be a tensor type, ' but found <class 'NoneType'>",
-        ParsedGuard(GuardKind.TYPE, "s", Demand(DemandKind.TENSOR, "s"), "a tensor", "None"),
+        ParsedGuard(GuardKind.TYPE, "s", "s is a tensor", "a tensor", "None"),
     ),
     (
         "expected type of 'L['s']' to be <class 'torch.Tensor'>, but found <class 'NoneType'>",
-        ParsedGuard(GuardKind.TYPE, "s", Demand(DemandKind.TENSOR, "s"), "a tensor", "None"),
+        ParsedGuard(GuardKind.TYPE, "s", "s is a tensor", "a tensor", "None"),
     ),
     (
         "expected type of 'L['s']' to be <class 'torch.nn.parameter.Parameter'>, but found <class 'torch.Tensor'>",
-        ParsedGuard(GuardKind.TYPE, "s", Demand(DemandKind.TENSOR, "s"), "a Parameter", "a Tensor"),
+        ParsedGuard(GuardKind.TYPE, "s", "s is a tensor", "a Parameter", "a Tensor"),
     ),
     (
         "L['s'] == 'a#b'                             # return x + len(s)  # work/model.py:3 in f",
-        ParsedGuard(GuardKind.VALUE, "s", holds("s == 'a#b'"), "'a#b'"),
+        ParsedGuard(GuardKind.VALUE, "s", "s == 'a#b'", "'a#b'"),
     ),
     (
         "L['self']._modules['block'].step == 3   # self.step += 1  # model.py:12 in forward",
-        ParsedGuard(GuardKind.VALUE, "self.block.step", holds("self.block.step == 3"), "3"),
+        ParsedGuard(GuardKind.VALUE, "self.block.step", "self.block.step == 3", "3"),
     ),
-    ("G['CONFIG'].scale == 2.0", ParsedGuard(GuardKind.VALUE, "CONFIG.scale", holds("CONFIG.scale == 2.0"), "2.0")),
-    ("len(L['xs']) == 2", ParsedGuard(GuardKind.VALUE, "len(xs)", holds("len(xs) == 2"), "2")),
-    ("L['s'] is None", ParsedGuard(GuardKind.VALUE, "s", holds("s is None"), "None")),
-    ("not L['args']", ParsedGuard(GuardKind.VALUE, "args", Demand(DemandKind.FALSE, "args"), "empty or false")),
-    ("L['x'] is L['y']", ParsedGuard(GuardKind.ALIAS, "x and y", holds("x is y"))),
+    ("G['CONFIG'].scale == 2.0", ParsedGuard(GuardKind.VALUE, "CONFIG.scale", "CONFIG.scale == 2.0", "2.0")),
+    ("len(L['xs']) == 2", ParsedGuard(GuardKind.VALUE, "len(xs)", "len(xs) == 2", "2")),
+    ("L['s'] is None", ParsedGuard(GuardKind.VALUE, "s", "s is None", "None")),
+    ("not L['args']", ParsedGuard(GuardKind.VALUE, "args", "args is empty or false", "empty or false")),
+    ("L['x'] is L['y']", ParsedGuard(GuardKind.ALIAS, "x and y", "x is y")),
     (
         "Duplicate tensor found where not expected!",
-        ParsedGuard(GuardKind.ALIAS, "two inputs", Demand(DemandKind.DISTINCT)),
+        ParsedGuard(GuardKind.ALIAS, "two inputs", "no two inputs are the same tensor"),
     ),
     (
         "2 <= L['x'].size()[0] <= 5  # if x.shape[0] > 5:  # model.py:3 in f",
-        ParsedGuard(GuardKind.SIZE, "x.shape[0]", holds("2 <= x.shape[0] <= 5"), Within("2 <= x.shape[0] <= 5")),
+        ParsedGuard(GuardKind.SIZE, "x.shape[0]", "2 <= x.shape[0] <= 5", "within 2 <= x.shape[0] <= 5", is_bound=True),
     ),
-    ("KeyError on L['d']['a']", ParsedGuard(GuardKind.PRESENCE, "'a' in d", holds("'a' in d"), "True", "False")),
+    ("KeyError on L['d']['a']", ParsedGuard(GuardKind.PRESENCE, "'a' in d", "'a' in d", "True", "False")),
     (
         "not ___dict_contains('lr', G['cfg'].__dict__)",
-        ParsedGuard(GuardKind.PRESENCE, "'lr' in cfg", holds("not 'lr' in cfg"), "False", "True"),
+        ParsedGuard(GuardKind.PRESENCE, "'lr' in cfg", "not 'lr' in cfg", "False", "True"),
     ),
     (
         "GLOBAL_STATE changed: grad_mode ",
-        ParsedGuard(GuardKind.GLOBAL, "grad_mode", Demand(DemandKind.UNCHANGED, "grad_mode")),
+        ParsedGuard(GuardKind.GLOBAL, "grad_mode", "grad_mode is unchanged"),
     ),
     (
         "___check_obj_id(L['f'].__code__, 140579410519024), type=<class 'code'>  # f(x)",
-        ParsedGuard(GuardKind.IDENTITY, "f", Demand(DemandKind.SAME_OBJECT, "f"), "another object"),
+        ParsedGuard(GuardKind.IDENTITY, "f", "f is the same object", "another object"),
     ),
     (
         "___check_type_id(L['x'], 94), type=<class 'collections.OrderedDict'>",
-        ParsedGuard(GuardKind.TYPE, "x", Demand(DemandKind.CLASS, "x", "OrderedDict"), "an OrderedDict"),
+        ParsedGuard(GuardKind.TYPE, "x", "x is an OrderedDict", "an OrderedDict"),
     ),
     (
         "something that no version said so far",
         ParsedGuard(
-            GuardKind.OTHER,
+            GuardKind.QUOTED,
             "something that no version said so far",
-            Demand(DemandKind.QUOTED, code="something that no version said so far"),
+            "something that no version said so far",
         ),
     ),
 ]
@@ -188,14 +178,14 @@ def test_what_a_compiled_function_demands() -> None:
         "check_tensor(L['self']._modules['l']._parameters['weight'], Parameter, DispatchKeySet(CUDA, BackendSelect), "
         "torch.bfloat16, device=0, requires_grad=True, size=[None, 4], stride=[4, 1])"
     )
-    assert read_demand("TENSOR_MATCH", tensor) == TensorDemand(
-        "self.l.weight", "Parameter", "bfloat16", "cuda:0", "[None, 4]", "[4, 1]", "True"
+    assert read_demand("TENSOR_MATCH", tensor) == (
+        "self.l.weight is a bfloat16 Parameter on cuda:0 of size [any, 4] and stride [4, 1], with requires_grad=True"
     )
     module = "___check_obj_id(G['__import_torch_dot_nn'].F, 0), type=<class 'module'>"
-    assert read_demand("ID_MATCH", module) == Demand(DemandKind.SAME_OBJECT, "torch.nn.F")
-    assert read_demand("GLOBAL_STATE", "___check_global_state()") == Demand(DemandKind.GLOBAL_STATE)
+    assert read_demand("ID_MATCH", module) == "torch.nn.F is the same object"
+    assert read_demand("GLOBAL_STATE", "___check_global_state()").startswith("grad mode, autocast")
     hooks = "torch._functorch.aot_autograd.utils.top_saved_tensors_hooks ids == None"
-    assert read_demand("LAMBDA_GUARD", hooks) == Demand(DemandKind.SAVED_TENSOR_HOOKS)
+    assert read_demand("LAMBDA_GUARD", hooks) == "the hooks on saved tensors are as they were"
 
 
 def test_what_python_raises_of_a_lost_view_is_about_the_view() -> None:
@@ -209,3 +199,29 @@ def test_what_python_raises_of_a_lost_view_is_about_the_view() -> None:
     assert both.subject == "an input"
     assert lost_view(text, [read_demand("SHAPE_ENV", "2 <= L['x'].size()[0]")]) is None
     assert lost_view("L['x'] is None", [of_x]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "sentence"),
+    [
+        ("L['n'] == 2", ("2", "3"), "n was 2, then 3"),
+        ("GLOBAL_STATE changed: grad_mode ", (None, None), "grad_mode changed"),
+        (
+            "Cache line invalidated because L['f'] got deallocated", (None, None),
+            "f was freed, and with it the version that was compiled for it",
+        ),
+        (
+            "___check_obj_id(L['f'].__code__, 14), type=<class 'code'>", ("another object", "the function g"),
+            "f is another object than before (the function g)",
+        ),
+        ("2 <= L['n']", ("within 2 <= n", "1"), "2 <= n held, then n was 1"),
+        ("2 <= L['n']", ("within 2 <= n", None), "a compiled version asks that 2 <= n"),
+        ("f(L['n'])", (None, "3"), "a compiled version asks that f(n), and is 3 now"),
+        ("no text of torch's", (None, None), "no compiled version fits (torch says: no text of torch's)"),
+        ("Unexpected recompilation: …", (None, None), NONE_FAILED.demand),
+    ],
+)  # fmt: skip
+def test_what_changed(text: str, values: tuple[str | None, str | None], sentence: str) -> None:
+    guard, site = read_guard(text), Site("train.py", 4, 1, 4, 9)
+    recompile = Recompile(None, "f", site, Origin.USER, None, guard, guard.subject, *values, None, "0/1", 0)
+    assert recompile_sentence([recompile]) == sentence

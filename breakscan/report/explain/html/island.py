@@ -22,7 +22,6 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export, ExportFailure, way_words
 from breakscan.explanation.frames import UncompiledFrame
 from breakscan.explanation.graphs import Generated, Graph, saved_memory
-from breakscan.explanation.guards import demand_words
 from breakscan.explanation.problems import break_problem, causes_of, export_problem, frame_problem, sections_of
 from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.run_totals import RunTotals
@@ -222,7 +221,6 @@ class _PagePlain(Plain):
         return [self(getattr(value, field.name)) for field in fields(value)]
 
     special: ClassVar[Mapping[type, Callable[[Any, Any], Any]]] = {
-        **Plain.special,
         Site: _site,
         Caller: _caller,
         TimeNode: _node,
@@ -267,7 +265,7 @@ def _with_room_for_guards(compiles: Iterable[CompiledFrame]) -> list[CompiledFra
     for frame in compiles:
         guards = []
         for guard in frame.guards:
-            room -= len(guard.kind) + len(demand_words(guard.demand))
+            room -= len(guard.kind) + len(guard.text)
             if room < 0:
                 break
             guards.append(guard)

@@ -9,7 +9,6 @@ from importlib import resources
 from typing import TextIO
 
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.notice import notice_words
 from breakscan.explanation.problems import Section, sections_of
 from breakscan.model.problem import Problem
 from breakscan.model.words import sentence, sentences
@@ -25,7 +24,7 @@ MOST_ROWS = 300
 
 def static_report(explanation: Explanation) -> str:
     """The tables, as HTML in ASCII."""
-    notices = "".join(f"<li>{escaped(notice_words(notice))}" for notice in explanation.notices)
+    notices = "".join(f"<li>{escaped(notice.text)}" for notice in explanation.notices)
     tables = [_table(section) for section in sections_of(explanation.problems)]
     return "\n".join([*tables, f"<h2>Notes</h2><ul>{notices}</ul>" if notices else ""])
 
