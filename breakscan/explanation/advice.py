@@ -1,4 +1,4 @@
-"""What to do about a break, a function that is not compiled, or a recompile, also where the code is a library's."""
+"""Advice about a break, a function that is not compiled, or a recompile, also where the code is a library's."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def break_advice(site: BreakSite) -> str | None:
 
 
 def is_torchs_wish(site: BreakSite) -> bool:
-    """Whether torch's own code asks for the break."""
+    """Return whether torch's own code asks for the break."""
     return site.rule is None and site.origin is Origin.FRAMEWORK and is_asked_for(site.gb_type)
 
 
 def of_authors(found: BreakSite | UncompiledFrame) -> bool:
-    """Whether the code is a library's, and its user can do nothing but leave it out."""
+    """Return whether the code is a library's, and its user can do nothing but leave it out."""
     path = found.site.path if isinstance(found, BreakSite) else found.failed_at.path if found.failed_at else ""
     if package_of(path) is None or _known(path, Against.CODE) is not None:
         return False
@@ -52,7 +52,7 @@ def of_authors(found: BreakSite | UncompiledFrame) -> bool:
 
 
 def passing_advice(recompile: Recompile) -> str | None:
-    """What helps against a recompile over what a library passes to compiled code; None where no library passes it, or
+    """The advice about a recompile over what a library passes to compiled code; None where no library passes it, or
     nothing is to be said of that."""
     trigger, advice = recompile.trigger, recompile.advice
     if trigger is None or advice is None or trigger.origin is not Origin.LIBRARY:
@@ -70,7 +70,7 @@ def passing_advice(recompile: Recompile) -> str | None:
 
 
 def compiled_code_advice(recompile: Recompile, advice: str | None) -> str | None:
-    """What helps against a recompile that a library's own code brings about; ``advice`` is for its authors."""
+    """The advice about a recompile that a library's own code causes; ``advice`` is for its authors."""
     package = package_of(recompile.site.path)
     if package is None or recompile.origin is not Origin.LIBRARY:
         return advice
@@ -86,7 +86,7 @@ def _of_package(package: str, advice: str | None) -> str:
 
 
 class Against(Enum):
-    """What an entry of the table helps against."""
+    """The subject of an entry of the table."""
 
     SIZE = "size"
     ARGUMENTS = "arguments"

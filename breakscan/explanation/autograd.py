@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from breakscan.explanation.context import ExplainContext, Owners
 from breakscan.model.problem import Caller
 from breakscan.recording.parsers.frames import BACKWARD, is_captured_backward, is_written_by_fx
 from breakscan.recording.parsers.graphs import autograd_change
-from breakscan.recording.records import Code, CompiledAutograd, CompileStarted, Record, StackFrame
+from breakscan.recording.records import Code, CompiledAutograd, CompileStarted, Record, StackFrame, mapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +48,15 @@ def with_backward_lines(records: Iterable[Record], owners: Owners) -> list[Recor
             line = _users_line(record.stack, owners)
             if line is not None and is_written_by_fx(record.code.path):
                 lines.setdefault(record.code.path, line)
-    return [_placed(record, lines) for record in every] if lines else every
+
+    def place(value: Any) -> Any:
+        line = lines.get(value.path) if isinstance(value, StackFrame | Code) else None
+        return value if line is None else type(value)(line.path, line.line, BACKWARD)
+
+    return [mapped(record, place) for record in every] if lines else every
 
 
 def _users_line(stack: Iterable[StackFrame], owners: Owners) -> StackFrame | None:
     """The innermost line that is neither torch's nor Python's."""
     mine = [frame for frame in stack if owners.is_programs(frame.path)]
     return mine[-1] if mine else None
-
-
-def _placed(value: Any, lines: Mapping[str, StackFrame]) -> Any:
-    """The value, itself where nothing in it is in a captured backward."""
-    if isinstance(value, StackFrame | Code):
-        line = lines.get(value.path)
-        return value if line is None else type(value)(line.path, line.line, BACKWARD)
-    if isinstance(value, tuple):
-        placed = tuple(_placed(item, lines) for item in value)
-        return placed if any(new is not old for new, old in zip(placed, value, strict=True)) else value
-    if is_dataclass(value) and not isinstance(value, type):
-        held = {field.name: getattr(value, field.name) for field in fields(value)}
-        changed = {name: new for name, old in held.items() if (new := _placed(old, lines)) is not old}
-        return replace(value, **changed) if changed else value
-    return value

@@ -33,7 +33,7 @@ class FunctionPart:
 
 
 class HasParts(Protocol):
-    """What is about a function, or the part of it that follows a break."""
+    """Something about a function, or the part of it that follows a break."""
 
     @property
     def function(self) -> str: ...
@@ -80,7 +80,7 @@ class BreakSite:
 
 
 Key = tuple[Site, str]
-"""What makes two breaks the same: site and type."""
+"""The identity of a break: its site and type."""
 _SEVERITY = {Verdict.RAISES: 0, Verdict.EAGER: 1, Verdict.SPLITS: 2}
 _NEARNESS = {Origin.USER: 0, Origin.LIBRARY: 1, Origin.FRAMEWORK: 2}
 
@@ -110,7 +110,7 @@ def _with_consequence(first: BreakSeen, second: BreakSeen) -> BreakSeen:
 
 
 class BreakSites:
-    """Which site each break belongs to."""
+    """Maps each break to its site."""
 
     def __init__(self, breaks: Sequence[BreakSeen], context: ExplainContext) -> None:
         self._context = context
@@ -162,7 +162,7 @@ def break_sites(
 
 
 def is_skipped(seen: BreakSeen) -> bool:
-    """Whether the frame that was being compiled falls back to eager."""
+    """Return whether the frame that was being compiled falls back to eager."""
     return not seen.raised and (seen.skipped or frame_skipped(seen.text))
 
 
@@ -246,7 +246,7 @@ def _consequence(group: Sequence[BreakSeen]) -> str | None:
 
 
 def _place(group: Sequence[BreakSeen], context: ExplainContext) -> Place:
-    """What the break stands in, of the things that make Dynamo give a frame up, in its function or a caller's.
+    """The statement around the break that makes Dynamo give a frame up, in its function or a caller's.
 
     A try does so always, a with block where its manager cannot be left and entered again; a loop is known from the
     break's own text, and only needs a guess where that is missing.

@@ -1,4 +1,4 @@
-"""What the compiler's caches had, and why they had nothing."""
+"""Lookups in the compiler's caches, and the reasons of misses."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from breakscan.recording.records import CacheLooked, CacheSettings, Code, Compil
 
 
 class MissKind(str, Enum):
-    """Why a cache had nothing."""
+    """The reason of a miss."""
 
     NEW = "new"
     """Nothing was stored under the key, and nothing was looked up before that could be compared."""
     GUARDS = "guards"
-    """What is stored holds for other sizes."""
+    """The stored code holds for other sizes."""
     CHANGED = "changed"
     """The key is another than that of an earlier lookup for the same function."""
     LOST = "lost"
@@ -35,7 +35,7 @@ class KeyChange:
 
 @dataclass(frozen=True, slots=True)
 class CacheMiss:
-    """Why a cache had nothing: the ``guards`` that did not hold, or the ``changes`` since the lookup for ``than``."""
+    """The reason of a miss: the ``guards`` that did not hold, or the ``changes`` since the lookup for ``than``."""
 
     kind: MissKind
     guards: str | None = None
@@ -56,18 +56,18 @@ class CacheUse:
 _MOST_CHANGES = 3
 _KEY_PARTS = {"gm": "graph", "example_inputs": "inputs"}
 _OF_GRAPH = ("fx_kwargs[", "aot_config")
-"""What follows from the graph."""
+"""Parts that follow from the graph."""
 _OPTIONS = ("inductor_config[", "inductor_config_comms[", "fx_kwargs[")
 
 
 def misses_in_words(uses: Iterable[CacheUse]) -> str:
-    """Why caches had nothing, each reason once, with how often."""
+    """The reasons of misses, each once, with how often."""
     reasons = Counter(miss_words(use.miss) for use in uses if use.miss is not None)
     return listed([f"{words} ({count}×)" for words, count in reasons.most_common()], "reason")
 
 
 def miss_words(miss: CacheMiss) -> str:
-    """Why a cache had nothing: ``graph and inputs are others than for 0/0``."""
+    """The reason of a miss: ``graph and inputs are others than for 0/0``."""
     if miss.kind is MissKind.GUARDS:
         guards = f": {miss.guards}" if miss.guards else ""
         return f"what is stored holds for other sizes{guards}"
@@ -113,7 +113,7 @@ class _Lookup:
 
 
 def cache_uses(records: Sequence[Record]) -> dict[str, list[CacheUse]]:
-    """What the caches had for each compilation of a process."""
+    """The lookups for each compilation of a process."""
     codes = {r.compile_id: r.code for r in records if isinstance(r, CompileStarted)}
     settings = _settings(records)
     earlier: dict[tuple[Code | None, str, str | None], list[_Lookup]] = {}

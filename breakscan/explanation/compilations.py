@@ -1,4 +1,4 @@
-"""What each compilation of a function took, and under which guards its code holds."""
+"""Compilations of functions: the time that each took, and the guards under which its code holds."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ _RESTARTS = {
 
 
 def restarts_in_words(frame: CompiledFrame) -> list[str]:
-    """Why Dynamo began to trace a function anew: torch gives a sentence, or the name of an exception."""
+    """The reasons for which Dynamo traced a function again: torch gives a sentence, or the name of an exception."""
     return [_RESTARTS.get(_last_name(reason), reason) for reason in frame.restarts]
 
 
@@ -220,7 +220,7 @@ def specialisations(
 
 
 def _is_users(record: ShapeSpecialised, context: ExplainContext) -> bool:
-    """Whether the program's own code could have kept the size dynamic.
+    """Return whether the program's own code could have kept the size dynamic.
 
     It could not where an operation's operands have to match, as a matrix and its weight, or where torch's own modules
     check that; compiled autograd's sizes are not the program's; floats are not sizes.

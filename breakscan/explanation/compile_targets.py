@@ -1,4 +1,4 @@
-"""What ``torch.compile`` was asked for."""
+"""The functions and modules that ``torch.compile`` was called for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from breakscan.recording.records import (
 @dataclass(frozen=True, slots=True)
 class CompileTarget:
     """A function or module that ``torch.compile`` was asked for, where, and with which arguments: ``settings`` are
-    those beside the backend and ``fullgraph``, as Python writes them."""
+    those besides the backend and ``fullgraph``, as Python writes them."""
 
     name: str
     caller: Caller | None
@@ -37,7 +37,7 @@ class CompileTarget:
 def compile_targets(
     calls: Iterable[CompileCalled], records: Iterable[Record], context: ExplainContext
 ) -> list[CompileTarget]:
-    """What the program asked torch.compile for.  To serve that, torch asks itself for more."""
+    """The calls of torch.compile by the program.  Torch makes further calls itself to serve them."""
     tried = {r.code for r in records if isinstance(r, CompileStarted)}
     tried |= {r.frame for r in records if isinstance(r, FrameEnded)}
     tried |= {code for r in records if isinstance(r, PackageInstalled) for code in r.codes}
@@ -89,6 +89,6 @@ def what_wrappers_stand_for(
 
 
 def _is_torchs_own(call: CompileCalled) -> bool:
-    """Whether torch asked, for the wrapper around a module.  The file alone does not tell: the hook's frames carry its
-    name as well."""
+    """Return whether torch itself called, for the wrapper around a module.  The file alone does not show it: the hook's
+    frames carry its name as well."""
     return any(is_compiler_entry(frame.path) and frame.name == "_initialize" for frame in call.stack)

@@ -1,4 +1,4 @@
-"""Where the compile time of a run goes: by part of the compiler, function, traced line, and kernel."""
+"""The compile time of a run: by part of the compiler, function, traced line, and kernel."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from breakscan.recording.parsers.frames import is_module_wrapper
 
 @dataclass(frozen=True, slots=True)
 class FunctionTime:
-    """What all compilations of a function took: itself, the parts of it that follow breaks, and their backward passes.
-    ``parts`` do not overlap."""
+    """The time of all compilations of a function: itself, the parts of it that follow breaks, and their backward
+    passes. ``parts`` do not overlap."""
 
     function: str
     site: Site
@@ -29,7 +29,7 @@ class FunctionTime:
 
 @dataclass(frozen=True, slots=True)
 class LineTime:
-    """How long a line of the program was traced: it, and what it called of libraries."""
+    """The time for which a line of the program was traced, with what it called of libraries."""
 
     function: str
     site: Site
@@ -38,7 +38,8 @@ class LineTime:
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """What a Triton kernel took to compile and to autotune, where torch tells, and the lines that it comes from."""
+    """The time that a Triton kernel took to compile and to autotune, where torch reports it, and the lines that it
+    comes from."""
 
     name: str
     seconds: float
@@ -161,8 +162,8 @@ _LONG_LINE = 0.05
 def parts_in_words(parts: Mapping[CompilePart, float], *, all_parts: bool = False) -> str:
     """``compiling kernels 12 s, Inductor 3.1 s``, the longest first; without those that no one would look at."""
     least = 0.0 if all_parts else _LEAST_PART * sum(parts.values())
-    told = [(part, seconds) for part, seconds in parts.items() if seconds > least]
-    return ", ".join(f"{PART_WORDS[part]} {seconds_in_words(seconds)}" for part, seconds in told)
+    shown = [(part, seconds) for part, seconds in parts.items() if seconds > least]
+    return ", ".join(f"{PART_WORDS[part]} {seconds_in_words(seconds)}" for part, seconds in shown)
 
 
 def compile_time_sentence(time: CompileTime) -> str:

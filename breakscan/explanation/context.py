@@ -1,4 +1,4 @@
-"""What an explanation is made with beside the records: sources, owners of files, rules."""
+"""The context of an explanation besides the records: sources, owners of files, rules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 
 
 def is_ours(path: str) -> bool:
-    """Whether the file is breakscan's own."""
+    """Return whether the file is breakscan's own."""
     return PurePath(path).is_relative_to(_OURS)
 
 
@@ -39,11 +39,11 @@ class Owners:
         return _owner(self, path)
 
     def is_programs(self, path: str) -> bool:
-        """Whether the file is neither torch's nor of Python's standard library: the user's, or a library's."""
+        """Return whether the file is neither torch's nor of Python's standard library: the user's, or a library's."""
         return self.of(path) is not Origin.FRAMEWORK and not self.is_standard(path)
 
     def is_standard(self, path: str) -> bool:
-        """Whether the file is of Python's standard library."""
+        """Return whether the file is of Python's standard library."""
         return _is_standard(self, path)
 
 
@@ -86,7 +86,7 @@ _LONGEST_REASON = 240
 class ExplainContext:
     """The rules, the sources and the owners of files that one recording is read with.  ``modules`` are the names of
     torch's own modules, such as ``Sequential``, that were to be compiled, each with the line that asked; ``wrapped``
-    what the wrapper of a library stands for, by its code."""
+    the functions that wrappers of libraries call, by their code."""
 
     rules: Sequence[Rule]
     sources: UserSource
@@ -146,7 +146,7 @@ class ExplainContext:
 
     def place_of(self, code: Code) -> tuple[str, int]:
         """The file and the line of a function.  Of a module of torch's it is the line that asked for it: Dynamo
-        compiles a wrapper, whose file tells nobody which module it is."""
+        compiles a wrapper, whose file does not say which module it is."""
         if is_module_wrapper(code.path) and len(self.modules) == 1:
             (asked,) = self.modules.values()
             if asked is not None:
@@ -172,7 +172,7 @@ class ExplainContext:
 
 
 def reason_of(cause: BreakCause) -> str:
-    """What Dynamo says of a cause, in one line and without addresses."""
+    """Dynamo's explanation of a cause, in one line and without addresses."""
     text = cause.explanation or cause.gb_type
     text = _ADDRESS.sub("", _REPR.sub(r"\1", text))
     first = _SENTENCE_END.split(text)[0].strip().rstrip(".")

@@ -24,7 +24,7 @@ from breakscan.recording.records import (
 
 @dataclass(frozen=True, slots=True)
 class CudaGraphSkip:
-    """Why graphs did not run as CUDA graphs, with the line that torch blames, and how often that was so."""
+    """A reason for which graphs did not run as CUDA graphs, with the line that torch blames, and a count."""
 
     reason: str
     site: Site | None
@@ -42,8 +42,8 @@ class MovedValue:
 
 @dataclass(frozen=True, slots=True)
 class CudaGraphRecording:
-    """How often the graphs of a function were recorded as CUDA graphs for one cause, how long that took, and by how
-    many bytes it made the memory grow that torch reserves.  ``sizes`` are the dynamic ones of each recording, where
+    """The recordings of the graphs of a function as CUDA graphs for one cause: their number and seconds, and the bytes
+    by which the memory grew that torch reserves.  ``sizes`` are the dynamic ones of each recording, where
     they are the cause; ``moved`` are inputs that lie elsewhere, of ``moved_in_all`` at most."""
 
     function: str | None
@@ -80,7 +80,8 @@ _MOST_NAMED = 3
 
 
 def recordings_sentence(recordings: Sequence[CudaGraphRecording]) -> str | None:
-    """How many CUDA graphs were recorded, what they hold, and which were recorded again, and why."""
+    """The number of CUDA graphs that were recorded, their memory, and those that were recorded again, with the
+    reason."""
     if not recordings:
         return None
     number = sum(recording.count for recording in recordings)
@@ -95,7 +96,7 @@ def recordings_sentence(recordings: Sequence[CudaGraphRecording]) -> str | None:
 
 
 def cause_words(recording: CudaGraphRecording) -> str:
-    """Why it was recorded: ``inputs that must not move lie elsewhere (primals_3 at model.py:4)``."""
+    """The reason of a recording: ``inputs that must not move lie elsewhere (primals_3 at model.py:4)``."""
     words = _CAUSES[recording.cause]
     if recording.sizes:
         sizes = ", ".join(" and ".join(map(str, sizes)) for sizes in recording.sizes if sizes)
@@ -107,11 +108,11 @@ def cause_words(recording: CudaGraphRecording) -> str:
 
 def peaks_sentence(peaks: Sequence[PeakMemory]) -> str | None:
     """``cuda:0 at most 3.1 GB, 3.4 GB reserved``."""
-    told = [
+    parts = [
         f"{one.device} at most {bytes_in_words(one.allocated)}, {bytes_in_words(one.reserved)} reserved"
         for one in peaks
     ]
-    return "; ".join(told) or None
+    return "; ".join(parts) or None
 
 
 def _graph(recording: CudaGraphRecording) -> str:
@@ -131,8 +132,8 @@ def cudagraph_recordings(records: Sequence[Record], context: ExplainContext) -> 
         if isinstance(record, CudaGraphRecorded):
             key = codes.get(record.compile_id or ""), record.phase, record.cause
             groups.setdefault(key, []).append(record)
-    told = [_recording(code, group, context) for (code, _, _), group in groups.items()]
-    return sorted(told, key=lambda recording: -recording.count)
+    recordings = [_recording(code, group, context) for (code, _, _), group in groups.items()]
+    return sorted(recordings, key=lambda recording: -recording.count)
 
 
 def _recording(code: Code | None, group: Sequence[CudaGraphRecorded], context: ExplainContext) -> CudaGraphRecording:

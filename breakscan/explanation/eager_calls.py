@@ -44,7 +44,7 @@ class EagerCalls:
 
     @property
     def intended(self) -> bool:
-        """Whether the stance is there for these calls to run eager, so that the next ones are compiled."""
+        """Return whether the stance is there for these calls to run eager, so that the next ones are compiled."""
         return self.stance == EAGER_FIRST_STANCE
 
 
@@ -67,7 +67,7 @@ def eager_calls_reason(found: EagerCalls) -> str:
 
 
 def eager_calls_advice(found: EagerCalls) -> str | None:
-    """What helps; None where nothing is wrong, or where the report says it of the function."""
+    """The advice; None where nothing is wrong, or where the report has it for the function."""
     return _INSTEAD.get(found.stance)
 
 
@@ -92,7 +92,7 @@ def _why(found: EagerCalls) -> str:
 
 
 _About = Code | str
-"""What was called, as in :class:`.run_totals.Ran`: what shares its code is one."""
+"""The callee, as in :class:`.run_totals.Ran`: what shares its code is one."""
 
 
 def eager_calls(
@@ -119,14 +119,14 @@ def eager_calls(
             if (call := called.get(process, found.key)) is not None:
                 eager[call.code or call.target, found.stance].append((call, found))
     given_up = {(frame.function, frame.site): frame for frame in frames if _is_given_up(frame)}
-    told = []
+    all_eager = []
     for (about, stance), parts in eager.items():
         first, ran_first = parts[0]
         name, site, origin = _function(first, context)
         frame = given_up.get((name, site))
         if stance == DEFAULT_STANCE and frame is None:
             continue
-        told.append(
+        all_eager.append(
             EagerCalls(
                 function=name,
                 site=site,
@@ -138,7 +138,7 @@ def eager_calls(
                 reason=frame.reason.text if frame is not None and stance == DEFAULT_STANCE else None,
             )
         )
-    return sorted(told, key=lambda one: -one.calls)
+    return sorted(all_eager, key=lambda one: -one.calls)
 
 
 def _is_given_up(frame: UncompiledFrame) -> bool:

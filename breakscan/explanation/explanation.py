@@ -36,8 +36,8 @@ class Explanation:
     a compiled function asked for: without breaks, each gives one graph.  ``libraries`` are the versions of those that
     were traced, by the names that they are imported by.  ``traced`` holds, by file, the lines
     that operations of graphs come from.  ``began`` is when the recording began, in seconds since the epoch;
-    ``timelines`` tell of each rank when it compiled and ran what, and are empty without ranks.  Of a run that
-    only torch's own trace tells of, ``trace`` names its log, ``argv`` is empty, and ``status`` and ``seconds``
+    ``timelines`` are the compilations and runs of each rank, and empty without ranks.  Of a run that
+    is read from torch's own trace, ``trace`` names its log, ``argv`` is empty, and ``status`` and ``seconds``
     are None."""
 
     argv: tuple[str, ...]
@@ -100,7 +100,7 @@ class Explanation:
 
     @property
     def causes(self) -> int:
-        """How many distinct causes the recompiles have."""
+        """The number of distinct causes of recompiles."""
         return len({recompile.cause for recompile in self.recompiles})
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What was exported, what stood against it, and what to do about that."""
+"""Exports, the problems that they met, and the advice about these."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ _WHY = {
     ExportProblem.TEST: "it tests what depends on data, which an export does not know",
     ExportProblem.NUMBER: "it needs a number out of data, which an export does not know",
     ExportProblem.SIZES: "the code does not leave the sizes free that dynamic_shapes declares",
-    ExportProblem.NO_FAKE_KERNEL: "the operator {} has no fake kernel, which tells what it returns without running it",
-    ExportProblem.WRONG_FAKE_KERNEL: "the fake kernel of {} tells another result than the operator gives",
+    ExportProblem.NO_FAKE_KERNEL: "the operator {} has no fake kernel, which gives what it returns without running it",
+    ExportProblem.WRONG_FAKE_KERNEL: "the fake kernel of {} gives another result than the operator",
     ExportProblem.INPUT: "it is given {}, a type that an export cannot take apart",
     ExportProblem.OUTPUT: "it returns {}, a type that an export cannot take apart",
     ExportProblem.UNTRACEABLE: "Dynamo cannot trace it",
@@ -112,10 +112,10 @@ _INSTEAD = {
     "it: torch.export.register_dataclass({})",
     ExportProblem.OUTPUT: "return tensors, numbers, and tuples, lists or dicts of them; if it is a dataclass, register "
     "it: torch.export.register_dataclass({})",
-    ExportProblem.WRONG_FAKE_KERNEL: "mend the function that is registered as its fake kernel",
+    ExportProblem.WRONG_FAKE_KERNEL: "fix the function that is registered as its fake kernel",
 }
 _OF_LIBRARIES = dict.fromkeys(("DynamicCache", "EncoderDecoderCache"), "pass use_cache=False to the model")
-"""What helps against the classes of a library: here of transformers."""
+"""Advice about the classes of a library: here of transformers."""
 _WAYS = {
     ExportWay.EXPORT: "torch.export.export",
     ExportWay.DRAFT: "draft_export",
@@ -142,7 +142,7 @@ def failure_reason(failure: ExportFailure) -> str:
 
 
 def failure_advice(failure: ExportFailure) -> str | None:
-    """What to write instead; None where only torch has hints."""
+    """The advice; None where only torch has hints."""
     if failure.rule:
         return failure.rule.instead
     words = _OF_LIBRARIES.get(failure.about) or _INSTEAD.get(failure.problem)
@@ -153,7 +153,7 @@ def failure_advice(failure: ExportFailure) -> str | None:
 
 
 def failure_label(failure: ExportFailure) -> str:
-    """What came of the exports."""
+    """The result of the exports, in words."""
     if not failure.fatal:
         return "makes the export unsound"
     return "fails to compile ahead of time" if _are_compiled(failure.exports) else "fails to export"
@@ -164,7 +164,7 @@ def _are_compiled(exports: Sequence[Export] | Sequence[ExportTry]) -> bool:
 
 
 def failure_consequences(failure: ExportFailure) -> list[str]:
-    """Which exports it stands against, and what that means."""
+    """The exports that met the problem, and what follows from that."""
     ended = [one for one in failure.exports if one.way is not ExportWay.DRAFT]
     drafts = [one for one in failure.exports if one.way is ExportWay.DRAFT]
     said = []
@@ -207,7 +207,7 @@ def exports_total(exports: Sequence[Export]) -> str | None:
 
 
 def exports_line(exports: Sequence[Export]) -> str | None:
-    """What was exported, for the list of what was compiled."""
+    """The exports, for the list of what was compiled."""
     done = [one for one in exports if one.status is not ExportStatus.FAILED]
     if not done:
         return None
@@ -225,7 +225,7 @@ def _exported(one: Export) -> str:
 
 
 def exporting_seconds(exports: Sequence[Export]) -> float:
-    """What all of them took."""
+    """The seconds of all exports."""
     return sum(one.seconds for one in exports)
 
 
@@ -237,7 +237,7 @@ _AT_THE_CALL = (ExportProblem.SIZES, *_TYPES)
 
 
 def exports(records: Iterable[Record], context: ExplainContext) -> list[Export]:
-    """What was exported, in order."""
+    """The exports, in order."""
     found: dict[Hashable, Export] = {}
     for record in records:
         if isinstance(record, ExportEnded):
@@ -326,8 +326,8 @@ def _failure(met: _Met, context: ExplainContext) -> ExportFailure:
 
 
 def _key(failure: ExportFailure) -> Hashable:
-    """What one change would mend.  Torch words a test on data in many ways: by its own symbols, and otherwise with
-    ``strict=True``."""
+    """The identity of a problem that one change would fix.  Torch words a test on data in many ways: by its own
+    symbols, and otherwise with ``strict=True``."""
     if failure.problem in _BY_DATA:
         return _BY_DATA, failure.site
     if failure.problem in (*_OPERATORS, *_TYPES):
@@ -336,7 +336,7 @@ def _key(failure: ExportFailure) -> Hashable:
 
 
 def _joined(known: ExportFailure, other: ExportFailure) -> ExportFailure:
-    """Both as one.  What ended an export tells more, and so does a break, which rules know."""
+    """Both as one.  The problem that ended an export says more, and so does a break, which rules know."""
     most = max((known, other), key=lambda one: (one.rule is not None, one.fatal, bool(one.stack)))
     rest = other if most is known else known
     return replace(
@@ -350,7 +350,7 @@ def _joined(known: ExportFailure, other: ExportFailure) -> ExportFailure:
 
 
 def _first_line(record: ExportEnded, read: ProblemRead) -> str:
-    """What was raised, in one line; empty where the problem says it."""
+    """The exception, in one line; empty where the problem says it."""
     if read.problem is not ExportProblem.ERROR:
         return ""
     cause = parse_causes(record.text)[0]

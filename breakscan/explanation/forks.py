@@ -1,4 +1,4 @@
-"""What a process has from the one that it was forked off: graphs, compiled functions, its clock."""
+"""Facts that a forked process has from its parent: graphs, compiled functions, its clock."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ T = TypeVar("T")
 
 
 class Inherited(Generic[T]):
-    """What a number stands for in a process: what it says itself, else what the process says that it was forked
-    off."""
+    """The values that numbers have in a process: its own records count, else those of its parent."""
 
     def __init__(self, processes: Sequence[Sequence[Record]]) -> None:
         pids: dict[int, int] = {}
@@ -41,7 +40,7 @@ def began_at(processes: Sequence[Sequence[Record]]) -> float | None:
 
 
 def clock_shifts(processes: Sequence[Sequence[Record]]) -> list[float]:
-    """What turns a time of each process into seconds since the recording began."""
+    """For each process the seconds that turn a time of it into seconds since the recording began."""
     clocks: Inherited[ProcessStarted] = Inherited(processes)
     for process, records in enumerate(processes):
         for record in records:

@@ -21,8 +21,8 @@ from breakscan.rulebook.document import Rule
 
 @dataclass(frozen=True, slots=True)
 class UncompiledReason:
-    """Why a function is not compiled, as a clause; ``quoted`` is what torch or an exception says, where that is
-    another text."""
+    """The reason for which a function is not compiled, as a clause; ``quoted`` is what torch or an exception says,
+    where that is another text."""
 
     text: str
     quoted: str | None = None
@@ -33,7 +33,7 @@ def _quoted(text: str) -> UncompiledReason:
 
 
 class FrameStatus(str, Enum):
-    """What became of a function that is not compiled code."""
+    """The fate of a function that is not compiled."""
 
     EAGER = "eager"
     """It runs as plain Python."""
@@ -61,7 +61,7 @@ class UncompiledFrame:
     ``code`` is its first line.
 
     Of a failure, ``stack`` is the way to the line that could not be compiled, outermost first, and ``failed_at`` that
-    line, with its text in ``failed_code``; None where torch does not tell it.
+    line, with its text in ``failed_code``; None where torch does not name it.
     """
 
     function: str
@@ -228,7 +228,7 @@ def _skipped(text: str) -> UncompiledReason:
 
 
 def _error_of(frame: FrameEnded) -> str:
-    """What was raised, in one line."""
+    """The exception, in one line."""
     cause = parse_causes(frame.text)[0]
     if cause.explanation:
         return reason_of(cause)

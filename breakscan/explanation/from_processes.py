@@ -170,5 +170,6 @@ def _context(recorded: _Recorded, rules: Iterable[Rule], sources: UserSource) ->
 
 
 def _is_ours(record: Record) -> bool:
-    """Whether a frame of the recorder's own ended uncompiled: Dynamo meets some where torch works for compiled code."""
+    """Return whether a frame of the recorder's own ended uncompiled: Dynamo meets some where torch works for
+    compiled code."""
     return isinstance(record, FrameEnded) and is_ours(record.frame.path)

@@ -40,7 +40,7 @@ def explain_run(
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What every part of a recording is explained with."""
+    """The rules and files that every part of a recording is explained with."""
 
     rules: Sequence[Rule]
     show: Callable[[str], str]
@@ -117,7 +117,7 @@ def _ranks_of(processes: Sequence[Process]) -> tuple[dict[int, list[Process]], i
 
 
 def _endings(parts: Mapping[int, RecordingPart], expected: Iterable[int]) -> dict[int, RankEnding]:
-    """How each rank ended, and which ended first: where a job dies, the others are ended because of it."""
+    """The ending of each rank, and the first to end: where a job dies, the others are ended because of it."""
     ended = sorted((part.manifest.ended, rank) for rank, part in parts.items() if part.manifest.ended is not None)
     failed = any(part.manifest.status != 0 for part in parts.values())
     endings: dict[int, RankEnding] = {}

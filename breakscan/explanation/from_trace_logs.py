@@ -1,4 +1,4 @@
-"""What the logs of a run come to."""
+"""Explains the logs that TORCH_TRACE writes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from breakscan.explanation.rank_report import NO_LOG
 from breakscan.explanation.relocation import Relocation
 from breakscan.model.errors import InputError
 from breakscan.recording.tracelog.lines import is_log
-from breakscan.recording.tracelog.processes import TracedProcess
-from breakscan.recording.tracelog.read import NAME, logs_in, read_trace
+from breakscan.recording.tracelog.processes import NAME, TracedProcess, logs_in, read_trace
 from breakscan.rulebook.document import Rule
 from breakscan.source.paths import shown_path
 from breakscan.source.source_files import SourceFiles
@@ -28,8 +27,8 @@ class TraceError(InputError):
 def explain_logs(
     paths: Sequence[Path], rules: Iterable[Rule], relocation: Relocation, cwd: Path, files: SourceFiles
 ) -> Explanation:
-    """What logs, and the logs in folders, come to.  ``files`` decides which sources are read; it gets the lines that
-    the logs have of them.  Raises TraceError where there is no log, and OSError where one cannot be read."""
+    """The explanation of logs, and of the logs in folders.  ``files`` decides which sources are read; it gets the
+    lines that the logs have of them.  Raises TraceError where there is no log, and OSError where one cannot be read."""
     rules = tuple(rules)
     logs = [log for path in paths for log in _logs(path)]
     trace = read_trace(logs)
@@ -78,7 +77,7 @@ def _logs(path: Path) -> list[Path]:
 
 
 def _by_rank(processes: Sequence[TracedProcess]) -> dict[int, list[TracedProcess]]:
-    """Those that tell no rank go to the lowest one."""
+    """The processes by rank; those without one go to the lowest."""
     lowest = min((process.rank for process in processes if process.rank is not None), default=0)
     grouped: dict[int, list[TracedProcess]] = {}
     for process in processes:
@@ -116,7 +115,7 @@ def _merged(by_rank: Mapping[int, Explanation]) -> Explanation:
     merged = ranks.merge(by_rank, world_size=world_size)
     if merged.ranks is None:
         return merged
-    # A log does not tell how its process ended.
+    # A log does not say how its process ended.
     missing = {rank: NO_LOG for rank in range(world_size) if rank not in by_rank}
     return replace(merged, ranks=replace(merged.ranks, endings=missing))
 

@@ -1,4 +1,4 @@
-"""What functions cost in the last recorded run, with the code that they had then."""
+"""The costs of functions in the last recorded run, with the code that they had then."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from breakscan.source.source_files import SourceFiles
 
 @dataclass(frozen=True, slots=True)
 class FunctionCost:
-    """What a function cost.  ``code`` is its text during the run; ``seconds`` are those of its steady ``calls``, where
-    it was called as something compiled.  ``breaks`` counts places, ``recompiles`` times."""
+    """The cost of a function.  ``code`` is its text during the run; ``seconds`` are those of its steady ``calls``,
+    where it was called as something compiled.  ``breaks`` counts places, ``recompiles`` times."""
 
     code: str
     calls: int
@@ -36,7 +36,7 @@ Costs = Mapping[str, Mapping[str, FunctionCost]]
 
 
 def recorded_costs(recording: Path, folders: Iterable[Path]) -> Costs:
-    """What the functions of a recording cost, of those whose code during the run is known.
+    """The costs of the functions of a recording whose code during the run is known.
 
     Sources are read below ``folders`` only.  Raises SessionError and OSError where the recording cannot be read.
     """

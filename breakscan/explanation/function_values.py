@@ -1,4 +1,4 @@
-"""What the values of functions were, from the records of processes."""
+"""Values of functions, from the records of processes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from breakscan.source.regular_files import Digests, content_digest
 
 @dataclass(frozen=True, slots=True)
 class FunctionValues:
-    """What the names of a function were when it started, in how many calls.  ``compiled`` says that Dynamo started
-    there, at least once, and did not only follow a call."""
+    """The values of the names of a function when it started, and the number of calls.  ``compiled`` says that Dynamo
+    started there, at least once, and did not only follow a call."""
 
     site: Site
     function: str
@@ -65,7 +65,7 @@ def recorded_functions(process: Sequence[Record]) -> Iterator[RecordedFunction]:
 
 
 def _runs(process: Sequence[Record]) -> Counter[str]:
-    """How often the graph of each compile ran."""
+    """The runs of the graph of each compile."""
     compiles = {one.graph: one.compile_id for one in process if isinstance(one, GraphCompiled)}
     runs: Counter[str] = Counter()
     for graph, times in {one.graph: one.runs for one in process if isinstance(one, GraphRan)}.items():
@@ -97,7 +97,7 @@ def values_at_breaks(records: Iterable[Record]) -> dict[tuple[str, int], Mapping
 
 
 def observations_of(processes: Iterable[Sequence[Record]]) -> Observations:
-    """What processes of one or more runs saw.
+    """The observations of processes of one or more runs.
 
     A function that shares its name with another one of its file is left out.
     """

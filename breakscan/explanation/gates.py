@@ -37,7 +37,7 @@ class Selector:
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """What is allowed; None is no limit."""
+    """The limits of a run; None is no limit."""
 
     max_breaks: int | None = None
     max_recompiles: int | None = None
@@ -62,7 +62,7 @@ class Unmet:
 
 
 def selectors(words: Iterable[str], library: Library) -> tuple[Selector, ...]:
-    """What the words of ``--fail-on`` stand for: ids, starts of ids (``BRK2`` or ``BRK2xx``) and names of rules,
+    """The meaning of the words of ``--fail-on``: ids, starts of ids (``BRK2`` or ``BRK2xx``) and names of rules,
     PyTorch's ids (``GB0170``), ``ALL``.  Raises ValueError, with the nearest known word, for any other."""
     return tuple(_selector(word, library) for word in words)
 
@@ -98,7 +98,7 @@ def unmet(gates: Gates, explanation: Explanation) -> list[Unmet]:
 
     Breaks are counted by site, in the user's code and in libraries, with the functions that fall back to eager without
     a site to blame and what stands against exports.  ``fail_on`` also finds those inside torch, where it names them.
-    Recompiles count whoever's function is compiled again: what changes between calls is the program's.
+    Recompiles of all functions count: the program causes what changes between calls.
     """
     found = []
     counted_breaks = [problem for problem in explanation.problems if problem.counts_as_break]
@@ -164,7 +164,7 @@ def places(sites: Sequence[Site]) -> str:
 
 
 def lock_sentences(judgement: Judgement, lock: str) -> Iterator[str]:
-    """What a run does that its lock, a file of this name, does not allow."""
+    """The breaks of a run that its lock, a file of this name, does not allow."""
     for one in judgement.new:
         yield f"not in {lock}: {_described(one)}"
     for allowed, now in judgement.worse:

@@ -42,8 +42,8 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class SavedValue:
-    """What a forward keeps for its backward: its type and name, its bytes where its sizes are known, the line that
-    computed it.  An input of the graph, such as a parameter, is in memory anyway."""
+    """A value that a forward keeps for its backward: its type and name, its bytes where its sizes are known, the
+    line that computed it.  An input of the graph, such as a parameter, is in memory anyway."""
 
     value: str
     bytes: int | None
@@ -53,7 +53,7 @@ class SavedValue:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """What the backend made of a graph, for one phase: ``forward``, ``backward`` or ``inference``.
+    """The output of the backend for a graph, for one phase: ``forward``, ``backward`` or ``inference``.
 
     ``saved`` are the values that a forward keeps for its backward; ``bytes_moved`` is Inductor's estimate for one run.
     """
@@ -122,8 +122,8 @@ def traced_lines(graphs: Iterable[GraphCompiled], context: ExplainContext) -> di
 
 @dataclass(frozen=True, slots=True)
 class SavedAtLine:
-    """What one call of each graph keeps of the values that a line computed; ``line`` is None where torch names none.
-    ``unknown`` are those whose sizes are not known."""
+    """The values that one call of each graph keeps, of those that a line computed; ``line`` is None where torch
+    names none. ``unknown`` are those whose sizes are not known."""
 
     line: Site | None
     values: int
@@ -180,11 +180,11 @@ _MOST_LINES = 3
 
 
 def saved_sentence(saved: SavedMemory) -> str | None:
-    """What one call keeps, and the lines that keep most; None where that is little."""
+    """The memory that one call keeps, and the lines that keep most; None where that is little."""
     if saved.bytes < WORTH_A_WORD:
         return None
     lines = [f"{place(one.line)} {bytes_in_words(one.bytes)}" for one in saved.lines if one.line][:_MOST_LINES]
-    inputs = f", beside {bytes_in_words(saved.inputs)} of inputs and parameters" if saved.inputs else ""
+    inputs = f", besides {bytes_in_words(saved.inputs)} of inputs and parameters" if saved.inputs else ""
     most = f"; most at {', '.join(lines)}" if lines else ""
     return f"{saved_bytes_in_words(saved.bytes, saved.unknown)} until the backward of a call has run{inputs}{most}"
 
@@ -231,7 +231,7 @@ _COMPOSITE = frozenset(
 
 @dataclass(slots=True)
 class _Made:
-    """What there is for one phase of one compile, each in the order of its graphs."""
+    """The records for one phase of one compile, each in the order of its graphs."""
 
     graphs: list[AutogradGraph]
     codes: list[CodeGenerated]
@@ -383,7 +383,7 @@ class _Lines:
 
 
 def _now(line: CodeLine, traced: Iterable[StackFrame], context: ExplainContext) -> StackFrame | None:
-    """Where the line is now: a graph out of a cache names the lines of the program that was compiled then."""
+    """The line as it is now: a graph out of a cache names the lines of the program that was compiled then."""
     places = {(frame.path, frame.line): frame for frame in traced}
     same = places.get((line.place.path, line.place.line))
     if same is not None and context.sources.line(same.path, same.line) in (line.code, None):

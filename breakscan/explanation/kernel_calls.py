@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class KernelKind(str, Enum):
-    """Where a kernel comes from."""
+    """The origin of a kernel."""
 
     TRITON = "triton"
     CPP = "cpp"
@@ -34,7 +34,7 @@ _ALIASES = {"aten": "torch.ops.aten", "inductor_ops": "torch.ops.inductor", "_qu
 @dataclass(frozen=True, slots=True)
 class KernelCall:
     """A call of a kernel: the names of the nodes that it does the work of, in Dynamo's graph or AOTAutograd's, those in
-    AOTAutograd's graph alone where the code tells them, and the ATen operators that they come from."""
+    AOTAutograd's graph alone where the code names them, and the ATen operators that they come from."""
 
     kernel: str
     kind: KernelKind
@@ -117,7 +117,7 @@ def _dotted(node: ast.expr) -> str | None:
 
 
 class _Comments:
-    """What the comments in a function say of the call that follows each of them."""
+    """The comments in a function, each about the call that follows it."""
 
     def __init__(self, lines: list[str], function: ast.FunctionDef) -> None:
         self._found = [
@@ -148,7 +148,7 @@ def _of_one_operator(
 
 
 def _mapping(lines: list[str], line: int) -> dict[str, tuple[str, ...]]:
-    """Which nodes of AOTAutograd's graph each node is, by the comment above the definition at a line."""
+    """The nodes of AOTAutograd's graph that each node is, by the comment above the definition at a line."""
     found: dict[str, tuple[str, ...]] = {}
     for text in reversed(lines[: line - 1]):
         if not text.startswith("#"):

@@ -40,12 +40,12 @@ class KnownBreak:
 
     @property
     def kind(self) -> str:
-        """What breaks: the rule, else PyTorch's name."""
+        """The kind of break: the rule, else PyTorch's name."""
         return self.rule or self.type
 
 
 def known_breaks(explanation: Explanation, folder: str) -> list[KnownBreak]:
-    """What counts among the breaks of a run: see :attr:`Problem.counts_as_break`.
+    """The problems of a run that count as breaks: see :attr:`Problem.counts_as_break`.
 
     Paths are relative to ``folder``, an absolute path; those of the explanation to the working directory.
     """
@@ -117,7 +117,7 @@ _TEXTS = {"path": True, "function": False, "code": True, "rule": False, "gb": Fa
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """What a lock file says: whose it is, the torch (``2.13``) of the run that it was last written after, what it
+    """The content of a lock file: its program, the torch (``2.13``) of the run that it was last written after, what it
     allows.  ``line`` of the breaks is 0: it is not kept."""
 
     program: str
@@ -127,9 +127,8 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A run beside its lock: what the lock does not have, what is worse or more often than it allows, in pairs of the
-    allowed and the found, how many of its entries are gone, are milder, read otherwise by now, and the lock that
-    follows from the run."""
+    """A run compared with its lock: ``new`` breaks, ``worse`` ones in pairs of the allowed and the found, the numbers
+    of entries that are gone, milder, or on an edited line, and the lock that follows from the run."""
 
     new: tuple[KnownBreak, ...]
     worse: tuple[tuple[KnownBreak, KnownBreak], ...]
@@ -140,7 +139,7 @@ class Judgement:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the run breaks nothing that the lock does not allow."""
+        """Return whether the run breaks nothing that the lock does not allow."""
         return not self.new and not self.worse
 
 

@@ -47,7 +47,7 @@ TRACE_ONLY = Notice(
     "trace-only",
     "a torch trace says nothing of generators and of functions that the compiler passed over, of columns, of the last "
     "value that a guard met, of how often graphs ran and of what breaks cost, and leaves out some calls: breakscan "
-    "explain tells all that",
+    "explain reports all of it",
 )
 _PROFILE_KEPT = Notice(
     "profile-kept",
@@ -56,11 +56,11 @@ _PROFILE_KEPT = Notice(
 _NOT_READ = {
     NotRead.OUTSIDE: (
         "outside the working directory: --source-root FOLDER allows to read the files below a folder, and "
-        "--source-root OLD=NEW tells where the files of the run are"
+        "--source-root OLD=NEW says where the files of the run are"
     ),
-    NotRead.GONE: "cannot be read here: --source-root OLD=NEW tells where the files of the run are",
+    NotRead.GONE: "cannot be read here: --source-root OLD=NEW says where the files of the run are",
     NotRead.CHANGED: (
-        "changed since the run: check out the commit that ran, or --source-root OLD=NEW tells where its files are"
+        "changed since the run: check out the commit that ran, or --source-root OLD=NEW says where its files are"
     ),
     NotRead.NOT_PYTHON: "not a Python file: only those are read",
     NotRead.NOT_REGULAR: "not a regular file: only those are read",
@@ -100,7 +100,7 @@ def _name(process: Sequence[Record]) -> str:
 
 
 def version_notice(torch: str) -> Iterator[Notice]:
-    """What to know where breakscan was not tried with this torch; nothing where the version is not known."""
+    """A notice if breakscan was not tried with this torch; none if the version is not known."""
     if torch and not is_version(torch):
         text = f"{torch!r:.80} is no version of torch: the recording is damaged, or of another program"
         yield Notice("no-version", text)
@@ -145,7 +145,7 @@ def set_aside_notice(
 
 
 def unmet_requests(asked: Iterable[str], records: Iterable[Record]) -> Iterator[Notice]:
-    """Why each ``--compile`` that compiled nothing did not."""
+    """A notice for each ``--compile`` that compiled nothing, with the reason."""
     met: dict[str, CompileMet] = {}
     for record in records:
         if isinstance(record, CompileMet) and (record.target not in met or record.problem is None):

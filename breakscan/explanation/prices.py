@@ -1,4 +1,4 @@
-"""What breaks cost: adds to an explanation what ran, and the price of each site.
+"""The costs of breaks: adds to an explanation what ran, and the price of each site.
 
 The price of a break is the time between the graph that it ended and the next one, or the end of the call.  It holds
 the work that runs eager there, which has to be done anyhow, if faster: what the break adds is less.  Where one break
@@ -42,7 +42,7 @@ from breakscan.recording.records import (
 )
 
 _STANDS_OUT = 10
-"""A pass that takes so many times what is usual is told."""
+"""A pass that takes so many times what is usual is reported."""
 _LEAST_LONG = 0.01
 """Seconds from which on such a pass is worth a word."""
 _READS_DATA = (1, 2, 3)
@@ -151,7 +151,7 @@ def _with_runs(graph: Graph, ran: Ran, seen: BreakSeen | None, keys: BreakSites)
 
 
 def _any_runs_ahead(devices: Iterable[str]) -> bool:
-    """Whether the host has to wait for what one of the devices computes."""
+    """Return whether the host has to wait for what one of the devices computes."""
     return any(not name.startswith(("cpu", "meta")) for name in devices)
 
 
@@ -162,7 +162,8 @@ def _priced_frames(
     devices: Sequence[str],
     context: ExplainContext,
 ) -> list[UncompiledFrame]:
-    """What was asked for and runs eager costs what its calls take, but for what graphs and breaks in it take.  Given up
+    """The frames with their prices: a compiled function that runs eager costs the time of its calls without the graphs
+    and breaks in it.  Given up
     for several reasons, it is priced once.  ``reading`` has the breaks at which the host reads what a tensor holds."""
     totals = {
         (context.function_of(code), context.site_of(code)): (total, ran.on_device.get(code))
@@ -184,10 +185,10 @@ def _priced_frames(
 
 
 class _Links:
-    """Which break ended a graph, and after which break each rest of a function runs.
+    """The break that ended each graph, and the break before each rest of a function.
 
     The first call of the code after a break comes from the line of the break: the stack above a compilation
-    tells it.
+    names it.
     """
 
     def __init__(self, processes: Sequence[Sequence[Record]], breaks: Sequence[Sequence[BreakSeen]]) -> None:
@@ -213,7 +214,7 @@ class _Links:
                     self._seconds[record.compile_id] += record.seconds
 
     def break_after(self, graph: GraphCompiled) -> BreakSeen | None:
-        """The break that ended the graph.  Lines tell breaks of one compilation apart, but not compilations."""
+        """The break that ended the graph.  Lines distinguish breaks of one compilation, but not compilations."""
         found = self._of_compile.get(graph.compile_id or "", ())
         if not graph.ended_by or not found:
             return None
@@ -241,7 +242,7 @@ def _line_in_frame(seen: BreakSeen) -> int:
 
 
 class CostKind(Enum):
-    """What costs a run something.  Recompiles cost time of compiling, the others time of the calls."""
+    """The kinds of costs of a run.  Recompiles cost time of compiling, the others time of the calls."""
 
     BREAKS = "breaks"
     EAGER_FUNCTIONS = "eager-functions"

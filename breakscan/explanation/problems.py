@@ -43,7 +43,7 @@ _FOLLOWED_BY = {
 
 
 def verdict_sentence(site: BreakSite) -> str | None:
-    """What the break does beyond splitting the graph, or None."""
+    """The effect of a break beyond splitting the graph, or None."""
     if site.verdict is Verdict.RAISES:
         return (
             "torch.compile raises here: with fullgraph=True, nothing may break the graph. "
@@ -74,7 +74,7 @@ _WORST_FIRST = (Verdict.RAISES, Verdict.EAGER, Verdict.SPLITS)
 
 
 class Topic(Enum):
-    """What a section of a report tells of; failures and exports come first, then what cost most."""
+    """The topic of a section of a report; failures and exports come first, then what cost most."""
 
     FAILURES = "Failed to compile"
     EXPORTS = "Exports"
@@ -101,7 +101,7 @@ _FIRST = {Topic.FAILURES: 0, Topic.EXPORTS: 1}
 
 
 def topic_of(problem: Problem) -> Topic:
-    """The topic that a report tells a problem under."""
+    """The topic of the section that a problem is in."""
     if problem.is_failure:
         return Topic.FAILURES
     return _BREAK_TOPICS[problem.origin] if problem.kind is ProblemKind.BREAK else _TOPICS[problem.kind]
@@ -152,8 +152,8 @@ def problems_of(
         *(eager_calls_problem(calls) for calls in eager_calls if calls.stance != DEFAULT_STANCE),
         *_recompile_problems(recompiles, over_limit, compile_seconds),
     ]
-    told = [problem for section in sections_of(problems) for problem in section.problems]
-    return [*told, *(problem for problem in problems if problem.cause is not None)]
+    in_sections = [problem for section in sections_of(problems) for problem in section.problems]
+    return [*in_sections, *(problem for problem in problems if problem.cause is not None)]
 
 
 def _cost(problems: Iterable[Problem]) -> float:

@@ -1,4 +1,4 @@
-"""How the ranks of a distributed run compare."""
+"""The ranks of a distributed run, compared."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RankDifference:
 
 @dataclass(frozen=True, slots=True)
 class RankEnding:
-    """How a rank ended, as a clause; ``is_good`` if nothing is wrong with that."""
+    """The ending of a rank, as a clause; ``is_good`` if nothing is wrong with that."""
 
     words: str
     is_good: bool = False
@@ -56,7 +56,7 @@ class RankReport:
 
 
 def exit_words(status: int | None) -> str:
-    """How a program ended, as a report says it of one."""
+    """The ending of a program, as a clause."""
     if status is None:
         return "ended in a way that was not recorded"
     if status >= 0:
@@ -66,7 +66,7 @@ def exit_words(status: int | None) -> str:
 
 
 def rank_sentences(report: RankReport) -> Iterator[str]:
-    """How many ranks were recorded, whether they did the same, and how those ended that did not end well."""
+    """Sentences on the number of recorded ranks, whether they did the same, and those that did not end well."""
     recorded = counted(len(report.ranks), "rank")
     of = f" of {report.world_size}" if report.world_size > len(report.ranks) else ""
     if report.differences:

@@ -1,4 +1,4 @@
-"""What the ranks of a distributed run have in common, and where they differ: that is how jobs hang."""
+"""Compares and merges the ranks of a distributed run: jobs hang where ranks differ."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def compare(
     world_size: int | None = None,
     endings: Mapping[int, RankEnding] | None = None,
 ) -> RankReport:
-    """Where the ranks differ, most telling first.  ``endings`` says how ranks ended, where more is known than the
-    explanations tell, also of ranks that left none."""
+    """The differences between the ranks, the most important first.  ``endings`` are those of which more is known
+    than the explanations have, also of ranks without one."""
     ranks = sorted(by_rank)
-    told = {rank: exit_ending(by_rank[rank].status) for rank in ranks} | dict(endings or {})
+    all_endings = {rank: exit_ending(by_rank[rank].status) for rank in ranks} | dict(endings or {})
     runs = {rank: by_rank[rank] for rank in ranks}
     differences = [*_breaks(runs), *_frames(runs), *_recompiles(runs), *_steps(runs), *_order(runs), *_exports(runs)]
     differences += _graphs(runs, unexplained=not differences)
-    return RankReport(max(world_size or 0, len(ranks)), ranks, dict(sorted(told.items())), differences)
+    return RankReport(max(world_size or 0, len(ranks)), ranks, dict(sorted(all_endings.items())), differences)
 
 
 def merge(
@@ -73,7 +73,7 @@ def merge(
         exports=exports,
         export_failures=failures,
         notices=tuple(notices),
-        timelines={rank: timeline(told.began, told.compiles, told.graphs, told.runs) for rank, told in by_rank.items()},
+        timelines={rank: timeline(run.began, run.compiles, run.graphs, run.runs) for rank, run in by_rank.items()},
         processes=sum(explanation.processes for explanation in by_rank.values()),
         ranks=compare(by_rank, world_size=world_size, endings=endings),
     )
@@ -118,7 +118,7 @@ def _times(number: int) -> str:
 
 
 def _met(group: Sequence[Recompile]) -> str:
-    """How often, with the values that the guard met."""
+    """The number of times, with the values that the guard met."""
     values = [group[0].old, *(recompile.new for recompile in group)] if group else []
     known = list(dict.fromkeys(value for value in values if value is not None))
     return _times(len(group)) + (f": {', then '.join(known[:_MOST_LISTED])}" if len(known) > 1 else "")
@@ -169,7 +169,7 @@ def _exports(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
 
 
 def _graphs(runs: Mapping[int, Explanation], *, unexplained: bool) -> Iterator[RankDifference]:
-    """What was compiled: in all, and by function where nothing else says why it differs."""
+    """The graphs that were compiled: in all, and by function where nothing else says why it differs."""
     total = {rank: _ops(run.graphs) for rank, run in runs.items()}
     yield from _if_differing("what was compiled in all", None, total, _graphs_of)
     if unexplained:
@@ -235,7 +235,7 @@ def _graph_key(graph: Graph) -> Hashable:
 
 
 def _each(lists: Iterable[Iterable[T]], key: Callable[[T], Hashable]) -> list[T]:
-    """What is in any of the lists, once."""
+    """The things in any of the lists, each once."""
     found: dict[Hashable, T] = {}
     for things in lists:
         for thing in things:
@@ -261,23 +261,23 @@ _Span = tuple[float, float]
 
 def with_waits(by_rank: Mapping[int, Explanation]) -> dict[int, Explanation]:
     """The explanations, with the rank that was waited for at passes that took long."""
-    spans = {rank: list(_compiling(told)) for rank, told in by_rank.items()}
+    spans = {rank: list(_compiling(run)) for rank, run in by_rank.items()}
     return {
         rank: replace(
-            told,
+            run,
             breaks=[
-                _with_wait(site, told.began, {other: spans[other] for other in spans if other != rank})
-                for site in told.breaks
+                _with_wait(site, run.began, {other: spans[other] for other in spans if other != rank})
+                for site in run.breaks
             ],
         )
-        for rank, told in by_rank.items()
+        for rank, run in by_rank.items()
     }
 
 
-def _compiling(told: Explanation) -> Iterable[_Span]:
-    for one in told.compiles:
-        if told.began is not None:
-            yield told.began + one.at, told.began + one.at + one.seconds
+def _compiling(run: Explanation) -> Iterable[_Span]:
+    for one in run.compiles:
+        if run.began is not None:
+            yield run.began + one.at, run.began + one.at + one.seconds
 
 
 def _with_wait(site: BreakSite, began: float | None, others: Mapping[int, Iterable[_Span]]) -> BreakSite:

@@ -41,7 +41,7 @@ class AdviceKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RecompileAdvice:
-    """What to do about one recompile.  ``dimension`` is that of a size that changed."""
+    """Advice about one recompile.  ``dimension`` is that of a size that changed."""
 
     text: str
     kind: AdviceKind = AdviceKind.OTHER
@@ -76,7 +76,7 @@ _MOST_VALUES = 5
 
 
 def recompile_sentence(group: Sequence[Recompile]) -> str:
-    """What changed: ``x.shape[0] was 32, then 31``."""
+    """The change: ``x.shape[0] was 32, then 31``."""
     first = group[0]
     values = [first.old, *(r.new for r in group if (r.subject, r.function) == (first.subject, first.function))]
     known = [value for value in dict.fromkeys(values) if value is not None]
@@ -105,7 +105,7 @@ _PART_OF_VALUE = re.compile(rf"^({re.escape(BEFORE_BREAK)})([.\[].+)$")
 
 
 def _part_first(found: re.Match[str]) -> str:
-    """``shape[0] of the value …``: words that stand for a name cannot have an attribute."""
+    """``shape[0] of the value …``: words in place of a name cannot have an attribute."""
     return f"{found[2].removeprefix('.')} of {found[1]}"
 
 
@@ -156,8 +156,8 @@ _Values = tuple[str | None, str | None]
 
 @dataclass(slots=True)
 class _Change:
-    """What one call brought: the recompile that met it first, as a name, and what it recompiled until now.  ``trigger``
-    is the call, None where a stack that is cut does not tell it."""
+    """A change that one call brought: the recompile that met it first, as a name, and the frames recompiled until
+    now.  ``trigger`` is the call, None where a stack that is cut does not have it."""
 
     name: str
     trigger: Caller | None
@@ -166,7 +166,8 @@ class _Change:
     values: set[_Values] = field(default_factory=set)
 
     def brings(self, frame: Code, guard: ParsedGuard, values: _Values, *, is_last: bool) -> bool:
-        """Whether another recompile at the same call is of this change; ``is_last`` says that none lies between."""
+        """Return whether another recompile at the same call is of this change; ``is_last`` says that none lies
+        between."""
         same = all(values) and values in self.values
         if guard.kind in _SPREADING:
             return same or (is_last and frame not in self.frames)
@@ -221,7 +222,7 @@ def _closest_guards(process: Iterable[RecompileSeen]) -> list[FailedGuard | None
 
 
 def _parsed_guard(seen: RecompileSeen, failed: FailedGuard, compiles: Mapping[str, CompiledFrame]) -> ParsedGuard:
-    """What the guard demanded; ``compiles`` are the compiled versions by their ids."""
+    """The guard as parsed; ``compiles`` are the compiled versions by their ids."""
     version = compiles.get(_version(seen, failed))
     demands = [guard.text for guard in version.guards] if version else []
     return lost_view(failed.text, demands) or read_guard(failed.text)
@@ -287,7 +288,7 @@ def _origin(seen: RecompileSeen, context: ExplainContext) -> Origin:
 
 
 def _caller_of_generated(seen: RecompileSeen, context: ExplainContext) -> StackFrame | None:
-    """Who called a function that was made as text and has no file, as the methods of dataclasses are."""
+    """The caller of a function that was made as text and has no file, as the methods of dataclasses are."""
     if seen.frame.path != "<string>" or context.sources.line(seen.frame.path, seen.frame.line) is not None:
         return None
     return next(reversed(context.not_torchs(seen.stack)), None)
@@ -311,7 +312,7 @@ def _known_trigger(seen: RecompileSeen, trigger: Caller | None) -> Caller | None
 
 
 def _begins_call(seen: RecompileSeen, context: ExplainContext) -> bool:
-    """Whether the program itself called the function, rather than compiled code."""
+    """Return whether the program itself called the function, rather than compiled code."""
     if seen.cut and (is_resumed(seen.frame.name) or (seen.stack and calls_user_code(seen.stack[-1]))):
         # One of the frames that are missing is the program's.
         return False
@@ -329,7 +330,7 @@ def _call(seen: RecompileSeen, context: ExplainContext) -> StackFrame | None:
 def _given_up_caller(
     seen: RecompileSeen, guard: ParsedGuard, eager: Mapping[str, UncompiledFrame], context: ExplainContext
 ) -> RecompileAdvice | None:
-    """Where a library's function is compiled on its own only because its caller runs eager: what to do about that."""
+    """The advice where a library's function is compiled on its own only because its caller runs eager."""
     for caller in reversed(context.callers(seen.stack)):
         fate = eager.get(caller.function or "")
         if fate and fate.break_site:
@@ -359,7 +360,7 @@ def _advice(
         text = "pass the same arguments in each call, by the same names and in the same order"
         return RecompileAdvice(text, AdviceKind.ARGUMENTS)
     if guard.view is not None:
-        text = f"pass {guard.view}.clone() in each call: of a view, the tensor behind it is compiled in as well"
+        text = f"pass {guard.view}.clone() in each call: of a view, its base is compiled in as well"
         return RecompileAdvice(text, AdviceKind.VIEW)
     if guard.subject.endswith(".item()"):
         return RecompileAdvice(
@@ -410,7 +411,7 @@ def _name(guard: ParsedGuard) -> str:
 
 
 def _site(seen: RecompileSeen, failed: FailedGuard | None, guard: ParsedGuard, context: ExplainContext) -> Site:
-    """Where the code relies on the guard, as torch says; else the parameter that it is about, else the function.  Of a
+    """The site that relies on the guard, as torch says; else the parameter that it is about, else the function.  Of a
     module of torch's and of a generated function it is the call: there is no code of the user's."""
     frame = seen.frame
     call = _call(seen, context) if is_module_wrapper(frame.path) else _caller_of_generated(seen, context)

@@ -1,21 +1,19 @@
-"""Where the files of a run lie now, on this machine, and which of them may be read."""
+"""The folders of a run on this machine, and those that may be read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Any
 
-from breakscan.recording.records import Code, ProcessStarted, Record, StackFrame
+from breakscan.recording.records import Code, ProcessStarted, Record, StackFrame, mapped
 from breakscan.recording.session import RecordedRun
-
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """Which folders became which: the longest that a path lies below counts.  Files of the new ones may be read, and
-    those of ``allowed``."""
+    """Pairs of an old and a new folder: the longest that a path lies below counts.  Files of the new ones may be
+    read, and those of ``allowed``."""
 
     roots: Mapping[str, str]
     allowed: Sequence[str] = ()
@@ -26,7 +24,7 @@ class Relocation:
         return (*self.roots.values(), *self.allowed)
 
     def path(self, path: str) -> str:
-        """Where a file lies now."""
+        """The path of a file on this machine."""
         plain = path.replace("\\", "/")
         for old in sorted(self.roots, key=len, reverse=True):
             folder = old.replace("\\", "/").rstrip("/")
@@ -36,20 +34,15 @@ class Relocation:
 
     def record(self, record: Record) -> Record:
         """The record with every path as it is now."""
-        return self._moved(record) if self.roots else record
+        return mapped(record, self._moved) if self.roots else record
 
-    def _moved(self, value: R) -> R:
-        if isinstance(value, (StackFrame, Code)):
+    def _moved(self, value: Any) -> Any:
+        if isinstance(value, StackFrame | Code):
             return replace(value, path=self.path(value.path))
         if isinstance(value, ProcessStarted):
-            torch, standard = (
-                self.path(f"{folder}/").rstrip("/") for folder in (value.torch_folder, value.standard_library)
-            )
+            folders = (value.torch_folder, value.standard_library)
+            torch, standard = (self.path(f"{folder}/").rstrip("/") for folder in folders)
             return replace(value, torch_folder=torch, standard_library=standard)
-        if isinstance(value, tuple):
-            return tuple(self._moved(item) for item in value)  # type: ignore[return-value]
-        if is_dataclass(value) and not isinstance(value, type):
-            return replace(value, **{f.name: self._moved(getattr(value, f.name)) for f in fields(value)})
         return value
 
 

@@ -1,4 +1,4 @@
-"""What ran, over all processes of a recording, by the numbers that graphs have in a report, and when."""
+"""Runs of graphs and calls over all processes of a recording, by the numbers that graphs have in a report."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class CompileSpan:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What one rank compiled and ran.
+    """The compilations and runs of one rank.
 
     ``began`` is when its recording began, in seconds since the epoch; ``graphs`` are the functions of its graphs, by
     number; ``runs`` are the first runs of graphs.
@@ -190,7 +190,7 @@ def _together(parts: Sequence[tuple[Usual, int]]) -> Usual:
 def _add_calls(
     totals: dict[Code | str, Calls], called: CompileCalled | None, record: CallsRan, context: ExplainContext
 ) -> None:
-    """What shares its code is one: the blocks of a model, compiled one by one."""
+    """Things that share their code are one: the blocks of a model, compiled one by one."""
     if called is None:
         return
     about = called.code or called.target

@@ -1,4 +1,4 @@
-"""What a compilation spent its time on: the objects of which flame graphs are made."""
+"""The time of a compilation as trees, of which flame graphs are made."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def time_trees(
     spans: Iterable[SpansTimed], traced: Sequence[TracingTimed], context: ExplainContext
 ) -> tuple[TimeNode, ...]:
     """Those of one compilation: itself, its backward, what its graphs did when they first ran.  The lines are below
-    what torch calls tracing; where torch tells nothing of that, they are trees of their own."""
+    what torch calls tracing; where torch reports nothing of that, they are trees of their own."""
     lines = [node for record in traced for node in _lines(record, context)]
     trees = [_with_lines(tree, lines) for record in spans for tree in _spans(record)]
     if any(node.name == _TRACING for tree in trees for node in tree.all()):

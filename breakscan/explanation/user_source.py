@@ -96,7 +96,7 @@ def _form_of_test(node: ast.If | ast.While | ast.Assert | ast.IfExp) -> str:
 
 
 def _has_formatted_message(node: ast.stmt) -> bool:
-    """Whether the message of an assert is anything but a constant string."""
+    """Return whether the message of an assert is anything but a constant string."""
     if not isinstance(node, ast.Assert) or node.msg is None:
         return False
     return not (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))
@@ -168,7 +168,7 @@ class UserSource:
         return form_of(node, file.parents) if file and node else None
 
     def places(self, path: str, line: int, column: int | None = None) -> frozenset[Place]:
-        """What encloses the code there within its function."""
+        """The statements that enclose the code there within its function."""
         file = self._file(path)
         node = file.node_at(line, column, None) if file else None
         found = set()

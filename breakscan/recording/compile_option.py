@@ -15,11 +15,11 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class RequestError(ValueError):
-    """What was asked for cannot be.  Says why."""
+    """The request cannot be met.  Says why."""
 
 
 def compile_request(text: str, argv: Sequence[str]) -> CompileRequest:
-    """What the text of a ``--compile`` asks for, of a program run as ``python ARGV``.
+    """The request of a ``--compile``, of a program run as ``python ARGV``.
 
     Raises RequestError for a text of another form, and for a name that the script does not bind.
     """
@@ -85,7 +85,7 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 def _binds_from_within(tree: ast.Module) -> bool:
-    """Whether a function may bind names of the module."""
+    """Return whether a function may bind names of the module."""
     return any(
         isinstance(node, ast.Global) or (isinstance(node, ast.Name) and node.id in ("globals", "exec", "vars"))
         for node in ast.walk(tree)

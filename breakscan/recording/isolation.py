@@ -20,21 +20,10 @@ from breakscan.source.paths import display_path
 
 
 class FreshBackend:
-    """Inductor, equal to no other backend: what was compiled before with another one is compiled again.
+    """A registered backend, equal to no other: what was compiled before with another one is compiled again.
 
     Dynamo keeps compiled code by backend, and compares backends with ``==``.
     """
-
-    compiler_name = "inductor"
-
-    def __call__(self, graph: Any, inputs: Any) -> Any:
-        from torch._inductor.compile_fx import compile_fx
-
-        return compile_fx(graph, inputs)
-
-
-class FreshNamedBackend:
-    """Another registered backend, equal to none."""
 
     def __init__(self, name: str) -> None:
         """Raises ``torch._dynamo.exc.InvalidBackend`` for a name that torch does not know."""
@@ -53,8 +42,9 @@ def compiled_fresh(function: Callable[..., Any], backend: str, *, fullgraph: boo
 
     # What was compiled before does not count towards the recompile limit.
     isolation: dict[str, Any] = {"isolate_recompiles": True} if _isolates() else {}
-    fresh = FreshBackend() if backend == "inductor" else FreshNamedBackend(backend)
-    compiled: Callable[..., Any] = torch.compile(function, backend=fresh, fullgraph=fullgraph, **isolation)
+    compiled: Callable[..., Any] = torch.compile(
+        function, backend=FreshBackend(backend), fullgraph=fullgraph, **isolation
+    )
     return compiled
 
 
@@ -149,7 +139,7 @@ def program_as_it_was(function: Callable[..., Any]) -> Iterator[None]:
 
 
 def _isolates() -> bool:
-    """Whether ``torch.compile`` can keep what it compiles to itself, as from torch 2.13 on."""
+    """Return whether ``torch.compile`` can keep what it compiles to itself, as from torch 2.13 on."""
     import torch
 
     return "isolate_recompiles" in inspect.signature(torch.compile).parameters
@@ -161,8 +151,8 @@ def _codes(tracker: Any) -> list[CodeType]:
 
 
 class ShownPaths:
-    """What reports call a file: a cell of the notebook that runs in this process ``In[3]``, another one by its path
-    from a folder."""
+    """The names of files in reports: a cell of the notebook that runs in this process ``In[3]``, another one by its
+    path from a folder."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

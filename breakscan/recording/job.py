@@ -1,4 +1,4 @@
-"""Processes on this machine, and the ranks of a distributed job: as torchrun tells them in the environment, and the
+"""Processes on this machine, and the ranks of a distributed job: as torchrun names them in the environment, and the
 folder that the ranks of one machine share without talking to each other."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def signal_name(number: int) -> str:
 
 _SAME_FOR_ALL = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "GROUP_RANK")
 _START_TIME = 19
-"""Which field of ``/proc/PID/stat`` is the start time, counted after the name of the program."""
+"""The field of ``/proc/PID/stat`` is the start time, counted after the name of the program."""
 
 
 class JobError(InputError):
@@ -36,7 +36,7 @@ class JobError(InputError):
 @dataclass(frozen=True, slots=True)
 class Rank:
     """A rank of a job: its number of ``world_size``, its number among the ``local_size`` ranks of this machine, and
-    how often the job was started again before.  ``local_size`` is 1 where the launcher does not tell it."""
+    how often the job was started again before.  ``local_size`` is 1 where the launcher does not say it."""
 
     rank: int
     world_size: int
@@ -85,8 +85,8 @@ def shared_folder(environment: Mapping[str, str]) -> Path:
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process on this machine, one that has ended and was not waited for left out.  Always so
-    on Windows, where the signal that asks for it elsewhere is Ctrl-C."""
+    """Return whether there is such a process on this machine, one that has ended and was not waited for left out.
+    Always so on Windows, where the signal that asks for it elsewhere is Ctrl-C."""
     if sys.platform == "win32":
         return True
     try:
@@ -100,7 +100,7 @@ def is_running(pid: int) -> bool:
 
 
 def _launcher() -> tuple[str, ...]:
-    """The process that started the ranks, and when it started: what tells two jobs of one name apart.
+    """The process that started the ranks, and when it started: which distinguishes two jobs of one name.
 
     It is the nearest process above that was not started as a rank itself: between it and us there can be others, such
     as a shell.
@@ -119,7 +119,7 @@ def _is_rank(pid: int) -> bool:
 
 
 def _stat(pid: int) -> list[str]:
-    """What the kernel says of a process after its name: its state, its parent, …  Empty where it does not."""
+    """The fields of ``/proc/PID/stat`` after the name: its state, its parent, …  Empty where it does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

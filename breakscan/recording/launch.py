@@ -37,7 +37,7 @@ class LaunchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProgramExit:
-    """How the program ended: its exit status, negative for the signal that killed it, and its wall time in
+    """The end of the program: its exit status, negative for the signal that killed it, and its wall time in
     seconds, from the start of its interpreter on."""
 
     status: int
@@ -70,7 +70,7 @@ def run_recorded(arguments: Sequence[str], folder: Path, meanwhile: Callable[[],
 
 @contextlib.contextmanager
 def outliving_termination() -> Iterator[Callable[[], bool]]:
-    """While the block runs, this process does not die of what asks it to end: once the program has ended, whoever
+    """While the block runs, this process does not die of what asks it to end: once the program has ended, what
     asks, as torchrun does when another rank has failed, gets the report first.  Yields whether it was asked."""
     asked = threading.Event()
     numbers = [] if sys.platform == "win32" else [signal.SIGTERM, signal.SIGHUP]
@@ -170,7 +170,7 @@ def _next_signal(signals: set[signal.Signals], meanwhile: Callable[[], None] | N
 
 
 def _die_with_parent() -> None:
-    """Where breakscan is killed outright, the program must not go on unseen, holding its GPU."""
+    """Has the program end with breakscan: where that is killed, it must not go on unseen, holding its GPU."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)

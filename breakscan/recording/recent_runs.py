@@ -21,8 +21,8 @@ MOST_DAYS = 7
 
 
 def recent_folder() -> Path | None:
-    """Where recordings are kept, each in a folder of its own: :data:`VARIABLE` names it, and switches this off where it
-    is empty.  Nobody else may read it: recordings hold source text."""
+    """The folder of the recordings that are kept, each in a folder of its own: :data:`VARIABLE` names it, and
+    switches this off where it is empty.  Nobody else may read it: recordings hold source text."""
     named = os.environ.get(VARIABLE)
     if named is not None:
         return Path(named).absolute() if named else None
@@ -30,7 +30,7 @@ def recent_folder() -> Path | None:
 
 
 def can_keep() -> bool:
-    """Whether a recording can be kept here."""
+    """Return whether a recording can be kept here."""
     folder = recent_folder()
     if folder is None:
         return False

@@ -108,13 +108,13 @@ def read_recording(folder: Path) -> list[list[Record]]:
 
 
 def cut_by(folder: Path) -> str | None:
-    """What kept records from being written, in words; None where all were."""
+    """The errors that kept records from being written, in words; None where all were."""
     numbers = sorted(path.name.removeprefix(CUT) for path in folder.glob(f"{CUT}*"))
     return ", ".join(os.strerror(int(number)) if number.isdecimal() else number for number in numbers) or None
 
 
 def compiled(process: Sequence[Record]) -> bool:
-    """Whether the compiler had work in a process: many only import it."""
+    """Return whether the compiler had work in a process: many only import it."""
     return any(isinstance(record, CompileStarted | FrameEnded | BreakSeen) for record in process)
 
 

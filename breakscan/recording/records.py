@@ -1,4 +1,4 @@
-"""What the recording of a run is made of: strings and numbers only, never a tensor or a frame, so that recording
+"""The records of a run: strings and numbers only, never a tensor or a frame, so that recording
 changes no lifetime.
 
 Times are ``time.perf_counter`` seconds of the process that wrote the record; ``ProcessStarted`` ties that clock to
@@ -7,12 +7,14 @@ the calendar.  A compile id is Dynamo's, such as ``0/1``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 from breakscan.model.observations import ValueSeen
 
+T = TypeVar("T")
 KINDS: dict[str, type[Any]] = {}
 """The kinds of records, by the names that recordings have for them."""
 
@@ -23,6 +25,22 @@ class Record:
 
     def __init_subclass__(cls) -> None:
         KINDS[cls.__name__] = cls
+
+
+def mapped(value: T, change: Callable[[Any], Any]) -> T:
+    """A record, or a part of one, with each dataclass in it replaced by what ``change`` returns; itself where that
+    returns all as it is."""
+    new: Any = value
+    if isinstance(value, tuple):
+        items = tuple(mapped(item, change) for item in value)
+        new = items if any(item is not old for item, old in zip(items, value, strict=True)) else value
+    elif is_dataclass(value) and not isinstance(value, type):
+        new = change(value)
+        if new is value:
+            held = {one.name: getattr(value, one.name) for one in fields(value)}
+            changed = {name: part for name, old in held.items() if (part := mapped(old, change)) is not old}
+            new = replace(value, **changed) if changed else value
+    return new  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +113,7 @@ class RankSeen(Record):
 
 @dataclass(frozen=True, slots=True)
 class HookInstalled(Record):
-    """Whether the installed torch has what a hook needs."""
+    """Return whether the installed torch has what a hook needs."""
 
     name: str
     available: bool
@@ -111,7 +129,7 @@ class HookFailed(Record):
 
 @dataclass(frozen=True, slots=True)
 class HookLost(Record):
-    """What reports say is missing without a hook that torch lacks something for, or that failed."""
+    """The clause of reports on what is missing without a hook that torch lacks something for, or that failed."""
 
     name: str
     without: str
@@ -141,7 +159,7 @@ class CompileAsked(Record):
 
 @dataclass(frozen=True, slots=True)
 class CompileMet(Record):
-    """What became of the name that ``--compile`` asks for: compiled, or not, for a ``problem`` in words.  ``names`` are
+    """The outcome for a name that ``--compile`` asks for: compiled, or not, for a ``problem`` in words.  ``names`` are
     those that could have been meant."""
 
     target: str
@@ -169,7 +187,7 @@ class CompileStarted(Record):
 
 @dataclass(frozen=True, slots=True)
 class CompileTimed(Record):
-    """What one frame cost to compile, in seconds, and ``phases`` of it by name, which overlap; ``ops`` of the graph
+    """The seconds that one frame took to compile, and ``phases`` of it by name, which overlap; ``ops`` of the graph
     that it gave, None without one.  ``guard_microseconds`` is what its guards take to check once with cold caches, as
     torch measured it; ``failed`` the type and text of what ended it."""
 
@@ -219,9 +237,9 @@ class BreakSeen(Record):
 
 @dataclass(frozen=True, slots=True)
 class SpansTimed(Record):
-    """What the compiler did for one compilation, from one beginning to its end, as torch names it: a tree whose nodes
-    stand in order, each before its children.  What has the same name and the same parent is one node: ``seconds`` is
-    all of it, its children included, ``counts`` how often.  What took next to no time is left out."""
+    """The work of the compiler for one compilation, from one beginning to its end, as torch names it: a tree whose
+    nodes stand in order, each before its children.  What has the same name and the same parent is one node:
+    ``seconds`` is all of it, its children included, ``counts`` how often.  What took next to no time is left out."""
 
     compile_id: str
     names: tuple[str, ...]
@@ -232,8 +250,8 @@ class SpansTimed(Record):
 
 @dataclass(frozen=True, slots=True)
 class TracingTimed(Record):
-    """How long Dynamo traced each line for one compilation: a tree as in :class:`SpansTimed`, of lines and of the lines
-    of the functions that they call.  ``functions`` are numbers into ``codes``."""
+    """The time for which Dynamo traced each line for one compilation: a tree as in :class:`SpansTimed`, of lines and
+    of the lines of the functions that they call.  ``functions`` are numbers into ``codes``."""
 
     compile_id: str
     codes: tuple[Code, ...]
@@ -245,7 +263,7 @@ class TracingTimed(Record):
 
 @dataclass(frozen=True, slots=True)
 class KernelsTimed(Record):
-    """How long the Triton kernels took to compile that took longest.  Workers compile several at a time."""
+    """The seconds that the slowest Triton kernels took to compile.  Workers compile several at a time."""
 
     compile_id: str
     names: tuple[str, ...]
@@ -300,7 +318,7 @@ class GuardsBuilt(Record):
 
 @dataclass(frozen=True, slots=True)
 class ShapeSpecialised(Record):
-    """A size that was dynamic became a constant: its symbol, the inputs that it stands for, its value, and the traced
+    """A size that was dynamic became a constant: its symbol, the inputs that have it, its value, and the traced
     stack that needed it.  ``asked_by`` names what asked for it in torch: ``guard_int``, ``guard_bool``, ``expect_true``
     (an operation whose operands must match)."""
 
@@ -327,7 +345,7 @@ class GraphCompiled(Record):
 
     ``graph`` numbers the graphs of a process from 0.  ``ended_by`` is the traced stack of the break that ended it;
     empty where the function ended.  ``seconds`` is what the backend took.  ``inputs`` are Dynamo's names for the
-    inputs, such as ``L['x']``; empty where only the structured trace tells of the graph.
+    inputs, such as ``L['x']``; empty where only the structured trace has the graph.
     """
 
     compile_id: str | None
@@ -344,7 +362,7 @@ class GraphCompiled(Record):
 
 @dataclass(frozen=True, slots=True)
 class DdpSplit(Record):
-    """DistributedDataParallel split a graph at its buckets; ``ops`` of each part.  Torch tells of one part at a
+    """DistributedDataParallel split a graph at its buckets; ``ops`` of each part.  Torch reports one part at a
     time."""
 
     compile_id: str
@@ -353,8 +371,8 @@ class DdpSplit(Record):
 
 @dataclass(frozen=True, slots=True)
 class CompiledAutograd(Record):
-    """Compiled autograd captured a backward pass: its id, its operations, and why it was compiled again.  Torch tells
-    of the reasons alone, with no operations."""
+    """Compiled autograd captured a backward pass: its id, its operations, and why it was compiled again.  Torch reports
+    the reasons alone, with no operations."""
 
     compile_id: str
     ops: int
@@ -395,8 +413,8 @@ class AutogradGraph(Record):
 
 @dataclass(frozen=True, slots=True)
 class CodeGenerated(Record):
-    """What Inductor wrote for a graph.  ``phase`` as in :class:`AutogradGraph`, None where torch does not say.  Of very
-    long code, ``code`` leaves parts out, and says so."""
+    """The code that Inductor wrote for a graph.  ``phase`` as in :class:`AutogradGraph`, None where torch does not
+    say.  Of very long code, ``code`` leaves parts out, and says so."""
 
     compile_id: str
     phase: str | None
@@ -406,7 +424,7 @@ class CodeGenerated(Record):
 
 @dataclass(frozen=True, slots=True)
 class BytesMoved(Record):
-    """What the kernels of a graph read and write, in bytes, by Inductor's own estimate; of fresh compiles only."""
+    """The bytes that the kernels of a graph read and write, by Inductor's own estimate; of fresh compiles only."""
 
     compile_id: str | None
     phase: str | None
@@ -431,8 +449,8 @@ class CacheLooked(Record):
 
 @dataclass(frozen=True, slots=True)
 class CacheSettings(Record):
-    """What of the keys of a cache is the same for most graphs of a program.  Only ``values`` are another than in the
-    settings with the digest ``base``."""
+    """The parts of the keys of a cache that are the same for most graphs of a program.  Only ``values`` are another
+    than in the settings with the digest ``base``."""
 
     digest: str
     base: str | None
@@ -448,7 +466,7 @@ class CudaGraphSkipped(Record):
 
 
 class RecordingCause(Enum):
-    """Why a graph was recorded as a CUDA graph."""
+    """The reason for which a graph was recorded as a CUDA graph."""
 
     FIRST = "first"
     """For the first time."""
@@ -502,8 +520,9 @@ class DeviceMemory(Record):
 
 @dataclass(frozen=True, slots=True)
 class ExportIssue:
-    """What ``draft_export`` found and went on from.  ``kind`` is torch's name for it (``DATA_DEPENDENT_ERROR``),
-    ``about`` the expression or the operator; ``reason`` says more of some; ``count`` is how often it was met."""
+    """An issue that ``draft_export`` found and went on from.  ``kind`` is torch's name for it
+    (``DATA_DEPENDENT_ERROR``), ``about`` the expression or the operator; ``reason`` says more of some; ``count`` is
+    how often it was met."""
 
     kind: str
     about: str
@@ -544,7 +563,7 @@ EAGER_FIRST_STANCE = "eager_then_compile"
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """What something took as a rule, in seconds: the median of the last times, and the quartiles.  One time that was
+    """The usual time of something, in seconds: the median of the last times, and the quartiles.  One time that was
     disturbed, as by a wait for another process, does not change them."""
 
     seconds: float
@@ -554,7 +573,7 @@ class Usual:
 
 @dataclass(frozen=True, slots=True)
 class GraphRan(Record):
-    """How often a graph ran until now, and how long that took on the host.  ``device_seconds`` is the sum over
+    """The number of runs of a graph until now, and their seconds on the host.  ``device_seconds`` is the sum over
     ``timed_on_device`` of the runs.  The last record of a graph counts: each replaces those before it."""
 
     graph: int
@@ -566,7 +585,7 @@ class GraphRan(Record):
 
 @dataclass(frozen=True, slots=True)
 class GapRan(Record):
-    """What lay between the end of a graph and the start of the next one, or the end of the call: eager code, and the
+    """The gaps between the end of a graph and the start of the next one, or the end of the call: eager code, and the
     compiled code's own overhead.  Gaps in which something was compiled are left out.  ``follows`` names the graph
     before; ``longest`` is the longest of all gaps, and ``longest_at`` when it began; ``usual_on_device`` is of those
     ``timed_on_device``.  The last record of a graph counts."""
@@ -597,8 +616,8 @@ class CallsRan(Record):
 
 @dataclass(frozen=True, slots=True)
 class CallsOnDevice(Record):
-    """What ``timed`` of the calls of ``CallsRan`` spent on their device, outside graphs and not after graphs that a
-    break ended.  The last record of a key counts."""
+    """The time that ``timed`` of the calls of ``CallsRan`` spent on their device, outside graphs and not after
+    graphs that a break ended.  The last record of a key counts."""
 
     key: int
     timed: int

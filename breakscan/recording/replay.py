@@ -156,7 +156,7 @@ def _placed(source: str, place: Place) -> str:
 
 @dataclass(slots=True)
 class ExampleRun:
-    """What one run of an example showed."""
+    """The result of one run of an example."""
 
     graphs: int = 0
     gb: list[str] = field(default_factory=list)
@@ -263,7 +263,7 @@ def _load() -> None:
 
 
 def in_own_process(run: Callable[[], _Result]) -> _Result:
-    """What ``run`` returns or raises, in a process that is forked where the system can do so.
+    """The result of ``run``, or its exception, in a process that is forked where the system can do so.
 
     An export that fails can leave its modes and dispatch keys behind, and torch 2.11 can crash after that.  Raises
     BrokenProcessPool if the process crashes.
@@ -295,7 +295,7 @@ def rulings_on_export(rule: Rule, example: Example) -> dict[tuple[Mode, Place], 
 
 
 def _ruling_on_export(rule: Rule, example: Example, mode: Mode) -> Ruling:
-    """Whether ``f`` can be exported, and whether the program then gives what ``f`` gives with the same seeds.
+    """Return whether ``f`` can be exported, and whether the program then gives what ``f`` gives with the same seeds.
 
     Only the first call counts: an exported program holds for the sizes that it was exported with.
     """
@@ -393,7 +393,7 @@ def replay_example(
 
 
 def disagreements(rule: Rule, rulings: ExampleRulings, label: str) -> list[str]:
-    """Where the compiler contradicts the document, in words; empty where they agree.
+    """The contradictions between the compiler and the document, in words; empty where they agree.
 
     An example under *Breaks* must not compile cleanly by default, one under *Compiles* must.
     """
@@ -429,7 +429,7 @@ def _ruling_as_is(seen: ExampleRun) -> Ruling:
 
 
 def _ruling_on_results(rule: Rule, example: Example) -> Ruling:
-    """Whether Inductor gives what plain Python gives, at every call.  Its caches start empty."""
+    """Return whether Inductor gives what plain Python gives, at every call.  Its caches start empty."""
     import torch
 
     with loaded(rule, example, Place.PLAIN) as (function, calls), torch.compiler.set_stance("force_eager"):

@@ -1,4 +1,4 @@
-"""What is asked of a run beyond watching it: ``--keep-going`` and ``--compile``.
+"""The requests to a run besides recording it: ``--keep-going`` and ``--compile``.
 
 It reaches the process of the program as a file in the folder of its recording, one word and its operands a line.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 FILE = "requests"
 """Its name, which ``bootstrap/`` knows too."""
 BACKEND = "inductor"
-"""What ``torch.compile`` takes by default."""
+"""The default of ``torch.compile``."""
 MAIN = "__main__"
 """The module that the script is."""
 
@@ -45,7 +45,7 @@ class Requests:
 
 
 def read_requests(folder: Path) -> Requests:
-    """What was asked of the run that is recorded in a folder.  Raises OSError."""
+    """The requests to the run that is recorded in a folder.  Raises OSError."""
     keep_going, backend, asked = False, BACKEND, []
     file = folder / FILE
     for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():

@@ -42,7 +42,7 @@ class SessionError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What is known of a run beside its records.
+    """The facts about a run besides its records.
 
     Times are seconds since the epoch.  ``pid`` is breakscan's own on ``host``.  ``ended``, ``seconds`` and ``status``
     are those of the program, as in :class:`Outcome`, and None until it has ended.
@@ -78,7 +78,7 @@ class Session:
 
     @property
     def reports(self) -> bool:
-        """Whether this process reports: of the ranks of a machine, the first."""
+        """Return whether this process reports: of the ranks of a machine, the first."""
         return self.rank is None or self.rank.local_rank == 0
 
     def end(self, outcome: ProgramExit) -> None:
@@ -100,7 +100,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class RecordingPart:
-    """What was recorded of one rank, or of a program that has no ranks: its processes, those that were started first
+    """The recording of one rank, or of a program that has no ranks: its processes, those that were started first
     in front.  ``cut_by`` is what kept records from being written, where something did.  ``sources`` are texts by
     path."""
 
@@ -113,7 +113,7 @@ class RecordingPart:
 
     @property
     def running(self) -> bool:
-        """Whether breakscan still waits for the program's end."""
+        """Return whether breakscan still waits for the program's end."""
         on_this_host = self.manifest.host == socket.gethostname()
         return self.manifest.ended is None and on_this_host and is_running(self.manifest.pid)
 
@@ -183,7 +183,7 @@ def start_session(argv: Sequence[str], save: Path | None = None) -> Session:
 
 
 def rank_folder(root: Path, rank: int) -> Path:
-    """Where in the folder of a job a rank records."""
+    """The folder of a rank in that of its job."""
     return root / f"{_RANK}{rank}"
 
 

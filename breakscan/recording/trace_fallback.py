@@ -166,12 +166,12 @@ class TraceFallback:
 
 
 def is_of(frame: StackFrame, code: Code) -> bool:
-    """Whether a frame of a stack runs a code object, or a part of it that Dynamo resumes."""
+    """Return whether a frame of a stack runs a code object, or a part of it that Dynamo resumes."""
     return frame.path == code.path and user_name(frame.name) == user_name(code.name) and frame.line >= code.line
 
 
 class TraceAndHooks:
-    """Decides for one process.  ``works`` tells whether a hook, by its name, saw what the trace speaks of now;
+    """Decides for one process.  ``works`` says whether a hook, by its name, saw what the trace speaks of now;
     ``numbers`` numbers the graphs; ``cut`` as in :class:`TraceFallback`."""
 
     def __init__(self, works: Callable[[str], bool], *, cut: bool = False) -> None:
@@ -184,7 +184,7 @@ class TraceAndHooks:
         self._guards: dict[str | None, GuardsBuilt] = {}
 
     def records(self, said: Traced, metadata: Mapping[str, Any]) -> Iterator[Record]:
-        """What to record of a statement of the trace."""
+        """The records of a statement of the trace."""
         if isinstance(said, CompileStarted):
             yield said
             if seen := self._recompiles.pop(said.compile_id, None):

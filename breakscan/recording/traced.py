@@ -102,7 +102,8 @@ class TracedLookup:
 
 
 Traced = Record | TracedBreak | TracedRecompile | TracedGraph | TracedError | TracedSpan | TracedLookup
-"""What the trace says: a record, or the text from which :mod:`~breakscan.recording.trace_fallback` can make one."""
+"""A statement of the trace: a record, or the text from which :mod:`~breakscan.recording.trace_fallback` can make
+one."""
 
 _PHASES = {
     "dynamo": "dynamo_cumulative_compile_time_us",
@@ -134,7 +135,7 @@ def trace_records(
     file_name: Callable[[int | str], str],
     stack_above: Callable[[], Stack] | None = None,
 ) -> Iterator[Traced]:
-    """What a record of the trace says of a run.
+    """The statements of a record of the trace.
 
     ``file_name`` resolves interned file names.  ``stack_above`` gives the stack above the frame that is compiled, where
     there is a better one than the record's own, which lacks its innermost frames where few of Dynamo's stand between.
@@ -189,22 +190,22 @@ def _artifact(compile_id: str, name: str | None, payload: str) -> Iterator[Trace
         yield _lookup(compile_id, *looked, json.loads(payload or "{}"))
 
 
-def _lookup(compile_id: str, cache: str, outcome: str, told: Mapping[str, Any]) -> TracedLookup:
-    key = cache_key(told.get("components") or ())
-    is_guard_miss = outcome == "miss" and told.get("cache_status_detailed") == "guard_miss"
+def _lookup(compile_id: str, cache: str, outcome: str, data: Mapping[str, Any]) -> TracedLookup:
+    key = cache_key(data.get("components") or ())
+    is_guard_miss = outcome == "miss" and data.get("cache_status_detailed") == "guard_miss"
     return TracedLookup(
         compile_id=compile_id,
         cache=cache,
         outcome=outcome,
-        reason=told.get("cache_bypass_reason") if outcome == "bypass" else None,
-        guards=str(told.get("cache_status_guard_expr") or "") if is_guard_miss else None,
+        reason=data.get("cache_bypass_reason") if outcome == "bypass" else None,
+        guards=str(data.get("cache_status_guard_expr") or "") if is_guard_miss else None,
         parts=dict(key.parts) if key else {},
         settings=dict(key.settings) if key else {},
     )
 
 
 def _made(compile_id: str, metadata: Mapping[str, Any], payload: str) -> Iterator[Record]:
-    """What the compiler made of a frame: guards, graphs, code."""
+    """The products of the compiler for a frame: guards, graphs, code."""
     if "dynamo_cpp_guards_str" in metadata:
         yield GuardsBuilt(compile_id, None, tuple(guards_of_tree(payload)))
     elif "inductor_output_code" in metadata:
@@ -244,7 +245,7 @@ def _timed(compile_id: str, metrics: Mapping[str, Any], at: float, *, backward: 
     latency = metrics.get("guard_latency_us")
     return CompileTimed(
         compile_id=compile_id,
-        seconds=_seconds(metrics),
+        seconds=(metrics.get("duration_us") or 0) / 1e6,
         backward=backward,
         ops=None if backward else metrics.get("graph_op_count"),
         at=at,
@@ -257,8 +258,8 @@ def _timed(compile_id: str, metrics: Mapping[str, Any], at: float, *, backward: 
 
 
 def _span(compile_id: str | None, event: Mapping[str, Any]) -> Iterator[TracedSpan]:
-    """What begins or ends.  What a graph does when it runs names its compilation among the arguments alone; what
-    workers do names none."""
+    """The span that begins or ends.  Those of running graphs name their compilation among the arguments alone; those of
+    workers name none."""
     arguments = event.get("args") or {}
     named = arguments.get("compile_id")
     about = compile_id or (named if isinstance(named, str) and _COMPILE_ID.fullmatch(named) else None)
@@ -271,17 +272,11 @@ def _span(compile_id: str | None, event: Mapping[str, Any]) -> Iterator[TracedSp
 
 
 def _kernels(compile_id: str, metrics: Mapping[str, Any]) -> Iterator[KernelsTimed]:
-    """The slowest Triton kernels, which torch tells as a JSON list of names with microseconds."""
+    """The slowest Triton kernels, which torch reports as a JSON list of names with microseconds."""
     timed = json.loads(metrics.get("triton_kernel_compile_times_us") or "[]")
     if timed:
         names, microseconds = zip(*timed, strict=True)
         yield KernelsTimed(compile_id, tuple(map(str, names)), tuple(time / 1e6 for time in microseconds))
-
-
-def _seconds(metrics: Mapping[str, Any]) -> float:
-    """Returns the seconds of the whole.  Before torch 2.7, one of two older numbers holds them."""
-    microseconds = metrics.get("duration_us") or metrics.get("dynamo_cumulative_compile_time_us") or 0
-    return float(microseconds / 1e6 or metrics.get("entire_frame_compile_time_s") or 0)
 
 
 LEAST_SECONDS = 5e-5
@@ -291,7 +286,7 @@ LEAST_PART = 0.002
 
 @dataclass(slots=True)
 class _Span:
-    """What was done under one name in one place.  ``began`` is in microseconds; ``kernel`` is what it is about now."""
+    """The work under one name in one place.  ``began`` is in microseconds; ``kernel`` is what it is about now."""
 
     name: str
     began: float = 0.0
@@ -364,7 +359,7 @@ class CacheLookups:
         self._known: dict[str, Mapping[str, str]] = {}
 
     def take(self, said: TracedLookup) -> Iterator[CacheSettings | CacheLooked]:
-        """What to record of a lookup, new settings first."""
+        """The records of a lookup, new settings first."""
         if self._pid != os.getpid():
             # Its records go to a file of their own.
             self._pid, self._known = os.getpid(), {}
@@ -377,7 +372,7 @@ class CacheLookups:
         yield CacheLooked(said.compile_id, said.cache, said.outcome, said.reason, said.guards, dict(said.parts), digest)
 
     def _new(self, digest: str, settings: Mapping[str, str]) -> CacheSettings:
-        """What is as in the first settings is left out."""
+        """The settings that differ from the first ones."""
         base, first = next(iter(self._known.items()), (None, {}))
         changed = {name: value for name, value in settings.items() if first.get(name) != value}
         return CacheSettings(digest, base, changed)

@@ -21,7 +21,7 @@ from breakscan.__main__ import main
 from breakscan.explanation.relocation import Relocation
 from breakscan.recording.recording import RecordingWriter
 from breakscan.recording.session import FORMAT, MANIFEST, SOURCES, Manifest
-from breakscan.recording.tracelog.read import read_trace
+from breakscan.recording.tracelog.processes import read_trace
 from breakscan.report.formats import EXPLAIN
 from breakscan.source.source_files import LARGEST
 

@@ -33,7 +33,7 @@ from breakscan.recording.records import (
     RecompileSeen,
 )
 from breakscan.recording.tracelog.lines import Fault, LogRecord, read_log
-from breakscan.recording.tracelog.read import Trace, logs_in, read_trace
+from breakscan.recording.tracelog.processes import Trace, logs_in, read_trace
 from breakscan.report.explain.json import explain_object
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.terminal import write_explanation
@@ -430,12 +430,6 @@ class TestForms:
         (tmp_path / "renamed.txt").write_text(name() + compiled(), encoding="utf-8")
         (tmp_path / "dedicated_log_torch_trace_empty.log").touch()
         assert [log.name for log in logs_in(tmp_path)] == ["dedicated_log_torch_trace_empty.log", "renamed.txt"]
-
-    def test_times_of_older_torches(self, tmp_path: Path) -> None:
-        new = '"duration_us": 1500000'
-        for old in ('"dynamo_cumulative_compile_time_us": 1500000', '"entire_frame_compile_time_s": 1.5'):
-            (timed,) = kinds(read(tmp_path, name() + compiled().replace(new, old)), CompileTimed)
-            assert timed.seconds == 1.5
 
 
 def test_a_graph_that_failed_is_none() -> None:

@@ -169,7 +169,7 @@ def test_parts_of_compiling_do_not_overlap() -> None:
 def test_what_is_kept_for_the_backward_is_told_with_its_lines() -> None:
     report = " ".join(written().split())
     assert (
-        "Kept in memory: 8.4 MB and 1 value of unknown size until the backward of a call has run, beside 1.0 MB of "
+        "Kept in memory: 8.4 MB and 1 value of unknown size until the backward of a call has run, besides 1.0 MB of "
         "inputs and parameters; most at src/model.py:4 8.4 MB."
     ) in report
     small = replace(GRAPH.generated[0], saved=(SavedValue("f32[8] relu", 32, None, False),))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from breakscan.check.pipeline.check import check_paths
 from breakscan.explanation.agreement.matching import (
+    Sources,
     confirming_sites,
     hands_over,
     head_of,
@@ -22,8 +23,8 @@ from breakscan.explanation.agreement.matching import (
     traced_functions,
     with_enclosing,
 )
-from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, BreakKey, ExportAgreement, Judged
-from breakscan.explanation.agreement.sources import Sources
+from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, ExportAgreement, Judged
+from breakscan.explanation.breaks import Key
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export, ExportTry, ExportWay
 from breakscan.explanation.problems import export_problem
@@ -40,7 +41,8 @@ from breakscan.source.suppressions import Suppressions
 
 
 def excludes(path: str, settings: FileSettings) -> bool:
-    """Whether the configuration of a file excludes it.  Installed packages count here, since they were compiled."""
+    """Return whether the configuration of a file excludes it.  Installed packages count here, since they were
+    compiled."""
     absolute = os.path.abspath(path)
     return bool(PatternLayers(settings.of(Path(absolute)).exclude).decide(absolute))
 
@@ -166,7 +168,7 @@ def agree(explanation: Explanation, settings: FileSettings, files: SourceFiles) 
     explanation are relative to the working directory. Raises what ``check`` raises for a version without verdicts.
     """
     torch = minor_version(explanation.torch)
-    # How the run compiled counts, whatever the settings are for; what a trace does not tell, they do.
+    # How the run compiled counts, whatever the settings are for; where a trace does not say it, they do.
     compiled = {"fullgraph": all(one.fullgraph for one in explanation.targets)} if explanation.targets else {}
     settings = settings.changed(target_torch=torch, target="compile", **compiled)
     sources = Sources(files)
@@ -199,7 +201,7 @@ def agree(explanation: Explanation, settings: FileSettings, files: SourceFiles) 
 def _judge(
     findings: Sequence[Finding],
     explanation: Explanation,
-    hidden: Mapping[BreakKey, Sequence[Finding]],
+    hidden: Mapping[Key, Sequence[Finding]],
     sources: Sources,
 ) -> Iterator[Judged]:
     kinds = (ProblemKind.BREAK, ProblemKind.RECOMPILES)

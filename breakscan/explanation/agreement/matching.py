@@ -6,17 +6,66 @@ import bisect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 from breakscan.check.pipeline.shadowed import reach_of, turn
-from breakscan.explanation.agreement.result import BreakKey
-from breakscan.explanation.agreement.sources import Sources
-from breakscan.explanation.breaks import BreakSite
+from breakscan.explanation.breaks import BreakSite, Key
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
 from breakscan.model.findings import CheckResult, Finding, Kind, Site, Verdict
 from breakscan.model.problem import FunctionHead, Problem, ProblemKind
-from breakscan.source.module import SourceModule
-from breakscan.source.outline import without_locals
+from breakscan.source.module import SourceModule, SourceProblem, parse_module
+from breakscan.source.outline import Outline, without_locals
+from breakscan.source.source_files import SourceFiles
+from breakscan.source.spans import may_be_skipped
+
+
+class Sources:
+    """Parses the files of a run. Files that are not what ran, or cannot be read or parsed, are treated as unknown."""
+
+    def __init__(self, files: SourceFiles) -> None:
+        self._run = files
+        self._files: dict[str, _File | None] = {}
+
+    def module(self, path: str) -> SourceModule | None:
+        """Returns the syntax tree of a file."""
+        file = self._file(path)
+        return file.module if file else None
+
+    def text(self, site: Site) -> str:
+        """Returns the text of a site, or the empty string."""
+        module = self.module(site.path)
+        return module.segment(site) if module and site.end_line <= len(module.lines) else ""
+
+    def function(self, path: str, line: int) -> str | None:
+        """Returns the qualified name, without ``<locals>``, of the function or lambda around a line."""
+        file = self._file(path)
+        scope = file.outline.function_at(line, lambdas=True) if file else None
+        return scope.path if scope else None
+
+    def may_be_skipped(self, site: Site) -> bool:
+        """Returns whether the code of a site may be left out when its line runs."""
+        module = self.module(site.path)
+        return module is None or may_be_skipped(site, module)
+
+    def _file(self, path: str) -> _File | None:
+        if path not in self._files:
+            text = self._run.text(path) if self._run.is_current(path) else None
+            try:
+                self._files[path] = None if text is None else _File(parse_module(text, Path(path), path))
+            except SourceProblem:
+                self._files[path] = None
+        return self._files[path]
+
+
+@dataclass
+class _File:
+    module: SourceModule
+
+    @cached_property
+    def outline(self) -> Outline:
+        return Outline(self.module.tree)
 
 
 def lines_of(site: Site) -> range:
@@ -25,7 +74,7 @@ def lines_of(site: Site) -> range:
 
 
 def touches(site: Site, lines: Mapping[str, Sequence[int]]) -> bool:
-    """Whether a site spans one of these lines, which are sorted."""
+    """Return whether a site spans one of these lines, which are sorted."""
     known = lines.get(site.path, ())
     at = bisect.bisect_left(known, site.line)
     return at < len(known) and known[at] <= site.end_line
@@ -148,9 +197,7 @@ def hands_over(finding: Finding, problem: Problem, sources: Sources) -> bool:
     return re.search(rf"\b{re.escape(name)}\b", sources.text(finding.site)) is not None
 
 
-def hidden_behind(
-    explanation: Explanation, result: CheckResult, sources: Sources
-) -> dict[BreakKey, tuple[Finding, ...]]:
+def hidden_behind(explanation: Explanation, result: CheckResult, sources: Sources) -> dict[Key, tuple[Finding, ...]]:
     """Returns the findings that the compiler did not reach because of a break of the run, by the break's site and type.
 
     They follow the break in a function that runs eager because of it, on every path through the break, and were neither
@@ -159,7 +206,7 @@ def hidden_behind(
     recorded = _recorded_lines(explanation)
     open_ = [f for f in result.findings if f.kind is Kind.GRAPH_BREAK and not touches(f.site, recorded)]
     open_ = [f for f in open_ if not touches(f.site, explanation.traced)]
-    hidden: dict[BreakKey, tuple[Finding, ...]] = {}
+    hidden: dict[Key, tuple[Finding, ...]] = {}
     reported: set[int] = set()
     for site in explanation.breaks:
         heads = list(_heads(site, sources))

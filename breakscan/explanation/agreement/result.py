@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from breakscan.explanation.breaks import Key
 from breakscan.model.findings import Finding, Mode, Site, SourceError
 from breakscan.model.problem import Problem
 
-BreakKey = tuple[Site, str]
-"""What identifies a recorded break: its site and type."""
-
 
 class AgreementOutcome(str, Enum):
-    """What the run says about a finding."""
+    """The verdict of the run on a finding."""
 
     CONFIRMED = "confirmed"
     """The run broke or recompiled there."""
@@ -42,7 +40,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class ExportAgreement:
-    """What a run exported in one way, compared with the check of that code for this ``mode``.
+    """The exports of a run in one way, compared with the check of that code for this ``mode``.
 
     ``missed`` are the problems of exports in the checked files without a finding, ``silenced`` those whose rule is
     turned off. ``files`` were checked, except for ``errors``.
@@ -72,6 +70,6 @@ class Agreement:
     judged: tuple[Judged, ...]
     missed: tuple[Problem, ...]
     silenced: tuple[Problem, ...]
-    hidden: Mapping[BreakKey, tuple[Finding, ...]]
+    hidden: Mapping[Key, tuple[Finding, ...]]
     errors: tuple[SourceError, ...]
     exports: tuple[ExportAgreement, ...]

@@ -110,7 +110,7 @@ class ProgramModules:
 
 
 def is_main_guard(statement: ast.stmt) -> bool:
-    """Whether it is ``if __name__ == "__main__"``."""
+    """Return whether it is ``if __name__ == "__main__"``."""
     return isinstance(statement, ast.If) and "__name__" in {
         n.id for n in walk(statement.test) if isinstance(n, ast.Name)
     }

@@ -60,8 +60,8 @@ class RecordedProblem(Problem):
     new: str | None = None
 
     def is_same(self, other: RecordedProblem) -> bool:
-        """Whether two programs have the same problem: at a line with the same text, with the same outcome, for the same
-        reason of torch's."""
+        """Return whether two programs have the same problem: at a line with the same text, with the same outcome,
+        for the same reason of torch's."""
         return self._essence == other._essence
 
     @property
@@ -114,5 +114,5 @@ def _by_path(found: Sequence[RecordedProblem]) -> list[list[RecordedProblem]]:
 
 
 def _is_path(shown: str, given: str) -> bool:
-    """Whether a path is meant by its end."""
+    """Return whether a path is meant by its end."""
     return f"/{shown}".endswith(f"/{given.removeprefix('./')}")

@@ -36,7 +36,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class MinimalProgram:
-    """A program in parts.  ``function`` is what it compiles; ``unknown`` what the recording does not tell: names, and
+    """A program in parts.  ``function`` is what it compiles; ``unknown`` what the recording does not have: names, and
     values by how the program reaches them; ``own_backend`` is the program's own, which ``eager`` stands in for."""
 
     function: FunctionAt
@@ -138,7 +138,7 @@ class _Maker:
         return [name for name in self._seen.values if name not in own]
 
     def _closure(self, owner: ast.arg | None) -> list[str]:
-        """What enclosing functions give it."""
+        """The assignments of what enclosing functions give it."""
         if owner is not None:
             return []
         names = self._closed_over()
@@ -170,16 +170,16 @@ class _Maker:
         return self._stand_ins.expression(self._value(name, end), self._end(name, end), name)
 
     def _value(self, name: str, end: End) -> ValueSeen:
-        """What was recorded; of a recompile, with the value that its guard met."""
+        """The recorded value; of a recompile, with the value that its guard met."""
         value = self._seen.values.get(name, ValueSeen(()))
         return with_part(value, self._parts, self._changes[end.value]) if self._is_set(name) else value
 
     def _end(self, name: str, end: End) -> End:
-        """Which of the values of a name a call gets."""
+        """The one of the values of a name that a call gets."""
         return End.LOW if self._plan.alone and (name != self._root or self._is_set(name)) else end
 
     def _is_set(self, name: str) -> bool:
-        """Whether the guard tells the values that part of a name had."""
+        """Return whether the guard has the values of a part of a name."""
         return name == self._root and len(self._changes) > 1
 
     def _texts(self, name: str, attribute: str, end: End) -> str:
@@ -189,7 +189,7 @@ class _Maker:
         return self._stand_ins.expression(held[attribute], self._end(name, end), f"{name}.{attribute}")
 
     def _changed(self, name: str, before: End, after: End) -> list[str]:
-        """What changes of the object between two calls: the attribute that a guard is about."""
+        """The change of the object between two calls: the attribute that a guard is about."""
         if self._root != name or not self._parts or not isinstance(self._parts[0], str):
             return []
         attribute = self._parts[0]
@@ -200,7 +200,7 @@ class _Maker:
 
 
 def _way_into(subject: str) -> tuple[str, list[str | int]]:
-    """The name that an expression begins with, and the attributes, keys and indexes behind it."""
+    """The name that an expression begins with, and the attributes, keys and indexes after it."""
     parts: list[str | int] = []
     try:
         node: ast.expr = ast.parse(subject, mode="eval").body
@@ -233,7 +233,7 @@ def _by_number(text: str) -> float:
 
 
 def _target(targets: Sequence[CompileTarget], problem: RecordedProblem, at: FunctionAt) -> CompileTarget | None:
-    """What the program compiled that led to the function: by its name, else the first that was called."""
+    """The compiled thing that led to the function: by its name, else the first that was called."""
     names = {part for one in (at, *problem.way) for part in (one.function, *one.function.split("."))}
     called = [target for target in targets if target.attempted]
     named = (target for target in called if target.name in names or target.name.rpartition(".")[2] in names)
@@ -241,7 +241,7 @@ def _target(targets: Sequence[CompileTarget], problem: RecordedProblem, at: Func
 
 
 def _compile_arguments(target: CompileTarget | None) -> str:
-    """What follows the function in the call of ``torch.compile``."""
+    """The arguments after the function in the call of ``torch.compile``."""
     if target is None:
         return ""
     backend = target.backend if target.backend in _BACKENDS else _PLAIN

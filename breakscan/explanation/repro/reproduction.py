@@ -80,12 +80,12 @@ def _last_error(text: str) -> str:
 
 _MOST_PROGRAMS = 6
 _ONCE = (Plan((End.HIGH,)), Plan((End.LOW,)))
-"""What is None in some calls is not, at first."""
+"""Values that are None in some calls are not, at first."""
 _TWICE = tuple(Plan(ends, alone) for ends in ((End.LOW, End.HIGH), (End.HIGH, End.LOW)) for alone in (True, False))
 
 
 class ReproStatus(str, Enum):
-    """What running the program has shown."""
+    """The result of running the program."""
 
     REPRODUCED = "reproduced"
     """It has the same problem."""

@@ -29,7 +29,7 @@ NOT_RECORDED: Final = "NOT_RECORDED"
 
 
 class End(Enum):
-    """Which of the values that a name had: in a changing size, the least or the largest."""
+    """One of the values that a name had: in a changing size, the least or the largest."""
 
     LOW = 0
     HIGH = -1
@@ -37,7 +37,7 @@ class End(Enum):
 
 class StandIns:
     """Writes expressions, and asks ``code`` for the classes that they need.  ``unknown`` are the values, by how the
-    program reaches them, that the recording does not tell."""
+    program reaches them, that the recording does not have."""
 
     def __init__(self, code: NeededCode, modules: ProgramModules, values: Sequence[FunctionValues]) -> None:
         self._code, self._modules = code, modules

@@ -28,7 +28,7 @@ _COMPILER_WORKERS = (b"/torch/_inductor/", b"torch._inductor.")
 
 
 class Children:
-    """Knows which of the processes that are about to start are to be recorded, and how to tell them."""
+    """Knows which of the processes that are about to start are to be recorded, and marks their environment."""
 
     def __init__(self, folder: str, injected: str) -> None:
         self._folder = os.fsencode(folder)
@@ -108,7 +108,7 @@ class Children:
         return env
 
     def _is_recorded(self, executable: bytes, words: "list[bytes]") -> bool:
-        """Whether this is the Python of this process, for a program that may be recorded."""
+        """Return whether this is the Python of this process, for a program that may be recorded."""
         if self._is_python(executable):
             return _lets_us_in(words[1:])
         if self._is_script(executable):
@@ -134,7 +134,7 @@ class Children:
         return os.path.realpath(path) == self._python
 
     def _is_script(self, path: bytes) -> bool:
-        """Whether the file is one like ``torchrun``, that names its Python in its first line."""
+        """Return whether the file is one like ``torchrun``, that names its Python in its first line."""
         with open(path, "rb") as file:
             first = file.readline(4096)
             if not first.startswith(b"#!"):
@@ -149,7 +149,7 @@ class Children:
 
 
 def _lets_us_in(words: "list[bytes]") -> bool:
-    """Whether Python's options do, and the program is not one that torch's compiler runs for itself."""
+    """Return whether Python's options do, and the program is not one that torch's compiler runs for itself."""
     rest = iter(words)
     for word in rest:
         if not word.startswith(b"-") or word == b"-":

@@ -199,14 +199,14 @@ class _ScriptWatch:
 
 
 def _owner(namespace: "Any", path: "Sequence[str]") -> "tuple[Any, str]":
-    """What holds the last name of a dotted path, and that name.  Raises AttributeError."""
+    """The object that holds the last name of a dotted path, and that name.  Raises AttributeError."""
     for name in path[:-1]:
         namespace = getattr(namespace, name)
     return namespace, path[-1]
 
 
 def _callables(namespace: "Any", path: "Sequence[str]") -> "list[str]":
-    """What could have been meant: the names beside the last one that is there, in full."""
+    """Names that could have been meant: those next to the last one that is there, in full."""
     known: list[str] = []
     for name in path[:-1]:
         inner = getattr(namespace, name, None)

@@ -21,7 +21,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _LIBRARY = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))
 """The folder that breakscan lies in."""
 _LOADED_LATE = ("torch.export._trace", "torch.export._draft_export", "torch._inductor")
-"""Modules that the recorder must be told of before the program takes functions out of them.  They may be what loads
+"""Modules that the recorder must learn of before the program takes functions out of them.  They may be what loads
 torch's compiler: then they are executed before it, in part, and end after it."""
 
 
@@ -50,7 +50,7 @@ def _start_recorder(folder: str) -> None:
 
 
 _tell: "list[Callable[[str], None]]" = []
-"""What the recorder gave to be told of modules: none before it has started."""
+"""The function of the recorder that takes names of modules: none before it has started."""
 
 
 def _executed(module: "ModuleType") -> None:
@@ -59,7 +59,7 @@ def _executed(module: "ModuleType") -> None:
 
 
 def _neighbour(name: str) -> "Any":
-    """A file beside this one as a module that the program does not see."""
+    """A file next to this one as a module that the program does not see."""
     module = type(sys)(name)
     loader: Any = type(__loader__)  # type: ignore[name-defined]
     loader(name, os.path.join(_HERE, f"{name}.py")).exec_module(module)

@@ -1,1 +1,1 @@
-"""What the recorder sees through: one file a kind of datum."""
+"""The hooks of the recorder into torch: one file a kind of datum."""

@@ -83,7 +83,7 @@ class CudaGraphHook(Hook):
         return record_function
 
     def _begin(self, manager: Any, inputs: Sequence[Any], function_id: Any) -> CudaGraphRecorded:
-        """What is known before: torch frees the inputs while it records."""
+        """The record as far as it is known before: torch frees the inputs while it records."""
         compile_id = manager.id_to_compile_id[function_id]
         phase = manager.id_to_mode[function_id].name.lower()
         cause, moved = self._why(manager, inputs, function_id, str(compile_id), phase)
@@ -124,7 +124,8 @@ class CudaGraphHook(Hook):
 
 
 def _mismatch(node: Any, inputs: Sequence[Any]) -> Why:
-    """What the last recording in this place does not fit, in the order in which torch compares.  Nothing is changed."""
+    """The first thing that the last recording in this place does not fit, in the order in which torch compares.
+    Nothing is changed."""
     if moved := _moved(node, inputs, node.cudagraph_managed_idxs):
         return RecordingCause.OUTPUTS, moved
     if not node._check_liveness(node.expected_dead_indices_before_graph, node.path_weakrefs):

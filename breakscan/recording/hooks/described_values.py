@@ -188,8 +188,8 @@ _MADE: dict[int, tuple[weakref.ref[Any], Mapping[str, ValueSeen]]] = {}
 
 
 def _made_with(kind: type, module: Any) -> Mapping[str, ValueSeen]:
-    """What a module of ``torch.nn`` was made with, as far as it differs from the defaults of its class: the attributes
-    that are named as its arguments are; and its weight."""
+    """The arguments that a module of ``torch.nn`` was made with, as far as it differs from the defaults of its
+    class: the attributes that are named as its arguments are; and its weight."""
     known = _MADE.get(id(module))
     if known is not None and known[0]() is module:
         return known[1]
@@ -210,7 +210,7 @@ def _forget(number: int, _: object) -> None:
 
 
 def _is_default(value: Any, default: Any) -> bool:
-    """Whether an attribute is what a module makes of a default: ``(1, 1)`` of ``stride=1``."""
+    """Return whether an attribute is what a module makes of a default: ``(1, 1)`` of ``stride=1``."""
     if type(value) is tuple and type(default) is int:
         return all(type(one) is int and one == default for one in value)
     return type(value) is type(default) and type(value) in _PLAIN and value == default
@@ -251,7 +251,7 @@ def _tensor(value: Any) -> ValueSeen:
 
 
 def _traced_tensor(held: Mapping[str, Any]) -> ValueSeen:
-    """What a tracker holds of a tensor.  To ask for more could guard on its sizes."""
+    """The facts that a tracker holds of a tensor.  To ask for more could guard on its sizes."""
     import torch
 
     kind, dtype = held.get("class_type"), held.get("dtype")

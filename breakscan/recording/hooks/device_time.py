@@ -1,5 +1,5 @@
-"""How long graphs, the gaps after them, and what else calls do take on a CUDA device: measured on a few runs, by events
-in its queue.
+"""The time of graphs, of the gaps after them and of the rest of calls on a CUDA device: measured on a few runs, by
+events in its queue.
 
 Nothing here waits for the device.  Events are read when they are done, and none is recorded while a CUDA graph is
 being captured.

@@ -1,4 +1,4 @@
-"""What the program exports with ``torch.export``, or compiles ahead of time with AOTInductor, and how that ended."""
+"""Hooks into exports with ``torch.export``, or compiles ahead of time with AOTInductor, and how that ended."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _columns(code: CodeType, instruction: int) -> tuple[int | None, int | None]:
 
 
 def _issues(report: Any) -> Iterator[ExportIssue]:
-    """What ``draft_export`` reports.  A failure that torch expects is none."""
+    """The issues that ``draft_export`` reports.  A failure that torch expects is none."""
     names = getattr(report, "str_to_filename", {})
     for failure in getattr(report, "failures", ()):
         data = failure.data

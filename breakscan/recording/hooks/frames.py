@@ -79,8 +79,8 @@ class FrameOutcome:
 
     @property
     def raised(self) -> bool:
-        """Whether the exception goes on to the user's code, as ``ConvertFrame.__call__`` and ``fullgraph=True`` decide
-        it."""
+        """Return whether the exception goes on to the user's code, as ``ConvertFrame.__call__`` and
+        ``fullgraph=True`` decide it."""
         from torch._dynamo import config
 
         if self.error is None:
@@ -148,12 +148,12 @@ def watched_conversion(original: Callable[..., Any], sink: Callable[[FrameOutcom
 
 
 def _is_recompile_limit(error: Exception) -> bool:
-    """Whether the exception says that the frame was compiled too often."""
+    """Return whether the exception says that the frame was compiled too often."""
     return exceeds_limit(str(error)) or exceeds_limit(str(error.__cause__))
 
 
 def _is_break(error: Exception) -> bool:
-    """Whether the exception is a graph break: what Dynamo cannot trace, rather than what fails."""
+    """Return whether the exception is a graph break: what Dynamo cannot trace, rather than what fails."""
     from torch._dynamo.exc import Unsupported
 
     return isinstance(error, Unsupported)

@@ -32,11 +32,11 @@ class FullgraphHook(Hook):
         self._error_on_break: Callable[[], bool] = lambda: False
 
     def would_raise(self) -> bool:
-        """Whether a break here, while something is compiled, would reach the user without ``--keep-going``."""
+        """Return whether a break here, while something is compiled, would reach the user without ``--keep-going``."""
         return getattr(self._thread, "depth", 0) > 0 or self._error_on_break()
 
     def concerns(self, context: Any) -> bool:
-        """Whether the context that compiles was asked for with ``fullgraph=True``, which is set aside."""
+        """Return whether the context that compiles was asked for with ``fullgraph=True``, which is set aside."""
         return _converter_of(context) in self._converters
 
     def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:

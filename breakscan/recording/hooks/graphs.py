@@ -48,7 +48,7 @@ class GraphHook(Hook):
     def _record(
         self, output: Any, module: Any, inputs: Any, compiled: Any, at: float, seconds: float
     ) -> Callable[..., Any] | None:
-        """What is to run in place of the compiled graph, so that its runs are timed.  None where it is exported or
+        """The function to run in place of the compiled graph, so that its runs are timed.  None where it is exported or
         stored, and has to be what the backend made."""
         meter = self.hooks.of(RunHook).meter
         meter.compiled()
@@ -98,8 +98,8 @@ def _input_name(node: Any) -> str:
 
 
 def _as_dynamo_calls_it(compiled: Any) -> Any:
-    """What Dynamo finds in what a backend returns: a graph module that was to be generated when it is first called
-    is generated, and what keeps off the compiler is taken off, since Dynamo puts it on."""
+    """The function that Dynamo finds in what a backend returns: a graph module that was to be generated when it is
+    first called is generated, and what keeps off the compiler is taken off, since Dynamo puts it on."""
     from torch._dynamo.eval_frame import innermost_fn
     from torch.fx._lazy_graph_module import _LazyGraphModule
 

@@ -79,7 +79,7 @@ def _with_lines(built: GuardsBuilt, code: CodeType, output_graph: Any, manager: 
 
 
 def _check_seconds(manager: Any, scope: Any) -> float | None:
-    """What checking all guards takes; None where this torch does not let us check them."""
+    """The seconds that checking all guards takes; None where this torch does not let us check them."""
     if not callable(getattr(manager, "check", None)) or scope is None:
         return None
     times = []
@@ -144,7 +144,7 @@ def _failed_guard(entry: Any, frame: Any) -> FailedGuard | None:
 
 
 def _new_value(guard: str, manager: Any, frame: Any) -> str | None:
-    """What the guarded expression is now, in words; None if it is not known."""
+    """The value of the guarded expression now, in words; None if it is not known."""
     source = subject_source(guard)
     if source is None:
         return None

@@ -1,4 +1,4 @@
-"""What a hook into torch is, and how it wraps private functions of torch without torch or the user noticing.
+"""The base of hooks into torch, which wrap private functions of torch without torch or the user noticing.
 
 Nothing that goes wrong in a hook reaches the user's program: it becomes a record.
 """
@@ -30,7 +30,7 @@ class Hook:
 
     name: ClassVar[str] = "recorder"
     without: ClassVar[str] = "something is missing"
-    """What a report says if torch lacks what the hook needs: a clause."""
+    """The clause of a report if torch lacks what the hook needs."""
     wraps: ClassVar[tuple[str, ...]] = ()
     """The functions, as ``module:Class.function``."""
     imported_by: ClassVar[tuple[str, ...]] = ()
@@ -42,7 +42,7 @@ class Hook:
     waits_for: ClassVar[str | None] = None
     """A module that a program may never load: importing Inductor takes longer than many programs run."""
     during_exports: ClassVar[bool] = False
-    """Whether it sees what an export compiles on its way, which is not for the program to run."""
+    """Return whether it sees what an export compiles on its way, which is not for the program to run."""
 
     def __init__(self, hooks: Hooks) -> None:
         self.hooks = hooks
@@ -54,7 +54,7 @@ class Hook:
         """Called after it with its result and its arguments, unless it raised."""
 
     def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        """What replaces a function.  It calls functions of ours through :meth:`guarded`."""
+        """The replacement of a function.  It calls functions of ours through :meth:`guarded`."""
         before, after = self._guarded_if_own("before"), self._guarded_if_own("after")
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -90,7 +90,7 @@ class Hook:
 
 
 class _Depth(threading.local):
-    """How many exports of this thread are inside one another."""
+    """The depth of exports of this thread inside one another."""
 
     level = 0
 
@@ -117,11 +117,12 @@ class Hooks:
         return hook
 
     def works(self, name: str) -> bool:
-        """Whether a hook saw what the trace speaks of.  The hook for frames comes after the trace: it may not fail."""
+        """Return whether a hook saw what the trace speaks of.  The hook for frames comes after the trace: it may not
+        fail."""
         return name in self._available and not self.has_failed(name, ever=name == "frames")
 
     def has_failed(self, name: str, *, ever: bool) -> bool:
-        """Whether a hook failed when it was called last, or ever."""
+        """Return whether a hook failed when it was called last, or ever."""
         return name in (self._failed if ever else self._failing)
 
     def install(self, left_out: Collection[type[Hook]]) -> None:
@@ -211,7 +212,7 @@ def wrapped(
     modules that import it by its name.  Yields False, with nothing replaced, if this torch lacks one of them or of the
     names that are needed.
 
-    Dynamo reads the file names of the frames above it: to tell where the user's code ends, and whether a
+    Dynamo reads the file names of the frames above it: to see where the user's code ends, and whether a
     function under ``torch.compiler.disable(recursive=False)`` called it.  So the wrapper carries the file name
     of what it wraps, and a traceback that runs through it shows torch alone, as it would without us.
     """
@@ -251,7 +252,7 @@ def _replaced(
 
 
 def _place(function: str) -> tuple[Any, str]:
-    """What holds a function, and the name under which it does."""
+    """The object that holds a function, and the name under which it does."""
     owner, _, name = function.rpartition("." if "." in function.partition(":")[2] else ":")
     return _resolved(owner), name
 

@@ -1,4 +1,4 @@
-"""What hooks read out of torch's objects: code, stacks, compile ids and values, as strings and numbers."""
+"""Facts that hooks read out of torch's objects: code, stacks, compile ids and values, as strings and numbers."""
 
 from __future__ import annotations
 

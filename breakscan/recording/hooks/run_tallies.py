@@ -1,4 +1,4 @@
-"""What is counted of the runs of graphs and of calls, and where each thread is."""
+"""Counts of runs of graphs and of calls, and the state of each thread."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def usual(durations: Sequence[float], count: int) -> Usual:
 
 @dataclass(slots=True, eq=False)
 class GraphTally:
-    """What one graph did until now, and the gaps after it.  ``broke`` says that a break ended it.
+    """The runs of one graph until now, and the gaps after it.  ``broke`` says that a break ended it.
 
     ``gaps`` holds the last gaps, ``longest_gap`` the longest of all, and ``longest_at`` when it began; ``device_gaps``
     those on the device.
@@ -74,7 +74,7 @@ class GraphTally:
         self.device_seconds += sum(seconds)
 
     def records(self) -> Iterator[Record]:
-        """What is new since the last time."""
+        """The records that are new since the last time."""
         state = (self.runs, self.runs_on_device, self.passes, len(self.device_gaps))
         if state[:2] != self.written[:2]:
             yield GraphRan(self.number, self.runs, self.seconds, self.runs_on_device, self.device_seconds)
@@ -125,7 +125,7 @@ class CallTally:
         self.outside_on_device.append(max(0.0, whole - sum(parts)))
 
     def records(self) -> Iterator[Record]:
-        """What is new since the last time."""
+        """The records that are new since the last time."""
         if self.calls != self.written:
             each = (usual(kept, self.calls) for kept in (self.last_seconds, self.last_graphs, self.last_gaps))
             yield CallsRan(self.key, self.calls, self.seconds, *each)

@@ -1,4 +1,4 @@
-"""What ran: how often each graph ran and for how long, what lay between graphs, and how long calls took.
+"""Hooks into runs: counts and times of graphs, of the gaps between them, and of calls.
 
 The outermost call is seen through ``enter_exit_hooks`` of the context that ``torch.compile`` makes:
 functions that the context calls before and after the compiled code, while nothing is traced.  A graph is
@@ -30,7 +30,7 @@ _BATCH = 256
 _SHORTEST = 0.1
 """Seconds between two writings, at least."""
 _STALE = 4
-"""What is on disk is late by a quarter of the elapsed time at most."""
+"""The files on disk are late by a quarter of the elapsed time at most."""
 _WRITING = 200
 """Writing takes no more than one part in so many of the time."""
 
@@ -166,15 +166,15 @@ class RunHook(Hook):
 
 
 class StanceHook(Hook):
-    """Tells under which stance of ``torch.compiler.set_stance`` calls ran eager: the meter asks for it."""
+    """Records the stance of ``torch.compiler.set_stance`` under which calls ran eager: the meter reads it."""
 
     name = "stance"
-    without = "calls that ran eager under torch.compiler.set_stance are not told"
+    without = "calls that ran eager under torch.compiler.set_stance are missing"
     needs = ("torch._dynamo.eval_frame:_stance.stance",)
 
 
 def current_stance() -> str:
-    """The stance as ``set_stance`` names it; the default one where this torch does not tell."""
+    """The stance as ``set_stance`` names it; the default one where this torch does not say."""
     from torch._dynamo import eval_frame
 
     return getattr(getattr(eval_frame, "_stance", None), "stance", DEFAULT_STANCE)
@@ -304,13 +304,13 @@ def _ran_eager(tally: CallTally) -> None:
 
 
 def _passes_through(error: BaseException, frame: FrameType) -> bool:
-    """Whether an exception is on its way out of ``frame``, rather than handled by one of its callers."""
+    """Return whether an exception is on its way out of ``frame``, rather than handled by one of its callers."""
     return error.__traceback__ is not None and error.__traceback__.tb_frame is frame
 
 
 def _is_nested(frame: FrameType | None) -> bool:
-    """Whether a call stands around the one that starts in ``frame``.  Where ``fullgraph=True`` is what raises, torch
-    does not say that a call is over."""
+    """Return whether a call stands around the one that starts in ``frame``.  Where ``fullgraph=True`` is what
+    raises, torch does not say that a call is over."""
     found = None
     while frame is not None:
         if frame.f_code.co_name == "compile_wrapper":
@@ -322,7 +322,7 @@ def _is_nested(frame: FrameType | None) -> bool:
 
 
 def _disguised(run: Any, compiled: Any) -> Callable[..., Any]:
-    """Looks like the function of torch that calls it: to a profiler, and to whoever prints the stack."""
+    """Looks like the function of torch that calls it: to a profiler, and to anything that prints the stack."""
     from torch._dynamo import eval_frame
 
     context = vars(getattr(eval_frame, "DisableContext", object)).get("__call__")

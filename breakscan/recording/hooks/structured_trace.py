@@ -21,7 +21,7 @@ Sink = Callable[[float, Mapping[str, object], str | None], None]
 
 
 class TraceHandler(logging.Handler):
-    """Hands every record to a sink, whose exceptions reach whoever called compiled code."""
+    """Hands every record to a sink, whose exceptions reach the caller of compiled code."""
 
     def __init__(self, sink: Sink) -> None:
         super().__init__(logging.DEBUG)
@@ -48,7 +48,7 @@ def structured_trace(sink: Sink) -> Iterator[TraceHandler]:
 
 
 def records_of_trace(metadata: Mapping[str, Any], payload: str | None) -> Iterator[Traced]:
-    """What a record of the trace says."""
+    """The statements of a record of the trace."""
     return trace_records(metadata, payload, time.perf_counter(), _file_name, stack_above_dynamo)
 
 
@@ -92,8 +92,8 @@ class InternedNames:
 
 
 def _writes(handler: logging.Handler) -> bool:
-    """Whether the handler is the program's: not ours, nor torch's own, which without a folder gives up at its first
-    record."""
+    """Return whether the handler is the program's: not ours, nor torch's own, which without a folder gives up at its
+    first record."""
     if isinstance(handler, TraceHandler):
         return False
     return type(handler).__name__ != "LazyTraceHandler" or getattr(handler, "root_dir", None) is not None

@@ -1,4 +1,4 @@
-"""What the program asked torch.compile for, what of it Dynamo passed over in silence, and what was loaded compiled."""
+"""Hooks into calls of torch.compile, frames that Dynamo skips silently, and code that is loaded compiled."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class SkipHook(Hook):
 
 class PackageHook(Hook):
     """Records functions whose compiled code was made by an earlier process
-    (``torch._dynamo.config.caching_precompile``): nothing is compiled then, and nothing in the trace tells of it."""
+    (``torch._dynamo.config.caching_precompile``): nothing is compiled then, and nothing in the trace reports it."""
 
     name = "packages"
     without = "functions that were loaded compiled are shown as never called"
@@ -91,7 +91,7 @@ class PackageHook(Hook):
 
 
 def is_compiled(function: object) -> bool:
-    """Whether it is what ``torch.compile`` returned, or a module whose ``compile()`` was called."""
+    """Return whether it is what ``torch.compile`` returned, or a module whose ``compile()`` was called."""
     if getattr(function, "_compiled_call_impl", None) is not None:
         return True
     # A module looks for an attribute among its children: ask the object itself.
@@ -112,7 +112,7 @@ def _compiler_of(context: Any) -> Any:
 
 
 def _settings_of(context: Any) -> dict[str, str]:
-    """Inductor's wrapper holds the options that a mode stands for in its place."""
+    """Inductor's wrapper holds the options of a mode in place of its name."""
     compiler = _compiler_of(context)
     given = {"dynamic": getattr(compiler, "dynamic", None), "options": getattr(compiler, "config", None)}
     others = getattr(compiler, "kwargs", None)
@@ -121,7 +121,7 @@ def _settings_of(context: Any) -> dict[str, str]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether Python reads the value again from its ``repr``."""
+    """Return whether Python reads the value again from its ``repr``."""
     if type(value) is dict:
         return all(type(key) is str and _is_plain(item) for key, item in value.items())
     if type(value) in (list, tuple):

@@ -1,4 +1,4 @@
-"""What the structured trace says while a program runs, and why compiled autograd captures a backward pass again."""
+"""Hooks into the structured trace, and into the reasons for which compiled autograd captures a backward pass again."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TraceHook(Hook):
                     hooks.write(traced)
 
     def _new_rank(self, metadata: Mapping[str, Any]) -> RankSeen | None:
-        """The rank that the environment does not tell, once a process: torch notes it as soon as there is a process
+        """The rank that the environment does not name, once a process: torch notes it as soon as there is a process
         group, also one that was made by hand."""
         rank = metadata.get("rank")
         seen = (os.getpid(), rank)
@@ -70,7 +70,7 @@ class TraceHook(Hook):
 
 
 class AutogradHook(Hook):
-    """Makes compiled autograd say why it captures a backward pass again, which it tells a verbose logger alone, as
+    """Makes compiled autograd say why it captures a backward pass again, which it reports to a verbose logger alone, as
     under ``TORCH_LOGS=compiled_autograd_verbose``; the structured trace has it then.  Ours prints nothing."""
 
     name = "autograd"

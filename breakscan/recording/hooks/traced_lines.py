@@ -1,4 +1,4 @@
-"""How long Dynamo traces each line, and the functions that are called there."""
+"""Measures the time for which Dynamo traces each line, and the functions that are called there."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class LineHook(Hook):
         return next(wrapper for wrapper in wrappers if wrapper.__name__ == name)  # type: ignore[no-any-return]
 
     def record(self, compile_id: str) -> TracingTimed | None:
-        """What is known of a compilation that has ended, once; None without anything."""
+        """The record of a compilation that has ended, once; None without anything."""
         tree = self._trees.pop(compile_id, None)
         return _record(compile_id, tree) if tree else None
 

@@ -98,7 +98,7 @@ class ValueTallies:
             names = described_trackers(tracer.symbolic_locals, code.co_names)
         else:
             names = described(tracer.f_locals, code.co_names)
-        # To hold the code itself would keep alive what the program lets go.
+        # To hold the code itself would keep alive what the program releases.
         at = code_of(code)
         known = self._known.get(at)
         if known is None:
@@ -122,7 +122,7 @@ class ValueTallies:
         return BreakValuesSeen(place.path, place.line, described_trackers(there, words)) if there else None
 
     def records(self) -> Iterator[Record]:
-        """What is new since the last time."""
+        """The records that are new since the last time."""
         if self._pid != os.getpid():
             # Its records go to a file of their own.
             self._pid = os.getpid()
@@ -161,7 +161,7 @@ class ValueTallies:
 
 
 def _version(name: str) -> str | None:
-    """What a package says itself, without running its code, else what is installed by its name."""
+    """The version that a package has itself, without running its code, else what is installed by its name."""
     held = getattr(sys.modules.get(name), "__dict__", {}).get("__version__")
     if type(held) is str:
         return held

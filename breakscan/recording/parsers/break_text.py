@@ -56,12 +56,12 @@ def logging_method(cause: BreakCause) -> str | None:
 
 
 def branches_on_data(gb_type: str) -> bool:
-    """Whether a break of this type is a branch on the value of a tensor."""
+    """Return whether a break of this type is a branch on the value of a tensor."""
     return gb_type.startswith(_BRANCHING)
 
 
 def is_asked_for(gb_type: str) -> bool:
-    """Whether a break of this type is one that the code asks for, with ``torch._dynamo.graph_break()``."""
+    """Return whether a break of this type is one that the code asks for, with ``torch._dynamo.graph_break()``."""
     return gb_type.startswith(_ASKED_FOR)
 
 
@@ -72,13 +72,13 @@ def chained(cause: str, consequence: str) -> str:
 
 
 def frame_skipped(text: str) -> bool:
-    """Whether the text says that the frame falls back to eager, or all of it from the last place where Dynamo can
-    resume."""
+    """Return whether the text says that the frame falls back to eager, or all of it from the last place where Dynamo
+    can resume."""
     return _SKIPPED in text or rest_skipped(text)
 
 
 def rest_skipped(text: str) -> bool:
-    """Whether the text says that what comes before the break is compiled, and nothing after it."""
+    """Return whether the text says that what comes before the break is compiled, and nothing after it."""
     return _REST_SKIPPED in text
 
 

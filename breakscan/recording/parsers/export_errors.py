@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class ExportProblem(str, Enum):
-    """What stands against an export."""
+    """The kinds of problems of an export."""
 
     TEST = "data-dependent-test"
     """The code goes one way or another by data."""
@@ -70,7 +70,7 @@ _OF_DRAFT = {
 
 
 def problem_of(error: str, text: str) -> ProblemRead:
-    """The problem that an exception tells of, by its type and its text."""
+    """The problem of an exception, by its type and its text."""
     if not error:
         return ProblemRead(ExportProblem.NOT_TOLD, "")
     if found := _TEST.search(text):

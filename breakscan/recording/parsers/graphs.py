@@ -27,7 +27,7 @@ _STRIDES = re.compile(r"^(\w+\[[^]]*\])")
 
 
 def operation_count(text: str) -> int:
-    """How many operations a graph has, those of the graphs in it included."""
+    """The number of operations of a graph, those of the graphs in it included."""
     return sum(_is_operation(found) for found, _ in _assignments(text))
 
 
@@ -39,7 +39,7 @@ def nodes_of(text: str) -> Iterator[GraphNode]:
 
 
 def devices_of(text: str) -> tuple[str, ...]:
-    """The devices of the graph's inputs, such as ``cuda:0``; none where the text does not tell, as before torch 2.6."""
+    """The devices of the graph's inputs, such as ``cuda:0``; none where the text does not say."""
     signature = _SIGNATURE.search(text)
     return tuple(dict.fromkeys(_DEVICE.findall(signature[0]))) if signature else ()
 
@@ -92,7 +92,7 @@ def _is_operation(assignment: re.Match[str]) -> bool:
 
 
 def bytes_of(type_: str) -> int | None:
-    """What a tensor of a type such as ``f32[8, 16]`` takes; None where a size is a symbol."""
+    """The bytes of a tensor of a type such as ``f32[8, 16]``; None where a size is a symbol."""
     found = _TENSOR.fullmatch(type_)
     if found is None:
         return None

@@ -53,7 +53,7 @@ _MISSING_KEY = re.compile(r"KeyError on (?P<source>.+)\[(?P<key>'[^']*'|\d+)\]$"
 _CONTAINS = re.compile(r"(?P<absent>not )?___dict_contains\((?P<key>[^,]+), (?P<source>.+)\)$")
 _GLOBAL = re.compile(r"GLOBAL_STATE changed: (?P<what>.+)")
 BEFORE_BREAK = "the value computed before the break"
-"""What the user calls a value that Dynamo hands from one side of a break to the other."""
+"""The name for a value that Dynamo hands from one side of a break to the other."""
 _FREED = re.compile(r"Cache line invalidated because (?P<source>.+) got deallocated$")
 _DTYPES = {
     "Byte": "uint8",
@@ -72,16 +72,16 @@ _DTYPES = {
 """The names of C++ for dtypes by those of Python."""
 _NONE_FAILS = "Unexpected recompilation:"
 _OF_BASE = re.compile(r"(?<![\w.])([\w.\[\]']+)\._base\b")
-"""What is said of the tensor that another one is a view of."""
+"""An expression over the tensor that another one is a view of."""
 _WITHOUT_BASE = re.compile(r"'NoneType' object has no attribute '\w+'$")
-"""What Python says of a tensor that is no view, where a guard asks for the tensor behind it."""
+"""Python's error for a tensor that is no view, where a guard asks for its base."""
 _DUPLICATE = "Duplicate tensor found where not expected"
 _SAVED_TENSOR_HOOKS = "top_saved_tensors_hooks"
 _PIECES = {"size": "shape[{}]", "stride": "stride()[{}]", "rank": "dim()"}
 
 
 class GuardKind(str, Enum):
-    """What a guard checks."""
+    """The kinds of checks of a guard."""
 
     SIZE = "size"
     STRIDE = "stride"
@@ -92,7 +92,7 @@ class GuardKind(str, Enum):
     TYPE = "type"
     IDENTITY = "identity"
     FREED = "freed"
-    """What a version was compiled for is no longer in memory."""
+    """An object that a version was compiled for is no longer in memory."""
     PRESENCE = "presence"
     GLOBAL = "global"
     BACKEND = "backend"
@@ -126,7 +126,7 @@ class ParsedGuard:
 
     @property
     def crosses_break(self) -> bool:
-        """Whether the guard is about a value that was computed before a break and is used after it."""
+        """Return whether the guard is about a value that was computed before a break and is used after it."""
         return BEFORE_BREAK in self.subject
 
 
@@ -149,7 +149,7 @@ NONE_FAILED = ParsedGuard(
 
 def subject_source(text: str) -> str | None:
     """The expression whose value now is to be asked for, as Python source over ``L`` and ``G``; None where the
-    text tells the value itself, or where there is none."""
+    text has the value itself, or where there is none."""
     text = _first_line(text)
     if found := _CHECKED.match(text):
         return found["source"]

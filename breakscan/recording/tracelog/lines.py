@@ -47,7 +47,7 @@ class LogRecord:
 
 
 class Fault(Enum):
-    """What can be wrong with a log, or with lines of it."""
+    """The faults of a log, or of lines of it."""
 
     FOREIGN = "foreign"
     """The line is no record."""
@@ -93,7 +93,7 @@ def read_log(path: Path) -> Iterator[LogRecord | Damage]:
 
 
 def is_log(path: Path) -> bool:
-    """Whether a file begins as a log does."""
+    """Return whether a file begins as a log does."""
     try:
         with path.open("rb") as file:
             start = file.read(CHUNK)
@@ -184,7 +184,7 @@ def _payload(text: bytes, *, windows: bool) -> bytes:
 
 
 def _seconds(found: re.Match[bytes], changed: struct_time) -> float:
-    """A log does not tell the year: that of its last change, or the one before."""
+    """A log has no year: that of its last change, or the one before."""
     month = int(found["month"])
     year = changed.tm_year - (month > changed.tm_mon)
     date = (year, month, int(found["day"]), int(found["hour"]), int(found["minute"]), 0)

@@ -1,4 +1,4 @@
-"""Turns what one process wrote into its log into the records that a recording of it would hold."""
+"""Reads the logs of a run: turns what each process wrote into the records that a recording of it would hold."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from breakscan.model.dataclass_json import decoder, encode
+from breakscan.model.words import counted
 from breakscan.recording.parsers.frames import frames_of, is_dynamos_file, user_part
 from breakscan.recording.parsers.guards import failed_guard, read_guard
 from breakscan.recording.records import (
@@ -32,7 +33,7 @@ from breakscan.recording.traced import (
     TracedRecompile,
     trace_records,
 )
-from breakscan.recording.tracelog.lines import LogRecord
+from breakscan.recording.tracelog.lines import Damage, Fault, LogRecord, is_log, read_log
 
 _EXPORTS = re.compile(r".*[/\\]torch[/\\]export[/\\]__init__\.py")
 _SUBJECT = re.compile(r"\bexport\(\s*(?P<subject>[\w.]+(?:\(\w*\))?)\s*[,)]")
@@ -43,8 +44,8 @@ _PARTIAL_GRAPH = "make_fx_fail_partial"
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """An export that has not ended yet; ``describer`` tells it from another one of the same line, and is None where
-    Dynamo traced it."""
+    """An export that has not ended yet; ``describer`` distinguishes it from another one of the same line, and is None
+    where Dynamo traced it."""
 
     describer: int | None
     subject: str
@@ -62,7 +63,7 @@ class ExportsTraced:
     def take(
         self, metadata: Mapping[str, Any], payload: str | None, at: float, file_name: Callable[[int | str], str]
     ) -> Iterator[ExportEnded]:
-        """What a record ends: the export before, or the one that it is about."""
+        """The exports that a record ends: the one before, or the one that it is about."""
         tensor, metrics = metadata.get("describe_tensor"), metadata.get("compilation_metrics")
         is_failure = (metadata.get("artifact") or {}).get("name") == _PARTIAL_GRAPH
         if not (tensor or metrics or is_failure) or not metadata.get("stack"):
@@ -88,7 +89,7 @@ class ExportsTraced:
             self._begun = None
 
     def _compiled(self, begun: _Begun, metrics: Mapping[str, Any]) -> Iterator[ExportEnded]:
-        """What Dynamo did for an export."""
+        """The export that Dynamo traced."""
         yield from self.rest()
         if (error := metrics.get("fail_type")) is None:
             self._begun = begun
@@ -97,7 +98,8 @@ class ExportsTraced:
         yield _ended(begun, str(error), text, tuple(frames_of(text)))
 
     def _goes_on(self, begun: _Begun) -> bool:
-        """Whether a tensor is given to the export that has begun: after Dynamo, the export goes on without it."""
+        """Return whether a tensor is given to the export that has begun: after Dynamo, the export goes on without
+        it."""
         known = self._begun
         return known is not None and known.stack == begun.stack and known.describer in (None, begun.describer)
 
@@ -149,7 +151,7 @@ def with_new_values(records: Iterable[Record], failures: Sequence[GuardFailure])
     """The records of one process; ``failures`` are all guards that failed in it, in order.
 
     The value that a guard met is the one that the next version was compiled for.  A later failure of that version
-    tells it.
+    has it.
     """
     of_version: dict[str, list[tuple[int, FailedGuard]]] = {}
     began: dict[str, int] = {}
@@ -239,7 +241,7 @@ class ProcessReader:
         self._merged = TraceAndHooks(lambda hook: False, cut=True)
 
     def take(self, record: LogRecord) -> None:
-        """Raises one of :data:`.read.MALFORMED` where the record is not as torch writes it."""
+        """Raises one of :data:`MALFORMED` where the record is not as torch writes it."""
         metadata = record.metadata
         if "str" in metadata:
             name, number = metadata["str"]
@@ -260,7 +262,8 @@ class ProcessReader:
         self.process.records.extend(self.process.exports.take(metadata, record.payload, record.at, self._file_name))
 
     def restarts(self, record: LogRecord) -> bool:
-        """Whether the record is of another process with the same id, as in containers: it numbers files from 0."""
+        """Return whether the record is of another process with the same id, as in containers: it numbers files from
+        0."""
         if "str" not in record.metadata:
             return False
         name, number = record.metadata["str"]
@@ -352,7 +355,7 @@ def _version(text: Any) -> str:
 
 
 def _folder(pattern: re.Pattern[str], paths: set[str]) -> str:
-    """The folder that the first path below one tells of."""
+    """The folder that the first path below one shows."""
     return next((found["folder"] for path in sorted(paths) if (found := pattern.match(path))), "")
 
 
@@ -362,3 +365,109 @@ def _standard_library(paths: set[str]) -> str:
         if found and found["module"] in sys.stdlib_module_names:
             return found["folder"]
     return ""
+
+
+NAME = "dedicated_log_torch_trace_"
+"""The beginning of the names of logs."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogProblem:
+    """A fault of a log; ``text`` is a sentence without its full stop."""
+
+    fault: Fault
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The processes that logs are about, and the faults of the logs."""
+
+    processes: Sequence[TracedProcess]
+    problems: Sequence[LogProblem]
+
+
+def logs_in(folder: Path) -> list[Path]:
+    """The logs in a folder, among whatever else lies there; those that torch named so also where they are empty.
+
+    Raises OSError where the folder cannot be read.
+    """
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    return [path for path in files if path.name.startswith(NAME) or is_log(path)]
+
+
+def read_trace(logs: Sequence[Path]) -> Trace:
+    """The processes in the order in which they began.  Raises OSError where a log cannot be read."""
+    readers: list[ProcessReader] = []
+    problems: list[LogProblem] = []
+    # A process that was forked off another goes on with its numbers of files: what began first is read first.
+    for log in sorted(logs, key=_beginning):
+        found, damages = _read(log, readers)
+        problems += _problems(log, found, damages)
+        readers += found
+    processes = [reader.process for reader in readers]
+    for process in processes:
+        if process.nameless:
+            files = f"{process.log.name} names {len(process.nameless)} files by numbers that another log explains"
+            text = f"{files}, of the process that this one was forked off"
+            problems.append(LogProblem(Fault.NAMELESS, text))
+    return Trace(sorted(processes, key=lambda process: process.began), problems)
+
+
+def _beginning(log: Path) -> float:
+    return next((record.at for record in read_log(log) if isinstance(record, LogRecord)), 0.0)
+
+
+MALFORMED = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)
+"""The exceptions of a record that is not as torch writes it: numbers can be too large, and values nested too deeply."""
+
+
+def _read(log: Path, before: Sequence[ProcessReader]) -> tuple[list[ProcessReader], list[Damage]]:
+    current: dict[int, ProcessReader] = {}
+    found: list[ProcessReader] = []
+    damages: list[Damage] = []
+    for record in read_log(log):
+        if isinstance(record, Damage):
+            damages.append(record)
+            continue
+        reader = current.get(record.pid)
+        try:
+            if reader is None or reader.restarts(record):
+                reader = current[record.pid] = ProcessReader(log, record, [*before, *found])
+                found.append(reader)
+            reader.take(record)
+        except MALFORMED:
+            # What is cut off or changed is reported already.
+            if not damages or damages[-1].line != record.line:
+                damages.append(Damage(record.line, Fault.DAMAGED))
+    return found, damages
+
+
+def _problems(log: Path, found: Sequence[ProcessReader], damages: Sequence[Damage]) -> Iterator[LogProblem]:
+    if not found and not damages:
+        yield LogProblem(Fault.EMPTY, f"{log.name} is empty")
+    elif not found:
+        yield LogProblem(Fault.NO_RECORD, f"{log.name} holds no record of the trace")
+    for fault in Fault if found else ():
+        if lines := [damage.line for damage in damages if damage.fault is fault]:
+            yield LogProblem(fault, _fault_words(log.name, fault, lines))
+
+
+_MOST_LINES = 3
+_FAULTS = {
+    Fault.FOREIGN: ("line is no record", "lines are no records", "left out"),
+    Fault.DAMAGED: ("record is damaged", "records are damaged", "left out"),
+    Fault.CHECKSUM: (
+        "payload differs from its checksum", "payloads differ from their checksums", "read as far as possible",
+    ),
+}  # fmt: skip
+
+
+def _fault_words(log: str, fault: Fault, lines: Sequence[int]) -> str:
+    """``log: 1 record is damaged (line 7), left out``."""
+    if fault is Fault.CUT_OFF:
+        return f"{log} ends within the record at line {lines[0]}: the process was ended as it wrote, or still runs"
+    one, many, consequence = _FAULTS[fault]
+    shown = ", ".join(map(str, lines[:_MOST_LINES])) + (", …" if len(lines) > _MOST_LINES else "")
+    at = f"line{'' if len(lines) == 1 else 's'} {shown}"
+    return f"{log}: {counted(len(lines), one, many)} ({at}), {consequence}"
