@@ -289,7 +289,7 @@ def test_compiled_autograd(explained: Explain) -> None:
     assert (first.compile_id, second.compile_id) == ("!0", "!1")
     assert 0 < first.ops < second.ops
     # Torch reports the reasons if the program asks for them.
-    assert any(change.name == "ExpBackward0" for change in second.reasons)
+    assert any(reason.endswith("ExpBackward0") for reason in second.reasons)
 
 
 def test_cuda_graphs_that_did_not_come_about(explained: Explain) -> None:
