@@ -88,8 +88,11 @@ def verify(
     time up to its first calls of what it compiles: what it writes is not shown. Options of breakscan come before
     PROGRAM.
 
-    Exits with 0 where no change is rejected, 1 where one is, 2 where the program could not be measured, 130 where it
-    was interrupted: the report then shows what was proved so far.
+    The report also says whether the program as it is computes compiled what it does eager; where it does not, at which
+    operation first.
+
+    Exits with 0 where no change is rejected and compiled agrees with eager, 1 otherwise, 2 where the program could not
+    be measured, 130 where it was interrupted: the report then shows what was proved so far.
     """
     if patch is not None and settings:
         raise click.UsageError("--patch and --config are verified one at a time")
@@ -142,4 +145,5 @@ def _told_apart(ids: tuple[str, ...] | None) -> tuple[list[str], tuple[str, ...]
 def _status(verification: Verification) -> int:
     if verification.interrupted:
         return INTERRUPTED
-    return 1 if any(proof.verdict is ProofVerdict.REJECTED for proof in verification.proofs) else 0
+    rejected = any(proof.verdict is ProofVerdict.REJECTED for proof in verification.proofs)
+    return 1 if rejected or verification.divergence is not None else 0

@@ -268,7 +268,7 @@ class CallRuns:
         firsts: list[CallResult] = []
         waited, began = waited_for_core(), time.perf_counter()
         for captured, call in self._calls():
-            outcome = _run_compiled(captured, call)
+            outcome = run_compiled_call(captured, call)
             if outcome.failure is not None and not patient:
                 self._stop_recording()
                 return CompiledResult(failure=outcome.failure)
@@ -291,24 +291,13 @@ class CallRuns:
             )
         )
 
-    def compiled_random(self, path: str) -> None:
-        """Runs each call compiled again, drawing random numbers as eager code does, and writes the results."""
-        import torch
-        import torch._inductor.config as inductor
-
-        self._stop_recording()
-        torch._dynamo.reset()
-        with inductor.patch(fallback_random=True):
-            self._save_compiled(path)
-        torch._dynamo.reset()
-
     def _calls(self) -> Iterator[tuple[CapturedCallable, CapturedCall]]:
         for captured in self._callables:
             for call in captured.calls:
                 yield captured, call
 
     def _save_compiled(self, path: str) -> None:
-        save_results([_run_compiled(captured, call).result for captured, call in self._calls()], path)
+        save_results([run_compiled_call(captured, call).result for captured, call in self._calls()], path)
 
     def _row(self) -> list[_CallInRow]:
         """A row of calls as the program makes them: numbers that the calls change stay changed."""
@@ -358,8 +347,11 @@ def run_call(
     )
 
 
-def _run_compiled(captured: CapturedCallable, call: CapturedCall) -> CallOutcome:
+def run_compiled_call(
+    captured: CapturedCallable, call: CapturedCall, compiled: Callable[..., object] | None = None
+) -> CallOutcome:
+    """Runs a captured call compiled, by default as the program compiles it."""
     mark_step()
     with ready(captured, call):
         # A backward pass that the program does not run would be compiled for nothing.
-        return run_call(captured, call, captured.compiled, backward=captured.backward)
+        return run_call(captured, call, compiled or captured.compiled, backward=captured.backward)

@@ -21,6 +21,7 @@ class MeasuringStep(Enum):
     TIME = "timing"
     REPEAT = "timing it in further processes"
     RECORD_TESTS = "recording the outcomes of tests"
+    DIVERGE = "finding where compiled code differs from eager"
 
 
 @dataclass(frozen=True, slots=True)

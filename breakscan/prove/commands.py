@@ -11,6 +11,7 @@ from typing import Any
 from breakscan.prove.call_result import one_line
 from breakscan.prove.call_runs import CallRuns, SharedState
 from breakscan.prove.capture import Capture
+from breakscan.prove.compiled_parts import CompiledParts
 from breakscan.prove.overlay import OutcomeRecorder
 from breakscan.prove.protocol import (
     AvailableChoices,
@@ -127,6 +128,7 @@ class CommandHandler:
                 SharedState(self._callables),
                 OverwrittenValues(self._callables),
                 CallRuns(self._callables, self._stop_recording),
+                CompiledParts(self._callables, self._capture.hook, self._stop_recording),
                 ProbeRuns(self._callables, self._recorder),
                 StepTimer(self._callables, self._before_timing, self._regional.taken_out),
             )

@@ -81,7 +81,6 @@ class ObservationKind(str, Enum):
     NOT_CALLED = "compiled and not called until the program was stopped: {names}"
     INCOMPLETE = "the calls reach more objects than were looked at: not all state is the same in all runs"
     NO_DOUBLE = "there is no reference in double precision: {text}"
-    ORIGINAL_DIFFERS = "compiled, the program as it is differs from eager already: {detail}"
     CACHE_OF_PROGRAM = (
         "the program chooses the folder of its compiler caches itself, and they are not empty: the seconds of "
         "compiling, and after how many calls it pays, are too small"

@@ -21,6 +21,7 @@ from breakscan.model.observations import Observations
 from breakscan.prove.call_result import CallResult, load_results
 from breakscan.prove.call_runs import CallRuns, SharedState
 from breakscan.prove.candidate import UNCHANGED, Candidate, Label, MeasuringStep
+from breakscan.prove.compiled_parts import CompiledParts
 from breakscan.prove.equal import ResultDifference, Strictness, differences
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import require_calls
@@ -143,7 +144,7 @@ class Baseline:
         found = {name: load_results(path) for name, path in _compiled_paths(worker).items()}
         if self.random:
             path = _at(worker, "random")
-            worker.ask(CallRuns.compiled_random, path)
+            worker.ask(CompiledParts.run, path, None, {"fallback_random": True}, None)
             found["random"] = load_results(path)
         return found
 
@@ -156,6 +157,12 @@ class Baseline:
             how = Strictness.COMPILED.but(random=drawn, values=drawn or not self.random, types=types)
             found += differences(self.eager, results, self.double, how)
         return found
+
+    def differences_of_call(self, number: int, result: CallResult, same_random: bool) -> list[ResultDifference]:
+        """How the compiled result of one call differs. ``same_random`` says that it draws the random numbers of eager
+        code."""
+        results = [*self.eager[:number], result, *self.eager[number + 1 :]]
+        return self.differences({"random" if same_random else "first": results})
 
 
 def run_eager(worker: Worker, watched: Sequence[str]) -> tuple[list[CallResult], Mapping[str, tuple[int, ...]]]:

@@ -11,7 +11,7 @@ from breakscan.prove.candidate import Label
 from breakscan.prove.equal import ResultDifference
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import Observation
-from breakscan.prove.protocol import Stress
+from breakscan.prove.protocol import CompileOption, GraphOperation, Stage, Stress
 
 
 class ProofVerdict(str, Enum):
@@ -159,6 +159,21 @@ class DeclinedFinding:
     reasons: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """How the unchanged program, compiled, differs from eager.
+
+    ``differences`` has the first one of each value. ``stage`` is the first stage of compiling with which the results
+    differ, None if they did not differ in a further process. ``operation`` is the first one that has to be compiled for
+    that, None if it was not found; ``setting`` is a setting of Inductor with which nothing differs.
+    """
+
+    differences: tuple[ResultDifference, ...]
+    stage: Stage | None = None
+    operation: GraphOperation | None = None
+    setting: tuple[str, CompileOption] | None = None
+
+
 class NotApplied(Enum):
     """Why nothing was written."""
 
@@ -176,6 +191,8 @@ class Verification:
     ``unreached`` are findings that could be rewritten but whose code the calls do not run; ``notes`` are further
     remarks. ``applied`` are the files that were written, and ``not_applied`` is why others were not: texts are errors.
     ``eager_memory_bytes`` is the most memory of a GPU that an eager step takes, None without one.
+    ``divergence`` is how the unchanged program, compiled, differs from eager, None if it does not; ``compared`` says
+    that this was compared.
     ``held_back`` are accepted changes that were to be written and were not, because they may behave otherwise in calls
     that were not captured.
     """
@@ -196,5 +213,7 @@ class Verification:
     held_back: tuple[Label, ...] = ()
     breaks: int = 0
     eager_memory_bytes: int | None = None
+    divergence: Divergence | None = None
+    compared: bool = True
     interrupted: bool = False
     """The user stopped the command; it holds what was proved until then."""

@@ -37,6 +37,7 @@ class Stage(str, Enum):
 
     DYNAMO = "Dynamo"
     AOT_AUTOGRAD = "AOTAutograd"
+    DECOMPOSITIONS = "decompositions"
     INDUCTOR = "Inductor"
     BACKEND = "the backend"
     RUN_TIME = "run time"
@@ -347,6 +348,27 @@ class CompiledResult:
 
     run: CompiledRun | None = None
     failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class CompiledPart:
+    """The operations of all graphs that ``backend`` compiles: from number ``first``, which counts from 0, to the one
+    before ``last``. All others run eager."""
+
+    backend: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class GraphOperation:
+    """An operation of a graph of Dynamo, and the line of the program that it comes from. ``ends_part`` says that a
+    compiled part may end after it: no value that crosses is anything but a tensor or a number, and no mode is left."""
+
+    name: str
+    path: str
+    line: int
+    ends_part: bool
 
 
 # -- runs for their time ------------------------------------------------------------------------------------------

@@ -15,12 +15,13 @@ from breakscan.model.findings import Site
 from breakscan.prove import faster as measure
 from breakscan.prove.candidate import UNCHANGED, Candidate, Label, MeasuringStep
 from breakscan.prove.changed_code import evidence
+from breakscan.prove.divergence import find_divergence
 from breakscan.prove.equal import ResultDifference, Strictness, differences
 from breakscan.prove.faster import Ratio, Rounds, Unsteady
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
 from breakscan.prove.original import Baseline, CompiledProgram, Original, Say, run_eager
 from breakscan.prove.probe import Probe, Stressed
-from breakscan.prove.proof import Proof, ProofVerdict
+from breakscan.prove.proof import Divergence, Proof, ProofVerdict
 from breakscan.prove.protocol import Description, StepKind
 from breakscan.prove.rewrites import diff_of
 from breakscan.prove.step_timer import StepTimer
@@ -202,11 +203,21 @@ class Verifier:
         notes = []
         if self._baseline.no_double is not None:
             notes.append(Observation(ObservationKind.NO_DOUBLE, self._baseline.no_double))
-        if self._original_differs:
-            notes.append(Observation(ObservationKind.ORIGINAL_DIFFERS, details=(self._original_differs[0],)))
         if self._probed is not None and self._probed.problem is not None:
             notes.append(self._probed.problem)
         return notes
+
+    @property
+    def repeats_itself(self) -> bool:
+        """Whether the unchanged program can be compared with anything."""
+        return not self._unrepeatable
+
+    def divergence(self) -> Divergence | None:
+        """Finds where the unchanged program, compiled, differs from eager; None if it does not."""
+        if not self._original_differs or not self.repeats_itself:
+            return None
+        self._say(MeasuringStep.DIVERGE, None)
+        return find_divergence(self.original, self._baseline, self._original_differs)
 
     def prove(self, candidate: Candidate, accepted_in: Label | None = None) -> Proof:
         """Runs the program with the change and returns the proof. It is not timed if it is known to be a member of a

@@ -14,7 +14,7 @@ from breakscan.prove.candidate import Candidate, Label, SetLabel
 from breakscan.prove.equal import TOLERANCES
 from breakscan.prove.observation import environment_of, notes_of
 from breakscan.prove.original import Original, Say, running_original
-from breakscan.prove.proof import NotApplied, Proof, ProofVerdict, Verification
+from breakscan.prove.proof import Divergence, NotApplied, Proof, ProofVerdict, Verification
 from breakscan.prove.rewrites import Planned, Rewrites
 from breakscan.prove.verifier import Verifier
 from breakscan.prove.worker import UserProgram, interrupted_once
@@ -142,6 +142,7 @@ class _Work:
         self.proved = RewriteProofs(self.rewrites, self.verifier)
         self.applied: tuple[str, ...] = ()
         self.not_applied: NotApplied | tuple[str, ...] | None = None
+        self.divergence: Divergence | None = None
         self.interrupted = False
 
     def run(self) -> Verification:
@@ -153,6 +154,7 @@ class _Work:
                 self._prove_rewrites()
             if self.question.apply:
                 self._apply()
+            self.divergence = self.verifier.divergence()
         except KeyboardInterrupt:
             self.interrupted = True
             if self.question.apply and not self.applied:
@@ -175,6 +177,8 @@ class _Work:
             held_back=self._held_back() if self.question.apply else (),
             breaks=self.original.compiled.metrics.breaks,
             eager_memory_bytes=None if self.interrupted else self.verifier.race.eager_memory(),
+            divergence=self.divergence,
+            compared=self.verifier.repeats_itself and not self.interrupted,
             interrupted=self.interrupted,
         )
 

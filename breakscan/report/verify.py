@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from breakscan.model.findings import Severity
+from breakscan.model.findings import Severity, Site
 from breakscan.model.words import counted, grouped_reasons, listed, megabytes, sentence
 from breakscan.prove.candidate import Label, MeasuringStep
 from breakscan.prove.proof import (
@@ -26,7 +26,7 @@ from breakscan.prove.proof import (
     UnseenOutcome,
     Verification,
 )
-from breakscan.prove.protocol import Stress
+from breakscan.prove.protocol import Stage, Stress
 from breakscan.report import markdown
 from breakscan.report.console import paragraph, report_console
 from breakscan.report.diagnostics import Diagnostic, DiagnosticReport, Remark
@@ -237,6 +237,35 @@ def headline(verification: Verification) -> str:
     return f"{counted(len(proofs), 'change')}: {shown}{stopped}"
 
 
+_BEFORE = {Stage.AOT_AUTOGRAD: "eager", Stage.DECOMPOSITIONS: "aot_eager", Stage.INDUCTOR: "aot_eager_decomp_partition"}
+"""The backend that ends before each stage."""
+
+
+def compiled_words(verification: Verification) -> list[str]:
+    """Whether the unchanged program, compiled, computes what it does eager; if not, where it differs first, and with
+    which setting it does not."""
+    divergence = verification.divergence
+    if divergence is None:
+        if not verification.compared:
+            return []
+        # Where changes were proved, the calls are named with them.
+        calls = "" if verification.proofs else f": {captured_words(verification.callables, verification.backward)}"
+        return [f"Compiled agrees with eager{calls}."]
+    first, *others = map(difference_words, divergence.differences)
+    rest = f" (and {len(others)} more)" if others else ""
+    said = [sentence(f"Compiled differs from eager: {first}{rest}")]
+    operation, stage = divergence.operation, divergence.stage
+    if stage is not None:
+        at = f", {operation.path}:{operation.line}" if operation is not None and operation.path else ""
+        place = f"at {operation.name}{at}, " if operation is not None else ""
+        agrees = f": backend={_BEFORE[stage]!r} agrees" if stage in _BEFORE else ""
+        said.append(f"It differs first {place}in {stage.value}{agrees}.")
+    if divergence.setting is not None:
+        name, value = divergence.setting
+        said.append(f"With torch._inductor.config.{name} = {value!r} it agrees.")
+    return said
+
+
 def nothing_words(verification: Verification) -> str:
     """The reason that there is nothing to prove."""
     if verification.interrupted:
@@ -299,6 +328,17 @@ def basis_words(verification: Verification) -> list[str]:
     return said
 
 
+def closing_words(verification: Verification) -> list[str]:
+    """All that is said about the program as a whole, in paragraphs."""
+    compiled = " ".join(compiled_words(verification))
+    return [
+        *([compiled] if compiled else []),
+        *notes(verification),
+        *basis_words(verification),
+        ending_words(verification),
+    ]
+
+
 def ending_words(verification: Verification) -> str:
     """The files that were written or not, and the options that write them."""
     said = []
@@ -352,6 +392,9 @@ def write_verify_terminal(verification: Verification, stream: TextIO) -> None:
     """Writes the report."""
     verification = printable(verification)
     console = report_console(stream)
+    compiled = " ".join(compiled_words(verification))
+    if verification.divergence is not None:
+        console.print(Text(compiled, "bold red"))
     console.print(Text(sentence(headline(verification)), "bold"))
     if verification.proofs:
         _table(verification, console)
@@ -363,7 +406,8 @@ def write_verify_terminal(verification: Verification, stream: TextIO) -> None:
         console.print(paragraph(f"{', '.join(labels)}: ", line, console.width))
     for note in notes(verification):
         console.print(paragraph("Note: ", note, console.width))
-    for words in (*_unproved(verification), *basis_words(verification)):
+    agrees = [compiled] if compiled and verification.divergence is None else []
+    for words in (*_unproved(verification), *agrees, *basis_words(verification)):
         console.print(paragraph("", words, console.width))
     console.print(ending_words(verification))
 
@@ -416,6 +460,7 @@ def write_verify_json(verification: Verification, stream: TextIO) -> None:
         "same": asdict(verification.same) if verification.same else None,
         "eager_memory_bytes": verification.eager_memory_bytes,
         "interrupted": verification.interrupted,
+        "compiled": _compiled(verification),
         "proofs": [_proof(proof) for proof in verification.proofs],
         "dependent": list(map(str, verification.dependent)),
         "unreached": list(map(str, verification.unreached)),
@@ -426,6 +471,21 @@ def write_verify_json(verification: Verification, stream: TextIO) -> None:
         "held_back": list(map(str, verification.held_back)),
     }
     write_json_report(SCHEMA, told, stream)
+
+
+def _compiled(verification: Verification) -> dict[str, Any] | None:
+    divergence = verification.divergence
+    if divergence is None and not verification.compared:
+        return None
+    operation, setting = (divergence.operation, divergence.setting) if divergence is not None else (None, None)
+    return {
+        "agrees": divergence is None,
+        "differences": list(map(difference_words, divergence.differences)) if divergence is not None else [],
+        "stage": divergence.stage.value if divergence is not None and divergence.stage is not None else None,
+        "operation": {name: getattr(operation, name) for name in ("name", "path", "line")} if operation else None,
+        "setting": {"name": f"torch._inductor.config.{setting[0]}", "value": setting[1]} if setting else None,
+        "says": " ".join(compiled_words(printable(verification))),
+    }
 
 
 def _proof(proof: Proof) -> dict[str, Any]:
@@ -499,7 +559,7 @@ def write_verify_markdown(verification: Verification, stream: TextIO) -> None:
     if told.proofs:
         titles, *changes = table_rows(told)
         parts.append("".join([markdown.table_head(*titles), *map(_row, told.proofs, changes)]))
-    parts += [markdown.paragraph(line) + "\n" for line in (*notes(told), *basis_words(told), ending_words(told))]
+    parts += [markdown.paragraph(line) + "\n" for line in closing_words(told)]
     room = LIMIT - sum(len(part) + 1 for part in parts)
     for proof, original in zip(told.proofs, verification.proofs, strict=True):
         details = _details(proof, original.diff)
@@ -540,12 +600,27 @@ def verify_diagnostics(verification: Verification) -> DiagnosticReport:
     verification = printable(verification, originals)
     return DiagnosticReport(
         "verify",
-        [_diagnostic(proof) for proof in verification.proofs],
+        [*_compiled_diagnostics(verification), *map(_diagnostic, verification.proofs)],
         remarks=[Remark(Severity.INFO, observation_words(note)) for note in verification.notes],
         head=[sentence(headline(verification))],
         end=[ending_words(verification)],
         originals=originals,
     )
+
+
+def _compiled_diagnostics(verification: Verification) -> Iterator[Diagnostic]:
+    if verification.divergence is not None:
+        at = verification.divergence.operation
+        first, *others = compiled_words(verification)
+        yield Diagnostic(
+            id="verify-compiled-differs",
+            name="compiled differs from eager",
+            kind_summary="compiled code computes something else than eager code",
+            severity=Severity.WARNING,
+            site=Site(at.path, at.line, 1, at.line, 1) if at is not None and at.path else None,
+            message=first,
+            details=tuple(others),
+        )
 
 
 def _diagnostic(proof: Proof) -> Diagnostic:

@@ -16,12 +16,10 @@ from breakscan.report.html_page import escaped, escaped_lines, page_style, plain
 from breakscan.report.measurements import observation_words
 from breakscan.report.printable import printable, visible
 from breakscan.report.verify import (
-    basis_words,
+    closing_words,
     declined_words,
-    ending_words,
     facts,
     headline,
-    notes,
     remarks,
     table_rows,
     unproved,
@@ -65,7 +63,7 @@ def _parts(verification: Verification) -> Iterator[str]:
         yield _table(told)
     for proof, original in zip(told.proofs, verification.proofs, strict=True):
         yield _details(proof, original)
-    for words in (*notes(told), *basis_words(told), ending_words(told)):
+    for words in closing_words(told):
         yield f"<p>{escaped(words)}</p>"
     declined = list(map(declined_words, told.declined))
     for title, names in (*unproved(told), *([("No rewrite for", declined)] if declined else [])):

@@ -1,0 +1,137 @@
+"""Where a compiled program differs from eager: in which stage of compiling, at which operation first, and with which
+setting it does not."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from breakscan.prove.call_result import load_results
+from breakscan.prove.candidate import UNCHANGED
+from breakscan.prove.compiled_parts import CompiledParts
+from breakscan.prove.equal import Part, ResultDifference
+from breakscan.prove.original import Baseline, Original
+from breakscan.prove.proof import Divergence
+from breakscan.prove.protocol import CompiledPart, CompileOption, GraphOperation, Stage
+from breakscan.prove.worker import Worker, WorkerError
+from breakscan.source.paths import display_path
+
+STAGES = {
+    "eager": Stage.DYNAMO,
+    "aot_eager": Stage.AOT_AUTOGRAD,
+    "aot_eager_decomp_partition": Stage.DECOMPOSITIONS,
+    "inductor": Stage.INDUCTOR,
+}
+"""The stages of compiling, by the backend that ends with each of them."""
+SETTINGS: Sequence[tuple[str, CompileOption]] = (
+    ("emulate_precision_casts", True),
+    ("eager_numerics.division_rounding", True),
+    ("pattern_matcher", False),
+    ("joint_graph_constant_folding", False),
+    ("max_fusion_size", 1),
+    ("layout_optimization", False),
+    ("cpp.simdlen", 1),
+    ("cpp.enable_floating_point_contract_flag", "off"),
+    ("split_reductions", False),
+    ("triton.mix_order_reduction", False),
+    ("inplace_buffers", False),
+    ("allow_buffer_reuse", False),
+)
+"""Settings of Inductor that are tried: first those that cost the least."""
+LONGEST = 120.0
+"""Seconds after which nothing more is tried."""
+WHOLE = 10**9
+
+
+class _Lost(Exception):
+    """The search cannot go on: a part does not run by itself, or it takes too long."""
+
+
+def find_divergence(original: Original, baseline: Baseline, differences: Sequence[ResultDifference]) -> Divergence:
+    """Runs the call with the first difference in a further process, in parts."""
+    first: dict[object, ResultDifference] = {}
+    for difference in differences:
+        first.setdefault((difference.part, difference.path), difference)
+    found = Divergence(tuple(first.values()))
+    search = None
+    with contextlib.suppress(WorkerError), original.workers.start(UNCHANGED, original.first) as worker:
+        worker.ready()
+        if not original.values.hand_over(worker):
+            search = _Search(worker, baseline, found)
+            search.run()
+    return search.found if search is not None else found
+
+
+class _Search:
+    def __init__(self, worker: Worker, baseline: Baseline, found: Divergence) -> None:
+        self.found = found
+        self._worker = worker
+        self._baseline = baseline
+        self._call = found.differences[0].call
+        self._until = time.monotonic() + LONGEST
+        self._operations: Sequence[GraphOperation] = ()
+        # Values of random numbers are compared where compiled code draws the same ones.
+        self._settings: Mapping[str, CompileOption] = {"fallback_random": True} if baseline.random else {}
+
+    def run(self) -> None:
+        """Fills in what was found, as far as the search gets."""
+        with contextlib.suppress(_Lost):
+            if not self._differs():
+                if not self._settings:
+                    return
+                self.found = replace(self.found, setting=next(iter(self._settings.items())))
+                self._settings = {}
+                if not self._differs():
+                    return
+            self._find_stage()
+
+    def _find_stage(self) -> None:
+        backend = next((one for one in STAGES if self._differs(part=CompiledPart(one, 0, WHOLE))), None)
+        self.found = replace(self.found, stage=STAGES.get(backend or "", Stage.BACKEND))
+        if backend is None or backend == "eager":
+            return
+        with contextlib.suppress(_Lost):
+            self.found = replace(self.found, operation=self._find_operation(backend))
+        if backend == "inductor" and self.found.setting is None:
+            self.found = replace(self.found, setting=next(filter(self._agrees_with, SETTINGS), None))
+
+    def _find_operation(self, backend: str) -> GraphOperation:
+        """Returns the operation with which a part from the beginning starts to differ."""
+        ends = [0, *(number for number, one in enumerate(self._operations, 1) if one.ends_part)]
+        low, high = 0, len(ends) - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._differs(part=CompiledPart(backend, 0, ends[middle])):
+                high = middle
+            else:
+                low = middle
+        # The others up to the next end take its result apart, or switch modes.
+        named = [one for one in self._operations[ends[low] : ends[high]] if one.path]
+        return (
+            replace(named[0], path=display_path(named[0].path, os.getcwd())) if named else self._operations[ends[low]]
+        )
+
+    def _agrees_with(self, setting: tuple[str, CompileOption]) -> bool:
+        try:
+            return not self._differs(dict([setting]))
+        except WorkerError:
+            if self._worker.ended:
+                raise
+            # This torch does not have the setting.
+            return False
+
+    def _differs(self, settings: Mapping[str, CompileOption] | None = None, part: CompiledPart | None = None) -> bool:
+        """Runs the call. Raises _Lost if it raises where the compiled program does not, or if time is up."""
+        if time.monotonic() > self._until:
+            raise _Lost
+        path = str(self._worker.folder / "part.pt")
+        operations = self._worker.ask(CompiledParts.run, path, self._call, {**self._settings, **(settings or {})}, part)
+        self._operations = operations or self._operations
+        differences = self._baseline.differences_of_call(self._call, load_results(path)[-1], bool(self._settings))
+        raises = any(one.part is Part.EXCEPTION for one in differences)
+        if raises and not any(one.part is Part.EXCEPTION for one in self.found.differences):
+            raise _Lost
+        return bool(differences)
