@@ -38,8 +38,8 @@ ROOMS = {
     "recording": Room(STATIC, 8538, 45),
     "explanation": Room(f"{STATIC} check recording", 8304, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2500, 16),
-    "prove": Room(f"{STATIC} check fix recording explanation", 9391, 38),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 7463, 42),
+    "prove": Room(f"{STATIC} check fix recording explanation", 9386, 38),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 7425, 42),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2240, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3410, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
