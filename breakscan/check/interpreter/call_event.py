@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from functools import cache
 
 from breakscan.check.interpreter.attributes import in_autograd_function
 from breakscan.check.interpreter.frame import Frame
@@ -24,7 +23,7 @@ from breakscan.check.interpreter.values import (
 )
 from breakscan.model.findings import Condition, ConditionKind
 from breakscan.rulebook.events import Argument, EventKind
-from breakscan.rulebook.torch_facts.numpy_functions import skipped
+from breakscan.rulebook.torch_facts.numpy_functions import Skipped
 
 # The event of a call.
 
@@ -103,7 +102,7 @@ SKIPPED = "skipped"
 
 def emit_skippable(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments, sure: Sure = Sure.CERTAIN) -> None:
     """Emits a call by its dotted name."""
-    known = _how_sure(frame.api.version, dotted)
+    known = _how_sure(frame.api.skipped, dotted)
     if known is None:
         emit_call(frame, node, dotted, arguments, sure)
     else:
@@ -112,20 +111,18 @@ def emit_skippable(frame: Frame, node: ast.Call, dotted: str, arguments: Argumen
 
 def is_skipped(frame: Frame, dotted: str) -> bool:
     """True if the rules of Dynamo say that a name is not traced."""
-    return skipped(frame.api.version).by_rule(dotted)
+    return frame.api.skipped.by_rule(dotted)
 
 
-@cache
-def _how_sure(version: str, dotted: str) -> Sure | None:
+def _how_sure(skipped: Skipped, dotted: str) -> Sure | None:
     """The confidence that a name is not traced."""
-    known = skipped(version)
-    if known.by_rule(dotted):
+    if skipped.by_rule(dotted):
         return Sure.CERTAIN
-    return Sure.LIKELY if known.in_practice(dotted) else None
+    return Sure.LIKELY if skipped.in_practice(dotted) else None
 
 
 def emit_iteration(frame: Frame, node: ast.expr, iterable: Instance) -> None:
     """Emits that an object of a class is iterated over that Dynamo does not trace."""
     name = f"{iterable.name}.__iter__"
-    if iterable.info is None and not isinstance(node, ast.Call) and skipped(frame.api.version).by_rule(name):
+    if iterable.info is None and not isinstance(node, ast.Call) and frame.api.skipped.by_rule(name):
         frame.emit(EventKind.CALL, node, form=SKIPPED, callee=name, operand=iterable, sure=iterable.sure)

@@ -51,8 +51,8 @@ from breakscan.rulebook.torch_facts.not_measured import (
     OF_THE_DEFAULT_DTYPE,
     WAITS_FOR_THE_DEVICE,
 )
-from breakscan.rulebook.torch_facts.numpy_functions import NumpyFunction, OfNumbers, Returned, numpy_function
-from breakscan.rulebook.torch_facts.operators import Often, Shape, operator
+from breakscan.rulebook.torch_facts.numpy_functions import NumpyFunction, OfNumbers, Returned
+from breakscan.rulebook.torch_facts.operators import Often, Shape
 from breakscan.rulebook.torch_facts.table import DTYPE_CLASS
 
 # Evaluates calls of NumPy's functions, and of the methods of arrays, which Dynamo traces as operations of torch.
@@ -72,7 +72,7 @@ def numpy_call(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) 
     """The result of ``numpy.<name>(...)``."""
     if frame.program.mode is Mode.EXPORT:
         return _run_by_an_export(frame, node, dotted, arguments)
-    known = numpy_function(frame.api.version, dotted.removeprefix("numpy."))
+    known = frame.api.numpy(dotted.removeprefix("numpy."))
     untraced = known is not None and (known.returned is Returned.UNTRACED or _makes_objects(frame, node))
     if known is None:
         emit_skippable(frame, node, dotted, arguments)
@@ -121,7 +121,7 @@ def array_method(frame: Frame, node: ast.Call, owner: Tensor, name: str, argumen
         frame.emit(EventKind.CONVERT, node, form=name, operand=owner, sure=owner.sure)
         return container_of(TensorNumber(owner.sure)) if name == "tolist" else TensorNumber(owner.sure)
     given = arguments.with_receiver(owner)
-    known = numpy_function(frame.api.version, f"ndarray.{name}")
+    known = frame.api.numpy(f"ndarray.{name}")
     untraced = known is not None and known.returned is Returned.UNTRACED
     callee = f"torch.Tensor.{name}" if name in frame.api.methods else f"numpy.ndarray.{name}"
     emit_call(frame, node, callee, given, owner.sure, NO_COUNTERPART if untraced else "")
@@ -292,7 +292,7 @@ def _zero_dim(frame: Frame, name: str, positional: list[Value], arguments: Argum
 
 def _keeps_shape(frame: Frame, name: str, given: list[Value]) -> bool:
     """True if the result has the shape of the first tensor."""
-    known = operator(frame.api.version, name)
+    known = frame.api.operator(name)
     shapes = (known.shapes if known is not None else None) or frozenset()
     alone = Shape.BROADCAST in shapes and not any(isinstance(value, Tensor) for value in given[1:])
     return name in COPIED_BETWEEN_DEVICES or Shape.FIRST in shapes or alone
@@ -305,7 +305,7 @@ def _is_line(frame: Frame, name: str, node: ast.Call) -> bool:
         if elements is not None:
             return not any(isinstance(element, ast.List | ast.Tuple | ast.Starred) for element in elements)
     if len(node.args) + len(node.keywords) == (0 if isinstance(node.func, ast.Attribute) else 1):
-        known = operator(frame.api.version, name)
+        known = frame.api.operator(name)
         if known is not None and Shape.ONE_DIM in (known.plain_shapes or ()):
             return True
     return DIMENSIONS_OF_NEW.get(name) == 1
@@ -342,14 +342,14 @@ def _dtype_of_result(
 
 def _dtype_of_first(frame: Frame, name: str) -> bool:
     """True if no tensor but the first takes part in the dtype of the result."""
-    known = operator(frame.api.version, name)
+    known = frame.api.operator(name)
     return known is not None and known.promotes == (0,)
 
 
 def _keeps_dtype(frame: Frame, name: str) -> bool:
     if name in COPIED_BETWEEN_DEVICES or name in FILLED_WITH_NUMBERS:
         return True
-    known = operator(frame.api.version, name)
+    known = frame.api.operator(name)
     return known is not None and known.promotes == (0,) and known.keeps_dtype() is True
 
 
@@ -445,7 +445,7 @@ def _made_by_name(dotted: str, last: str) -> Value:
 
 def _reads_values(frame: Frame, name: str) -> bool:
     """True if the contents of a tensor decide the Python number that a function returns."""
-    known = operator(frame.api.version, name)
+    known = frame.api.operator(name)
     return name in WAITS_FOR_THE_DEVICE or (known is not None and known.reads_values is Often.ALWAYS)
 
 

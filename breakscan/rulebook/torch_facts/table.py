@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from breakscan.rulebook.torch_facts.operators import nearest
+from breakscan.rulebook.torch_facts.numpy_functions import NumpyFunction, Skipped, numpy_function, skipped
+from breakscan.rulebook.torch_facts.operators import Operator, nearest, operator
 
 T = TypeVar("T")
 
@@ -78,6 +79,19 @@ class TorchApi:
         """The dtype class that all of several results have."""
         classes = {_class_in(word.rstrip("*"), given) for text in self.several.get(name, []) for word in text.split()}
         return classes.pop() if len(classes) == 1 else None
+
+    def operator(self, name: str) -> Operator | None:
+        """The measured facts about a function or method, see :func:`.operator`."""
+        return operator(self.version, name)
+
+    def numpy(self, name: str) -> NumpyFunction | None:
+        """The treatment of ``numpy.<name>``, see :func:`.numpy_function`."""
+        return numpy_function(self.version, name)
+
+    @property
+    def skipped(self) -> Skipped:
+        """The names that Dynamo does not trace."""
+        return skipped(self.version)
 
     def is_whole(self, name: str, tensors: int) -> bool:
         """True if the result is 0-d where that many tensors are given, and nothing that keeps a dimension."""
