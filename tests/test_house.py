@@ -32,9 +32,9 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1063, 9),
     "source": Room("model", 2212, 17),
-    "rulebook": Room("model source", 2738, 17),
-    "check": Room(STATIC, 12270, 50),
-    "fix": Room(f"{STATIC} check", 8789, 56),
+    "rulebook": Room("model source", 2752, 17),
+    "check": Room(STATIC, 12267, 50),
+    "fix": Room(f"{STATIC} check", 8674, 54),
     "recording": Room(STATIC, 8538, 45),
     "explanation": Room(f"{STATIC} check recording", 8304, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2500, 16),

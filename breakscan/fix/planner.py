@@ -180,46 +180,35 @@ class _Planner:
                 errors |= dict.fromkeys(found)
                 several.append(self.left)
         guessed = [] if errors else [one for one in findings if (one.rule, one.site) not in self.known]
-        joined = joined_left([*several, self._left(guessed, GUESSED)], self.applied)
-        return FileRepair(
-            self.path,
-            self.display,
-            data,
-            self.before,
-            text,
-            tuple(sorted(self.applied, key=lambda one: _place(one.finding))),
-            tuple(joined.held),
-            tuple(joined.refused),
-            tuple(joined.without),
-            tuple(error for error in errors if error.path == self.display),
-            self.lines,
-        )
+        left = joined_left([*several, self._left(guessed, GUESSED)], self.applied)
+        return self._repair(data, text, left, [error for error in errors if error.path == self.display])
 
     def declined(self, data: bytes, findings: Sequence[Finding], reason: str) -> FileRepair:
         """The repair of a file in which every rewrite declines for the same reason."""
-        left = self._left(findings, reason)
+        return self._repair(data, self.before, self._left(findings, reason))
+
+    def _repair(self, data: bytes, text: str, left: Left, errors: Sequence[SourceError] = ()) -> FileRepair:
+        applied = sorted(self.applied, key=lambda one: _place(one.finding))
+        held, refused, without = tuple(left.held), tuple(left.refused), tuple(left.without)
+        texts = data, self.before, text
         return FileRepair(
-            self.path,
-            self.display,
-            data,
-            self.before,
-            self.before,
-            refused=tuple(left.refused),
-            without=tuple(left.without),
-            lines=self.lines,
+            self.path, self.display, *texts, tuple(applied), held, refused, without, tuple(errors), self.lines
         )
 
     def _left(self, findings: Sequence[Finding], reason: str) -> Left:
         """Findings for which every rewrite declines for the same reason."""
         left = Left()
-        for finding in findings:
-            ids = self._ids(finding)
-            if ids:
-                reasons = tuple(Reason(one, reason, one != LAST_RESORT) for one in ids)
-                left.refused.append(Refused(replace(finding, behind=None), reasons))
-            elif ids is not None and not self._offered(finding):
-                left.without.append(replace(finding, behind=None))
+        for finding in (replace(one, behind=None) for one in findings):
+            if (ids := self._ids(finding)) is not None:
+                self._stays(left, finding, ids, [Reason(one, reason, one != LAST_RESORT) for one in ids])
         return left
+
+    def _stays(self, left: Left, finding: Finding, ids: Sequence[str], reasons: Sequence[Reason]) -> None:
+        """Records a finding without an edit.  That the last resort alone declines is no reason worth a report."""
+        if ids and (list(ids) != [LAST_RESORT] or self.wanted.ids is not None):
+            left.refused.append(Refused(finding, tuple(reasons)))
+        elif ids or not self._offered(finding):
+            left.without.append(finding)
 
     def _rounds(self, text: str) -> tuple[str, Sequence[SourceError]]:
         try:
@@ -258,20 +247,14 @@ class _Planner:
             ids = self._ids(self.lines.moved(finding))
             if ids is None:
                 continue
-            if not ids:
-                if not self._offered(finding):
-                    self.left.without.append(self.lines.moved(finding))
-                continue
             safe, unsafe, reasons = self._try(tree, seen, finding, ids)
-            found = safe or unsafe
-            if found is None and ids == [LAST_RESORT] and self.wanted.ids is None:
-                self.left.without.append(self.lines.moved(finding))
-            elif found is None:
-                self.left.refused.append(Refused(self.lines.moved(finding), tuple(reasons)))
-            elif found is safe or self.wanted.unsafe:
-                offered.append(found)
+            edit = safe or unsafe
+            if edit is None:
+                self._stays(self.left, self.lines.moved(finding), ids, reasons)
+            elif edit is safe or self.wanted.unsafe:
+                offered.append(edit)
             else:
-                self.left.held.append(self._as_applied(found))
+                self.left.held.append(self._as_applied(edit))
         better = [one for one in offered if one.rewrite != LAST_RESORT]
         for one in better or offered:
             if not any(overlap(tree, one.edit, other.edit) for other in chosen):

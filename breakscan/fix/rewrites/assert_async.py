@@ -18,13 +18,17 @@ from breakscan.fix.support.compiling import compiling
 from breakscan.fix.support.context import RewriteContext
 from breakscan.fix.support.difference import EXCEPTIONS, differs
 from breakscan.fix.support.edit import Declined, Edit
-from breakscan.fix.support.messages import constant_text
 from breakscan.fix.support.purity import why_missed
 from breakscan.fix.support.tensor_test import When, tensor_test
+from breakscan.fix.support.walking import findall
 
 _FAILURE = differs(
     "in compiled code, a failure is a RuntimeError with a constant text, or a device-side assert on CUDA", *EXCEPTIONS
 )
+
+
+LONGEST_CODE = 30
+"""The length up to which the code of a value stands in a message."""
 
 
 def rewrite(context: RewriteContext) -> Edit:
@@ -100,4 +104,33 @@ def _message(context: RewriteContext, raised: cst.Raise, before: Sequence[cst.CS
         assigned = cst.ensure_type(cst.ensure_type(one, cst.SimpleStatementLine).body[0], cst.Assign)
         if isinstance(message, cst.Name) and m.matches(assigned.targets[0].target, m.Name(message.value)):
             message = assigned.value
-    return constant_text(context, message)
+    return _constant_text(context, message)
+
+
+def _constant_text(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """A constant text for a string, in which the code of values replaces them; None for other messages."""
+    if isinstance(node, cst.SimpleString):
+        return None if "b" in node.prefix.lower() else copied(node)
+    if isinstance(node, cst.ConcatenatedString):
+        left, right = _constant_text(context, node.left), _constant_text(context, node.right)
+        if not isinstance(left, cst.SimpleString) or not isinstance(right, cst.SimpleString | cst.ConcatenatedString):
+            return None
+        return cst.ConcatenatedString(left, right, whitespace_between=node.whitespace_between.deep_clone())
+    if not isinstance(node, cst.FormattedString):
+        return None
+    text = ""
+    for part in node.parts:
+        if isinstance(part, cst.FormattedStringText):
+            text += part.value.replace("{{", "{").replace("}}", "}")
+        elif isinstance(part, cst.FormattedStringExpression):
+            text += _shown(context, part.expression, node.end)
+    prefix = node.start.removesuffix(node.end).replace("f", "").replace("F", "")
+    return cst.SimpleString(prefix + node.end + text + node.end)
+
+
+def _shown(context: RewriteContext, node: cst.BaseExpression, quote: str) -> str:
+    """The code of a value if it is short, computes nothing and fits between the quotes."""
+    code = context.code(node)
+    computes = findall(node, m.Call() | m.Comparison() | m.IfExp())
+    fits = len(code) <= LONGEST_CODE and not any(one in code for one in ("\n", "\\", '"', "'", "{", "}", quote[0]))
+    return code if fits and not computes else "..."
