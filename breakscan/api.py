@@ -118,7 +118,7 @@ class Report:
 
 
 class Recording:
-    """What the compiler does in this process while the ``with`` block runs, in all of its threads.
+    """A recording of the compiler in this process while the ``with`` block runs, in all of its threads.
 
     Blocks can be nested within a thread; what happens in the inner one is in both.
     """

@@ -143,19 +143,19 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.section("graph breaks of torch.compile")
     if not tests:
         terminalreporter.write_line("none in the tests that were recorded")
-    told: set[str] = set()
+    advised: set[str] = set()
     for line in sorted(tests):
         terminalreporter.write_line(line)
         names = list(dict.fromkeys(tests[line]))
         rest = f" and {len(names) - _MOST_TESTS} more" if len(names) > _MOST_TESTS else ""
         terminalreporter.write_line(f"   {', '.join(names[:_MOST_TESTS])}{rest}")
-        if advice[line] and advice[line] not in told:
-            told.add(advice[line])
+        if advice[line] and advice[line] not in advised:
+            advised.add(advice[line])
             terminalreporter.write_line(f"   Instead: {advice[line].rstrip('.')}.")
 
 
 def _without_trace(sections: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """What was captured, without torch's trace: pytest takes every record of it for a message, which is empty."""
+    """Yield the captured sections without torch's trace, whose records pytest takes for empty messages."""
     for name, text in sections:
         rest = _TRACED.sub("", text)
         if rest.strip() or rest == text:
@@ -177,7 +177,7 @@ def _judge(report: Report, breaks: int, recompiles: int | None, what: str) -> No
 
 def _keep(item: pytest.Item, report: Report) -> None:
     """Adds to the summary."""
-    from breakscan.report.explain.assertion_message import told_sites
+    from breakscan.report.explain.assertion_message import break_lines
 
     kept = item.stash.setdefault(_sites, [])
-    kept += [site for site in told_sites(report.explanation) if site not in kept]
+    kept += [site for site in break_lines(report.explanation) if site not in kept]

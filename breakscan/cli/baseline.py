@@ -33,8 +33,8 @@ from breakscan.source.paths import display_path
 
 @dataclass(frozen=True, slots=True)
 class Baselining:
-    """A baseline as it was before the check; ``found`` is None where there is none yet.  It ``owns`` the files that it
-    counts for, by their absolute paths."""
+    """A baseline as it was before the check; ``found`` is None if there is none yet.  ``owns`` is True for the absolute
+    paths of files that it applies to."""
 
     file: CommittedFile
     found: FindingsBaseline | None
@@ -43,7 +43,7 @@ class Baselining:
     def compare(
         self, findings: Sequence[Finding], checked: CheckedPaths, lines: Callable[[str], list[str]] = checked_lines
     ) -> BaselineComparison:
-        """What of some findings is not allowed; ``lines`` reads a file.  A baseline that does not exist yet allows
+        """Return the findings that are not allowed; ``lines`` reads a file.  A baseline that does not exist yet allows
         everything.
 
         Raises ClickException for a baseline that is for another target.
@@ -71,10 +71,10 @@ class Baselining:
     def status(
         self, found: BaselineComparison, checked: CheckedPaths, unchecked: int, fails: Callable[[Finding], bool]
     ) -> int:
-        """The exit status that the baseline asks for; writes it, and says on standard error what was written.
+        """Update the baseline, and return the exit status.
 
-        Where something is new, the baseline is left as it is, and it is a failure if it ``fails``; where some of the
-        PATHS could not be checked, none is made.  Raises ClickException where it cannot be written.
+        If there are new findings, the baseline stays as it is, and the status is 1 if one of them ``fails``.  If some
+        paths could not be checked, no new baseline is made.  Raises ClickException if it cannot be written.
         """
         before = self.found
         if before is None and unchecked:
@@ -100,7 +100,7 @@ class Baselining:
     def _targets(
         self, before: FindingsBaseline, found: BaselineComparison, checked: CheckedPaths
     ) -> tuple[BaselineTarget, ...]:
-        """What the baseline that follows is for: what remains of it as it was may be for what it was for before."""
+        """Return the targets of the next baseline; entries that remain may be for the targets before."""
         of_whole = self.file.add and not found.unchecked and checked.cover(before, self.file.folder)
         return tuple(dict.fromkeys((*(() if of_whole else before.targets), *checked.targets(self.owns))))
 
@@ -139,8 +139,8 @@ class Baselines:
 
 @dataclass(frozen=True, slots=True)
 class ComparedBaselines:
-    """What is ``new`` beside all baselines, in the order of the findings, and how many are ``known``, of the paths that
-    were ``checked``."""
+    """The ``new`` findings, which no baseline allows, and the number of ``known`` ones, of the paths that were
+    ``checked``."""
 
     new: tuple[Finding, ...]
     known: int
@@ -162,21 +162,21 @@ class BaselineOptions:
         "--baseline",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Report only what this file does not allow; take out of it what is gone.",
+        help="Report only findings that this file does not allow, and remove those that are gone from it.",
     )
-    locked: bool = option("--locked", is_flag=True, help="Exit with 1 where the baseline would change, and leave it.")
-    baseline_add: bool = option(
-        "--baseline-add", is_flag=True, help="Add findings to the baseline that it does not allow yet."
+    locked: bool = option(
+        "--locked", is_flag=True, help="Exit with 1 if the baseline would change, and do not change it."
     )
+    baseline_add: bool = option("--baseline-add", is_flag=True, help="Add new findings to the baseline.")
     no_baseline: bool = option(
-        "--no-baseline", is_flag=True, help="Report what the baseline of the configuration allows, too."
+        "--no-baseline", is_flag=True, help="Report also what the baseline of the configuration allows."
     )
 
     def read(self, files: Iterable[Path], settings: FileSettings, *, off: bool = False) -> Baselines | None:
-        """The baselines that count for some files: the one of ``--baseline`` for all, or those of their settings, if
-        they are not ``off``.
+        """Return the baselines of some files: that of ``--baseline`` for all, else those of their settings, unless they
+        are ``off``.
 
-        Raises UsageError where the options do not go together, ClickException for a file that cannot be used.
+        Raises UsageError for options that cannot be combined, ClickException for a file that cannot be used.
         """
         off = off or self.no_baseline
         if self.baseline is not None:

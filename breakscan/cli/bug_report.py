@@ -20,14 +20,14 @@ from breakscan.rulebook.document import RuleError
 
 PACKAGES = ("click", "libcst", "pathspec", "platformdirs", "rich", "tomli", "numpy", "triton", "pygls", "mcp", "pytest")
 LONGEST = 500
-"""Characters of a setting: the list of all rules is longer, and follows from the others."""
+"""Characters of a setting that is printed: the list of all rules is longer, and follows from the others."""
 _VARIABLES = re.compile(
     r"(BREAKSCAN|TORCH|PYTORCH|TRITON|CUDA|HIP|OMP|MKL)_?\w*|TORCHDYNAMO\w*|PYTHON(PATH|STARTUP|HOME)"
 )
 
 
 def print_bug_report() -> None:
-    """Prints what an issue needs to say of this place: versions and settings, without source text."""
+    """Print versions and settings for an issue, without source code."""
     versions = {name: _version(name) for name in PACKAGES}
     rows = {
         "breakscan": __version__,
@@ -73,7 +73,7 @@ def _settings() -> Iterator[str]:
 
 
 def _anonymous(line: str) -> str:
-    """Without the names of the working directory, of the home and of the user."""
+    """Return a line without the names of the working directory, the home folder and the user."""
     for folder, shown in ((os.getcwd(), "."), (str(Path.home()), "~")):
         if folder != os.sep:
             line = line.replace(folder, shown)

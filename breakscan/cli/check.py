@@ -57,7 +57,7 @@ class _Options:
     """The options of ``check`` alone, as they were given."""
 
     stdin_filename: str | None = option(
-        "--stdin-filename", metavar="NAME", help="The name of the file that comes in on standard input (-)."
+        "--stdin-filename", metavar="NAME", help="Name of the file that is read from standard input (-)."
     )
     statistics: bool = option(
         "--statistics", is_flag=True, help="Count the findings of each rule instead of listing them."
@@ -65,35 +65,33 @@ class _Options:
     add_ignore: str | None = option(
         "--add-ignore",
         metavar="REASON",
-        help="Write a comment that suppresses it, with this reason, at all that would be reported.",
+        help="Suppress each finding by a comment with this reason.",
     )
     warn_unused_ignores: bool = option(
         "--warn-unused-ignores",
         is_flag=True,
-        help="Report comments that suppress nothing.  PATHS must be all of the project.",
+        help="Report suppression comments that are not needed.  PATHS must be the whole project.",
     )
     remove_unused_ignores: bool = option(
         "--remove-unused-ignores",
         is_flag=True,
-        help="Take comments that suppress nothing out of the files, instead.",
+        help="Remove suppression comments that are not needed.",
     )
     fail_on: tuple[str, ...] | None = option(
         "--fail-on",
         metavar="LIST",
         multiple=True,
         callback=words,
-        help="Exit with 1 only on these: rules (BRK101, BRK2, a name), or what is at least an error, a warning, an "
-        "info.",
+        help="Exit with 1 only for these: rules (BRK101, BRK2, a name), or a severity and those above it (error, "
+        "warning, info).",
     )
-    exit_zero: bool = option("--exit-zero", is_flag=True, help="Exit with 0 even if something was found.")
-    quiet: bool = option("-q", "--quiet", is_flag=True, help="Print what was found, and nothing else.")
-    verbose: bool = option(
-        "-v", "--verbose", is_flag=True, help="Say on standard error which settings and kept results were used."
-    )
+    exit_zero: bool = option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
+    quiet: bool = option("-q", "--quiet", is_flag=True, help="Print findings only.")
+    verbose: bool = option("-v", "--verbose", is_flag=True, help="Print which settings and cached results were used.")
 
     def require_sense(self, format_: str, **others: bool) -> None:
-        """Raises UsageError where the options do not go together: ``others`` are those of other groups that are given,
-        and ``stdin``."""
+        """Raises UsageError for options that cannot be combined; ``others`` are options of other groups, and
+        ``stdin``."""
         given = {
             **{"--" + name.replace("_", "-"): is_given for name, is_given in others.items()},
             "--statistics": self.statistics,
@@ -109,7 +107,7 @@ class _Options:
             raise click.UsageError(f"--statistics cannot be combined with --format {format_}")
         for name in _ABOUT_FILES:
             if given["--stdin"] and given[name]:
-                raise click.UsageError(f"{name} is about files, and cannot be combined with standard input")
+                raise click.UsageError(f"{name} needs files, and cannot be combined with standard input")
         for first, second in _EXCLUSIVE:
             if given[first] and given[second]:
                 raise click.UsageError(f"{first} and {second} cannot be combined")
@@ -138,7 +136,7 @@ _EXCLUSIVE = (
 @output_option
 @recording_option
 @options("baseline", BaselineOptions)
-@click.option("--diff", metavar="REF", help="Report only what is new since the commit at which this branch left REF.")
+@click.option("--diff", metavar="REF", help="Report only what is new since this branch left REF.")
 @options("selection", Selection)
 @options("own", _Options)
 @click.pass_context
@@ -154,13 +152,13 @@ def check(
     selection: Selection,
     own: _Options,
 ) -> None:
-    """Show where torch.compile will break the graph, recompile or fall back to eager in the Python files and notebooks
-    below PATHS.
+    """Show where torch.compile will break the graph, recompile or fall back to eager in Python files and notebooks.
 
-    Nothing is imported or run.  PATHS are files, folders, or - for standard input; without any, the working
-    directory is checked.  Exits with 0 where nothing was found, or nothing that the baseline does not allow, 1 where
-    something was (with --fail-on: what it names) or a file is no valid Python, and 2 where some of the
-    work could not be done.
+    PATHS are files, folders, or - for standard input; the default is the working directory.  Nothing is imported or
+    run.
+
+    Exits with 0 if there are no findings but those that the baseline allows; 1 if there are (with --fail-on, only if it
+    names them), or a file is not valid Python; and 2 if part of the work could not be done.
     """
     stdin = stdin_name(paths, own.stdin_filename)
     own.require_sense(
@@ -184,7 +182,7 @@ def check(
     else:
         discovery = discover(where, settings, force_exclude=selection.force_exclude)
         files = discovery.files
-    # With --diff, the other commit says what is known.
+    # With --diff, the findings of the other commit are the known ones.
     baselines = baseline.read(files, settings, off=diff is not None)
     if stdin is not None:
         result = _check_stdin(stdin, settings, nothing, texts, contents, selection.force_exclude)
@@ -235,8 +233,8 @@ def check(
 
 
 def _failing(asked: tuple[str, ...] | None, library: Library) -> Callable[[Finding], bool]:
-    """Whether a finding fails the run: all do where nothing is ``asked``.  Raises UsageError for a word that names
-    nothing."""
+    """Return a function that is True for findings that fail the run: all of them if none are ``asked`` for.  Raises
+    UsageError for a word that names nothing."""
     if asked is None:
         return lambda finding: True
     severities = {one.value: set(_SEVERITIES[_SEVERITIES.index(one) :]) for one in _SEVERITIES}
@@ -249,7 +247,7 @@ def _failing(asked: tuple[str, ...] | None, library: Library) -> Callable[[Findi
 
 
 def _say_details(files: Iterable[Path], settings: FileSettings, kept: int) -> None:
-    """Says on standard error under which settings files were checked, and how many results were ``kept``."""
+    """Prints the settings that files were checked with, and how many results came from the cache (``kept``)."""
     by_settings: dict[int, tuple[Settings, int]] = {}
     for file in files:
         one = settings.of(file)
@@ -260,7 +258,7 @@ def _say_details(files: Iterable[Path], settings: FileSettings, kept: int) -> No
 
 
 def _add_ignores(result: CheckResult, reason: str) -> int:
-    """Suppresses all findings, whose sites are those of the files; returns the exit status."""
+    """Adds a comment for each finding, and returns the exit status."""
     by_file: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     for finding in result.findings:
         by_file[finding.site.path][finding.site.line].add(finding.rule)
@@ -274,7 +272,7 @@ def _add_ignores(result: CheckResult, reason: str) -> int:
 
 
 def _remove_ignores(result: CheckResult, unused: Sequence[UnusedSuppression]) -> int:
-    """Takes comments out, or some words of them; returns the exit status."""
+    """Removes comments, or some rules from them, and returns the exit status."""
     if result.errors:
         return _changed("no comment removed, since not all files could be checked", result.errors)
     by_file: dict[str, list[UnusedSuppression]] = defaultdict(list)

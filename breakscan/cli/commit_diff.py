@@ -24,10 +24,10 @@ def compare_with_commit(
     settings: FileSettings,
     jobs: int | None,
 ) -> BaselineComparison:
-    """What ``check`` finds now in ``files``, those of ``paths``, beside what it finds in them before.
+    """Compare the findings of ``check`` in ``files`` below ``paths`` with those at the other commit.
 
-    Both are checked under the present settings.  What is kept of the present check counts for both where all that it
-    rests on is unchanged.  Raises ClickException where git cannot tell.
+    Both are checked with the present settings.  A cached result of now is used for both if all files that it depends
+    on are unchanged.  Raises ClickException if git fails.
     """
     from breakscan.check.pipeline.check import check_paths
     from breakscan.check.pipeline.checker import Checker
@@ -73,7 +73,7 @@ def _working_directory(folder: Path) -> Iterator[None]:
 
 
 def _place_in_copy(tree: GitTree, folder: Path) -> Path:
-    """The folder of the copy that stands for a folder; the folder itself where it is not in the working tree."""
+    """Return the folder in the copy for a folder of the working tree; any other folder as it is."""
     real = Path(os.path.realpath(folder))
     return tree.copy / real.relative_to(tree.root) if real.is_relative_to(tree.root) else folder
 
@@ -87,7 +87,7 @@ def _in_tree(tree: GitTree, path: str) -> str:
 
 
 def _gone(tree: GitTree, paths: Sequence[str], settings: FileSettings) -> Iterator[str]:
-    """The files of the commit below some paths that are no more: their code may have moved."""
+    """Yield the files of the commit below some paths that no longer exist: their code may have moved."""
     for name in tree.files:
         is_below = any(path == "." or name.startswith(f"{path}/") for path in paths)
         full = tree.root / name

@@ -16,7 +16,7 @@ from breakscan.source.writing import CommittedFileError, write_committed
 T = TypeVar("T")
 
 NOT_MET = 1
-"""The exit status where something is found that a gate or such a file does not allow."""
+"""The exit status if there is something that a gate or such a file does not allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class CommittedFile:
         return os.path.dirname(os.path.abspath(self.path))
 
     def change(self, text: str, words: str) -> int:
-        """The exit status where the file is out of date, by what ``words`` say: rewrites it, or refuses to."""
+        """Rewrite a file that is out of date, or refuse to; return the exit status.  ``words`` name the change."""
         if self.locked:
             return self.refuse(f"{self.path} is out of date ({words}): run without --locked, and commit it")
         return self.write(text, f"was rewritten ({words}): commit it")
 
     def write(self, text: str, said: str) -> int:
-        """Writes the file, says so, and returns the exit status.  Raises ClickException where it cannot be written."""
+        """Write the file, and return the exit status.  Raises ClickException if it cannot be written."""
         try:
             write_committed(self.path, text)
         except CommittedFileError as error:
@@ -47,7 +47,7 @@ class CommittedFile:
         return 0
 
     def refuse(self, *sentences: str) -> int:
-        """Says what is not allowed, and returns the exit status."""
+        """Print what is not allowed, and return the exit status."""
         for sentence in sentences:
             click.echo(f"breakscan: {sentence}", err=True)
         return NOT_MET
@@ -56,9 +56,9 @@ class CommittedFile:
 def read_file(
     name: str, path: Path | None, locked: bool, add: bool, read: Callable[[Path], T | None]
 ) -> tuple[CommittedFile, T | None] | None:
-    """The file that the options ask for, with what it says: None where there is none yet.
+    """Return the file that the options name, with its content: None if it does not exist yet.
 
-    Raises UsageError where the options do not go together, ClickException for a file that cannot be used.
+    Raises UsageError for options that cannot be combined, ClickException for a file that cannot be used.
     """
     if path is None:
         if locked or add:

@@ -1,4 +1,4 @@
-"""``breakscan config``: the settings that count for a file."""
+"""``breakscan config``: the settings that apply to a file."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from breakscan.source.paths import PathPattern, display_path
 @click.command()
 @click.argument("path", default=".", type=click.Path(exists=True))
 @click.option("--config", type=click.Path(path_type=Path), help="Use this configuration file.")
-@click.option("--schema", is_flag=True, help="Print the JSON schema of configuration files, for editors, and stop.")
+@click.option("--schema", is_flag=True, help="Print the JSON schema of configuration files, for editors, and exit.")
 @output_option
 def config(path: str, config: Path | None, schema: bool, output: Path | None) -> None:
-    """Show the settings that count for PATH, and the file that each comes from.
+    """Show the settings that apply to PATH, and the file that each comes from.
 
-    PATH is a file, or a folder for the files in it; without it, the working directory. The settings are those of the
-    nearest breakscan.toml, or pyproject.toml with a table [tool.breakscan], and of the files that it extends.
+    PATH is a file, or a folder for the files in it; the default is the working directory.  Settings come from the
+    nearest breakscan.toml, or pyproject.toml with a table [tool.breakscan], and from the files that it extends.
     """
     with report_stream(output) as stream:
         if schema:
@@ -63,7 +63,7 @@ def settings_lines(settings: Settings, cwd: str) -> Iterator[str]:
 
 
 def _origins(settings: Settings, name: str, cwd: str) -> list[str]:
-    """Where a setting comes from, in the order in which it was put together; nothing for a default."""
+    """Return the files that a setting comes from, the last one last; none for a default."""
     return [display_path(file, cwd) for one, file in settings.origins if one == name]
 
 

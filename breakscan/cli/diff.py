@@ -31,11 +31,11 @@ def diff(
 ) -> None:
     """Show what has changed from one run to another.
 
-    BEFORE and AFTER are reports of breakscan explain --format json, or folders that explain --save kept.
+    BEFORE and AFTER are reports of breakscan explain --format json, or folders that explain --save kept.  A break is
+    the same if its file, function, reason and the text of its line are the same; the line number may change.
 
-    A break is the same where file, function, reason and the text of its line are the same, whatever line that is.
-    Exits with 1 on a new break site, a worse one, more recompiles or a new eager function, else with 0; with 2
-    where a report cannot be read.
+    Exits with 1 if there is a new break site, a worse one, more recompiles or a new eager function, and with 2 if a
+    report cannot be read.
     """
     reports = read_report(before, relocation), read_report(after, relocation)
     try:
@@ -48,7 +48,7 @@ def diff(
 
 
 def read_report(path: Path, relocation: Relocation) -> Any:
-    """The JSON report in a file, or that of a recording.  Raises ClickException, which says what to give instead."""
+    """Return the JSON report in a file, or that of a recording.  Raises ClickException with the remedy."""
     if path.is_dir():
         return _recorded(path, relocation)
     try:

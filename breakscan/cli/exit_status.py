@@ -1,4 +1,4 @@
-"""The exit statuses of breakscan, and what ends a command early: output that cannot be written, and failures."""
+"""The exit statuses of breakscan, and the errors that end a command early."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import click
 
 FAILED = 2
 INTERRUPTED = 130
-"""The exit status where the user has stopped it, as a shell gives it."""
+"""The exit status after Ctrl-C, as in a shell."""
 UNWRITTEN = 74
-"""The exit status where a report could not be written, ``EX_IOERR`` of ``sysexits.h``: the findings are lost."""
+"""The exit status if a report could not be written, ``EX_IOERR`` of ``sysexits.h``."""
 _NOT_OF_WRITING = {errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM}
 """Errors of processes and files that cannot be opened."""
 
@@ -28,7 +28,7 @@ class OutputError(click.ClickException):
 
 @contextlib.contextmanager
 def standard_output() -> Iterator[None]:
-    """Where standard output is written to.  Raises OutputError where that fails."""
+    """A context in which standard output is written.  Raises OutputError if that fails."""
     try:
         yield
         if sys.stdout is not None:

@@ -50,7 +50,7 @@ STDIN = "-"
     "--save",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Keep the recording in this new folder. Otherwise, breakscan report --last has it for some days.",
+    help="Keep the recording in this new folder.  [for some days, for breakscan report --last]",
 )
 @check_option
 @options("asked", RequestOptions)
@@ -76,9 +76,10 @@ def explain(
 ) -> None:
     """Run PROGRAM with its ARGUMENTS, and show where torch.compile broke the graph, recompiled or fell back to eager.
 
-    The program runs as under python, with its own input, output and exit status, which is also the exit status
-    of this command; 2 where the program could not be run, 1 where it is well but a gate or the lock is not met.
-    Options of breakscan come before PROGRAM.
+    The program runs as under python, with its own input and output.  Options of breakscan come before PROGRAM.
+
+    Exits with the status of the program.  If that is 0, exits with 1 if a gate or the lock is not met.  Exits with 2 if
+    the program could not be run.
     """
     if format_ not in FOR_LOGS and output is None:
         raise click.UsageError(
@@ -165,7 +166,7 @@ def _explained(session: Session, library: Library, files: SourceFiles) -> Explan
 
 
 def _again(session: Session) -> str:
-    """The command that reports this run again, where the recording is not kept by name and can be kept."""
+    """Return the command that reports this run again; empty if the recording has a name, or cannot be kept."""
     return "breakscan report --last" if not session.kept and can_keep() else ""
 
 
@@ -187,8 +188,7 @@ class _Wanted:
 
 
 def _report(session: Session, library: Library, requests: Requests, wanted: _Wanted) -> tuple[Explanation, int]:
-    """Writes the report and what else was asked for.  Returns the explanation, and the exit status for what could not
-    be done."""
+    """Write the report and the reproduction.  Return the explanation, and the exit status if part of that failed."""
     files = SourceFiles.trusted()
     explanation = _explained(session, library, files)
     explanation, unmet = add_unmet(explanation, requests, session.folder, say=wanted.output is not None)

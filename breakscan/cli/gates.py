@@ -1,5 +1,4 @@
-"""The options by which a run passes or fails: the gates (``--max-breaks``, ``--max-recompiles``, ``--max-eager-calls``,
-``--fail-on``) and the lock."""
+"""The gates (``--max-breaks``, ``--max-recompiles``, ``--max-eager-calls``, ``--fail-on``) and the lock of a run."""
 
 from __future__ import annotations
 
@@ -35,25 +34,25 @@ class GateOptions:
         "--max-breaks",
         type=click.IntRange(min=0),
         metavar="N",
-        help="Exit with 1 where more than N sites break the graph, torch's own aside.",
+        help="Exit with 1 if more than N sites break the graph, not counting torch's own.",
     )
     max_recompiles: int | None = option(
         "--max-recompiles",
         type=click.IntRange(min=0),
         metavar="N",
-        help="Exit with 1 where more than N recompiles happened.",
+        help="Exit with 1 if there are more than N recompiles.",
     )
     max_eager_calls: int | None = option(
         "--max-eager-calls",
         type=click.IntRange(min=0),
         metavar="N",
-        help="Exit with 1 where more than N calls of something compiled ran eager.",
+        help="Exit with 1 if more than N calls of compiled code run eager.",
     )
     fail_on: tuple[str, ...] = option(
         "--fail-on",
         metavar="LIST",
         multiple=True,
-        help="Exit with 1 on any of these: rules (BRK101, BRK2, a name), PyTorch's ids (GB0170), ALL.",
+        help="Exit with 1 for any of these: rules (BRK101, BRK2, a name), PyTorch's ids (GB0170), or ALL.",
     )
 
     def read(self, library: Library) -> Gates:
@@ -66,9 +65,9 @@ class GateOptions:
 
 
 def gate_status(gates: Gates, explanation: Explanation) -> int:
-    """The exit status that the gates ask for; says on standard error what is not met.
+    """Return the exit status of the gates; prints those that are not met.
 
-    A run in which nothing was compiled meets no gate: it says nothing of the program.
+    A run in which nothing was compiled meets no gate.
     """
     if not gates:
         return 0
@@ -89,10 +88,10 @@ class LockOptions:
         "--lock",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Exit with 1 on a break that this file does not allow; take out of it what is gone.",
+        help="Exit with 1 for a break that this file does not allow, and remove those that are gone from it.",
     )
-    locked: bool = option("--locked", is_flag=True, help="Exit with 1 where the lock would change, and leave it.")
-    lock_add: bool = option("--lock-add", is_flag=True, help="Add breaks to the lock that it does not allow yet.")
+    locked: bool = option("--locked", is_flag=True, help="Exit with 1 if the lock would change, and do not change it.")
+    lock_add: bool = option("--lock-add", is_flag=True, help="Add new breaks to the lock.")
 
     def read(self, argv: Sequence[str]) -> Locking | None:
         """The lock that the options ask for, read before the program runs; see :func:`.read_file`."""
@@ -117,9 +116,9 @@ class Locking:
     program: str
 
     def status(self, explanation: Explanation, failed: bool) -> int:
-        """The exit status that the lock asks for; says on standard error what is wrong and what was written.
+        """Update the lock, and return the exit status; prints what is wrong and what was written.
 
-        After a run that failed, the lock is left as it is.  Raises ClickException where it cannot be written.
+        After a run that failed, the lock stays as it is.  Raises ClickException if it cannot be written.
         """
         file = self.file
         if nothing_compiled(explanation):
@@ -136,13 +135,13 @@ class Locking:
         return file.change(lock_text(found.follows), self.change(found))
 
     def advice(self, explanation: Explanation) -> str:
-        """What to do about breaks that the lock does not allow."""
+        """Return the advice for breaks that the lock does not allow."""
         assert self.found is not None
         torch = ".".join(explanation.torch.split(".")[:2])
         other = f" (it was written for torch {self.found.torch}, this is {torch})" if torch != self.found.torch else ""
         return f"fix this, or allow it in {self.file.path} with --lock-add{other}"
 
     def change(self, found: Judgement) -> str:
-        """In what the lock differs from what follows."""
+        """Return the words for how the lock has changed."""
         grown = len(found.new) + len(found.worse) if self.file.add else 0
         return ", ".join(filter(None, (f"{grown} added" if grown else "", outdated_words(found))))

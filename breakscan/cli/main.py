@@ -1,4 +1,4 @@
-"""The command group.  A command's module is imported when the command runs, so that starting costs little."""
+"""The command group.  A command's module is imported when the command runs, which keeps the start fast."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from breakscan import __version__
 COMMANDS = {
     "check": ("breakscan.cli.check", "Show where torch.compile will break the graph, recompile or fall back to eager."),
     "fix": ("breakscan.cli.fix", "Rewrite what breaks the graph, as a diff or in the files."),
-    "verify": ("breakscan.cli.verify", "Run a program with and without rewrites: are they equal, are they faster?"),
-    "bench": ("breakscan.cli.bench", "Run a program eager and by backends, modes and flags: is compiling worth it?"),
-    "explain": ("breakscan.cli.explain", "Run a program and show where torch.compile did break, why, and its cost."),
-    "diff": ("breakscan.cli.diff", "Show what has changed from one run of explain to another."),
+    "verify": ("breakscan.cli.verify", "Run a program with and without rewrites, and compare results and speed."),
+    "bench": ("breakscan.cli.bench", "Time a program eager and compiled with other backends, modes and settings."),
+    "explain": ("breakscan.cli.explain", "Run a program, and show where torch.compile broke, why, and the cost."),
+    "diff": ("breakscan.cli.diff", "Show what has changed from one run to another."),
     "report": ("breakscan.cli.report", "Report a run from a saved recording or a TORCH_TRACE log."),
     "survey": ("breakscan.cli.survey", "Run breakscan over many programs and models, and report them in one table."),
     "server": ("breakscan.cli.serve", "Serve findings to an editor, by the Language Server Protocol."),
     "mcp": ("breakscan.cli.serve", "Serve check, explain, fix, verify and rule to coding agents, by MCP."),
-    "config": ("breakscan.cli.config", "Show the settings that count for a file, and where they come from."),
+    "config": ("breakscan.cli.config", "Show the settings that apply to a file, and where they come from."),
     "rule": ("breakscan.cli.rule", "Explain a rule: why, what to write instead, and torch's verdicts."),
     "rules": ("breakscan.cli.rules", "List the rules, or replay their examples through the installed torch."),
 }
@@ -69,7 +69,7 @@ def _print_bug_report(ctx: click.Context, _: click.Parameter, asked: bool) -> No
     is_eager=True,
     expose_value=False,
     callback=_print_bug_report,
-    help="Print what an issue should say: versions and settings, no source, and stop.",
+    help="Print versions and settings for an issue, without source code, and exit.",
 )
 def cli(**_: Any) -> None:
-    """Shows where torch.compile breaks the graph, recompiles or falls back to eager, why, and what to write instead."""
+    """Show where torch.compile breaks the graph, recompiles or falls back to eager, why, and what to write instead."""

@@ -1,4 +1,4 @@
-"""What ``verify`` and ``bench`` share: the options that say what is run, and what is said while it is measured."""
+"""The options and the progress that ``verify`` and ``bench`` share."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from breakscan.recording.requests_file import BACKEND
 
 @dataclass(frozen=True, slots=True)
 class MeasuringOptions:
-    """The options of ``verify`` and ``bench`` that say what is run, as they were given."""
+    """The options of ``verify`` and ``bench`` about the program."""
 
     as_module: bool = option("-m", is_flag=True, help="PROGRAM is the name of a module, as for python -m.")
     calls: int = option(
-        "--calls", type=click.IntRange(min=1), default=CALLS, help=f"Calls that are captured.  [{CALLS}]"
+        "--calls", type=click.IntRange(min=1), default=CALLS, help=f"Number of calls to capture.  [{CALLS}]"
     )
     compile_: tuple[str, ...] = option("--compile", **COMPILE)
 
@@ -40,7 +40,7 @@ class MeasuringOptions:
 
 
 class NotMeasured(click.ClickException):
-    """The program could not be measured.  Says why."""
+    """The program could not be measured, with the reason."""
 
     exit_code = FAILED
 

@@ -1,4 +1,4 @@
-"""Groups of options as dataclasses, and the options that say how and where a command reports."""
+"""Groups of options as dataclasses, and the options of reports: ``--format`` and ``--output``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def options(name: str, group: type[Any]) -> Callable[[F], F]:
 
 
 def words(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The words between the commas of an option that may be given several times; None where it was not."""
+    """Return the words of a repeatable option with comma-separated values; None if it was not given."""
     found = tuple(word.strip() for value in values for word in value.split(",") if word.strip())
     if values and not found:
         raise click.BadParameter("needs at least one word", param=parameter)
@@ -52,7 +52,7 @@ def words(_: click.Context, parameter: click.Parameter, values: tuple[str, ...])
 def format_option(formats: Formats[Any]) -> Callable[[F], F]:
     """Adds ``--format``, as ``format_``; the first format is the default."""
     default = formats.names[0]
-    help_ = f"How to report.  [{default}]"
+    help_ = f"The format of the report.  [{default}]"
     return click.option("--format", "format_", type=click.Choice(formats.names), default=default, help=help_)
 
 
@@ -67,7 +67,7 @@ def folder_or_file_option(command: F) -> F:
 
 
 def stream_option(default: str) -> Callable[[F], F]:
-    """Adds ``--output``, a file or ``-`` for standard output; ``default`` is where the report goes without it."""
+    """Adds ``--output``, a file or ``-`` for standard output; ``default`` names the place of the report without it."""
     help_ = f"Write the report to this file (- is standard output).  [{default}]"
     return _output(click.Path(path_type=str, dir_okay=False), help_)
 

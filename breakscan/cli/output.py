@@ -1,5 +1,4 @@
-"""Where a command writes: standard output or a file, in whatever encoding, into a pipe that may close; and its
-progress."""
+"""The output of a command, to standard output or a file, in any encoding, into a pipe that may close; and progress."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 ASCII = {"│": "|", "━": "^", "─": "-", "·": "-", "…": "...", "×": "x", "→": "->"}
-"""What stands for the glyphs of the reports where an encoding lacks them."""
+"""Replacements for characters of the reports that an encoding lacks."""
 
 
 def _replace(error: UnicodeError) -> tuple[str, int]:
@@ -48,8 +47,8 @@ _NOT_REPLACEABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.E
 def report_stream(path: Path | None) -> Iterator[TextIO]:
     """The stream for a report: a UTF-8 file, which is replaced as a whole in the end, else standard output.
 
-    A reader that closes the pipe early (``| head``) ends the writing without a word.  Raises ClickException where the
-    file cannot be opened, and OutputError where the report cannot be written.
+    A reader that closes the pipe early (``| head``) is no error.  Raises ClickException if the file cannot be opened,
+    and OutputError if the report cannot be written.
     """
     if path is not None:
         require_writable(path)
@@ -68,7 +67,7 @@ def report_stream(path: Path | None) -> Iterator[TextIO]:
 
 
 def require_writable(path: Path) -> None:
-    """Raises ClickException for a report that could not be written: known before a program runs for hours."""
+    """Raises ClickException for a file that cannot be written, before a program runs for hours."""
     try:
         if not path.exists():
             tempfile.TemporaryFile(dir=Path(os.path.realpath(path)).parent).close()
@@ -98,8 +97,8 @@ def require_no_input(path: str, inputs: Iterable[str]) -> None:
 
 
 def _open_stream(path: Path) -> BinaryIO | None:
-    """A file that takes what is written as it comes, open: a pipe, a device, or what standard output or standard error
-    goes to, behind what was written there.  None for any other file.  Raises OSError."""
+    """Open a file that cannot be replaced: a pipe, a device, or the file of standard output or standard error, to write
+    after its present end.  Return None for any other file.  Raises OSError."""
     if not path.exists():
         return None
     status = path.stat()
@@ -132,8 +131,8 @@ PATIENCE = 1.0
 
 
 class ProgressBar:
-    """Shows ``done`` of ``total`` when called, on a terminal, once the work has lasted a second; then goes away.
-    One that is ``quiet`` shows nothing."""
+    """A progress bar on a terminal, which appears after a second of work, and disappears at the end.  It shows ``done``
+    of ``total`` when it is called, and nothing if it is ``quiet``."""
 
     def __init__(
         self, label: str, stream: TextIO | None = None, patience: float = PATIENCE, *, quiet: bool = False

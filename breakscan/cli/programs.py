@@ -1,4 +1,4 @@
-"""The options of a program that runs, what it needs, and what is compiled in it."""
+"""The program that a command runs: its arguments, its torch, and ``--compile``."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from breakscan.explanation.explanation import Explanation
 
 UNMET = 2
-"""The exit status where ``--compile`` names what is not there, and the program itself ended well."""
+"""The exit status if ``--compile`` names something that does not exist, and the program itself succeeded."""
 COMPILE: Any = {
     "multiple": True,
     "metavar": "MODULE:NAME",
-    "help": "Compile this function, class (its forward) or module once it is defined; :NAME is the script's.",
+    "help": "Compile this function, class (its forward) or module once it is defined; :NAME is in the script.",
 }
 
 
@@ -68,14 +68,14 @@ class RequestOptions:
     """The options that change a run of ``explain``, as they were given."""
 
     keep_going: bool = option(
-        "--keep-going", is_flag=True, help="Ignore fullgraph=True, and show all breaks, not only the first."
+        "--keep-going", is_flag=True, help="Ignore fullgraph=True, and show all breaks instead of the first."
     )
     compile_: tuple[str, ...] = option("--compile", **COMPILE)
     backend: str = option(
         "--compile-backend",
         default=BACKEND,
         metavar="NAME",
-        help="The backend of --compile; eager runs its graphs as they are.  [inductor]",
+        help="The backend for --compile; eager runs graphs as they are.  [inductor]",
     )
 
     def read(self, argv: Sequence[str]) -> Requests:

@@ -52,7 +52,7 @@ _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
 @click.option(
     "--follow",
     is_flag=True,
-    help="Of a run that goes on: print what is compiled and what breaks, and report at its end.",
+    help="Print what a run that goes on compiles and where it breaks, and report at its end.",
 )
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True))
 def report(
@@ -67,12 +67,13 @@ def report(
     follow: bool,
     paths: tuple[Path, ...],
 ) -> int:
-    """Report a run that is over, or goes on elsewhere: without --repro nothing is run, and torch is not needed.
+    """Report a run from a saved recording, or from logs of torch.
 
-    A PATH is a folder that breakscan explain --save kept, a log that torch wrote because TORCH_TRACE was set, or a
-    folder of such logs; the logs of several ranks make one report.  Source files that it names are read below the
-    working directory and --source-root only.  The exit status is 1 where a gate is not met, 2 where there is nothing to
-    report.
+    A PATH is a folder that breakscan explain --save kept, a log that torch wrote with TORCH_TRACE set, or a folder of
+    such logs; logs of several ranks make one report.  Source files are read only below the working directory and
+    --source-root.  torch is not needed, and nothing is run but for --repro.
+
+    Exits with 1 if a gate is not met, and with 2 if there is nothing to report.
     """
     if last == bool(paths):
         raise click.UsageError("name a recording or a log of torch's, or --last: one of them")

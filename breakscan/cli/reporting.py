@@ -48,19 +48,21 @@ def _relocation(_: click.Context, __: click.Parameter, values: Iterable[str]) ->
         elif os.path.isdir(old):
             allowed.append(os.path.abspath(old))
         else:
-            raise click.BadParameter(f"there is no folder {old!r}; OLD=NEW tells where files are that were below OLD")
+            raise click.BadParameter(f"there is no folder {old!r}; use OLD=NEW for files that were below OLD")
     return Relocation(roots, allowed)
 
 
 check_option = click.option(
-    "--check", is_flag=True, help="Compare with what breakscan check says of the code that was compiled or exported."
+    "--check",
+    is_flag=True,
+    help="Compare with the findings of breakscan check in the code that was compiled or exported.",
 )
 show_option = click.option(
     "--show",
     "tables",
     metavar="LIST",
     callback=_tables,
-    help=f"List more, in the terminal report: {', '.join(_WORDS)}, or {ALL}.",
+    help=f"List more in the terminal report: {', '.join(_WORDS)}, or {ALL}.",
 )
 source_root_option = click.option(
     "--source-root",
@@ -68,13 +70,13 @@ source_root_option = click.option(
     metavar="[OLD=]FOLDER",
     multiple=True,
     callback=_relocation,
-    help="Also read source files below this folder, beside those below the working directory; with OLD=, it holds "
-    "the files that were below OLD when the program ran.",
+    help="Read source files also below this folder, not only below the working directory; with OLD=, it holds the "
+    "files that were below OLD when the program ran.",
 )
 
 
 def readable_files(relocation: Relocation) -> SourceFiles:
-    """The sources that a recording or a log, which can come from anyone, may have opened."""
+    """Return the source files that may be read for a recording or a log, which can come from anyone."""
     return SourceFiles((os.getcwd(), *relocation.folders))
 
 
@@ -128,8 +130,8 @@ def _agreement(explanation: Explanation, files: SourceFiles) -> Agreement | None
 
 
 def _may_be_fixed(explanation: Explanation, files: SourceFiles) -> bool:
-    """Whether ``fix`` may have an edit for a break in the user's code: its rule names one.  To ask ``fix`` itself would
-    check the program's files, and import everything that rewrites need."""
+    """Return True if ``fix`` may have an edit for a break in the user's code, since its rule names one.  Running
+    ``fix`` would check the program's files, and import everything that rewrites need."""
     own = [one for one in explanation.breaks if one.origin is Origin.USER and files.lines(one.site.path)]
     rules = {one.rule for one in own if one.rule is not None}
     return any(not one.startswith("disable-") for rule in rules for one in rule.rewrites)

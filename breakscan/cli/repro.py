@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from breakscan.explanation.repro.reproduction import Reproduction
 
 _ISSUE = ".md"
-"""The ending of the text for an issue tracker, which stands beside the program."""
+"""The ending of the text for an issue tracker, in the same folder as the program."""
 NOT_WRITTEN = 2
 NOT_REPRODUCED = 1
 """Exit statuses, where the program itself ended well."""
@@ -45,15 +45,15 @@ class ReproOptions:
     repro: str | None = option(
         "--repro",
         metavar="SITE",
-        help="Write a small program with the same break, recompile or failure as SITE (train.py:41, or the id of a "
-        "rule or of PyTorch's), and run it to see whether it has.",
+        help="Write a small program that reproduces the break, recompile or failure at SITE (train.py:41, or an id of "
+        "a rule or of PyTorch), and run it to check that it does.",
     )
     repro_output: Path | None = option(
         "--repro-output",
         type=click.Path(path_type=Path, dir_okay=False),
         callback=_new,
         metavar="FILE",
-        help="Where --repro writes: a file that does not exist yet.  [repro_NAME_LINE.py]",
+        help="The new file for --repro.  [repro_NAME_LINE.py]",
     )
 
     def require_site(self) -> None:
@@ -71,8 +71,7 @@ class ReproOptions:
 def _write_repro(
     where: str, output: Path | None, explanation: Explanation, files: SourceFiles, rules: Library
 ) -> tuple[Reproduction | None, int]:
-    """Writes the program.  Returns what became of it, and the exit status for that; what keeps it from being made is
-    said on standard error."""
+    """Write the program.  Return the result, and the exit status; prints why it cannot be made."""
     from breakscan.explanation.repro.problem import NotReproducible, problems, problems_at
     from breakscan.explanation.repro.reproduction import ReproStatus, reproduce
     from breakscan.report.explain.repro_text import (
@@ -125,7 +124,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def say_repro(made: Reproduction) -> None:
-    """On standard error, for formats that do not show it."""
+    """Print the result on standard error, for formats that do not show it."""
     from breakscan.report.explain.repro_text import repro_sentence
     from breakscan.report.printable import visible
 
@@ -133,7 +132,7 @@ def say_repro(made: Reproduction) -> None:
 
 
 def _free(problem: RecordedProblem) -> Iterator[Path]:
-    """Names that no file has yet."""
+    """Yield names that no file has yet."""
     stem = re.sub(r"\W+", "_", Path(problem.site.path).stem) or "code"
     base = f"repro_{stem}_{problem.site.line}"
     for number in range(1, 10_000):

@@ -33,18 +33,18 @@ def _complete(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
     "paths",
     metavar="PATH",
     multiple=True,
-    help="Instead, try RULE on its examples and on the files below PATH, and say why it finds nothing.",
+    help="Try RULE on its examples and on the files below PATH, and report why it finds nothing.",
 )
 @format_option(RULE)
 @click.pass_context
 def rule(ctx: click.Context, /, rule: str, paths: tuple[str, ...], format_: str) -> None:
     """Explain RULE, an id such as BRK101 or a name such as branch-on-tensor.
 
-    Says why the compiler cannot do it, what to write instead, and what each measured torch version does.  The start of
-    an id, such as BRK1, lists the rules of a family.
+    Shows why the compiler cannot do it, what to write instead, and the verdict of each torch version.  The start of an
+    id, such as BRK1, lists the rules of a family.
 
-    With --check, exits with 0 where RULE finds something in the files and agrees with its examples, with 1 where it
-    does not, and with 2 where a file cannot be checked.
+    With --check, exits with 0 if RULE finds something in the files and agrees with its examples, with 1 if not, and
+    with 2 if a file cannot be checked.
     """
     from breakscan.rulebook.ledger import load_ledger, measured_versions
 

@@ -31,9 +31,9 @@ from breakscan.rulebook.library import Library, load_library
 @format_option(RULES)
 @click.pass_context
 def rules(ctx: click.Context, /, family: int | None, torch: str | None, format_: str) -> None:
-    """List the rules, with what the target torch version does with their examples.
+    """List the rules, with the verdicts of the target torch version on their examples.
 
-    Without --torch that is the version in the configuration, else the installed one.
+    The target is --torch, else the version in the configuration, else the installed one.
     """
     if ctx.invoked_subcommand is not None:
         if family is not None or torch:
@@ -57,7 +57,7 @@ def rules(ctx: click.Context, /, family: int | None, torch: str | None, format_:
 
 
 def _compiles(rule: Rule, ledger: Ledger) -> bool:
-    """Whether the version compiles every example of the rule that breaks on some other version."""
+    """Return True if the version compiles every example of the rule that breaks on some other version."""
     verdicts = [
         ruling.verdict
         for label, example in ledger.examples.get(rule.id, {}).items()
@@ -81,7 +81,7 @@ def replay(ctx: click.Context, /, rules: tuple[str, ...], write: bool, output: P
     """Run the examples of rules (all of them, or those of each RULE) through the installed torch.
 
     Each example is compiled alone, by default and with fullgraph=True, as it stands and inside a loop, a try
-    and a with, and exported.  The verdicts go into the ledger of that torch version.  Exits with 1 where torch
+    and a with, and exported.  The verdicts are written into the ledger of that torch version.  Exits with 1 if torch
     contradicts a rule document, or, with --check, the ledger.
     """
     require_torch("rules replay", rules)
@@ -128,7 +128,7 @@ def _chosen(library: Library, words: Sequence[str]) -> list[Rule]:
 
 
 def _differences(known: Ledger, seen: Ledger) -> Iterator[str]:
-    """Where a new replay says something else than the ledger."""
+    """Yield the differences between a new replay and the ledger."""
     for rule, labels in seen.examples.items():
         for label, example in labels.items():
             recorded: ExampleRulings | None = known.examples.get(rule, {}).get(label)

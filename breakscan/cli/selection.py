@@ -1,4 +1,4 @@
-"""The options of ``check`` and ``fix`` that say which files, rules and code count, and how sure a finding must be."""
+"""The options of ``check`` and ``fix`` that select files, rules, code and confidence."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _UNKNOWN = {
     "torch": f"is not known in torch {SUPPORTED[0]} to {SUPPORTED[-1]}",
 }
 
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print what was found, and nothing else.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print findings only.")
 stdin_option = click.option(
-    "--stdin-filename", metavar="NAME", help="The name of the file that comes in on standard input (-)."
+    "--stdin-filename", metavar="NAME", help="Name of the file that is read from standard input (-)."
 )
 recording_option = click.option(
     "--recording",
@@ -38,7 +38,7 @@ recording_option = click.option(
     metavar="FOLDER",
     multiple=True,
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Take the values that breakscan explain --save FOLDER saw for granted; may be given several times.",
+    help="Use the values that breakscan explain --save FOLDER recorded.  May be repeated.",
 )
 
 
@@ -51,20 +51,20 @@ class Selection:
         metavar="LIST",
         multiple=True,
         callback=words,
-        help="Only these rules: ids, starts of ids (BRK1), names, ALL.",
+        help="Check only these rules: ids, starts of ids (BRK1), names, or ALL.",
     )
     ignore: tuple[str, ...] | None = option(
-        "--ignore", metavar="LIST", multiple=True, callback=words, help="Not these rules."
+        "--ignore", metavar="LIST", multiple=True, callback=words, help="Do not check these rules."
     )
     exclude: tuple[str, ...] | None = option(
         "--exclude",
         metavar="LIST",
         multiple=True,
         callback=words,
-        help="Leave out files that match these .gitignore patterns.",
+        help="Exclude files that match these .gitignore patterns.",
     )
     force_exclude: bool = option(
-        "--force-exclude", is_flag=True, help="Apply excludes to the given PATHS, too (for pre-commit)."
+        "--force-exclude", is_flag=True, help="Apply excludes also to files in PATHS (for pre-commit)."
     )
     target_torch: str | None = option(
         "--target-torch", metavar="VERSION", help="The torch version to check for.  [the installed one]"
@@ -73,23 +73,25 @@ class Selection:
     fullgraph: bool | None = option(
         "--fullgraph/--no-fullgraph", default=None, help="Check for torch.compile(fullgraph=True)."
     )
-    regions: str | None = option("--regions", type=click.Choice(REGIONS), help="Which code counts as compiled.  [auto]")
+    regions: str | None = option(
+        "--regions", type=click.Choice(REGIONS), help="The code that counts as compiled.  [auto]"
+    )
     confidence: str | None = option(
         "--confidence",
         type=click.Choice([c.value for c in Confidence]),
-        help="Take findings that are at least this sure.  [conditional]",
+        help="The least confidence of a finding to report.  [conditional]",
     )
     config: Path | None = option(
         "--config", type=click.Path(path_type=Path), help="Use this configuration file for all PATHS."
     )
-    jobs: int | None = option("-j", "--jobs", type=click.IntRange(min=1), help="Processes to use.  [one per core]")
+    jobs: int | None = option("-j", "--jobs", type=click.IntRange(min=1), help="Number of processes.  [one per core]")
     cache_dir: Path | None = option(
-        "--cache-dir", type=click.Path(path_type=Path), metavar="PATH", help="Keep results in this folder."
+        "--cache-dir", type=click.Path(path_type=Path), metavar="PATH", help="Cache results in this folder."
     )
-    no_cache: bool = option("--no-cache", is_flag=True, help="Check every file again, and keep no results.")
+    no_cache: bool = option("--no-cache", is_flag=True, help="Do not read or write the cache.")
 
     def settings(self) -> NearestSettings:
-        """The settings of files, with these options over them."""
+        """Return the settings of files, overridden by these options."""
         return NearestSettings(
             self.config,
             select=self.select,
@@ -106,7 +108,7 @@ class Selection:
 
 
 def settings_at(where: Iterable[str], settings: NearestSettings) -> list[Settings]:
-    """The settings for some paths, those of a folder for its files; without repetition."""
+    """Return the settings that apply to some paths (of a folder, to the files in it), each once."""
     folders = (path if os.path.isdir(path) else os.path.dirname(path) for path in map(os.path.abspath, where))
     return list({id(one): one for one in map(settings.in_folder, map(Path, folders))}.values())
 
@@ -130,7 +132,7 @@ def warn_of_callees(library: Library) -> None:
 
 
 def stdin_name(paths: Sequence[str], name: str | None) -> str | None:
-    """The name of what is read from standard input; None where the paths are those of files.  Raises UsageError."""
+    """Return the name of the file on standard input; None if ``paths`` are files.  Raises UsageError."""
     if STDIN not in paths and (name is None or paths):
         if name is not None:
             raise click.UsageError("--stdin-filename needs - as the only path")
@@ -141,14 +143,14 @@ def stdin_name(paths: Sequence[str], name: str | None) -> str | None:
 
 
 def read_stdin(name: str) -> tuple[Path, bytes]:
-    """The absolute path that standard input goes by, and its content.  Raises UsageError where it is closed."""
+    """Return the absolute path for standard input, and its content.  Raises UsageError if it is closed."""
     if sys.stdin is None:
         raise click.UsageError("standard input is closed: - reads the code from it")
     return Path(os.path.abspath(name)), sys.stdin.buffer.read()
 
 
 def with_recordings(settings: FileSettings, recordings: Sequence[Path], files: Sequence[Path]) -> FileSettings:
-    """The settings with what recordings say of the files that are checked; says which of it is left out."""
+    """Return the settings with the recorded values of the checked files; warns of what cannot be used."""
     if not recordings:
         return settings
     from breakscan.explanation.function_values import changed_since, observations_of

@@ -15,20 +15,20 @@ PACKAGES = ("mcp", "mcp_types", "pydantic", "anyio")
     "--root",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     default=".",
-    help="The tools read, change and run only what lies below this folder.  [working directory]",
+    help="The only folder whose files the tools read, change and run.  [working directory]",
 )
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
     default=300.0,
-    help="The longest that a program may run.  [300]",
+    help="The time limit of a program.  [300]",
 )
 @click.option("--no-run", is_flag=True, help="Leave out the tools that run programs: explain and verify.")
 def mcp(root: Path, seconds: float, no_run: bool) -> None:
     """Serve check, explain, fix, verify and rule to coding agents by the Model Context Protocol, on standard input and
     output.
 
-    check, fix and rule run nothing of what they read; explain and verify run programs as you.  Needs the extra 'mcp'.
+    check, fix and rule run no code; explain and verify run programs with your permissions.  Needs the extra 'mcp'.
     """
     try:
         from breakscan.serve.agents.serve import serve
@@ -45,7 +45,7 @@ def mcp(root: Path, seconds: float, no_run: bool) -> None:
 def server() -> None:
     """Serve findings to an editor by the Language Server Protocol, on standard input and output.
 
-    Needs the extra: pip install 'breakscan[server]'.
+    Needs the extra 'server'.
     """
     try:
         from breakscan.serve.editor.language_server import make_server

@@ -30,25 +30,25 @@ def survey() -> None:
     """Run breakscan over many programs and models, and report them in one table."""
 
 
-@survey.command(short_help="Run what MANIFEST names and the store lacks.")
+@survey.command(short_help="Run the programs and models of a manifest.")
 @click.argument("manifest", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--store",
     "store_path",
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("survey.db"),
-    help="Where results are kept.  [survey.db]",
+    help="The file of results.  [survey.db]",
 )
-@click.option("-j", "--jobs", type=click.IntRange(min=1), help="Units to run side by side.  [one per core]")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), help="Units to run at the same time.  [one per core]")
 @click.option(
-    "--gpus", metavar="LIST", help="The numbers of the GPUs for units on cuda, each for one unit at a time.  [0]"
+    "--gpus", metavar="LIST", help="Numbers of the GPUs for units on cuda; each runs one unit at a time.  [0]"
 )
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local", help="Where units run.  [local]")
 @click.option("--address", help="The Ray cluster, such as auto or HOST:PORT.  [one of this machine]")
 @click.option(
-    "--again", multiple=True, type=click.Choice(STATUSES), help="Run those again that ended so.  May be repeated."
+    "--again", multiple=True, type=click.Choice(STATUSES), help="Run units again that ended so.  May be repeated."
 )
-@click.option("--shard", "part", metavar="K/N", help="Run part K of N alone, as for one of N machines.")
+@click.option("--shard", "part", metavar="K/N", help="Run only part K of N, for one of N machines.")
 @format_option(SURVEY)
 @output_option
 @click.pass_context
@@ -66,10 +66,10 @@ def run(
     format_: str,
     output: Path | None,
 ) -> None:
-    """Run what MANIFEST names, but for what the store has results of.
+    """Run the programs and models of MANIFEST that have no result in the store yet.
 
-    Each unit runs in processes of its own, with the limits of the manifest; what crashes, hangs or lacks a package is a
-    result.  A survey that was ended at any moment goes on where it was.  Exits with 0, and with 130 if interrupted.
+    Each unit runs in its own processes, with the limits of the manifest; a crash, a timeout or a missing package is a
+    result.  The same command continues a survey that was interrupted.  Exits with 130 if interrupted.
     """
     from breakscan.survey.manifest import read_manifest
     from breakscan.survey.overview import overview
@@ -103,7 +103,7 @@ def run(
 def report(store: Path, format_: str, output: Path | None) -> None:
     """Report the last survey in STORE, also while it runs.
 
-    With --format html, --output may be a folder: it gets the page of the survey, index.html, and one for each unit.
+    With --format html, --output may be a folder for the page of the survey, index.html, and one page for each unit.
     """
     from breakscan.survey.overview import overview
     from breakscan.survey.store import Store
@@ -120,7 +120,7 @@ def report(store: Path, format_: str, output: Path | None) -> None:
 
 
 def _write_pages(store: Store, folder: Path) -> None:
-    """The page of the survey, which links to those of units."""
+    """Write the page of the survey, and those of units, which it links to."""
     from breakscan.report.survey_html import write_unit_page
     from breakscan.survey.overview import overview
     from breakscan.survey.unit_row import PAGES, WAITING, page_names, unit_reports
@@ -150,8 +150,8 @@ def _write_pages(store: Store, folder: Path) -> None:
 def diff(ctx: click.Context, /, before: str, after: str, format_: str, output: Path | None) -> None:
     """Show what has changed from the last survey in BEFORE to that in AFTER.
 
-    Both are stores, or STORE@VERSION for the units of a store that ran with a version of torch.  Exits with 1 where
-    something that ran does not any more, breaks at more places, runs more functions eager or recompiles more often.
+    Both are stores, or STORE@VERSION for the units of a store that ran with a version of torch.  Exits with 1 if a unit
+    no longer runs, breaks at more places, runs more functions eager or recompiles more often.
     """
     from breakscan.survey.comparison import compared
 
@@ -165,9 +165,9 @@ def diff(ctx: click.Context, /, before: str, after: str, format_: str, output: P
 @click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
 @click.argument("stores", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 def merge(target: Path, stores: tuple[Path, ...]) -> None:
-    """Take the surveys and results of STORES into TARGET, which is made where there is none.
+    """Copy the surveys and results of STORES into TARGET, a new or existing store.
 
-    The last surveys of STORES are one survey there, which `report` and `diff` then read.
+    The last surveys of STORES become one survey there, which `report` and `diff` then read.
     """
     from breakscan.survey.store import Store
 

@@ -92,7 +92,7 @@ def write_statistics_json(report: CheckReport, stream: TextIO) -> None:
 def _write_json(report: CheckReport, first: dict[str, Any], last: dict[str, Any], stream: TextIO) -> None:
     result = report.result
     by_rule = Counter(finding.rule for finding in result.findings)
-    told = {
+    data = {
         **targets_object(result.targets),
         **first,
         "errors": [report.cells.object(error) for error in result.errors],
@@ -105,7 +105,7 @@ def _write_json(report: CheckReport, first: dict[str, Any], last: dict[str, Any]
         },
         **last,
     }
-    write_json_report(SCHEMA, told, stream)
+    write_json_report(SCHEMA, data, stream)
 
 
 def _counts(report: CheckReport) -> list[tuple[tuple[str, str], int]]:

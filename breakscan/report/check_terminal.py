@@ -123,7 +123,7 @@ def _error(error: SourceError, sources: _Sources, console: Console) -> Text:
 
 
 def _append_frame(text: Text, sources: _Sources, site: Site, message: str, style: str, console: Console) -> None:
-    """The code with the span underlined and the message beside it; the message alone where there is no code."""
+    """Append the code with the span underlined and the message after it; only the message if there is no code."""
     lines = sources.lines(site.path)
     code = code_text(lines, site, console.width, style, message=message) if any(lines) else None
     text.append("\n")

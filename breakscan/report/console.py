@@ -142,7 +142,7 @@ class _Line:
 def code_text(
     lines: Sequence[str], site: Site, width: int, style: str, *, message: str = "", context: bool = True
 ) -> Text | None:
-    """The rows of a site with its span underlined, and a message beside the last of them or below it.
+    """The rows of a site with its span underlined, and a message after the last of them or below it.
 
     ``context`` keeps the rows that are not part of the span.  None where the file no longer has the site.
     """

@@ -278,9 +278,9 @@ def write_survey_diff_json(found: SurveyComparison, stream: TextIO) -> None:
 
 
 def _with_cause(one: CauseCount | CauseChange) -> dict[str, Any]:
-    """With the keys of the cause beside the others."""
-    told = asdict(one)
-    return {**told.pop("cause"), **told}
+    """Return the fields with those of the cause among them."""
+    values = asdict(one)
+    return {**values.pop("cause"), **values}
 
 
 MOST_ROWS = 25

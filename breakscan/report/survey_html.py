@@ -103,7 +103,7 @@ def _data(report: SurveyOverview) -> dict[str, Any]:
         ]
         for row in report.rows
     ]
-    told = [
+    causes_data = [
         {
             "name": cause_name(one.cause),
             "number": causes(one.cause.name),
@@ -127,7 +127,7 @@ def _data(report: SurveyOverview) -> dict[str, Any]:
         "causeNames": causes.texts,
         "fileNames": files.texts,
         "said": said.texts,
-        "causes": told,
+        "causes": causes_data,
         "files": where,
         "places": [[files(one.path), one.line, one.rule, one.units] for one in report.places],
         "endings": endings,
@@ -164,18 +164,18 @@ def write_unit_page(report: UnitReport, stream: TextIO) -> None:
 
 
 def _parts(report: UnitReport) -> Iterator[str]:
-    told = report.reports
-    if explained := told.get(SurveyStage.EXPLAIN.value):
+    data = report.reports
+    if explained := data.get(SurveyStage.EXPLAIN.value):
         yield from _explained(explained)
-    if checked := told.get(SurveyStage.CHECK.value):
+    if checked := data.get(SurveyStage.CHECK.value):
         rows = [(_place(one["site"], one["function"]), one["rule"], one["message"]) for one in checked["findings"]]
         yield from _section("What check finds", ("Where", "Rule", "What"), rows)
-    if fixed := told.get(SurveyStage.FIX.value):
+    if fixed := data.get(SurveyStage.FIX.value):
         yield from _fixed(fixed)
-    if verified := told.get(SurveyStage.VERIFY.value):
+    if verified := data.get(SurveyStage.VERIFY.value):
         proofs = [(one["label"], one["verdict"], _ratio(one), one.get("reason") or "") for one in verified["proofs"]]
         yield from _section("What verify proved", ("Change", "Verdict", "Speed", "Why"), proofs)
-    if benched := told.get(SurveyStage.BENCH.value):
+    if benched := data.get(SurveyStage.BENCH.value):
         ways = [(one["way"], _ratio(one), one["problem"] or "") for one in benched["ways"]]
         yield from _section("Ways to compile", ("Way", "Beside eager", "Problem"), ways)
     yield from _stages(report)

@@ -58,22 +58,22 @@ def write_verify_html(verification: Verification, stream: TextIO) -> None:
 
 
 def _parts(verification: Verification) -> Iterator[str]:
-    told = printable(verification)
-    if told.proofs:
-        yield _table(told)
-    for proof, original in zip(told.proofs, verification.proofs, strict=True):
+    shown = printable(verification)
+    if shown.proofs:
+        yield _table(shown)
+    for proof, original in zip(shown.proofs, verification.proofs, strict=True):
         yield _details(proof, original)
-    for words in closing_words(told):
+    for words in closing_words(shown):
         yield f"<p>{escaped(words)}</p>"
-    declined = list(map(declined_words, told.declined))
-    for title, names in (*unproved(told), *([("No rewrite for", declined)] if declined else [])):
+    declined = list(map(declined_words, shown.declined))
+    for title, names in (*unproved(shown), *([("No rewrite for", declined)] if declined else [])):
         yield f"<h2>{title}</h2>{_list(names)}"
 
 
-def _table(told: Verification) -> str:
-    titles, *changes = table_rows(told)
+def _table(shown: Verification) -> str:
+    titles, *changes = table_rows(shown)
     rows = []
-    for proof, change in zip(told.proofs, changes, strict=True):
+    for proof, change in zip(shown.proofs, changes, strict=True):
         *measured, verdict = map(escaped, change)
         marked = f'<span class="verdict {_CLASSES.get(proof.verdict, "splits")}">{verdict}</span>'
         rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in (*measured, marked))}</tr>")
@@ -105,7 +105,7 @@ def _diff_line(line: str) -> str:
 
 
 def _sides(before: Sequence[KernelCode], after: Sequence[KernelCode]) -> str:
-    """The generated code of all graphs, before and after, line by line beside each other."""
+    """The generated code of all graphs, before and after, line by line, side by side."""
     left, right = _lines(before), _lines(after)
     rows = []
     for tag, first, last, first_new, last_new in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():

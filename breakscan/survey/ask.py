@@ -36,7 +36,7 @@ class Unanswered(Exception):
 
 
 def ask(python: str, *question: str, folder: Path | None = None) -> Any:
-    """What a Python answers.  Raises Unanswered."""
+    """Return the answer of a Python.  Raises Unanswered."""
     command = [python, "-m", "breakscan.survey.ask", *question]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=folder)

@@ -33,7 +33,7 @@ class UnitChange:
 
     @property
     def is_regression(self) -> bool:
-        """Whether it ran and does not any more, or breaks at more places, runs more functions eager or recompiles more
+        """True if it ran and no longer does, or breaks at more places, runs more functions eager or recompiles more
         often."""
         if self.before.status == StageStatus.OK.value != self.after.status:
             return True
@@ -43,7 +43,7 @@ class UnitChange:
 
 @dataclass(frozen=True, slots=True)
 class SurveyComparison:
-    """What is in both surveys and has changed, how many units have not, and what is in one of them only."""
+    """The units that are in both surveys and have changed, the number that have not, and those of one survey only."""
 
     changes: tuple[UnitChange, ...]
     unchanged: int
@@ -90,7 +90,7 @@ def _causes(before: Surveyed, after: Surveyed) -> tuple[CauseChange, ...]:
 
 
 class Direction(Enum):
-    """What a change means.  One of ``CHANGED`` adds to one cause in units in which nothing grew as a whole."""
+    """The meaning of a change.  ``CHANGED`` adds to one cause in units in which nothing grew as a whole."""
 
     WORSE = "worse"
     CHANGED = "changed"

@@ -1,4 +1,4 @@
-"""Runs tasks: where, and how many side by side."""
+"""Runs tasks, several at a time."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Arriving = Generator[tuple[str, StageResult], None, None]
 
 
 class EngineError(InputError):
-    """An engine cannot be used.  Says why, and what to do."""
+    """An engine cannot be used, with the reason and the remedy."""
 
 
 class Engine(Protocol):
     """Something that runs tasks."""
 
     def run(self, tasks: Sequence[Task], *, alone: bool) -> Arriving:
-        """The results of tasks as they come.  ``alone``: nothing runs beside a task."""
+        """Yield the results of tasks as they come.  ``alone`` runs one task at a time."""
 
     def close(self) -> None:
         """Gives back what the engine holds."""
 
 
 class LocalEngine:
-    """Runs up to ``jobs`` tasks side by side on this machine, each in processes of its own.  Those that need a GPU have
-    one of ``gpus`` (their numbers) for themselves; while none is free, others run."""
+    """Runs up to ``jobs`` tasks at the same time on this machine, each in its own processes.  Those that need a GPU
+    have one of ``gpus`` (their numbers) for themselves; while none is free, others run."""
 
     def __init__(self, jobs: int, gpus: Sequence[int] = ()) -> None:
         self._jobs = jobs
@@ -92,7 +92,7 @@ class WaitingTasks:
         self._elsewhere = deque(one for one in tasks if not one.needs_gpu)
 
     def none_left(self) -> None:
-        """Hands no more out."""
+        """Hand out no more tasks."""
         with self._changed:
             self._on_gpu.clear()
             self._elsewhere.clear()

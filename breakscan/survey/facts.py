@@ -1,4 +1,4 @@
-"""What of a command's JSON a survey keeps beside the whole."""
+"""The facts of a command's JSON that reports of surveys need."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def _place(one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_facts(report: Report) -> dict[str, Any]:
-    """How many findings of each rule."""
+    """The number of findings of each rule."""
     return {"by_rule": report["summary"]["by_rule"], "files": report["summary"]["files"]}
 
 
 def fix_facts(report: Report) -> dict[str, Any]:
-    """How many findings there are by what becomes of them, and how many each rewrite would take away."""
+    """The number of findings by outcome, and the number that each rewrite would remove."""
     outcomes = dict.fromkeys(FIX_OUTCOMES, 0)
     rewrites: Counter[str] = Counter()
     for file in report["files"]:
@@ -73,7 +73,7 @@ FIX_OUTCOMES = ("applied", "unsafe", "declined", "without")
 
 
 def verify_facts(report: Report) -> dict[str, Any]:
-    """The verdict of each change, and how much faster a step is with it."""
+    """The verdict of each change, and the speed of a step with it."""
     return {
         "proofs": [
             {"label": one["label"], "rewrite": one["rewrite"], "verdict": one["verdict"], "ratio": one["ratio"]}
@@ -83,7 +83,7 @@ def verify_facts(report: Report) -> dict[str, Any]:
 
 
 def bench_facts(report: Report) -> dict[str, Any]:
-    """The speed of each way beside eager."""
+    """The speed of each way compared with eager."""
     ways = [{"way": one["way"], "ratio": one["ratio"], "problem": one["problem"]} for one in report["ways"]]
     return {"ways": ways, "best": report["best"]}
 

@@ -17,20 +17,20 @@ from typing import Literal
 TAIL = 8192
 """Bytes that are kept of what a command says."""
 _EVERY = 0.5
-"""Seconds between two looks at a command.  A look reads of all processes of the machine, beside what is timed."""
+"""Seconds between two looks at a command.  A look reads all processes of the machine, while a command is timed."""
 MARK = "BREAKSCAN_SURVEY_UNIT"
-"""The environment variable that tells the processes of a unit, those too that left its session."""
+"""The environment variable that marks the processes of a unit, also those that left its session."""
 _running: dict[int, str] = {}
 """The leaders of the sessions that run now, with their marks."""
 _ROUNDS = 20
-"""How often processes are looked for again, since one may start another meanwhile."""
+"""Repetitions of the search for processes, since one may start another meanwhile."""
 Ending = Literal["exited", "time", "memory"]
 
 
 @dataclass(frozen=True, slots=True)
 class LimitedRun:
-    """How a command ended: ``status`` is negative for the signal that ended it.  ``peak`` is the most memory that its
-    processes held together, in bytes; None where that cannot be read (it can on Linux)."""
+    """The end of a command: ``status`` is negative for the signal that ended it.  ``peak`` is the most memory that its
+    processes held together, in bytes; None if that cannot be read (it can on Linux)."""
 
     ending: Ending
     status: int
@@ -47,7 +47,7 @@ def run_limited(
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> LimitedRun:
-    """Runs a command in a session of its own, without standard input, and ends it with all that it started."""
+    """Run a command in a new session, without standard input, and end it with all that it started."""
     given = os.environ if environment is None else environment
     mark = f"{given.get(MARK, '')}/{uuid.uuid4().hex}"
     started = time.monotonic()
@@ -93,7 +93,7 @@ def end_running() -> None:
 
 
 def end_marked(mark: str) -> None:
-    """Ends the processes of a unit that are still there, on systems that tell the environment of others."""
+    """End the processes of a unit that are still there, on systems with ``/proc``."""
     for _ in range(_ROUNDS):
         found = [process for process in _processes() if process != os.getpid() and _is_marked(process, mark)]
         if not found:
@@ -126,7 +126,7 @@ def _is_marked(process: int, mark: str) -> bool:
 
 
 def _processes() -> list[int]:
-    """All processes; none where the system does not tell."""
+    """Return all processes; none on systems without ``/proc``."""
     try:
         return [int(name) for name in os.listdir("/proc") if name.isdigit()]
     except OSError:

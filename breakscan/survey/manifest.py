@@ -1,4 +1,4 @@
-"""Reads a manifest: which programs and models a survey runs, and how."""
+"""Reads a manifest: the programs and models of a survey, and the conditions under which they run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNITS = {"MiB": 2**20, "GiB": 2**30}
 
 
 class ManifestError(InputError):
-    """A manifest cannot be used.  Names the file and the key, and says what is wrong."""
+    """A manifest cannot be used, with the file, the key and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,12 @@ class Models:
 
 @dataclass(frozen=True, slots=True)
 class SurveyManifest:
-    """What a survey runs.  ``folder`` is where commands run and modules are found, and ``place`` the same as seen from
-    the manifest, which no other machine or checkout changes.  ``sources`` are patterns of the
-    files that programs and models rest on; without any, they are those that ``check`` reads there.  Limits are for each
-    stage: ``seconds``, and ``memory`` in bytes."""
+    """The programs and models of a survey, and their conditions.
+
+    ``folder`` is where commands run and modules are found, and ``place`` is its path from the manifest, which is the
+    same on each machine.  ``sources`` are patterns of the files that programs and models depend on, by default those
+    that ``check`` reads there.  Limits are for each stage: ``seconds``, and ``memory`` in bytes.
+    """
 
     folder: Path
     programs: tuple[Programs, ...]

@@ -21,7 +21,7 @@ disturbed."""
 
 
 def load(place: str) -> Any:
-    """What ``MODULE:CALLABLE`` names; modules of the working directory can be named."""
+    """Return the object with the name ``MODULE:CALLABLE``, also of a module in the working directory."""
     module, _, name = place.partition(":")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())

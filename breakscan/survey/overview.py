@@ -1,4 +1,4 @@
-"""What a survey says of all its units together."""
+"""The results of all units of a survey together."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ConditionCount:
 
 @dataclass(frozen=True, slots=True)
 class EndingCount:
-    """How units ended that did not succeed, by the last line of what they said."""
+    """Units that failed with the same last line of output."""
 
     status: str
     said: str
@@ -104,7 +104,7 @@ def overview(surveyed: Iterable[Surveyed]) -> SurveyOverview:
 
 
 class _CauseTally:
-    """What is known of one cause so far."""
+    """The counts of one cause so far."""
 
     def __init__(self) -> None:
         self.units: set[int] = set()

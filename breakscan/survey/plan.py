@@ -1,4 +1,4 @@
-"""From a manifest to the units of a survey: finds files, asks for names, and which packages each Python has."""
+"""From a manifest to the units of a survey: finds files, names, and the packages of each Python."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _named(manifest: SurveyManifest, models: Models, python: str) -> list[tuple[
 
 
 def _names_of(manifest: SurveyManifest, place: str, python: str) -> list[str]:
-    """What a callable gives."""
+    """Return the names that a callable returns."""
     try:
         names: list[str] = ask(python, "names", place, folder=manifest.folder)
     except Unanswered as error:

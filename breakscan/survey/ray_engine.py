@@ -17,9 +17,9 @@ _PATIENCE = 10.0
 _EVERY = 0.2
 """Seconds between two looks for results: a look costs the more, the more tasks wait."""
 AHEAD = 1000
-"""How many tasks Ray knows of beyond two for each CPU."""
+"""Tasks that Ray knows of, beyond two for each CPU."""
 RETRIES = 3
-"""How often a task is begun again because the node that ran it was lost."""
+"""New starts of a task whose node was lost."""
 
 
 class RayEngine:

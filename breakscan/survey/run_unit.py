@@ -1,4 +1,4 @@
-"""Runs the stages of one unit: ``python -m breakscan.survey.run_unit`` reads a task and prints what each stage gave.
+"""Runs the stages of one unit: ``python -m breakscan.survey.run_unit`` reads a task and prints the results.
 
 The process ends, with all that it started, when its standard input does: whoever asked is gone then.
 """
@@ -58,7 +58,7 @@ class Task:
 
     @property
     def needs_gpu(self) -> bool:
-        """Whether it runs on a GPU."""
+        """True if it runs on a GPU."""
         return self.unit.device.startswith("cuda")
 
 
@@ -96,12 +96,12 @@ def _run(stage: SurveyStage, task: Task, files: tuple[str, ...]) -> StageResult:
         whole = None
         try:
             text = report.read_text(encoding="utf-8")
-            told: Mapping[str, Any] = json.loads(text)
-            facts = FACTS[stage](told)
+            data: Mapping[str, Any] = json.loads(text)
+            facts = FACTS[stage](data)
             whole = packed(text)
         except (OSError, ValueError, KeyError, TypeError):
-            told, facts = {}, {}
-    status = _status(stage, run, told)
+            data, facts = {}, {}
+    status = _status(stage, run, data)
     lines = [line for line in run.said.splitlines() if str(report) not in line]
     said = "" if status is StageStatus.OK else "\n".join(lines).strip()
     return StageResult(stage.value, status.value, run.seconds, run.peak, facts, whole, said, socket.gethostname())
@@ -115,27 +115,27 @@ def _arguments(stage: SurveyStage, unit: Unit, files: tuple[str, ...], report: s
 
 
 def _environment(task: Task, made: str) -> dict[str, str]:
-    # Runs beside one another would fight for the cores, and a warm cache of kernels would hide what compiling costs.
+    # Runs at the same time would fight for the cores, and a warm cache of kernels would hide the cost of compiling.
     threads = {name: os.environ.get(name, "1") for name in ("OMP_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS")}
     folders = {"TORCHINDUCTOR_CACHE_DIR": os.path.join(made, "inductor"), "BREAKSCAN_RUNS": os.path.join(made, "runs")}
     device = {} if task.device is None else {"CUDA_VISIBLE_DEVICES": str(task.device)}
     return {**os.environ, **threads, **folders, **device}
 
 
-def _status(stage: SurveyStage, run: LimitedRun, told: Mapping[str, Any]) -> StageStatus:
+def _status(stage: SurveyStage, run: LimitedRun, data: Mapping[str, Any]) -> StageStatus:
     if run.ending == "time":
         return StageStatus.TIMEOUT
     if run.ending == "memory":
         return StageStatus.MEMORY
-    ended = told.get("script", {}).get("exit_status", 0) if stage is SurveyStage.EXPLAIN else 0
+    ended = data.get("script", {}).get("exit_status", 0) if stage is SurveyStage.EXPLAIN else 0
     if any(status < 0 or status >= _EXCEPTION for status in (run.status, ended)):
         return StageStatus.CRASHED
-    if told and ended == 0:
+    if data and ended == 0:
         return StageStatus.OK
     if _MISSING.search(run.said):
         return StageStatus.MISSING
     # Whatever a program does, explain reports it; nothing of it runs in check and fix.
-    return StageStatus.FAILED if told or stage.measures_time else StageStatus.FAULT
+    return StageStatus.FAILED if data or stage.measures_time else StageStatus.FAULT
 
 
 def line_of(result: StageResult) -> str:
@@ -160,7 +160,7 @@ class UnitProcesses:
         self._stopped = False
 
     def results(self, task: Task) -> Iterator[StageResult]:
-        """What the stages of a task give, as they end.  Where their process ends before, they have crashed."""
+        """Yield the results of the stages of a task, as they end.  If their process ends before, they have crashed."""
         mark = uuid.uuid4().hex
         process = self._begun(mark)
         if process is None:

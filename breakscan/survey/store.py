@@ -1,4 +1,4 @@
-"""The results of surveys, in an SQLite file: written as they come, found again by what they depend on."""
+"""The results of surveys, in an SQLite file: written as they come, found by what they depend on."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PATIENCE = 60.0
 
 
 class StoreError(InputError):
-    """A store cannot be used.  Names the file, and says why and what to do."""
+    """A store cannot be used, with the file, the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Store:
             self._db.execute("UPDATE surveys SET ended = ? WHERE id = ?", (time.time(), number))
 
     def endings(self, number: int) -> dict[str, dict[str, StageResult]]:
-        """How the stages of a survey ended, by key and stage: results without their facts and reports."""
+        """Return the results of a survey, by key and stage, without their facts and reports."""
         found: dict[str, dict[str, StageResult]] = {}
         with self._faults():
             for key, *ended in self._db.execute(
@@ -339,7 +339,7 @@ def _opened_to_read(path: Path) -> sqlite3.Connection:
     except sqlite3.OperationalError:
         log = path.with_name(f"{path.name}-wal")
         if log.exists() and log.stat().st_size:
-            raise  # what is in the log cannot be read without writing beside it
+            raise  # the log cannot be read without writing to its folder
     return _connection(path, "mode=ro&immutable=1")
 
 
@@ -364,7 +364,7 @@ _ADVICE = (
     ("locked", "is used by another command", "wait until that has ended"),
     ("not a database", "is no store of a survey", "name another file"),
 )
-"""What SQLite says, what that means for a store, and what helps."""
+"""Words in errors of SQLite, their meaning for a store, and the remedy."""
 
 
 def _no_survey(path: Path) -> StoreError:
@@ -372,7 +372,7 @@ def _no_survey(path: Path) -> StoreError:
 
 
 def _store_error(path: Path, error: Exception) -> StoreError:
-    """What SQLite raised, in words; whatever is not known says that the file is damaged."""
+    """Return the StoreError for an error of SQLite; an unknown one means that the file is damaged."""
     said = str(error)
     for words, meaning, advice in _ADVICE:
         if words in said.lower():

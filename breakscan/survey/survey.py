@@ -77,7 +77,7 @@ def run_survey(
 
 
 class _Wanted:
-    """Which stages of a unit are to be run."""
+    """Selects the stages of a unit to run."""
 
     def __init__(self, manifest: SurveyManifest, store: Store, again: frozenset[str]) -> None:
         self._manifest = manifest
@@ -85,7 +85,7 @@ class _Wanted:
         self._again = again
 
     def explained(self, key: str) -> Explained:
-        """What the stage ``explain`` of a unit saw, by the store."""
+        """Return what the stage ``explain`` of a unit saw, from the store."""
         result = self._store.results(key).get(SurveyStage.EXPLAIN.value)
         return Explained.of(result.facts) if result is not None else NOTHING
 
@@ -105,7 +105,7 @@ class _Wanted:
         return tuple(stage for stage in stages if stage in wanted)
 
     def _counts_not(self, ended: StageResult | None) -> bool:
-        """What went over a limit says nothing of a limit above what it had used then."""
+        """Return True for no result, and for one at a limit that is higher now."""
         if ended is None or ended.status in self._again:
             return True
         if ended.status == StageStatus.TIMEOUT.value:

@@ -1,4 +1,4 @@
-"""A unit of a survey in a table, and what its own page is made of."""
+"""A unit of a survey as a row of a table, and the data of its own page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
 
 
 class CauseKind(str, Enum):
-    """What something causes.  Recompiles cost time of compiling, the others time of the calls."""
+    """The effect of a cause.  Recompiles cost time of compiling, the others time of the calls."""
 
     BREAK = "break"
     EAGER = "eager"
@@ -97,7 +97,7 @@ class UnitRow:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the program ran, and all that it compiled was one graph for each call."""
+        """True if the program ran, and compiled one graph for each call."""
         return self.breaks == 0 and self.eager == 0
 
 
@@ -164,8 +164,8 @@ def sites_of(one: Surveyed, *, consequences: bool = False) -> Iterator[SurveyedS
 
 
 def costs_of(sites: Iterable[SurveyedSite], *, compiling: bool = False) -> Mapping[CauseKey, float]:
-    """What each cause cost the calls of a unit in seconds, or, if ``compiling``, the compiler; without those for which
-    that is not known."""
+    """Return the seconds that each cause cost the calls of a unit, or, if ``compiling``, the compiler, where that is
+    known."""
     costs: dict[CauseKey, float] = defaultdict(float)
     for site in sites:
         if site.seconds is not None and (site.cause.kind is CauseKind.RECOMPILE) is compiling:
@@ -184,7 +184,7 @@ def _facts(results: Mapping[str, StageResult], stage: SurveyStage) -> Mapping[st
 
 
 def _speed(facts: Mapping[str, Any]) -> float | None:
-    """How many times as fast as eager the best way is."""
+    """Return the speed of the best way, as a multiple of eager."""
     ratios = [way["ratio"]["median"] for way in facts.get("ways", ()) if way["ratio"]]
     return max(ratios, default=None)
 
@@ -199,7 +199,7 @@ class UnitReport:
 
 
 def unit_reports(store: Store, surveyed: Iterable[Surveyed]) -> Iterator[UnitReport]:
-    """What the pages of units are made of, one after the other: all together can be large."""
+    """Yield the data of the pages of units, one after the other: all together can be large."""
     for one in surveyed:
         row = row_of(one)
         texts = {stage: store.report(row.key, stage) for stage in one.results}

@@ -22,7 +22,7 @@ class SurveyStage(str, Enum):
 
     @property
     def measures_time(self) -> bool:
-        """Whether it runs beside nothing else."""
+        """True if nothing else may run at the same time."""
         return self in (SurveyStage.VERIFY, SurveyStage.BENCH)
 
 
@@ -65,7 +65,7 @@ class Unit:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """What tells units of one name apart."""
+        """The values that distinguish units of one name."""
         return tuple(filter(None, (self.mode, self.backend, self.device, self.dtype)))
 
     def key(self, environment: Environment) -> str:
@@ -87,7 +87,7 @@ def digest(value: object) -> str:
 
 
 class StageStatus(str, Enum):
-    """How a stage ended: ``failed`` says that the program did, ``fault`` that breakscan did."""
+    """The end of a stage: ``failed`` if the program failed, ``fault`` if breakscan did."""
 
     OK = "ok"
     FAILED = "failed"
@@ -130,8 +130,8 @@ def unpacked(report: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What ``explain`` saw: the ``files`` that were compiled, and whether anything in them broke the graph, ran eager
-    or compiled again (``has_causes``)."""
+    """The result of ``explain``: the ``files`` that were compiled; ``has_causes`` if anything in them broke the graph,
+    ran eager or was recompiled."""
 
     files: tuple[str, ...] = ()
     has_causes: bool = False
@@ -147,8 +147,8 @@ NOTHING = Explained()
 
 
 def has_work(stage: SurveyStage, explained: Explained) -> bool:
-    """Whether a stage can find anything: all but ``explain`` need compiled files, and rewrites and their proofs
-    something to take away.  ``check`` also finds what did not run."""
+    """Return True if a stage can find anything: all but ``explain`` need compiled files, and rewrites and their proofs
+    a problem to remove.  ``check`` also finds problems in code that did not run."""
     if stage is SurveyStage.EXPLAIN:
         return True
     if stage in (SurveyStage.FIX, SurveyStage.VERIFY):

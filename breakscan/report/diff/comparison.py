@@ -1,4 +1,4 @@
-"""What has changed from one run to another, by their JSON reports."""
+"""The changes from one run to another, from their JSON reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REPORT_KEYS = ("environment", "script", "summary", "problems")
 
 @dataclass(frozen=True, slots=True)
 class RecompileCause:
-    """What compiled functions again: the same change to the same function."""
+    """A cause of recompiles: the same change to the same function."""
 
     path: str
     function: str | None
@@ -34,7 +34,7 @@ class RecompileCause:
 
 @dataclass(frozen=True, slots=True)
 class EagerFunction:
-    """A function that runs as plain Python, or the part of it behind a break."""
+    """A function that runs as plain Python, or the part of it after a break."""
 
     path: str
     function: str
@@ -88,12 +88,12 @@ class RunComparison:
 
     @property
     def recompiles(self) -> tuple[int, int]:
-        """How many there were before, and after."""
+        """The numbers before and after."""
         return sum(c.before for c in self.causes), sum(c.after for c in self.causes)
 
     @property
     def regressions(self) -> list[str]:
-        """What is worse than before, in words, each kind once; nothing where nothing is."""
+        """The words for each kind of regression."""
         worse = [change for change in self.changed if change.is_worse]
         before, after = self.recompiles
         found = [
@@ -106,12 +106,12 @@ class RunComparison:
 
 
 def is_report(value: object) -> bool:
-    """Whether a JSON value is a report of ``explain``."""
+    """Return True if a JSON value is a report of ``explain``."""
     return isinstance(value, dict) and all(key in value for key in REPORT_KEYS)
 
 
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunComparison:
-    """What has changed.  Raises KeyError, TypeError or ValueError for what is no report."""
+    """Compare two reports.  Raises KeyError, TypeError or ValueError for a value that is not a report."""
     sites = matched(_breaks(before), _breaks(after))
     changed = [ChangedBreak(*pair) for pair in sites.pairs if _differs(*pair)]
     old, new = _causes(before), _causes(after)
@@ -154,7 +154,7 @@ def _breaks(report: Mapping[str, Any]) -> list[KnownBreak]:
 
 
 def _causes(report: Mapping[str, Any]) -> Counter[RecompileCause]:
-    """How many recompiles each cause has led to.  What a cause has recompiled first names it."""
+    """Count the recompiles of each cause, which is named after the first function that it recompiled."""
     counts: Counter[RecompileCause] = Counter()
     for one in report["problems"]:
         if one["kind"] == ProblemKind.RECOMPILES.value:

@@ -1,4 +1,4 @@
-"""What ``check`` says of the code that a run compiled, for people and as JSON."""
+"""The comparison of ``check`` with a run, for people and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a test has to object to in what was compiled, in a few lines a place."""
+"""The message of a test whose code is not compiled as it should be."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ INDENT = "   "
 
 
 def objections(explanation: Explanation, breaks: int, recompiles: int | None) -> list[str]:
-    """Why the run is not as it should be: more than ``breaks`` sites break graphs, more than ``recompiles`` recompiles,
-    something cannot be compiled or runs eager, calls ran eager that were not meant to, or nothing is compiled.  Breaks
-    in torch's own code do not count; recompiles of its functions do, since what changes between calls is the test's.
-
-    Empty where it is as it should be.
+    """Return the reasons for which a test fails: more than ``breaks`` sites break graphs, more than ``recompiles``
+    recompiles, something cannot be compiled or runs eager, calls ran eager unintentionally, or nothing is compiled.
+    Breaks in torch's own code do not count; recompiles of its functions do, since the test changes its arguments.
     """
     found: list[str] = []
     sites = _breaks(explanation)
@@ -37,8 +35,8 @@ def objections(explanation: Explanation, breaks: int, recompiles: int | None) ->
     return found
 
 
-def told_sites(explanation: Explanation) -> list[dict[str, str]]:
-    """The sites as plain values, for a summary of many tests: what stands in its line, and what to do."""
+def break_lines(explanation: Explanation) -> list[dict[str, str]]:
+    """Return the sites of breaks as plain values, for a summary of many tests: their line, and the advice."""
     return [{"line": visible(_head(one)), "instead": visible(one.advice or "")} for one in _breaks(explanation)]
 
 

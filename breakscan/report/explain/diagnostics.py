@@ -175,7 +175,7 @@ def _of_kind(
     details: tuple[str, ...] = (),
     count: int = 1,
 ) -> Diagnostic:
-    """What no rule and no id of PyTorch documents."""
+    """Return a diagnostic of a kind that no rule and no id of PyTorch documents."""
     return Diagnostic(id_, name, severity, site, message, details, kind_summary=_KIND_SUMMARIES[id_], count=count)
 
 

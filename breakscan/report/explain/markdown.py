@@ -82,11 +82,11 @@ def write_explain_markdown(report: ExplainReport, stream: TextIO) -> None:
 
 def _sections(explanation: Explanation) -> Iterator[_Table]:
     said = _Said()
-    told = sections_of(explanation.problems)
+    sections = sections_of(explanation.problems)
     if (groups := overview(explanation)) is not None:
         for title, found in (("kind", groups.kinds), ("file", groups.files)):
             yield _Table(table_head(title, "sites", "times", "cost"), list(map(_group_row, found)))
-    for section in told:
+    for section in sections:
         if section.topic not in _FOLDED:
             yield _Table(table_head(*_TITLES[section.topic]), [_row(problem, said) for problem in section.problems])
     if explanation.ranks:
@@ -99,7 +99,7 @@ def _sections(explanation: Explanation) -> Iterator[_Table]:
             ],
         )
     yield _Table("", [f"- **Note:** {prose(notice.text)}.\n" for notice in explanation.notices])
-    others = [problem for section in told if section.topic in _FOLDED for problem in section.problems]
+    others = [problem for section in sections if section.topic in _FOLDED for problem in section.problems]
     yield _folded(
         counted(len(others), "break in library code", "breaks in library code"),
         _TITLES[Topic.LIBRARY_BREAKS],
@@ -159,7 +159,7 @@ def _named(cells: Sequence[str], *names: int) -> str:
 
 
 class _Said:
-    """What a rule says, once: its reason is the same at each of its sites, and so is its advice at most of them."""
+    """The reasons and advice that were written: they are the same at most sites of a rule, and are written once."""
 
     def __init__(self) -> None:
         self._explained: set[str] = set()

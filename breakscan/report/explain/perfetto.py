@@ -31,8 +31,8 @@ def write_explain_perfetto(report: ExplainReport, stream: TextIO) -> None:
     stream.write('{"traceEvents": [\n')
     for number, event in enumerate(_events(explanation)):
         stream.write(f"{',' if number else ''}{json.dumps(event)}\n")
-    told = json.dumps({"report": visible(outcome_line(explanation))})
-    stream.write(f'], "displayTimeUnit": "ms", "otherData": {told}}}\n')
+    arguments = json.dumps({"report": visible(outcome_line(explanation))})
+    stream.write(f'], "displayTimeUnit": "ms", "otherData": {arguments}}}\n')
 
 
 def _events(explanation: Explanation) -> Iterator[_Event]:
@@ -49,7 +49,7 @@ def _events(explanation: Explanation) -> Iterator[_Event]:
             yield _compilation(rank, span, later, why)
         for run in own.runs:
             yield _slice(rank, _RUNNING, _graph_name(own, run.graph), later + run.at, run.seconds, {})
-    # Of breaks that all ranks have, the first rank's are told.
+    # Breaks that all ranks have are shown for the first rank.
     told_of = min(timelines)
     for site in explanation.breaks:
         longest = site.price.longest if site.price else None
@@ -67,13 +67,13 @@ def _names(rank: int, name: str) -> Iterator[_Event]:
 
 def _compilation(rank: int, span: CompileSpan, later: float, why: Mapping[str, str]) -> _Event:
     reason = why.get(span.compile_id)
-    told = {
+    arguments = {
         "compile_id": span.compile_id,
         "at": visible(place(span.site)),
         **({"compiled_again_because": visible(reason)} if reason else {}),
         "seconds_by_phase": {phase: round(seconds, 6) for phase, seconds in span.phases.items()},
     }
-    return _slice(rank, _COMPILING, part_words(span), later + span.at, span.seconds, told)
+    return _slice(rank, _COMPILING, part_words(span), later + span.at, span.seconds, arguments)
 
 
 def _graph_name(own: Timeline, graph: int) -> str:
@@ -81,7 +81,7 @@ def _graph_name(own: Timeline, graph: int) -> str:
     return f"{function or 'a function'} (graph {graph})"
 
 
-def _slice(rank: int, thread: int, name: str, at: float, seconds: float, told: Mapping[str, Any]) -> _Event:
+def _slice(rank: int, thread: int, name: str, at: float, seconds: float, arguments: Mapping[str, Any]) -> _Event:
     return {
         "ph": "X",
         "pid": rank,
@@ -89,5 +89,5 @@ def _slice(rank: int, thread: int, name: str, at: float, seconds: float, told: M
         "name": visible(name),
         "ts": round(at * 1e6, 3),
         "dur": round(seconds * 1e6, 3),
-        "args": dict(told),
+        "args": dict(arguments),
     }

@@ -1,4 +1,4 @@
-"""What the reports of ``explain`` are written from."""
+"""The input of the reports of ``explain``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of a reproduction, what became of it, and a text for the issue tracker of a library."""
+"""The file of a reproduction, its result, and a text for the issue tracker of a library."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MOST_MET = 3
 
 def repro_sentence(made: Reproduction) -> str:
     """``repro_train_41.py reproduces train.py:41: it splits the graph there (GB0059).``"""
-    told = _told(made)
-    return f"{told}. {issue_sentence(made.problem, made.issue)}" if made.issue else told
+    result = _result(made)
+    return f"{result}. {issue_sentence(made.problem, made.issue)}" if made.issue else result
 
 
 def issue_sentence(problem: RecordedProblem, path: str) -> str:
@@ -32,22 +32,22 @@ def issue_sentence(problem: RecordedProblem, path: str) -> str:
     return f"A text for the issue tracker of {package_of(problem.site.path)} is in {path}"
 
 
-def _told(made: Reproduction) -> str:
+def _result(made: Reproduction) -> str:
     where = _place(made.problem)
     match made.status:
         case ReproStatus.REPRODUCED:
-            told = f"{made.path} reproduces {where}: run alone, it {_happens(made.problem)} at the same line"
+            words = f"{made.path} reproduces {where}: run alone, it {_happens(made.problem)} at the same line"
             then = f". It then ends with an error that comes of the stand-ins: {made.error}" if made.error else ""
-            return told + then
+            return words + then
         case ReproStatus.DIFFERENT:
-            told = f"{made.path} does not reproduce {where}: run alone, it {_met(made)}"
+            words = f"{made.path} does not reproduce {where}: run alone, it {_met(made)}"
         case ReproStatus.FAILED:
-            told = f"{made.path} does not reproduce {where}: run alone, it ends with {made.error or 'an error'}"
+            words = f"{made.path} does not reproduce {where}: run alone, it ends with {made.error or 'an error'}"
         case ReproStatus.TIMED_OUT:
-            told = f"{made.path} does not reproduce {where}: run alone, it had not ended after {MOST_SECONDS} s"
+            words = f"{made.path} does not reproduce {where}: run alone, it had not ended after {MOST_SECONDS} s"
         case ReproStatus.NOT_RUN:
-            told = f"{made.path} may reproduce {where}: it was not run, because torch is not installed here"
-    return f"{told}. {_missing(made)}" if made.program.unknown else told
+            words = f"{made.path} may reproduce {where}: it was not run, because torch is not installed here"
+    return f"{words}. {_missing(made)}" if made.program.unknown else words
 
 
 def obstacle_words(error: NotReproducible) -> str:
@@ -121,8 +121,8 @@ def issue_text(problem: RecordedProblem, explanation: Explanation, made: Reprodu
     """The Markdown of an issue.  ``text`` is the program of ``made``, which is shown if it reproduces the problem."""
     found = _found(problem, explanation)
     assert found is not None
-    told = printable(found)
-    shown = break_problem(told) if isinstance(told, BreakSite) else frame_problem(told)
+    found = printable(found)
+    shown = break_problem(found) if isinstance(found, BreakSite) else frame_problem(found)
     library = package_of(problem.site.path) or ""
     version = explanation.libraries.get(library)
     versions = [
@@ -137,9 +137,9 @@ def issue_text(problem: RecordedProblem, explanation: Explanation, made: Reprodu
         f"**Where:** {code(place(shown.site))}{inside}",
         f"{_FENCE}python\n{visible(problem.code or '')}\n{_FENCE}",
         f"**What happens:** {prose(_what_happens(shown))}",
-        f"**Why:** {_why(problem, told)}",
+        f"**Why:** {_why(problem, found)}",
     ]
-    if problem.rule and (advice := told.advice):
+    if problem.rule and (advice := found.advice):
         parts.append(f"**What could be written instead:** {prose(advice)}")
     if made and made.status is ReproStatus.REPRODUCED:
         after = f" It then ends with {prose(visible(made.error))}, which comes of the stand-ins." if made.error else ""
@@ -149,7 +149,7 @@ def issue_text(problem: RecordedProblem, explanation: Explanation, made: Reprodu
 
 
 def _found(problem: RecordedProblem, explanation: Explanation) -> BreakSite | UncompiledFrame | None:
-    """What the explanation has of a problem; None of recompiles, which the caller of a library causes."""
+    """Return the break or function of a problem; None for recompiles, which the caller of a library causes."""
     for site in explanation.breaks:
         if (site.site, site.gb_type) == (problem.site, problem.gb_type):
             return site
@@ -174,8 +174,8 @@ def _what_happens(problem: Problem) -> str:
     return "torch.compile raises here."
 
 
-def _why(problem: RecordedProblem, told: BreakSite | UncompiledFrame) -> str:
+def _why(problem: RecordedProblem, found: BreakSite | UncompiledFrame) -> str:
     """In torch's own words."""
-    said = told.reason if isinstance(told, BreakSite) else problem.reason
+    said = found.reason if isinstance(found, BreakSite) else problem.reason
     page = break_page(problem.gb_id)
     return f"{prose(visible(said))}{f' ([{problem.gb_id}]({page}))' if page else ''}"

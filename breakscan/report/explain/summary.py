@@ -1,4 +1,4 @@
-"""What a run did, in few sentences: how it ended, what it cost, what was compiled."""
+"""A run in few sentences: its end, its costs, and what was compiled."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ _ENOUGH = 8
 """Passes from which on it is worth a word how much they vary."""
 _WIDE = 1.5
 _NOTABLY = 1.05
-"""How many times as long the host takes before that is worth a word."""
+"""The ratio of host time to device time from which on it is mentioned."""
 _LEAST_COST = 1e-4
 """Seconds in all of a run from which on a kind of cost is worth a word."""
 _COST_WORDS = {
@@ -229,10 +229,10 @@ def costs_sentence(explanation: Explanation) -> str | None:
     """``Recompiles cost most: 18 s of compiling; graph breaks 12 ms of the calls.``; None where
     there is nothing to compare."""
     costs = sorted(run_costs(explanation).items(), key=lambda cost: -cost[1])
-    told = [(kind, seconds) for kind, seconds in costs if seconds >= _LEAST_COST]
-    if len(told) < 2:
+    shown = [(kind, seconds) for kind, seconds in costs if seconds >= _LEAST_COST]
+    if len(shown) < 2:
         return None
-    (first, most), *others = told
+    (first, most), *others = shown
     rest = " and ".join(f"{_COST_WORDS[kind]} {duration(seconds)} {_OF_WHAT[kind]}" for kind, seconds in others)
     return f"{_COST_WORDS[first].capitalize()} cost most: {duration(most)} {_OF_WHAT[first]}; {rest}."
 
@@ -270,9 +270,8 @@ _KINDS = {
 
 def made_lines(explanation: Explanation) -> Iterator[tuple[str, str]]:
     """A label and a sentence for each topic that the run has something on."""
-    for label, tell in _TOPICS:
-        sentence = tell(explanation)
-        if sentence:
+    for label, sentence_of in _TOPICS:
+        if sentence := sentence_of(explanation):
             yield label, sentence
 
 
@@ -341,12 +340,12 @@ def _peaks(explanation: Explanation) -> str | None:
 
 
 def _specialisations(explanation: Explanation) -> str | None:
-    """A line at a time: all the sizes that it holds fixed are mended by one change.  What was compiled again over such
-    a size is told with the recompiles."""
-    told = {recompile.subject for recompile in explanation.recompiles}
+    """A line at a time: all the sizes that it holds fixed are mended by one change.  A size that
+    led to a recompile is listed there."""
+    recompiled = {recompile.subject for recompile in explanation.recompiles}
     at_line: dict[str, list[str]] = {}
     for s in explanation.specialisations:
-        if not told.isdisjoint(s.sources):
+        if not recompiled.isdisjoint(s.sources):
             continue
         where = f" at {place(s.site)}" if s.site else ""
         at_line.setdefault(where, []).append(f"{', '.join(s.sources) or 'a size'} became constant ({s.value})")

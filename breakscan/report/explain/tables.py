@@ -75,7 +75,7 @@ def kernel_row(kernel: KernelTime) -> Row:
 
 
 def graph_row(graph: Graph) -> Row:
-    """What a graph is of, how big, how often it ran and how long that took, how it ended."""
+    """The function of a graph, its size, its runs and their time, and its end."""
     each = graph.seconds / graph.runs if graph.runs and graph.seconds is not None else None
     return (
         graph.compile_id,
@@ -101,7 +101,7 @@ _MOST_RANKS = 8
 
 
 def difference_table(report: RankReport) -> Table:
-    """What each rank did, side by side, where they differ."""
+    """The ranks side by side, where they differ."""
     ranks = sorted({rank for difference in report.differences for rank in difference.by_rank})
     shown = ranks[:_MOST_RANKS]
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
@@ -150,7 +150,7 @@ def kernel_table(explanation: Explanation) -> RenderableType | None:
 
 
 def autograd_table(explanation: Explanation) -> RenderableType | None:
-    """What each forward graph keeps in memory until its backward runs."""
+    """The values that each forward graph keeps in memory until its backward runs."""
     rows = [
         (
             graph.compile_id,
@@ -179,8 +179,8 @@ def saved_table(explanation: Explanation) -> RenderableType | None:
 
 def guard_list(explanation: Explanation) -> RenderableType | None:
     """The guards of each compiled function by the line that asks for them, the lines with most guards first; of a
-    function that was compiled again, those that the version before has not.  What no line asks for, such as the grad
-    mode, is told once."""
+    function that was compiled again, those that the version before has not.  Guards of no line, such as
+    that of the grad mode, are listed once."""
     parts: list[RenderableType] = []
     of_no_line: set[str] = set()
     before: dict[tuple[Site, bool], tuple[str, set[str]]] = {}
@@ -241,7 +241,7 @@ def _indented(text: str, depth: int, style: str = "") -> Padding:
 
 
 def compile_time_tables(explanation: Explanation) -> RenderableType | None:
-    """What the functions, the lines and the kernels of all compilations took."""
+    """The times of functions, lines and kernels in all compilations."""
     time = compile_time(explanation)
     lines, kernels = map(line_row, time.lines[:_MOST_TIMES]), map(kernel_row, time.kernels[:_MOST_TIMES])
     of_kernels = ("kernel", ">compiled in", ">autotuned in", "lines")
@@ -283,7 +283,7 @@ def compile_table(explanation: Explanation) -> RenderableType | None:
 
 
 def value_table(explanation: Explanation) -> RenderableType | None:
-    """What the names of each function were."""
+    """The values of the names of each function."""
     rows = []
     for function in explanation.values:
         words = "; ".join(f"{name} {value_in_words(value)}" for name, value in function.values.items())
@@ -300,7 +300,7 @@ def _phases(compile_: CompiledFrame) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a word of ``--show`` stands for: whether a run has any of it, and what to print then."""
+    """A word of ``--show``: ``is_there`` if a run has any of it, and the tables to print then."""
 
     is_there: Callable[[Explanation], bool]
     makers: Sequence[Callable[[Explanation], RenderableType | None]]

@@ -140,7 +140,7 @@ class _Writer:
             print_page(difference_table(report), self.console, self.width)
 
     def made(self, explanation: Explanation, tables: Iterable[str]) -> None:
-        """What was compiled, a line a topic, and the tables that were asked for."""
+        """Write a line for each topic on what was compiled, and the tables that were asked for."""
         lines = list(made_lines(explanation))
         wanted = set(tables)
         if lines:

@@ -1,4 +1,4 @@
-"""What the process of a command runs: breakscan's command line, which ends with the server."""
+"""The command line in the process of a tool, which ends with the server."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _START = (
 
 
 def command_line(arguments: list[str]) -> list[str]:
-    """The command that runs breakscan with these arguments, whatever lies in its working directory."""
+    """Return the command that runs breakscan with these arguments, whatever its working directory holds."""
     return [sys.executable, "-c", _START.format(path=repr(_HERE)), *arguments]
 
 
 def end_with_server() -> None:
-    """Where the server is killed outright, this process is asked to end."""
+    """Ask the system to end this process if the server is killed."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)

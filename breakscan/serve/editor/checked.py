@@ -20,8 +20,8 @@ from breakscan.source.files import is_excluded, is_settings_file
 
 @dataclass(frozen=True, slots=True)
 class CheckedText:
-    """What was found in a text, which files the compiler reaches it from, which ones the result rests on, and what
-    it hands to the compiler."""
+    """The result for a text.  The compiler reaches it from ``roots``; ``depends`` are the files that the result depends
+    on, and ``compiled`` the functions that it passes to the compiler."""
 
     path: Path
     text: str
@@ -42,22 +42,22 @@ class RewrittenText:
 
 
 class TextChecker:
-    """Checks one text after the other, and keeps what it found out about the files that they import.
+    """Checks one text after the other, and keeps its results on the files that they import.
 
-    Everything raises ConfigError and RuleError for a wrong configuration.
+    All methods raise ConfigError and RuleError for a wrong configuration.
     """
 
     def __init__(self) -> None:
         self._settings = NearestSettings()
         self._checkers = Checker(self._settings)
         self._studies: dict[Path, Studies] = {}
-        """Apart from what is checked: rewrites ask for more, and forget what was found out without it."""
+        """Separate from checking: rewrites need more, and forget the results without it."""
         self._rewritten: dict[tuple[Path, str, Finding], list[RewrittenText]] = {}
-        """What was made of the last text: editors ask again whenever the cursor moves."""
+        """Rewrites of the last text: editors ask again whenever the cursor moves."""
 
     def refresh(self, paths: Collection[Path]) -> frozenset[str] | None:
-        """Files on disk may have changed, come or gone.  Returns which ones; None where everything may be different,
-        as settings are among them."""
+        """Note that files on disk may have changed, come or gone.  Return them; None if settings are among them, since
+        then everything may be different."""
         self._rewritten.clear()
         self._release_studies()
         if not any(map(is_settings_file, paths)):
@@ -82,7 +82,7 @@ class TextChecker:
         return CheckedText(path, text, result.findings, errors, (path, *others), result.depends, result.compiled)
 
     def library(self, path: Path) -> Library:
-        """The rules that count for a file."""
+        """Return the rules that apply to a file."""
         return load_library(self._settings.of(path).rule_folders)
 
     def rule(self, path: Path, finding: Finding) -> Rule | None:
@@ -90,7 +90,7 @@ class TextChecker:
         return self.library(path).get(finding.rule)
 
     def rewritten(self, checked: CheckedText, finding: Finding) -> Sequence[RewrittenText]:
-        """What each rewrite of the finding's rule makes of the text, as far as it applies; safe ones first."""
+        """Return the text after each rewrite of the finding's rule that applies; safe ones first."""
         key = checked.path, checked.text, finding
         if key not in self._rewritten:
             self._rewritten = {known: made for known, made in self._rewritten.items() if known[:2] == key[:2]}

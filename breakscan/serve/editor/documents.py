@@ -101,7 +101,7 @@ class LineEdit:
 
 
 def line_edits(before: str, after: str) -> Iterator[LineEdit]:
-    """What turns one text into the other."""
+    """Yield the edits that turn one text into the other."""
     old, new = before.split("\n"), after.split("\n")
     for tag, first, last, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag != "equal":
@@ -117,7 +117,7 @@ _SEVERITIES = {
 
 
 def diagnostics_of(opened: OpenText, checked: CheckedText, library: Library) -> dict[str, list[types.Diagnostic]]:
-    """What was found in an open file, for each of its documents."""
+    """Return the diagnostics of an open file, for each of its documents."""
     found: dict[str, list[types.Diagnostic]] = {part.uri: [] for part in opened.parts}
     for finding in checked.findings:
         part, place = opened.range_of(finding.site)
@@ -207,12 +207,12 @@ def _text_edit(edit: LineEdit, part: TextPart, opened: OpenText) -> types.TextEd
 
 
 def message_words(finding: Finding, rule: Rule | None) -> str:
-    """What a finding is, and what to write instead."""
+    """Return the message of a finding, with what to write instead."""
     return finding_diagnostic(printable(finding), rule).text
 
 
 def page_of(finding: Finding, rule: Rule | None) -> str:
-    """The document of a rule below what the finding says; Markdown."""
+    """Return the message of a finding and the document of its rule, as Markdown."""
     head = f"**{finding.rule} {finding.name}**"
     said = f"{head}\n\n{message_words(finding, rule)}"
     return f"{said}\n\n---\n\n{rule.body}" if rule else said
@@ -221,7 +221,7 @@ def page_of(finding: Finding, rule: Rule | None) -> str:
 def lenses_of(
     opened: OpenText, compiled: Iterable[CompiledFunction], costs: Mapping[str, FunctionCost], uri: str
 ) -> list[types.CodeLens]:
-    """Those of a document.  ``costs`` are those of its file: where the code is another one now, nothing is said."""
+    """Return the code lenses of a document.  ``costs`` are those of its file; changed functions have none."""
     try:
         module = parse_text(opened.text, opened.path, str(opened.path))
     except SourceProblem:
@@ -245,19 +245,19 @@ def lenses_of(
 
 
 def _compiled_words(places: Sequence[CompiledFunction]) -> str:
-    """Where a function is handed to the compiler."""
+    """``compiled from train.py:12 and 2 other places``."""
     named = list(dict.fromkeys(f"{one.by}:{one.line}" for one in places))
     more = f" and {counted(len(named) - 1, 'other place')}" if len(named) > 1 else ""
     return printable(f"compiled from {named[0]}{more}")
 
 
 def _cost_words(cost: FunctionCost) -> str | None:
-    """What a function cost in the last recorded run; None where there is nothing to say."""
-    said = [
+    """Return the cost of a function in the last recorded run; None if there is none."""
+    parts = [
         f"{duration(cost.seconds / cost.calls)} a call" if cost.calls else None,
         "runs eager" if cost.runs_eager else None,
         counted(cost.breaks, "graph break") if cost.breaks else None,
         counted(cost.recompiles, "recompile") if cost.recompiles else None,
     ]
-    told = ", ".join(filter(None, said))
-    return f"in the last recording: {told}" if told else None
+    words = ", ".join(filter(None, parts))
+    return f"in the last recording: {words}" if words else None

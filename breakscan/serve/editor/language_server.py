@@ -1,4 +1,4 @@
-"""The language server, by pygls: what it answers and is told, by the protocol."""
+"""The requests and notifications that the language server handles, by pygls."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from breakscan.serve.editor.documents import actions_at, page_of
 from breakscan.serve.editor.session import BreakscanServer, path_of
 
 WATCHED = ("**/*.py", "**/*.ipynb", "**/*.toml", "**/.gitignore", "**/BRK*.md")
-"""The files that editors are asked to tell of, as patterns of the protocol."""
+"""The files of which editors report changes, as patterns of the protocol."""
 
 
 def make_server() -> BreakscanServer:
-    """A server with all that it can do."""
+    """Return a server with all its features."""
     server = BreakscanServer()
 
     @server.feature(types.INITIALIZE)

@@ -1,4 +1,4 @@
-"""What the server knows of one editor: its open files, what was found in them, and what other files compile."""
+"""The session with one editor: its open files, their findings, and what other files compile."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _GATHER = 0.2
 _LOOK = 2.0
 """Seconds between two looks for a new recording: the folder has a few entries."""
 _MOST_DEATHS = 2
-"""How often a process may die in a row before the scan is given up."""
+"""Deaths of the process in a row after which the scan stops."""
 
 _NOTEBOOKS = types.NotebookDocumentFilterWithCells(
     [types.NotebookCellLanguage("python")], types.NotebookDocumentFilterNotebookType("jupyter-notebook")
@@ -74,7 +74,7 @@ class BreakscanServer(LanguageServer):
         self._changed: set[Path] = set()
         """Files that may have changed since the last step of the scan."""
         self._scan: asyncio.Task[None] | None = None
-        self._told = ""
+        self._problem = ""
 
     def check_soon(self, uri: str, pause: float = _PAUSE) -> None:
         """Checks an open file once nothing was typed for a moment."""
@@ -100,17 +100,17 @@ class BreakscanServer(LanguageServer):
         self.scan_soon(_GATHER)
 
     def scan_soon(self, pause: float = 0) -> None:
-        """Finds out from which files of the workspace compiled code reaches others, and checks what is open again."""
+        """Find the files of the workspace from which compiled code reaches others, and check open files again."""
         if self._scan is None or self._scan.done():
             self._scan = asyncio.get_running_loop().create_task(self._scan_all(pause))
 
     def watch_recordings(self) -> None:
-        """From now on, tells what functions cost in the last recorded run."""
+        """Show the costs of functions in the last recorded run from now on."""
         if self.has_lenses:
             self._recordings = asyncio.get_running_loop().create_task(self._watch_recordings())
 
     def lenses(self, opened: OpenText, checked: CheckedText, uri: str) -> list[types.CodeLens]:
-        """What stands above the functions of an open document."""
+        """Return the code lenses above the functions of an open document."""
         if not self.has_lenses:
             return []
         compiled = [*checked.compiled, *self._compiled.get(opened.path, ())]
@@ -126,7 +126,7 @@ class BreakscanServer(LanguageServer):
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
 
     def end(self) -> None:
-        """The editor is gone: nothing is found out any more."""
+        """End all tasks, since the editor is gone."""
         for task in (self._scan, self._recordings):
             if task is not None:
                 task.cancel()
@@ -157,7 +157,7 @@ class BreakscanServer(LanguageServer):
             try:
                 return text_of_notebook(path, notebook, self.workspace.text_documents, codec)
             except SourceProblem as problem:
-                self._tell(str(problem))
+                self._show_problem(str(problem))
                 return None
         document = self.workspace.get_text_document(uri)
         text = with_plain_line_ends(document.source)
@@ -172,7 +172,7 @@ class BreakscanServer(LanguageServer):
             roots = self._roots.get(opened.path, ())
             found = await self.checking(self.checker.check, opened.path, opened.text, roots)
         except (ConfigError, RuleError) as error:
-            self._tell(str(error))
+            self._show_problem(str(error))
             return
         if self._open_text(uri) == opened:
             self.checked[uri] = opened, found
@@ -197,12 +197,14 @@ class BreakscanServer(LanguageServer):
             try:
                 step = await self._process.step(list(self._folders()), changed, self._open_paths())
             except (ConfigError, RuleError) as error:
-                self._tell(str(error))
+                self._show_problem(str(error))
                 return
             except BrokenProcessPool:  # by a signal, or out of memory: what was read is in the cache
                 deaths += 1
                 if deaths > _MOST_DEATHS:
-                    self._tell("the process that reads the workspace was killed; what other files compile is not known")
+                    self._show_problem(
+                        "the process that reads the workspace was killed; what other files compile is not known"
+                    )
                     return
                 continue
             deaths = 0
@@ -242,10 +244,10 @@ class BreakscanServer(LanguageServer):
     def _open_paths(self) -> set[Path]:
         return {opened.path for opened, _ in self.checked.values()}
 
-    def _tell(self, problem: str) -> None:
-        """Says what is wrong, once."""
-        if problem != self._told:
-            self._told = problem
+    def _show_problem(self, problem: str) -> None:
+        """Show a message, once."""
+        if problem != self._problem:
+            self._problem = problem
             self.window_show_message(types.ShowMessageParams(types.MessageType.Error, f"breakscan: {problem}"))
 
 

@@ -1,5 +1,5 @@
-"""From which files of a workspace the compiler reaches findings in others, kept true as files change, in a process of
-its own, so that no keystroke waits for it."""
+"""The files of a workspace from which the compiler reaches findings in others, kept up to date as files change, in a
+separate process, so that no keystroke waits for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from breakscan.source.files import discover, is_settings_file
 from breakscan.source.regular_files import Digests
 
 STEP_SECONDS = 0.5
-"""How long one step takes, up to the end of a file."""
+"""Duration of a step, up to the end of a file."""
 
 _Key = tuple[str, int, int]
 """A finding of a file: its rule and where it starts."""
@@ -36,8 +36,8 @@ _Key = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class ScanStep:
-    """What has changed.  ``roots`` are for each file those from which the compiler reaches its findings, ``compiled``
-    its functions that others hand to the compiler; ``left`` is how many files have yet to be read."""
+    """The changes of a step.  ``roots`` are for each file those from which the compiler reaches its findings,
+    ``compiled`` its functions that others pass to the compiler; ``left`` is the number of files still to read."""
 
     roots: Mapping[Path, tuple[Path, ...]]
     compiled: Mapping[Path, tuple[CompiledFunction, ...]]
@@ -46,8 +46,8 @@ class ScanStep:
 
 @dataclass(frozen=True, slots=True)
 class _Scanned:
-    """What is kept of a file's result: the numbers of the files that it rests on, those with findings, and those
-    whose functions it hands to the compiler."""
+    """The part of a file's result that is kept: the numbers of the files that it depends on, the files with findings,
+    and those whose functions it passes to the compiler."""
 
     depends: array[int]
     reaches: frozenset[Path]
@@ -57,8 +57,8 @@ class _Scanned:
 class WorkspaceScan:
     """Checks the files of some folders step by step, and after a change those that depend on what has changed.
 
-    ``before`` are files for which an earlier scan found out something.  Everything raises ConfigError and RuleError for
-    a wrong configuration.
+    ``before`` are files for which an earlier scan had results.  All methods raise ConfigError and RuleError for a wrong
+    configuration.
     """
 
     def __init__(self, folders: Sequence[Path], before: Iterable[Path] = ()) -> None:
@@ -73,17 +73,17 @@ class WorkspaceScan:
         self._found: dict[Path, dict[Path, frozenset[_Key]]] = {}
         """For each file the files whose checks report findings in it, with these."""
         self._compiled: dict[Path, dict[Path, tuple[CompiledFunction, ...]]] = {}
-        """For each file the others that hand functions of it to the compiler, with these."""
+        """For each file the others that pass functions of it to the compiler, with these."""
         self._roots: dict[Path, tuple[Path, ...]] = {}
-        self._told: dict[Path, tuple[CompiledFunction, ...]] = {}
+        self._reported: dict[Path, tuple[CompiledFunction, ...]] = {}
         self._touched: set[Path] = set()
         self._unconfirmed = set(before)
         self._stale: dict[Path, None] = dict.fromkeys(self._discovered())
 
     @property
-    def told(self) -> Collection[Path]:
-        """The files for which something was found out."""
-        return self._roots.keys() | self._told.keys()
+    def reported(self) -> Collection[Path]:
+        """The files for which there are results."""
+        return self._roots.keys() | self._reported.keys()
 
     def changed(self, paths: Iterable[Path]) -> None:
         """Python files or notebooks may have changed, come or gone."""
@@ -126,8 +126,8 @@ class WorkspaceScan:
         compiled = {}
         for path in self._touched:
             functions = tuple(one for found in self._compiled.get(path, {}).values() for one in found)
-            if functions != self._told.get(path, ()) or path in self._unconfirmed:
-                compiled[path] = self._told[path] = functions
+            if functions != self._reported.get(path, ()) or path in self._unconfirmed:
+                compiled[path] = self._reported[path] = functions
         self._unconfirmed -= self._touched
         self._touched = set()
         return ScanStep(changed, compiled, len(self._stale))
@@ -249,7 +249,7 @@ def _end_with_parent() -> None:
 def _step(folders: Sequence[Path], changed: Collection[Path], first: Collection[Path]) -> ScanStep:
     global _scan
     if _scan is None or folders != _scan.folders or any(map(is_settings_file, changed)):
-        before = _scan.told if _scan is not None else ()
+        before = _scan.reported if _scan is not None else ()
         _scan = WorkspaceScan(folders, before)
     elif changed:
         _scan.changed(changed)
