@@ -37,11 +37,11 @@ ROOMS = {
     "fix": Room(f"{STATIC} check", 8674, 54),
     "recording": Room(STATIC, 8538, 45),
     "explanation": Room(f"{STATIC} check recording", 8304, 45),
-    "survey": Room(f"{STATIC} check recording explanation", 2500, 16),
+    "survey": Room(f"{STATIC} check recording explanation", 2502, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 9386, 38),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 7425, 42),
-    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2240, 14),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3410, 27),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 7422, 42),
+    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2242, 14),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3409, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }

@@ -64,7 +64,7 @@ def test_a_file_that_cannot_be_read_stops_no_other(breakscan: Run, folder: Path)
     [
         (("--add-ignore", ""), "needs a reason"),
         (("--add-ignore", "two\nlines"), "in one line"),
-        (("--add-ignore", "later", "-"), "--add-ignore is about files"),
+        (("--add-ignore", "later", "-"), "--add-ignore needs files"),
     ],
 )
 def test_options_that_are_refused(breakscan: Run, options: tuple[str, ...], said: str) -> None:

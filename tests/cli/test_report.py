@@ -101,7 +101,7 @@ def test_a_source_root_of_another_form(breakscan: Run, value: str) -> None:
 def test_a_source_root_that_is_not_there(breakscan: Run) -> None:
     done = breakscan("report", "--source-root", "no/such", LOG)
     assert done.status == 2
-    assert "there is no folder 'no/such'; OLD=NEW tells where files are that were below OLD" in done.err
+    assert "there is no folder 'no/such'; use OLD=NEW for files that were below OLD" in done.err
 
 
 def test_gates(breakscan: Run) -> None:
