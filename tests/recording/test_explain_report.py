@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from importlib import resources
 from typing import Any
 
@@ -147,25 +146,12 @@ def test_a_counter_recompiles_each_time(zoo: Zoo, report: Any) -> None:
     assert {r["trigger"]["line"] for r in recompiles} == {zoo.line("counter-call")}
 
 
-def test_fullgraph_raises_and_is_told(zoo: Zoo, report: Any) -> None:
-    found = one_break(report, zoo.line("fullgraph"))
-    assert found["verdict"] == "raises"
-    assert found["rule"] == "BRK103"
-    (frame,) = frames_of(report, "strict")
-    assert frame["status"] == "raised"
-
-
 def test_a_failing_backend_is_told(zoo: Zoo, report: Any) -> None:
     (frame,) = frames_of(report, "good")
     assert frame["status"] == "raised"
     assert frame["site"]["line"] == zoo.line("failing-backend")
     assert "no backend" in frame["reason"]
     assert not [graph for graph in report["graphs"] if graph["function"] == "good"]
-
-
-def test_what_holds_nothing_to_compile_is_told(report: Any) -> None:
-    (frame,) = frames_of(report, "without_tensors")
-    assert frame["status"] == "passed-over"
 
 
 def test_recording_compiles_nothing_more(report: Any) -> None:
@@ -190,14 +176,6 @@ def test_ids_stay_apart_after_a_reset_and_a_fork(zoo: Zoo, report: Any) -> None:
 def test_no_name_of_dynamos_is_left(report: Any) -> None:
     assert "torch_dynamo_resume" not in json.dumps(report)
     assert "___stack" not in json.dumps(report)
-
-
-def test_a_hook_that_is_missing_is_told(zoo: Zoo) -> None:
-    def miss(record: Record) -> Record:
-        return replace(record, available=False) if isinstance(record, HookInstalled) else record
-
-    told = [notice for notice in zoo.explain(miss)["notices"] if "hooks into for breaks" in notice]
-    assert told
 
 
 def test_a_hook_that_failed_is_told(zoo: Zoo) -> None:

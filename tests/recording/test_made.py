@@ -134,14 +134,6 @@ torch.compile(net, backend="aot_eager")(torch.randn(4, 512)).backward()
 dist.destroy_process_group()
 """
 
-CAPTURED = """import torch
-
-net = torch.nn.Linear(4, 4)
-with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
-    net(torch.randn(3, 4)).relu().sum().backward()
-    net(torch.randn(3, 4)).relu().exp().sum().backward()
-"""
-
 NO_CUDA_GRAPH = """import torch
 
 
@@ -282,14 +274,6 @@ def test_ddp_splits(explained: Explain) -> None:
     assert sum(graph.split_by_ddp) == graph.ops
     assert [generated.phase for generated in graph.generated] == ["forward", "forward", "backward", "backward"]
     assert all(generated.kernels == () and generated.code is None for generated in graph.generated)
-
-
-def test_compiled_autograd(explained: Explain) -> None:
-    first, second = explained(CAPTURED, TORCH_LOGS="compiled_autograd_verbose").autograd
-    assert (first.compile_id, second.compile_id) == ("!0", "!1")
-    assert 0 < first.ops < second.ops
-    # Torch reports the reasons if the program asks for them.
-    assert any(reason.endswith("ExpBackward0") for reason in second.reasons)
 
 
 def test_cuda_graphs_that_did_not_come_about(explained: Explain) -> None:

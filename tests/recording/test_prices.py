@@ -450,34 +450,6 @@ for _ in range(5):
     assert [(calls.name, calls.calls) for calls in ran.explanation.calls] == [("f", 4)]
 
 
-def test_results_are_the_same_bit_by_bit(run: Any, tmp_path: Path) -> None:
-    ran = run(
-        """import hashlib, torch
-torch.manual_seed(0)
-model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Dropout(0.5), torch.nn.ReLU(), torch.nn.Linear(16, 8))
-
-def f(x):
-    y = model(x)
-    torch._dynamo.graph_break()
-    return y * torch.rand_like(y)
-
-compiled = torch.compile(f, backend="aot_eager")
-optimizer = torch.optim.Adam(model.parameters())
-for _ in range(5):
-    optimizer.zero_grad()
-    compiled(torch.randn(4, 8)).sum().backward()
-    optimizer.step()
-for parameter in model.parameters():
-    print(hashlib.sha256(parameter.detach().numpy().tobytes()).hexdigest())
-"""
-    )
-    plain = subprocess.run(
-        [sys.executable, str(tmp_path / "script.py")], env=environment(), capture_output=True, text=True, timeout=120
-    )
-    assert len(ran.out.splitlines()) == 4
-    assert (ran.out, ran.err, ran.status) == (plain.stdout, plain.stderr, plain.returncode)
-
-
 def test_the_stack_within_a_graph_shows_torch_alone(run: Any) -> None:
     ran = run(
         """import inspect, torch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 from behaviour import FOLDER as BEHAVIOURS
-from programs import Done, Folder, environment
+from programs import Done, Folder
 
 pytestmark = [pytest.mark.torch, pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes")]
 pytest.importorskip("torch")
@@ -659,7 +658,7 @@ sys.exit(4)
     assert b"Traceback" not in explained.err
 
 
-KILLED = """import os, signal, sys, time
+KILLED = """import os, signal
 import torch
 
 
@@ -675,10 +674,6 @@ def ends(module, inputs):
 
 
 f(torch.ones(3))
-if sys.argv[1:]:
-    torch.compile(f, backend="eager")(torch.ones(4))
-    print("ready", flush=True)
-    time.sleep(120)
 torch.compile(lambda x: x.tan(), backend=ends)(torch.ones(3))
 """
 
@@ -691,27 +686,6 @@ def test_a_program_killed_while_it_compiles_leaves_a_recording(folder: Folder) -
     assert report.status == 0
     assert b"program.py:8:5" in report.out
     assert b"program.py was killed" in report.out or b"SIGKILL" in report.out
-
-
-def test_breakscan_killed_leaves_a_recording(folder: Folder) -> None:
-    folder.write("program.py", KILLED)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "breakscan", "explain", "--save", "kept", "program.py", "waits"],
-        stdout=subprocess.PIPE,
-        cwd=folder.path,
-        env=environment(),
-    )
-    assert process.stdout is not None
-    assert any(line == b"ready\n" for line in process.stdout)
-    process.kill()
-    process.wait(timeout=10)
-    # The pipe closes when the program has died, too.
-    process.stdout.read()
-    process.stdout.close()
-    report = folder.python("-m", "breakscan", "report", "kept")
-    assert report.status == 0
-    assert b"program.py:8:5" in report.out
-    assert "breakscan itself was killed" in " ".join(report.out.decode().split())
 
 
 NESTED = """import torch
