@@ -264,7 +264,7 @@ def _place(group: Sequence[BreakSeen], context: ExplainContext) -> Place:
 
 
 BREAK_PAGES = "https://meta-pytorch.github.io/compile-graph-break-site/gb/"
-"""As the messages of torch name them."""
+"""The address of pages on breaks, as in messages of torch."""
 _ID = re.compile(r"GB\d{4}")
 
 

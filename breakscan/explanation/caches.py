@@ -140,7 +140,7 @@ def _settings(records: Iterable[Record]) -> dict[str, Mapping[str, str]]:
 
 
 def _miss(looked: CacheLooked, parts: Mapping[str, str], earlier: Sequence[_Lookup]) -> CacheMiss:
-    """By the earlier lookup that differs least."""
+    """The reason of a miss, by the earlier lookup that differs least."""
     if looked.guards is not None:
         return CacheMiss(MissKind.GUARDS, looked.guards or None)
     if not parts or not earlier:

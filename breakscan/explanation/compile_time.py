@@ -58,7 +58,7 @@ class CompileTime:
 
 
 def compile_time(explanation: Explanation) -> CompileTime:
-    """Of the run, or of the lowest rank."""
+    """The compile time of the run, or of the lowest rank."""
     functions = _functions(explanation.compiles)
     parts: dict[CompilePart, float] = defaultdict(float)
     for function in functions:
@@ -153,7 +153,7 @@ PART_WORDS = {
     CompilePart.OTHER: "the rest of Dynamo",
 }
 _LEAST_PART = 0.05
-"""Of all, from which on a part is worth a word."""
+"""The least share of the time for which a part is named."""
 _MOST_LINES = 3
 _LONG_LINE = 0.05
 """Seconds of tracing from which on a line is worth a word."""

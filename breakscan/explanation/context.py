@@ -110,7 +110,7 @@ class ExplainContext:
         return self.sources.function(path, line) or (None if plain == "<module>" else plain)
 
     def function_of(self, code: Code) -> str:
-        """As :meth:`function`; a lambda or a generator expression is named after the function around it."""
+        """The name as of :meth:`function`; a lambda or a generator expression is named after the function around it."""
         if code in self.wrapped:
             return self.wrapped[code]
         plain = user_name(code.name)
@@ -139,7 +139,7 @@ class ExplainContext:
         return self.callers((*(above[:-1] if traced and is_resumed(frame.name) else above), *traced))
 
     def not_torchs(self, frames: Iterable[StackFrame]) -> list[StackFrame]:
-        """As :meth:`callers`, as they were recorded."""
+        """The frames of :meth:`callers`, as they were recorded."""
         kept = list(frames)
         mine = [frame for frame in kept if self.owners.is_programs(frame.path)]
         return mine or kept

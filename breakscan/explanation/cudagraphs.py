@@ -121,7 +121,7 @@ def _graph(recording: CudaGraphRecording) -> str:
 
 
 _MOST_SIZES = 8
-"""Of the recordings for one cause."""
+"""The most sizes of the recordings for one cause."""
 
 
 def cudagraph_recordings(records: Sequence[Record], context: ExplainContext) -> list[CudaGraphRecording]:
@@ -160,7 +160,7 @@ def _moved(record: CudaGraphRecorded, context: ExplainContext) -> Iterable[Moved
 
 
 def peak_memory(processes: Iterable[Iterable[Record]]) -> list[PeakMemory]:
-    """Of each device, of the process that used most of it."""
+    """The peaks of each device, of the process that used most of it."""
     peaks: dict[str, DeviceMemory] = {}
     for records in processes:
         for memory in {r.device: r for r in records if isinstance(r, DeviceMemory)}.values():

@@ -98,7 +98,7 @@ _About = Code | str
 def eager_calls(
     processes: Sequence[Sequence[Record]], frames: Iterable[UncompiledFrame], context: ExplainContext
 ) -> list[EagerCalls]:
-    """Those of each function and stance, the most frequent first.
+    """The eager calls of each function and stance, the most frequent first.
 
     Under the default stance, only functions count that are known not to be compiled: of others, code that was compiled
     before the recording may have run.

@@ -22,7 +22,7 @@ class ExportWay(str, Enum):
     DRAFT = "draft_export"
     AHEAD_OF_TIME = "aot_inductor"
     AOT_COMPILE = "aot_compile"
-    """Of what ``torch.compile`` gave."""
+    """For the result of ``torch.compile``."""
 
 
 class ExportStatus(str, Enum):
@@ -224,12 +224,6 @@ def _exported(one: Export) -> str:
     return f"{one.name} by {way_words(one.way, one.strict)}{times}{ops}{took}{where}"
 
 
-def exporting_seconds(exports: Sequence[Export]) -> float:
-    """The seconds of all exports."""
-    return sum(one.seconds for one in exports)
-
-
-_BY_DATA = (ExportProblem.TEST, ExportProblem.NUMBER)
 _TYPES = (ExportProblem.INPUT, ExportProblem.OUTPUT)
 _OPERATORS = (ExportProblem.NO_FAKE_KERNEL, ExportProblem.WRONG_FAKE_KERNEL)
 _AT_THE_CALL = (ExportProblem.SIZES, *_TYPES)
@@ -328,15 +322,15 @@ def _failure(met: _Met, context: ExplainContext) -> ExportFailure:
 def _key(failure: ExportFailure) -> Hashable:
     """The identity of a problem that one change would fix.  Torch words a test on data in many ways: by its own
     symbols, and otherwise with ``strict=True``."""
-    if failure.problem in _BY_DATA:
-        return _BY_DATA, failure.site
+    if failure.problem in _QUOTES_TORCH:
+        return _QUOTES_TORCH, failure.site
     if failure.problem in (*_OPERATORS, *_TYPES):
         return failure.problem, failure.about
     return failure.problem, failure.site, failure.about, failure.gb_type or failure.reason
 
 
 def _joined(known: ExportFailure, other: ExportFailure) -> ExportFailure:
-    """Both as one.  The problem that ended an export says more, and so does a break, which rules know."""
+    """Two problems as one.  The problem that ended an export says more, and so does a break, which rules know."""
     most = max((known, other), key=lambda one: (one.rule is not None, one.fatal, bool(one.stack)))
     rest = other if most is known else known
     return replace(

@@ -209,7 +209,7 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
 def _with_stack(
     fate: UncompiledFrame, ending: Ending, traced: Sequence[StackFrame], context: ExplainContext
 ) -> UncompiledFrame:
-    """With the way to the line that failed."""
+    """The frame with the stack to the line that failed."""
     fate = replace(fate, stack=context.way(ending.above, ending.frame.frame, traced))
     if not traced:
         return fate

@@ -64,7 +64,7 @@ def _prefixed(record: Record, prefix: str) -> Record:
 
 
 def library_versions(records: Iterable[Record]) -> dict[str, str]:
-    """Their versions, by the names that they are imported by."""
+    """The versions of libraries, by the names that they are imported by."""
     return {record.name: record.version for record in records if isinstance(record, LibrarySeen)}
 
 

@@ -32,7 +32,7 @@ class FunctionCost:
 
 
 Costs = Mapping[str, Mapping[str, FunctionCost]]
-"""By absolute path and qualified name without ``<locals>``."""
+"""Costs by absolute path and qualified name without ``<locals>``."""
 
 
 def recorded_costs(recording: Path, folders: Iterable[Path]) -> Costs:
@@ -67,7 +67,7 @@ class _Cost:
 
 
 def _costs(explanation: Explanation) -> dict[tuple[str, str], _Cost]:
-    """By path and function."""
+    """The costs by path and function."""
     found: dict[tuple[str, str], _Cost] = {}
     for compiled in explanation.compiles:
         found.setdefault((compiled.site.path, compiled.function), _Cost())
@@ -105,7 +105,7 @@ def _text_of_run(run: RecordedRun, path: str, files: SourceFiles) -> str | None:
 
 
 def _digests(run: RecordedRun, path: str) -> Iterator[str]:
-    """Those that a file had when processes of the run traced it."""
+    """The digests that a file had when processes of the run traced it."""
     for part in run.parts:
         for process in part.processes:
             yield from (one.digest for one in process if isinstance(one, FileSeen) and one.path == path)

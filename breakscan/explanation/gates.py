@@ -184,7 +184,7 @@ def _difference(allowed: KnownBreak, now: KnownBreak) -> str:
 
 
 def outdated_words(judgement: Judgement) -> str:
-    """In what a lock is more than a run needs: ``2 breaks gone, 1 milder``."""
+    """The excess of a lock over a run: ``2 breaks gone, 1 milder``."""
     parts = [
         counted(judgement.gone, "break") + " gone" if judgement.gone else "",
         f"{judgement.milder} milder or met less often" if judgement.milder else "",

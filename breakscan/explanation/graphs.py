@@ -143,7 +143,8 @@ class SavedMemory:
 
 
 def saved_memory(graphs: Iterable[Graph]) -> SavedMemory:
-    """Of one call of each graph: of versions of a function that was compiled again, only one runs at a time."""
+    """The memory of one call of each graph: of versions of a function that was compiled again, only one runs at a
+    time."""
     saved = _latest(graphs)
     computed: dict[Site | None, list[SavedValue]] = {}
     for value in saved:
@@ -292,7 +293,7 @@ def _generated(
 
 
 def _saved(saved: Saved, inputs: Sequence[str], lines: _Lines) -> SavedValue:
-    """By the program's name where it is an input."""
+    """The saved value, by the program's name where it is an input."""
     known = saved.input is not None and saved.input < len(inputs)
     name = readable(inputs[saved.input]) if known and saved.input is not None else saved.name
     value = f"{saved.type} {name}".strip()

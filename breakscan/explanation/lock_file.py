@@ -19,7 +19,7 @@ from breakscan.source.toml_text import quoted
 from breakscan.source.writing import is_count, is_text, not_ours, read_committed, table_values
 
 SEVERITIES = (Verdict.SPLITS, Verdict.EAGER, Verdict.RAISES)
-"""From the mildest to the worst."""
+"""The verdicts of breaks, from the mildest to the worst."""
 _INSTALLED = re.compile(r".*/((?:site|dist)-packages/.*)")
 
 

@@ -221,7 +221,7 @@ class _Links:
         return next((seen for seen in found if _place(seen.stack) == _place(graph.ended_by)), found[-1])
 
     def paid_by(self, endings: Iterable[Ending]) -> dict[int, BreakSeen]:
-        """By the ``id`` of a break the one for which all the code after it falls back to eager."""
+        """Map the ``id`` of a break to the one for which all the code after it falls back to eager."""
         return {
             id(self._before[ending.cause.compile_id]): ending.cause
             for ending in endings

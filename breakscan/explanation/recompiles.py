@@ -151,7 +151,7 @@ def recompiles(
 
 
 _Values = tuple[str | None, str | None]
-"""Of a guard: the old value and the new one."""
+"""The old and the new value of a guard."""
 
 
 @dataclass(slots=True)
@@ -206,7 +206,7 @@ class _Causes:
 
 
 def _closest_guards(process: Iterable[RecompileSeen]) -> list[FailedGuard | None]:
-    """Of each recompile of a process, in their order.
+    """The guard that explains each recompile of a process, in their order.
 
     A version that failed at the same guard before was replaced then by another one: why that one does not fit is what
     is new.  Of the versions that are left, the one most of whose guards held before one failed.

@@ -83,7 +83,7 @@ class Timeline:
 def timeline(
     began: float | None, compiles: Iterable[CompiledFrame], graphs: Iterable[Graph], runs: Sequence[RunTotals]
 ) -> Timeline:
-    """That of one rank, without guards and kernels: a report holds those of all ranks."""
+    """The timeline of one rank, without guards and kernels: a report holds those of all ranks."""
     spans = [
         CompileSpan(one.compile_id, one.function, one.site, one.rest_only, one.at, one.seconds, one.phases)
         for one in compiles

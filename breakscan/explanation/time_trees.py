@@ -90,14 +90,14 @@ _PARTS = {
     "CUDAGraphNode.record": CompilePart.CUDA_GRAPHS,
     "cudagraphify.get_container": CompilePart.CUDA_GRAPHS,
 }
-"""Of torch's spans, by name.  Any other is part of what is around it."""
+"""The parts of torch's spans, by name.  Any other is part of what is around it."""
 _TEMPLATES = ("_template_autotuning", "_template_precompiling")
 
 
 def time_trees(
     spans: Iterable[SpansTimed], traced: Sequence[TracingTimed], context: ExplainContext
 ) -> tuple[TimeNode, ...]:
-    """Those of one compilation: itself, its backward, what its graphs did when they first ran.  The lines are below
+    """The trees of one compilation: itself, its backward, what its graphs did when they first ran.  The lines are below
     what torch calls tracing; where torch reports nothing of that, they are trees of their own."""
     lines = [node for record in traced for node in _lines(record, context)]
     trees = [_with_lines(tree, lines) for record in spans for tree in _spans(record)]
@@ -133,7 +133,7 @@ def _nested(nodes: Sequence[TimeNode], depths: Sequence[int]) -> list[TimeNode]:
 
 
 def _merged(nodes: Sequence[TimeNode]) -> tuple[TimeNode, ...]:
-    """Those of one name and one line as one: what was started over, and did the same again."""
+    """The nodes, with those of one name and one line as one: what was started over, and did the same again."""
     found: dict[object, TimeNode] = {}
     for node in nodes:
         key = node.name, node.site

@@ -13,10 +13,10 @@ from platformdirs import user_cache_path
 from breakscan.recording.session import SessionError
 
 VARIABLE = "BREAKSCAN_RUNS"
-"""Of the environment."""
+"""The name of an environment variable."""
 MOST_RUNS = 10
 MOST_BYTES = 200_000_000
-"""Of all recordings that are kept."""
+"""The most bytes of all recordings that are kept."""
 MOST_DAYS = 7
 
 

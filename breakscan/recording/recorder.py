@@ -52,7 +52,7 @@ HOOKS: tuple[type[Hook], ...] = (
     CudaGraphSkipHook,
     CudaGraphHook,
 )
-"""In the order in which they are installed."""
+"""The hooks, in the order in which they are installed."""
 SWITCHES = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")
 """Environment variables by which a user switches torch.compile off."""
 

@@ -71,7 +71,7 @@ class RecordingWriter:
         self._append(record)
 
     def close(self) -> None:
-        """From here on, nothing is written: what was hooked into compiled code stays there, and may still try."""
+        """Stops writing for good: what was hooked into compiled code stays there, and may still try."""
         if self._file != -1 and self._identity == _identity(self._file):
             os.close(self._file)
         self._closed = True

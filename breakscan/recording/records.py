@@ -556,7 +556,7 @@ class ExportEnded(Record):
 
 
 DEFAULT_STANCE = "default"
-"""Of ``torch.compiler.set_stance``: compiles where it must."""
+"""The default of ``torch.compiler.set_stance``: compiles where it must."""
 EAGER_FIRST_STANCE = "eager_then_compile"
 """Runs the first call of everything eager, to see what changes before it compiles."""
 
@@ -626,7 +626,7 @@ class CallsOnDevice(Record):
 
 @dataclass(frozen=True, slots=True)
 class EagerCallsRan(Record):
-    """Those of the calls of ``CallsRan`` in which no graph ran.  ``stance`` is torch's during the calls, as
+    """The calls of ``CallsRan`` in which no graph ran.  ``stance`` is torch's during the calls, as
     ``torch.compiler.set_stance`` names it; ``stack`` is that of the first one.  The last record of a key and a stance
     counts."""
 

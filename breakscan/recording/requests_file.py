@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FILE = "requests"
-"""Its name, which ``bootstrap/`` knows too."""
+"""The name of the file, which ``bootstrap/`` has too."""
 BACKEND = "inductor"
 """The default of ``torch.compile``."""
 MAIN = "__main__"

@@ -251,8 +251,8 @@ def _saved(root: Path, rank: Rank | None) -> tuple[Path, Path]:
 
 
 def _write_manifest(folder: Path, manifest: Manifest) -> None:
-    """At once or not at all: someone else can read it at any time.  Where the disk is full, it takes the place of the
-    one before."""
+    """Writes the manifest at once or not at all: someone else can read it at any time.  Where the disk is full, it
+    takes the place of the one before."""
     text = json.dumps(asdict(manifest), indent=1) + "\n"
     path = folder / MANIFEST
     try:

@@ -110,7 +110,8 @@ class TraceFallback:
         return stack[: self._first_traced(said.compile_id, stack)]
 
     def code(self, compile_id: str) -> Code:
-        """That of the function; of one that was not started, because of the limit, that of its first compilation."""
+        """The code of the function; of one that was not started, because of the limit, that of its first
+        compilation."""
         frame, _, _ = compile_id.rpartition("/")
         return self.codes.get(compile_id) or self.codes.get(f"{frame}/0") or _UNKNOWN
 

@@ -281,7 +281,7 @@ def _kernels(compile_id: str, metrics: Mapping[str, Any]) -> Iterator[KernelsTim
 
 LEAST_SECONDS = 5e-5
 LEAST_PART = 0.002
-"""Of the whole tree: what took less is part of what is around it."""
+"""The least share of the whole tree: what took less is part of what is around it."""
 
 
 @dataclass(slots=True)

@@ -38,7 +38,7 @@ class NotReproducible(Exception):
 _NUMBERS = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b")
 _PLACE = re.compile(r"(?P<path>.+?):(?P<line>\d+)(?::\d+)?")
 _ORDER = (ProblemKind.FAILURE, ProblemKind.BREAK, ProblemKind.RECOMPILES, ProblemKind.FUNCTION)
-"""In which they are taken where several stand at one line."""
+"""The order in which problems at one line are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class RecordedProblem(Problem):
 
 
 def problems(explanation: Explanation, files: SourceFiles) -> list[RecordedProblem]:
-    """Those of a run that can be reproduced; of recompiles each."""
+    """The problems of a run that can be reproduced; each recompile is one."""
     found = []
     for problem in explanation.problems:
         if problem.kind is ProblemKind.BREAK or (problem.is_lost and problem.cause is None):
@@ -99,7 +99,7 @@ def recorded(problem: Problem, code: str, users: Caller | None, **values: Any) -
 
 
 def problems_at(found: Sequence[RecordedProblem], where: str) -> list[RecordedProblem]:
-    """Those that a user means by ``path:line``, or by the id of a rule or of PyTorch's; of several at one line, the
+    """The problems that ``path:line`` names, or by the id of a rule or of PyTorch's; of several at one line, the
     first.  The line can be that of the user's that leads into a library."""
     if (place := _PLACE.fullmatch(where)) is None:
         return [one for one in found if where.upper() in (one.rule, one.gb_id)]

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from breakscan.explanation.compile_targets import CompileTarget
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.function_values import FunctionValues
-from breakscan.explanation.repro.modules import ProgramModule, ProgramModules
-from breakscan.explanation.repro.needed_code import NeededCode
+from breakscan.explanation.repro.needed_code import NeededCode, ProgramModule, ProgramModules
 from breakscan.explanation.repro.problem import FunctionAt, NotReproducible, Obstacle, RecordedProblem
 from breakscan.explanation.repro.stand_ins import NOT_RECORDED, End, StandIns, with_part
 from breakscan.model.observations import ValueSeen
@@ -19,7 +18,7 @@ from breakscan.source.outline import OutlineEntry
 from breakscan.source.source_files import SourceFiles
 
 _BACKENDS = ("inductor", "eager", "aot_eager", "aot_eager_decomp_partition", "cudagraphs")
-"""Those that every installation has under this name."""
+"""The backends that every installation has under this name."""
 _PLAIN = "eager"
 _OBJECT = "stand_in"
 """The name of the object whose method is called."""
@@ -27,7 +26,7 @@ _OBJECT = "stand_in"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """With which of the recorded values the function is called, a call for each of ``ends``.  With ``alone``, only what
+    """The choice among recorded values: a call of the function for each of ``ends``.  With ``alone``, only what
     a guard is about differs between the calls, else all that did in the run: sizes can depend on one another."""
 
     ends: tuple[End, ...]

@@ -150,7 +150,7 @@ def _outcome(problem: RecordedProblem, program: MinimalProgram, again: SecondRun
 
 
 def _programs(problem: RecordedProblem, explanation: Explanation, files: SourceFiles) -> Iterator[MinimalProgram]:
-    """From the innermost function outwards."""
+    """The programs to try, from the innermost function outwards."""
     if not problem.way:
         raise NotReproducible(Obstacle.NO_FUNCTION)
     made: list[MinimalProgram] = []

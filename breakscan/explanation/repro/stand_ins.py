@@ -9,8 +9,7 @@ from enum import Enum
 from typing import Final
 
 from breakscan.explanation.function_values import FunctionValues
-from breakscan.explanation.repro.modules import ProgramModule, ProgramModules
-from breakscan.explanation.repro.needed_code import NeededCode
+from breakscan.explanation.repro.needed_code import NeededCode, ProgramModule, ProgramModules
 from breakscan.model.observations import NONE, NONE_ALONE, TensorSeen, ValueSeen, joined
 from breakscan.source.outline import OutlineEntry
 

@@ -220,7 +220,7 @@ def _mapping(block: "list[bytes]") -> "dict[bytes, bytes]":
 
 
 def _dressed(ours: "Any", original: "Callable[..., Any]", module: str) -> "Any":
-    """Ours, with the looks of the original, and found by pickle under its name."""
+    """Our function, with the looks of the original, and found by pickle under its name."""
     ours.__qualname__ = ours.__name__ = original.__name__
     ours.__module__, ours.__doc__ = module, original.__doc__
     return ours

@@ -84,7 +84,7 @@ def _restore_environment() -> None:
 
 
 def _run_hidden_sitecustomize() -> None:
-    """Ours hides the one that this Python has otherwise."""
+    """Runs the ``sitecustomize`` that this Python has otherwise: ours hides it."""
     for finder in sys.meta_path:
         spec: Any = finder.find_spec("sitecustomize", None) if hasattr(finder, "find_spec") else None
         if spec is not None and spec.loader is not None:

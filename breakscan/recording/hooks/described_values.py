@@ -19,15 +19,15 @@ LONGEST_TEXT = 80
 MOST_ITEMS = 16
 MOST_DEEP = 3
 MOST_VALUES = 300
-"""Of one function, those within containers and objects among them; each name has an equal share."""
+"""The most values of one function, those within containers and objects among them; each name has an equal share."""
 FEWEST_VALUES = 8
-"""Of a name, however many there are."""
+"""The least share of a name, however many there are."""
 
 _UNDESCRIBED = ValueSeen(())
 _TORCHS_MODULES = "torch.nn.modules."
 _CONTAINERS = "torch.nn.modules.container"
 _DEEP_ENOUGH = 2
-"""For what a module of torch was made with."""
+"""The depth for the arguments of a module of torch."""
 _PLAIN = (bool, int, float, str, type(None))
 _HELD_BY_MODULES = ("_parameters", "_buffers", "_modules")
 
@@ -148,7 +148,7 @@ class _Describer:
     def _entries(
         self, found: Iterable[tuple[Any, Any]], describe: Callable[[Any, int], ValueSeen], deep: int
     ) -> dict[str, ValueSeen]:
-        """Those under short texts."""
+        """The described entries under short texts."""
         if not deep:
             return {}
         first = islice(found, MOST_VALUES)
@@ -157,7 +157,8 @@ class _Describer:
 
 
 def _attributes(value: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """Those of some attributes that an object itself holds, parameters, buffers and modules of a module among them."""
+    """The attributes of these names that an object itself holds, parameters, buffers and modules of a module among
+    them."""
     parts = list(_held(value))
     for name in names:
         for part in parts:
@@ -184,7 +185,7 @@ def _children(container: Any) -> dict[str, None]:
 
 
 _MADE: dict[int, tuple[weakref.ref[Any], Mapping[str, ValueSeen]]] = {}
-"""By the identity of a module: each is described once, as many functions as it is seen in."""
+"""The arguments of modules, by identity: each is described once, as many functions as it is seen in."""
 
 
 def _made_with(kind: type, module: Any) -> Mapping[str, ValueSeen]:

@@ -40,7 +40,7 @@ class ExportHook(Hook):
     during_exports = True
     way = "export"
     holds = 1
-    """By how much the calls are inside one another while this one runs: not, where what is compiled meanwhile is the
+    """The depth that a call adds while it runs: not, where what is compiled meanwhile is the
     program's."""
 
     def __init__(self, hooks: Hooks) -> None:
@@ -136,11 +136,11 @@ class AotHook(ExportHook):
 
 
 MODULES = tuple(hook.waits_for for hook in (ExportHook, DraftHook, AheadHook) if hook.waits_for)
-"""Those whose functions are wrapped as soon as they are loaded: a program may take functions out of them then."""
+"""The modules whose functions are wrapped as soon as they are loaded: a program may take functions out of them then."""
 
 
 def _operations(result: Any) -> int | None:
-    """Of an exported program; None of anything else."""
+    """The operations of an exported program; None of anything else."""
     graph = getattr(getattr(result, "graph_module", None), "graph", None)
     return None if graph is None else sum(node.op == "call_function" for node in graph.nodes)
 

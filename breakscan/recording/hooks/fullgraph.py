@@ -79,8 +79,8 @@ def _converter_of(context: Any) -> Any:
 
 @contextmanager
 def _what_fullgraph_captures() -> Iterator[None]:
-    """With ``fullgraph=True``, Dynamo captures numbers and sizes that depend on data: what it traces there must not
-    break here."""
+    """Captures what ``fullgraph=True`` does: Dynamo captures numbers and sizes that depend on data: what it traces
+    there must not break here."""
     from torch._dynamo import config
 
     patch: Any = config.patch

@@ -265,7 +265,7 @@ def _resolved(name: str) -> Any:
 
 
 def _is_loaded(module: str | None) -> bool:
-    """Not while it is still being imported: its functions are not all there then."""
+    """Return whether a module is loaded: not while it is being imported, as its functions are not all there then."""
     found = sys.modules.get(module or "")
     return found is not None and not getattr(getattr(found, "__spec__", None), "_initializing", False)
 

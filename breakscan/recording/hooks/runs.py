@@ -181,7 +181,7 @@ def current_stance() -> str:
 
 
 def device_memory() -> Iterator[DeviceMemory]:
-    """Of each CUDA device that this process uses.  Nothing is started over: that is the program's."""
+    """The peak memory of each CUDA device that this process uses.  Nothing is started over: that is the program's."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return

@@ -14,7 +14,7 @@ from breakscan.recording.hooks.object_facts import code_of, current_compile_id
 from breakscan.recording.records import Code, TracingTimed
 
 LEAST_PART = 0.002
-"""Of the time that all lines of a compilation took: what took less is part of the line that called it."""
+"""The least share of the time of all lines of a compilation: what took less is part of the line that called it."""
 
 
 @dataclass(slots=True)

@@ -100,7 +100,7 @@ _SKIPS = {
     "dispatch mode": "a torch dispatch mode is active, under which nothing is compiled",
     "tracing is disabled": "torch.compile is switched off",
 }
-"""By a part of Dynamo's reason to skip a frame without an exception."""
+"""Clauses by a part of Dynamo's reason to skip a frame without an exception."""
 
 
 def skip_reason(text: str) -> str | None:

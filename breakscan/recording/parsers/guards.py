@@ -358,7 +358,7 @@ def guards_of_tree(text: str) -> Iterator[Guard]:
 
 
 def _stable(text: str) -> str:
-    """Without what differs from run to run."""
+    """The text without the parts that differ from run to run."""
     text = _ADDRESS.sub("", _IDENTITY.sub(r"\g<1>0)", text))
     return text if len(text) <= LONGEST_GUARD else text[: LONGEST_GUARD - 1] + "…"
 

@@ -11,7 +11,7 @@ from breakscan.explanation.compile_time import compile_time, compile_time_senten
 from breakscan.explanation.cudagraphs import peaks_sentence, recordings_sentence
 from breakscan.explanation.eager_calls import eager_calls_total
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.exports import exporting_seconds, exports_line, exports_total
+from breakscan.explanation.exports import exports_line, exports_total
 from breakscan.explanation.frames import FrameStatus
 from breakscan.explanation.graphs import Kernel, saved_memory, saved_sentence
 from breakscan.explanation.kernel_calls import KernelKind
@@ -51,7 +51,8 @@ def _run(explanation: Explanation) -> str:
 
 
 def _time_spent(explanation: Explanation) -> str:
-    spent = (("compiling", explanation.compile_seconds), ("exporting", exporting_seconds(explanation.exports)))
+    exporting = sum(one.seconds for one in explanation.exports)
+    spent = (("compiling", explanation.compile_seconds), ("exporting", exporting))
     parts = [(seconds_in_words(seconds), doing) for doing, seconds in spent if seconds]
     if explanation.seconds is None:
         return ", ".join(f"{seconds} {doing}" for seconds, doing in parts)
