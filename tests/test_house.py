@@ -36,7 +36,7 @@ ROOMS = {
     "check": Room(STATIC, 12267, 50),
     "fix": Room(f"{STATIC} check", 8674, 54),
     "recording": Room(STATIC, 8540, 45),
-    "explanation": Room(f"{STATIC} check recording", 8286, 44),
+    "explanation": Room(f"{STATIC} check recording", 8270, 44),
     "survey": Room(f"{STATIC} check recording explanation", 2502, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 9386, 38),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 7422, 42),

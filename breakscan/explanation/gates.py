@@ -100,28 +100,25 @@ def unmet(gates: Gates, explanation: Explanation) -> list[Unmet]:
     a site to blame and what stands against exports.  ``fail_on`` also finds those inside torch, where it names them.
     Recompiles of all functions count: the program causes what changes between calls.
     """
-    found = []
     counted_breaks = [problem for problem in explanation.problems if problem.counts_as_break]
     broken = [problem.site for problem in counted_breaks if problem.kind is ProblemKind.BREAK]
     # A function that raised in one call and ran eager in another is counted once.
     broken += once(problem.site for problem in counted_breaks if problem.kind is not ProblemKind.BREAK)
-    if gates.max_breaks is not None and len(broken) > gates.max_breaks:
-        option = f"--max-breaks {gates.max_breaks}"
-        found.append(Unmet(option, gates.max_breaks, "break site", len(broken), once(broken)))
-    again = [recompile.site for recompile in explanation.recompiles]
-    if gates.max_recompiles is not None and len(again) > gates.max_recompiles:
-        option = f"--max-recompiles {gates.max_recompiles}"
-        found.append(Unmet(option, gates.max_recompiles, "recompile", len(again), once(again)))
-    ran_eager = [calls for calls in explanation.eager_calls if not calls.intended]
-    eager = sum(calls.calls for calls in ran_eager)
-    if gates.max_eager_calls is not None and eager > gates.max_eager_calls:
-        option = f"--max-eager-calls {gates.max_eager_calls}"
-        sites = once(calls.site for calls in ran_eager)
-        found.append(Unmet(option, gates.max_eager_calls, "eager call", eager, sites))
-    for selector in gates.fail_on:
-        sites = _named(selector, explanation)
-        if sites:
-            found.append(Unmet(f"--fail-on {selector.word}", 0, "site", len(sites), sites))
+    recompiled = [recompile.site for recompile in explanation.recompiles]
+    eager = [calls for calls in explanation.eager_calls if not calls.intended]
+    limits = (
+        ("--max-breaks", gates.max_breaks, "break site", len(broken), once(broken)),
+        ("--max-recompiles", gates.max_recompiles, "recompile", len(recompiled), once(recompiled)),
+        ("--max-eager-calls", gates.max_eager_calls, "eager call", sum(calls.calls for calls in eager),
+         once(calls.site for calls in eager)),
+    )  # fmt: skip
+    found = [
+        Unmet(f"{option} {most}", most, thing, number, sites)
+        for option, most, thing, number, sites in limits
+        if most is not None and number > most
+    ]
+    named = ((f"--fail-on {selector.word}", _named(selector, explanation)) for selector in gates.fail_on)
+    found += [Unmet(option, 0, "site", len(sites), sites) for option, sites in named if sites]
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, ExportAgreement, Judged
+from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, Judged
 from breakscan.explanation.autograd import AutogradCapture
 from breakscan.explanation.breaks import BreakSite, FunctionPart
 from breakscan.explanation.caches import CacheMiss, CacheUse, KeyChange, MissKind
@@ -377,10 +377,10 @@ AGREEMENT = Agreement(
     ),
     missed=(break_problem(BREAK),),
     silenced=(break_problem(BREAK),),
-    hidden={},
     errors=(SourceError(BREAK.site.path, 1, 1, "cannot be parsed"),),
     exports=(
-        ExportAgreement(
+        Agreement(
+            torch="2.13",
             mode=Mode.EXPORT,
             files=(BREAK.site.path,),
             judged=(Judged(FINDING, AgreementOutcome.CONFIRMED, BREAK.site, False),),

@@ -23,7 +23,7 @@ from breakscan.explanation.agreement.matching import (
     traced_functions,
     with_enclosing,
 )
-from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, ExportAgreement, Judged
+from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, Judged
 from breakscan.explanation.breaks import Key
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export, ExportTry, ExportWay
@@ -88,7 +88,7 @@ _WAYS = (ExportWay.EXPORT, ExportWay.DRAFT)
 """The ways that ``check --target`` speaks of; the others take what is compiled or exported already."""
 
 
-def agree_on_exports(explanation: Explanation, settings: FileSettings, sources: Sources) -> Iterator[ExportAgreement]:
+def agree_on_exports(explanation: Explanation, settings: FileSettings, sources: Sources) -> Iterator[Agreement]:
     """Checks what a run exported, for each of the two ways in which it did; see :func:`agree`."""
     is_silenced = silencer(explanation.rules, settings, sources)
     for mode in _TARGETS:
@@ -97,16 +97,17 @@ def agree_on_exports(explanation: Explanation, settings: FileSettings, sources: 
         exported = _exported_functions(exports, failures, sources)
         functions = {path: names for path, names in exported.items() if not excludes(path, settings)}
         if exports:
-            yield _compared(mode, functions, failures, settings, is_silenced)
+            yield _compared(minor_version(explanation.torch), mode, functions, failures, settings, is_silenced)
 
 
 def _compared(
+    torch: str,
     mode: Mode,
     functions: dict[str, dict[str, bool]],
     failures: list[Problem],
     settings: FileSettings,
     is_silenced: Callable[[Problem], bool],
-) -> ExportAgreement:
+) -> Agreement:
     by_file = {Path(os.path.abspath(path)): with_enclosing(names) for path, names in functions.items()}
     result = check_paths(sorted(by_file), settings.changed(target=_TARGETS[mode], fullgraph=False), functions=by_file)
     unknown = [
@@ -114,7 +115,8 @@ def _compared(
         for one in failures
         if one.site.path in functions and not any(one.site.shares_line_with(found.site) for found in result.findings)
     ]
-    return ExportAgreement(
+    return Agreement(
+        torch=torch,
         mode=mode,
         files=tuple(functions),
         judged=tuple(_judge_export(finding, failures) for finding in result.findings),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from breakscan.explanation.breaks import Key
@@ -39,29 +39,14 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportAgreement:
-    """The exports of a run in one way, compared with the check of that code for this ``mode``.
-
-    ``missed`` are the problems of exports in the checked files without a finding, ``silenced`` those whose rule is
-    turned off. ``files`` were checked, except for ``errors``.
-    """
-
-    mode: Mode
-    files: tuple[str, ...]
-    judged: tuple[Judged, ...]
-    missed: tuple[Problem, ...]
-    silenced: tuple[Problem, ...]
-    errors: tuple[SourceError, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Agreement:
-    """A run compared with the check of the code that it compiled.
+    """A run compared with the check of the code that it compiled, or exported in one way.
 
-    ``missed`` are recorded breaks in checked files, and functions that Dynamo did not trace, without a finding.
-    ``silenced`` are those whose rule the configuration or a comment turns off. ``files`` were checked, except for
-    ``errors``. ``torch`` is the version that they were checked for, ``mode`` how the code was compiled. ``exports`` has
-    an entry for each way in which the run exported something.
+    ``missed`` are recorded problems in checked files without a finding: breaks, functions that Dynamo did not trace,
+    and those of exports.  ``silenced`` are those whose rule the configuration or a comment turns off.  ``files`` were
+    checked, except for ``errors``.  ``torch`` is the version that they were checked for, ``mode`` how the code was
+    compiled or exported.  ``hidden`` are findings by the break that hides them; ``exports`` has an entry for each way
+    in which the run exported something.
     """
 
     torch: str
@@ -70,6 +55,6 @@ class Agreement:
     judged: tuple[Judged, ...]
     missed: tuple[Problem, ...]
     silenced: tuple[Problem, ...]
-    hidden: Mapping[Key, tuple[Finding, ...]]
     errors: tuple[SourceError, ...]
-    exports: tuple[ExportAgreement, ...]
+    hidden: Mapping[Key, tuple[Finding, ...]] = field(default_factory=dict)
+    exports: tuple[Agreement, ...] = ()

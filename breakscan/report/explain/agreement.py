@@ -10,7 +10,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, ExportAgreement, Judged
+from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, Judged
 from breakscan.model.findings import Confidence, Finding, Mode, SourceError
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import counted, listed, place
@@ -45,12 +45,12 @@ def write_agreement(agreement: Agreement, stream: TextIO) -> None:
     agreement = printable(agreement)
     console.print(Text("\nCompared with breakscan check", "bold underline"))
     if agreement.files or not agreement.exports:
-        console.print(paragraph("", _headline(agreement, agreement.torch), width, indent=""))
+        console.print(paragraph("", _headline(agreement), width, indent=""))
         _write_sections(_sections(agreement), console, width)
     for number, exports in enumerate(agreement.exports):
         if agreement.files or number:
             console.print(Text())
-        console.print(paragraph("", _headline(exports, agreement.torch), width, indent=""))
+        console.print(paragraph("", _headline(exports), width, indent=""))
         _write_sections(_export_sections(exports), console, width)
 
 
@@ -62,14 +62,16 @@ def _write_sections(sections: Iterable[tuple[str, Sequence[str]]], console: Cons
             console.print(paragraph("", entry, width, indent=INDENT))
 
 
-def _headline(agreement: Agreement | ExportAgreement, torch: str) -> str:
-    if isinstance(agreement, Agreement):
-        mode = f", {MODE_WORDS[agreement.mode]}" if agreement.mode is Mode.FULLGRAPH else ""
-        what, target, noun, of = "what was compiled", f"torch {torch}{mode}", "recorded break site", ""
-    else:
+def _headline(agreement: Agreement) -> str:
+    target = f"torch {agreement.torch}"
+    if agreement.mode in (Mode.EXPORT, Mode.EXPORT_STRICT):
         strict = " with strict=True" if agreement.mode is Mode.EXPORT_STRICT else ""
-        what, target, noun, of = f"what was exported{strict}", f"torch {torch}", "problem", " of the exports"
-    words = [_found(what, agreement, target)]
+        words = [_found(f"what was exported{strict}", agreement, target)]
+        noun, of = "problem", " of the exports"
+    else:
+        mode = f", {MODE_WORDS[agreement.mode]}" if agreement.mode is Mode.FULLGRAPH else ""
+        words = [_found("what was compiled", agreement, f"{target}{mode}")]
+        noun, of = "recorded break site", ""
     if agreement.missed:
         words.append(f"It has none for {counted(len(agreement.missed), noun)}{of}")
     if agreement.silenced:
@@ -77,7 +79,7 @@ def _headline(agreement: Agreement | ExportAgreement, torch: str) -> str:
     return ".  ".join(words) + "."
 
 
-def _found(what: str, agreement: Agreement | ExportAgreement, target: str) -> str:
+def _found(what: str, agreement: Agreement, target: str) -> str:
     """``In what was compiled, check has 3 findings (1 file, torch 2.13): 2 confirmed, 1 not triggered``."""
     counts = Counter(one.outcome for one in agreement.judged)
     parts = [f"{counts[outcome]} {words}" for outcome, words in _WORDS.items() if counts[outcome]]
@@ -100,7 +102,7 @@ def _sections(agreement: Agreement) -> Iterable[tuple[str, Sequence[str]]]:
     yield _not_checked(agreement.errors)
 
 
-def _export_sections(agreement: ExportAgreement) -> Iterable[tuple[str, Sequence[str]]]:
+def _export_sections(agreement: Agreement) -> Iterable[tuple[str, Sequence[str]]]:
     missed = [f"{place(one.site)}  {one.rule_words or one.why}  {one.code or ''}".rstrip() for one in agreement.missed]
     yield "Missed: stood against an export, and check has no finding there", missed
     waiting = [_named(one) for one in agreement.judged if one.outcome is AgreementOutcome.NOT_TRIGGERED]
@@ -144,7 +146,7 @@ def agreement_object(agreement: Agreement) -> dict[str, Any]:
     }
 
 
-def _compared(agreement: Agreement | ExportAgreement) -> dict[str, Any]:
+def _compared(agreement: Agreement) -> dict[str, Any]:
     return {
         "mode": agreement.mode.value,
         "files": list(agreement.files),
