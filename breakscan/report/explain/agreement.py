@@ -63,15 +63,10 @@ def _write_sections(sections: Iterable[tuple[str, Sequence[str]]], console: Cons
 
 
 def _headline(agreement: Agreement) -> str:
-    target = f"torch {agreement.torch}"
-    if agreement.mode in (Mode.EXPORT, Mode.EXPORT_STRICT):
-        strict = " with strict=True" if agreement.mode is Mode.EXPORT_STRICT else ""
-        words = [_found(f"what was exported{strict}", agreement, target)]
-        noun, of = "problem", " of the exports"
-    else:
-        mode = f", {MODE_WORDS[agreement.mode]}" if agreement.mode is Mode.FULLGRAPH else ""
-        words = [_found("what was compiled", agreement, f"{target}{mode}")]
-        noun, of = "recorded break site", ""
+    is_export = agreement.mode in (Mode.EXPORT, Mode.EXPORT_STRICT)
+    strict = " with strict=True" if agreement.mode is Mode.EXPORT_STRICT else ""
+    words = [_found(f"what was {'exported' if is_export else 'compiled'}{strict}", agreement)]
+    noun, of = ("problem", " of the exports") if is_export else ("recorded break site", "")
     if agreement.missed:
         words.append(f"It has none for {counted(len(agreement.missed), noun)}{of}")
     if agreement.silenced:
@@ -79,12 +74,14 @@ def _headline(agreement: Agreement) -> str:
     return ".  ".join(words) + "."
 
 
-def _found(what: str, agreement: Agreement, target: str) -> str:
+def _found(what: str, agreement: Agreement) -> str:
     """``In what was compiled, check has 3 findings (1 file, torch 2.13): 2 confirmed, 1 not triggered``."""
     counts = Counter(one.outcome for one in agreement.judged)
     parts = [f"{counts[outcome]} {words}" for outcome, words in _WORDS.items() if counts[outcome]]
     found, files = counted(len(agreement.judged), "finding"), counted(len(agreement.files), "file")
-    return f"In {what}, check has {found} ({files}, {target}){': ' if parts else ''}{', '.join(parts)}"
+    mode = f", {MODE_WORDS[agreement.mode]}" if agreement.mode is Mode.FULLGRAPH else ""
+    head = f"In {what}, check has {found} ({files}, torch {agreement.torch}{mode})"
+    return ": ".join(filter(None, (head, ", ".join(parts))))
 
 
 def _sections(agreement: Agreement) -> Iterable[tuple[str, Sequence[str]]]:

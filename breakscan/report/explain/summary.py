@@ -51,9 +51,9 @@ def _run(explanation: Explanation) -> str:
 
 
 def _time_spent(explanation: Explanation) -> str:
-    exporting = sum(one.seconds for one in explanation.exports)
-    spent = (("compiling", explanation.compile_seconds), ("exporting", exporting))
-    parts = [(seconds_in_words(seconds), doing) for doing, seconds in spent if seconds]
+    exporting = sum(export.seconds for export in explanation.exports)
+    spent = ((explanation.compile_seconds, "compiling"), (exporting, "exporting"))
+    parts = [(seconds_in_words(seconds), doing) for seconds, doing in spent if seconds]
     if explanation.seconds is None:
         return ", ".join(f"{seconds} {doing}" for seconds, doing in parts)
     return ", ".join([seconds_in_words(explanation.seconds), *(f"{seconds} of it {doing}" for seconds, doing in parts)])
