@@ -35,7 +35,7 @@ ROOMS = {
     "rulebook": Room("model source", 2752, 17),
     "check": Room(STATIC, 12267, 50),
     "fix": Room(f"{STATIC} check", 8674, 54),
-    "recording": Room(STATIC, 8540, 45),
+    "recording": Room(STATIC, 8531, 45),
     "explanation": Room(f"{STATIC} check recording", 8270, 44),
     "survey": Room(f"{STATIC} check recording explanation", 2502, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 9386, 38),

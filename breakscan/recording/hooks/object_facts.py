@@ -17,6 +17,8 @@ from breakscan.recording.records import Code, StackFrame
 OURS = str(Path(__file__).parent.parent.parent) + os.sep
 """The folder of breakscan's own code."""
 
+_COLUMNS = ("colno", "end_colno")
+"""Attributes of a frame summary since Python 3.11."""
 LONGEST = 80
 """Characters of a value that a report shows."""
 
@@ -28,14 +30,9 @@ def code_of(code: CodeType) -> Code:
 def stack_of(frames: Iterable[FrameSummary] | None) -> tuple[StackFrame, ...]:
     """The frames of a stack summary, outermost first."""
     return tuple(
-        StackFrame(frame.filename, frame.lineno or 1, frame.name, getattr(frame, "colno", None), _end_column_of(frame))
+        StackFrame(frame.filename, frame.lineno or 1, frame.name, *(getattr(frame, key, None) for key in _COLUMNS))
         for frame in frames or ()
     )
-
-
-def _end_column_of(frame: FrameSummary) -> int | None:
-    column: int | None = getattr(frame, "end_colno", None)
-    return column
 
 
 def calling_stack(frame: FrameType | None) -> tuple[StackFrame, ...]:

@@ -102,7 +102,7 @@ class ValueTallies:
         at = code_of(code)
         known = self._known.get(at)
         if known is None:
-            new = ValuesSeen(len(self._known), at, _qualname(code), names, inlined)
+            new = ValuesSeen(len(self._known), at, getattr(code, "co_qualname", None), names, inlined)
         else:
             new = replace(known, names=joined_names(known.names, names), inlined=known.inlined and inlined)
         if new != known:
@@ -188,9 +188,3 @@ def _file_seen(path: str) -> Iterable[FileSeen]:
     except OSError:
         return ()
     return (FileSeen(os.path.abspath(path), content_digest(content)),)
-
-
-def _qualname(code: CodeType) -> str | None:
-    """None before Python 3.11, which code does not know it in."""
-    name: str | None = getattr(code, "co_qualname", None)
-    return name
