@@ -6,7 +6,7 @@
 The oracle folder has a JSON file for each package, recorded from runs under torch.compile:
     {"package": NAME, "version": VERSION, "files": {PATH: {"traced": [[FIRST, LAST], ...], "breaks": [
         {"line": LINE, "gb": [ID, ...], "visible": "file" | "project" | "runtime"}, ...]}}}
-``traced`` are the lines that Dynamo traced, ``breaks`` those at which it broke the graph, ``visible`` says whether the
+``traced`` are the lines that Dynamo traced, ``breaks`` those at which it broke the graph, ``visible`` is true if the
 file shows the break, other files are needed to see it, or only a run knows.  ``"follows": true`` marks a line that
 breaks only because another break makes its function run by itself: such lines are counted apart.  PATH is relative to
 the folder in which pip installs packages; they are downloaded there without dependencies, which a check does not need.
@@ -165,7 +165,7 @@ def check(paths: Sequence[Path], arguments: Sequence[str]) -> list[dict[str, Any
 
 
 def show_calibration(parts: Mapping[str, Agreement], total: Agreement) -> None:
-    """How many findings are wrong, by how sure they are said to be: a row of a table for each package."""
+    """The number of wrong findings, by their confidence: a row of a table for each package."""
     print("\n| package | certain, wrong | likely, wrong |\n| --- | --- | --- |")
     for name, part in {**parts, "**all**": total}.items():
         shares = (f"{share.part} of {share.whole}" for share in part.wrong.values())

@@ -38,7 +38,7 @@ ROUNDS = 30
 BLOCK = 0.04
 """Seconds of a block of steps."""
 BEYOND = 1.6
-"""How far beyond the number of calls that bench reports the calls are counted."""
+"""The factor by which more calls are counted than bench reports."""
 LONGEST = 240.0
 """The largest total of eager seconds for which calls are counted."""
 
@@ -72,10 +72,10 @@ def _row(name: str, runs: int) -> str:
     ratios = [_own_way(report)["ratio"] for report in reports]
     middle = statistics.median(one[1] for one in hand)
     inside = sum(one["low"] <= middle <= one["high"] for one in ratios)
-    pays = [told for report in reports if (told := _own_way(report)["pays_after_calls"])]
-    told = round(statistics.median(pays)) if pays else None
-    seconds = (told or 0) * BEYOND * reports[-1]["eager"]["step_seconds"]
-    counted = "-" if not told else _counted(name, told) if seconds < LONGEST else f"would take {seconds:.0f} s"
+    pays = [calls for report in reports if (calls := _own_way(report)["pays_after_calls"])]
+    calls = round(statistics.median(pays)) if pays else None
+    seconds = (calls or 0) * BEYOND * reports[-1]["eager"]["step_seconds"]
+    counted = "-" if not calls else _counted(name, calls) if seconds < LONGEST else f"would take {seconds:.0f} s"
     cells = [
         name,
         ", ".join(map(_interval, ratios)),
@@ -100,14 +100,14 @@ def _own_way(report: Any) -> Any:
     return next(way for way in report["ways"] if not way["options"] and not way["settings"])
 
 
-def _counted(name: str, told: int) -> str:
+def _counted(name: str, calls: int) -> str:
     """The call at which the total times of all calls are equal, from separate processes."""
-    count = round(told * BEYOND)
+    count = round(calls * BEYOND)
     sums = {kind: list(accumulate(_json(_myself("--calls", name, kind, str(count))))) for kind in ("eager", "compiled")}
     met = next((at for at, (eager, own) in enumerate(zip(*sums.values(), strict=True), 1) if own <= eager), None)
-    at_told = sums["compiled"][told - 1] / sums["eager"][told - 1]
-    where = f"{met:,} calls, {met / told:.2f} of the median told" if met else f"not within {count:,} calls"
-    return f"{where}; at the median told, compiled had taken {at_told:.2f} of eager"
+    at_reported = sums["compiled"][calls - 1] / sums["eager"][calls - 1]
+    where = f"{met:,} calls, {met / calls:.2f} of the median reported" if met else f"not within {count:,} calls"
+    return f"{where}; at the median reported, compiled had taken {at_reported:.2f} of eager"
 
 
 def _path(name: str) -> str:
@@ -119,7 +119,7 @@ def _myself(*words: str) -> list[str]:
 
 
 def _json(command: list[str]) -> Any:
-    """What a command prints, run with empty compiler caches, and glibc's allocator as bench sets it."""
+    """The output of a command that is run with empty compiler caches, and glibc's allocator as bench sets it."""
     with tempfile.TemporaryDirectory() as folder:
         env = {
             **ALLOCATOR,

@@ -117,7 +117,7 @@ FACTS = {
 
 
 def judge(behaviour: Behaviour, files: Sequence[str]) -> Verdict:
-    """What the files of a tool's output report of a behaviour."""
+    """The report of a behaviour in the files of a tool's output."""
     fact = FACTS[behaviour.name]
     saying = [text for text in files if all(re.search(pattern, text) for pattern in fact.says)]
     if any(all(_names(text, behaviour, mark) for mark in fact.lines) for text in saying):
@@ -127,7 +127,7 @@ def judge(behaviour: Behaviour, files: Sequence[str]) -> Verdict:
 
 
 def _names(text: str, behaviour: Behaviour, mark: str) -> bool:
-    """Whether a text names the marked line; for a function, any line from its first decorator on is accepted."""
+    """True if a text names the marked line; for a function, any line from its first decorator on is accepted."""
     last = behaviour.line(mark)
     lines = behaviour.path.read_text(encoding="utf-8").splitlines()
     first = last

@@ -26,7 +26,7 @@ from lsprotocol import types
 from pytest_lsp import make_test_lsp_client
 
 PAUSE = 0.1
-"""What the server waits after a keystroke."""
+"""Seconds that the server waits after a keystroke."""
 IDLE = 1.0
 """Without CPU time for so long, all is done."""
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -34,7 +34,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Row:
-    """What one thing took: seconds until the findings were there, and CPU seconds of the server and of its process."""
+    """The duration of an action: seconds until there are findings, and CPU seconds of the server and its process."""
 
     what: str
     wall: float
@@ -92,8 +92,8 @@ async def measure(folder: Path, files: list[str], repeat: int) -> list[Row]:
                     [types.TextDocumentContentChangeWholeDocument(text)],
                 )
             )
-            told = await client.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
-            assert (told.uri, told.version) == (uri, version)
+            published = await client.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+            assert (published.uri, published.version) == (uri, version)
             wall = time.monotonic() - started - PAUSE
             after = await idle(pid)
             keystrokes.append((wall, after[0] - before[0], after[1] - before[1]))

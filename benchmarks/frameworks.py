@@ -1,4 +1,4 @@
-"""Whether ``breakscan explain`` reports what torch itself does, for programs of real frameworks.
+"""Compares ``breakscan explain`` with what torch itself does, for programs of real frameworks.
 
     python -m venv frameworks
     frameworks/bin/pip install -e . torch accelerate diffusers lightning peft transformers trl
@@ -6,7 +6,7 @@
 
 Each program of ``framework_programs/`` runs twice: as it is, with ``TORCH_LOGS=graph_breaks,recompiles``, and
 ``torch._dynamo.utils.counters`` written when it ends; and under ``breakscan explain``.  Prints a row for each program:
-what torch told, and the same facts of the report where they differ.  Both runs share the compiler's caches.
+what torch reported, and the same facts of the report where they differ.  Both runs share the compiler's caches.
 """
 
 from __future__ import annotations
@@ -65,17 +65,17 @@ def cell(torchs: int, ours: int) -> str:
 
 
 def told_by_torch(python: str, program: Path, folder: Path) -> Facts:
-    """What the logs and the counters of torch tell; of several ranks, those of one."""
+    """The logs and the counters of torch; of several ranks, those of one."""
     site, counters = folder / "site", folder / "counters"
     for made in (site, counters):
         made.mkdir()
     (site / "sitecustomize.py").write_text(WRITE_COUNTERS, encoding="utf-8")
     settings = {"PYTHONPATH": str(site), "COUNTERS": str(counters), "TORCH_LOGS": "graph_breaks,recompiles"}
     log = run(python, program, folder, (), settings)
-    told = [json.loads(path.read_text(encoding="utf-8")) for path in counters.iterdir()]
-    compiled = [one for one in told if one.get("stats")]
+    counts = [json.loads(path.read_text(encoding="utf-8")) for path in counters.iterdir()]
+    compiled = [one for one in counts if one.get("stats")]
     ranks = RANKS.get(program.stem, 1)
-    assert len(compiled) in (0, ranks), [sorted(one) for one in told]
+    assert len(compiled) in (0, ranks), [sorted(one) for one in counts]
     one: Mapping[str, Mapping[str, int]] = compiled[0] if compiled else {}
     breaks = Counter(_BREAK.findall(log))
     return {

@@ -1,8 +1,8 @@
-"""What ``breakscan explain`` says that breaks cost on several ranks, beside what their removal saves.
+"""Compares the cost of breaks on several ranks in ``breakscan explain`` with the time that their removal saves.
 
 For DDP, FSDP2 and tensor parallelism, ``rank_programs/train.py`` runs under torchrun as it is, without its breaks, and
 under ``explain``.  The cost of all breaks a pass, of rank 0, should be near the difference between the first two; one
-pass in which rank 1 compiles alone should be told apart, and not count.
+pass in which rank 1 compiles alone should be distinguished, and not count.
 
     python benchmarks/rank_costs.py --ranks 2 --reports FOLDER
 """
@@ -48,7 +48,7 @@ def explained(ranks: int, kind: str, folder: Path) -> dict[str, Any]:
 
 
 def pass_seconds(price: dict[str, Any]) -> float:
-    """What a pass costs, as reports say it."""
+    """The cost of a pass, as in reports."""
     if price["waits"] and price["device_seconds"] is not None:
         return float(min(price["device_seconds"], price["host_seconds"]))
     return float(price["host_seconds"])
@@ -67,11 +67,11 @@ def main() -> None:
         (arguments.reports / f"{kind}.json").write_text(json.dumps(data, indent=1), encoding="utf-8")
         prices = [site["price"] for site in data["breaks"] if site["price"]]
         host = sum(price["host_seconds"] * price["passes"] for price in prices) / STEPS_TIMED
-        told = sum(pass_seconds(price) * price["passes"] for price in prices) / STEPS_TIMED
+        priced = sum(pass_seconds(price) * price["passes"] for price in prices) / STEPS_TIMED
         longest = [price["longest"] for price in prices if price["longest"]]
         print(
             f"{kind}: {broken:.2f} ms a step, {unbroken:.2f} ms without breaks, {broken - unbroken:.2f} ms saved;"
-            f" explain: {1e3 * told:.2f} ms a step, {1e3 * host:.2f} ms of the host's time; stands out: {longest}",
+            f" explain: {1e3 * priced:.2f} ms a step, {1e3 * host:.2f} ms of the host's time; stands out: {longest}",
             flush=True,
         )
 

@@ -130,7 +130,7 @@ def compiling(name: str, backend: str, pairs: int) -> None:
 
 
 def run(name: str, backend: str, recorded: bool) -> dict[str, float]:
-    """What one process measured of itself, in seconds."""
+    """The times that a process measured of itself, in seconds."""
     from breakscan.recording.launch import INJECTED
 
     with tempfile.TemporaryDirectory() as folder:

@@ -38,7 +38,7 @@ REMOVING = ("safe", "observed", "unsafe")
 
 
 def answer(repair: FileRepair | None, line: int, rule: str | None) -> tuple[str, str]:
-    """What ``fix`` does about a line: one of REMOVING, ``softening``, ``declined`` and so on."""
+    """The outcome of ``fix`` for a line: one of REMOVING, ``softening``, ``declined`` and so on."""
     if repair is None:
         return "not reported", ""
 
@@ -65,7 +65,7 @@ def answer(repair: FileRepair | None, line: int, rule: str | None) -> tuple[str,
 
 
 def grade(applied: Applied) -> str:
-    """Whether a rewrite removes a finding, and what it is called then."""
+    """True if a rewrite removes a finding, and what it is called then."""
     if applied.takes_out:
         return "softening"
     return applied.finding.rewrite.safety if applied.finding.rewrite else "unsafe"
@@ -85,7 +85,7 @@ def with_origins_of(paths: Iterable[Path], settings: Settings) -> set[Path]:
 
 
 def only(found: CheckResult, paths: Collection[Path]) -> CheckResult:
-    """What was found in some files."""
+    """The findings in some files."""
     names = {os.path.relpath(path) for path in paths}
     return replace(found, roots={name: roots for name, roots in found.roots.items() if name in names})
 

@@ -91,14 +91,14 @@ class Rows:
         return done.stdout
 
     def run(self, names: list[str]) -> tuple[Any, list[str], list[str]]:
-        """What each row gave, the files of the package in which models broke, and each break in words."""
+        """The result of each row, the files of the package in which models broke, and each break in words."""
         import torch
 
         report, out = self.work / "report.json", self.work / "out.pt"
         explain = ("-m", "breakscan", "explain", "--format", "json", "-o", str(report))
         self.command(*explain, str(self.runner), str(self.rows), str(out), *names, good=(0, 1))
-        told = json.loads(report.read_text(encoding="utf-8"))
-        breaks = [one for one in told["breaks"] if one.get("site")]
+        data = json.loads(report.read_text(encoding="utf-8"))
+        breaks = [one for one in data["breaks"] if one.get("site")]
         words = [
             f"{Path(one['site']['path']).name}:{one['site']['line']} {one.get('rule') or ''} {one['reason'][:60]}"
             for one in breaks
@@ -119,8 +119,8 @@ class Rows:
             "json",
             *files,
         )
-        told: dict[str, Any] = json.loads(self.command("-m", "breakscan", *arguments, good=(0, 1, 2)))
-        return told
+        data: dict[str, Any] = json.loads(self.command("-m", "breakscan", *arguments, good=(0, 1, 2)))
+        return data
 
 
 def same(one: list[Any], other: list[Any]) -> str:

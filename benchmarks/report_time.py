@@ -1,10 +1,10 @@
-"""What a report costs by the number of break sites: it should be linear in what was recorded.
+"""The time of a report by the number of break sites: it should be linear in what was recorded.
 
     python benchmarks/report_time.py --functions 100 400
 
 Makes a program of so many compiled functions with three break sites each, records it under ``breakscan explain`` with
 the ``eager`` backend, and reports the recording in each format.  CPU seconds of the whole command, the best of three,
-beside those of reading the recording's lines as JSON in the same run.
+compared with those of reading the recording's lines as JSON in the same run.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def measure(folder: Path, number: int) -> None:
     (folder / "program.py").write_text(RUN, encoding="utf-8")
     run(folder, "-m", "breakscan", "explain", "--save", "recording", "program.py")
     reading = best(folder, "-c", READ, "recording")
-    told = [
+    times = [
         best(folder, "-m", "breakscan", "report", "recording", "--format", name, "-o", "report.out") for name in FORMATS
     ]
-    print(f"{3 * number:>6} {reading:>7.2f}s " + " ".join(f"{seconds:>8.2f}s" for seconds in told), flush=True)
+    print(f"{3 * number:>6} {reading:>7.2f}s " + " ".join(f"{seconds:>8.2f}s" for seconds in times), flush=True)
 
 
 def source(number: int) -> str:

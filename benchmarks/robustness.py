@@ -186,7 +186,7 @@ def keep_faulty(bench: Bench, outcome: Outcome, files: Sequence[Path]) -> None:
 
 
 def parses(text: str) -> bool:
-    """Whether this Python can parse a program."""
+    """True if this Python can parse a program."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -231,7 +231,7 @@ def hostile_files(bench: Bench, only: str) -> None:
 
 
 def unprivileged() -> Sequence[str]:
-    """What to put before a command so that even root cannot read everything; nothing where nothing is needed."""
+    """The words before a command so that even root cannot read everything; nothing where nothing is needed."""
     if os.geteuid() != 0:
         return ()
     if shutil.which("setpriv") is None:

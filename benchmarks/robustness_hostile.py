@@ -443,7 +443,7 @@ CASES = (
     CapturedCall("inheritance cycles over files", _inheritance_cycles),
     CapturedCall("re-export cycles, missing modules", _reexport_cycles),
     CapturedCall("modules named like torch and the standard library", _shadows),
-    CapturedCall("python -m breakscan, beside files named like modules", _shadows_of_what_runs, as_module=True),
+    CapturedCall("python -m breakscan, next to files named like modules", _shadows_of_what_runs, as_module=True),
     CapturedCall("odd packages", _odd_packages),
     CapturedCall("chains over 1,500 files", _long_chains),
     CapturedCall("3,000 files that import each other", _all_import_all),

@@ -358,4 +358,4 @@ MUTATIONS: dict[str, tuple[float, Callable[[str, random.Random, Corpus], str]]] 
     "splice": (4, _splice),
     "characters": (3, _characters),
 }
-"""How often each mutation is drawn, and what it does."""
+"""The weight of each mutation, and its function."""

@@ -219,7 +219,7 @@ def report(path: Path, format_: str, seconds: float) -> tuple[int | str, str, fl
 
 
 def fault_of(status: int | str, text: str, opened: list[str]) -> str | None:
-    """What is wrong with a report; None if nothing is."""
+    """The problem with a report; None if there is none."""
     if isinstance(status, str):
         return status
     if "Traceback (most recent call last)" in text and "this is a fault in breakscan" in text:

@@ -35,7 +35,7 @@ FATAL = re.compile(
 
 @dataclass
 class Outcome:
-    """What one run, or several, gave.  ``rss`` is the largest resident set of any process, in bytes."""
+    """The result of one run, or several.  ``rss`` is the largest resident set of any process, in bytes."""
 
     files: int = 0
     lines: int = 0
@@ -73,13 +73,13 @@ class FileTime:
 
     @property
     def slow(self) -> bool:
-        """Whether this is a defect."""
+        """True if this is a defect."""
         return self.seconds > SLOW_SECONDS and self.rate < SLOW_LINES_PER_SECOND
 
 
 @dataclass(frozen=True)
 class Runner:
-    """How ``breakscan check`` is run here."""
+    """The command of ``breakscan check``."""
 
     arguments: Sequence[str]
     timeout: float

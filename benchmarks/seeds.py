@@ -97,9 +97,9 @@ def main() -> None:
     until = time.monotonic() + given.seconds
     for seed in seeds:
         run(seed, given, until)
-        told = collected(given.output)
-        replace(given.output / "seeds.json", json.dumps(told, indent=1) + "\n")
-        replace(given.output / "seeds.md", tables(told))
+        by_device = collected(given.output)
+        replace(given.output / "seeds.json", json.dumps(by_device, indent=1) + "\n")
+        replace(given.output / "seeds.md", tables(by_device))
     print((given.output / "seeds.md").read_text())
 
 
@@ -126,7 +126,7 @@ def run(seed: Seed, given: argparse.Namespace, until: float) -> None:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-    told = {
+    row = {
         "name": seed.name,
         "device": given.device,
         "argv": seed.argv(given.device, given.quick),
@@ -135,12 +135,12 @@ def run(seed: Seed, given: argparse.Namespace, until: float) -> None:
         "seconds": round(time.monotonic() - began, 1),
     }
     if report.exists() and report.stat().st_size:
-        told["bench"] = json.loads(report.read_text())
+        row["bench"] = json.loads(report.read_text())
         report.unlink()
     elif problem is None:
         problem = f"not measured: it ended with exit status {process.returncode}"
-    replace(part, json.dumps({**told, "problem": problem}, indent=1) + "\n")
-    say(f"{seed.name}: {told['seconds']:.0f} s{f', {problem}' if problem else ''}")
+    replace(part, json.dumps({**row, "problem": problem}, indent=1) + "\n")
+    say(f"{seed.name}: {row['seconds']:.0f} s{f', {problem}' if problem else ''}")
 
 
 def wait(process: subprocess.Popen[bytes], until: float) -> str | None:
@@ -196,10 +196,10 @@ COLUMNS = ("program", "way", "kernels", "launches", "compiling", "first call", "
 EPOCHS = ("program", "way", "first epoch", "epoch", "eager in turns with it", "less time an epoch")
 
 
-def tables(told: Mapping[str, list[dict[str, Any]]]) -> str:
+def tables(by_device: Mapping[str, list[dict[str, Any]]]) -> str:
     """Markdown, with a table for each machine."""
     lines: list[str] = []
-    for device, parts in told.items():
+    for device, parts in by_device.items():
         lines += [f"## {'GPU' if device == 'cuda' else 'CPU'}", ""]
         for machine in dict.fromkeys(head(part["machine"]) for part in parts):
             mine = [part for part in parts if head(part["machine"]) == machine]
@@ -262,7 +262,7 @@ def label(way: Mapping[str, Any]) -> str:
 def cells_of(way: Mapping[str, Any]) -> dict[str, str]:
     """The row of one way."""
     generates = bool(way["compile_seconds"].get("inductor"))
-    told = {
+    row = {
         "kernels": ", ".join(f"{count} {kind}" for kind, count in way["kernels"].items())
         or ("not counted" if generates else ""),
         "launches": launched(way),
@@ -275,10 +275,10 @@ def cells_of(way: Mapping[str, Any]) -> dict[str, str]:
     if way["standing"] != "measured":
         problem = way["problem"]
         words = f"{way['standing']}: {problem['error']}".splitlines()[0][:160]
-        told["times as fast"] = f"{told['times as fast']} {words}".strip()
+        row["times as fast"] = f"{row['times as fast']} {words}".strip()
     elif not way["pays_after_calls"]:
-        told["pays after"] = "within noise" if way["ratio"]["low"] > 1 else "never"
-    return told
+        row["pays after"] = "within noise" if way["ratio"]["low"] > 1 else "never"
+    return row
 
 
 def epoch_rows(part: Mapping[str, Any]) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""What it costs to start breakscan, as CPU seconds and as a multiple of starting Python in the same run.
+"""The cost of starting breakscan, as CPU seconds and as a multiple of starting Python in the same run.
 
     python benchmarks/startup.py [--repeat N]
 

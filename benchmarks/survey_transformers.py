@@ -69,7 +69,7 @@ def _of_configuration(
 
 
 def _parameters(library: Any, config: Any) -> int | None:
-    """How many parameters a model has; None where it cannot be built without memory for them."""
+    """The number of parameters of a model; None where it cannot be built without memory for them."""
     import torch
 
     with torch.device("meta"):
@@ -80,7 +80,7 @@ def _parameters(library: Any, config: Any) -> int | None:
 
 
 def _adopted(error: AttributeError) -> bool:
-    """Whether a configuration that lacks a setting now has that of one in it: a type of model may be a part of what its
+    """True if a configuration that lacks a setting now has that of one in it: a type of model may be a part of what its
     configuration is for."""
     config, name = error.obj, error.name
     if name is None or not is_configuration(config) or hasattr(config, name):
@@ -122,7 +122,7 @@ def _asked(error: Exception, takes: Iterable[str]) -> Iterator[str]:
 
 
 def outcome(call: Callable[[], T]) -> T | Exception:
-    """What a call returns, or the error that it raises.  Raises ImportError: nothing else helps without a package."""
+    """The result of a call, or the error that it raises.  Raises ImportError: nothing else helps without a package."""
     try:
         return call()
     except ImportError:

@@ -1,6 +1,6 @@
 """Small configurations of a type of models of transformers, for models that compile in seconds.
 
-Sizes depend on one another in ways that a configuration does not tell, such as heads times their size.  So there are
+Sizes depend on one another in ways that a configuration does not show, such as heads times their size.  So there are
 several to be tried: in the first ones most is small, in the later ones more is as its author chose it.
 """
 
@@ -54,7 +54,7 @@ SMALLEST: Sizes = (
 )
 """The same with what few models are large by, such as convolutions."""
 ABSENT: dict[str, int] = {"head_dim": 8, "num_key_value_heads": 2, "prediction_length": 4}
-"""What a model needs though its configuration says nothing of it by default."""
+"""Settings that a model needs, and that its configuration lacks by default."""
 MORE_ABSENT: dict[str, int] = {
     "num_key_value_heads": 2,
     "prediction_length": 4,
@@ -88,7 +88,7 @@ def configurations(make: Callable[..., Any]) -> Iterator[tuple[Callable[[], Any]
 
 
 def is_configuration(value: object) -> bool:
-    """Whether a setting is a configuration itself, such as that of an encoder."""
+    """True if a setting is a configuration itself, such as that of an encoder."""
     return hasattr(value, "model_type") and hasattr(value, "to_dict")
 
 
@@ -124,7 +124,7 @@ def _named(sizes: Sizes, name: str) -> int | None:
 
 
 def _of_stages(name: str, value: object) -> bool:
-    """Whether a setting has a number for each stage of a model."""
+    """True if a setting has a number for each stage of a model."""
     numbers = isinstance(value, list | tuple) and len(value) > 0 and all(type(one) is int for one in value)
     return numbers and not name.endswith(("token_id", "token_ids"))
 
@@ -200,7 +200,7 @@ def _sections(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _settings(kind: Any) -> dict[str, Any]:
-    """What a class of configurations takes, and what each setting is by default."""
+    """The settings of a class of configurations, with their defaults."""
     parameters = inspect.signature(kind).parameters.values()
     default = inspect.Parameter.empty
     return {
@@ -211,7 +211,7 @@ def _settings(kind: Any) -> dict[str, Any]:
 
 
 def _layers(config: Any, rounds: int) -> tuple[int, int]:
-    """How many layers a configuration has, and how many of the first hold each kind of layer ``rounds`` times."""
+    """The number of layers of a configuration, and how many of the first hold each kind of layer ``rounds`` times."""
     layers = _value(config, "num_hidden_layers")
     if type(layers) is not int or layers < 1:
         return 1, 2
@@ -250,7 +250,7 @@ def _in_proportion(config: Any, name: str, value: int) -> int:
 
 
 def _factor(config: Any) -> int:
-    """What the heads of a model can be divided by, so that some remain."""
+    """The divisors of the heads of a model, so that some remain."""
     heads = _all_heads(config)
     common = math.gcd(*heads) if heads else 1
     return common if set(heads) - {common} else max(1, common // 4)

@@ -1,4 +1,4 @@
-"""What models of transformers can be called with, by the names of what their ``forward`` takes."""
+"""Inputs for models of transformers, by the names of what their ``forward`` takes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from survey_transformers_configurations import is_configuration
 
 Forms = Callable[[Sequence[int]], Iterable[Sequence[int]]]
-"""Which forms inputs have in each of several calls, of how many there are of each."""
+"""The forms of inputs in each of several calls, by the number of forms of each."""
 LENGTH = 16
 """Tokens, and steps of audio features."""
 _SIDE = 4
@@ -18,17 +18,17 @@ _SIDE = 4
 _LARGE = 512
 """The side of images that are larger than a configuration says, at most."""
 _FORMS = 6
-"""How many forms there are of an input, at most."""
+"""The most forms of an input."""
 _MIXED = 12
 """In how many ways the forms of several inputs are mixed, at most."""
 _ROUNDS = 3
-"""How often what an error asked for is given, and another error asks for more."""
+"""The most errors in a row whose inputs are added."""
 _SAMPLES = 3840
 """Samples of audio: a multiple of the usual steps of codecs."""
 
 
 def inputs(model: Any, config: Any, asked: Collection[str]) -> Iterator[dict[str, Any]]:
-    """What a model may need, one after the other: its main input, then more, in each of the forms that are usual.
+    """Inputs that a model may need, one after the other: its main input, then more, in each of the usual forms.
 
     ``asked`` are names that errors of earlier calls held; it may grow meanwhile.
     """
@@ -78,7 +78,7 @@ def _mixed(counts: Sequence[int]) -> Iterable[Sequence[int]]:
 
 
 def _compatible(names: Sequence[str]) -> list[str]:
-    """Names without those that stand for another one that is given."""
+    """Names without those that replace another one that is given."""
     return [name for name in names if name != "inputs_embeds" or "input_ids" not in names]
 
 

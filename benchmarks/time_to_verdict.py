@@ -1,9 +1,9 @@
-"""How long ``breakscan verify`` and ``bench`` take, for programs of which the goal is known.
+"""The time of ``breakscan verify`` and ``bench``, for programs of which the goal is known.
 
     python benchmarks/time_to_verdict.py [--only NAME ...] [--cuda] [--output FILE]
 
 ``--cuda`` runs the programs on a GPU.  Wall time says little on a machine that does other work: CPU seconds, of all
-processes, are beside it.
+processes, are next to it.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def main() -> None:
     for one in TIMED:
         if one.cuda is not given.cuda or not one.name.startswith(tuple(given.only)):
             continue
-        wall, cpu, told = run(one)
+        wall, cpu, report = run(one)
         lines.append(f"| {one.name} | {wall:.0f} s | {cpu:.0f} s | {one.goal} s |")
-        reports.append(f"## {one.name}\n\n{told}")
+        reports.append(f"## {one.name}\n\n{report}")
         print(lines[-1], f"load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
         if given.output is not None:
             given.output.write_text("\n".join([*lines, "", *reports]))

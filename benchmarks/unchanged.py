@@ -1,4 +1,4 @@
-"""Whether ``breakscan verify`` says "no faster" of a change that does nothing: a local variable gets another name.
+"""Checks that ``breakscan verify`` reports "no faster" for a change that only renames a local variable.
 
     python benchmarks/unchanged.py [--device cuda] [--only KIND ...] [--output FILE]
 
@@ -33,15 +33,15 @@ def renamed() -> str:
 
 
 def verdict(program: tuple[str, ...], device: str, folder: Path) -> dict[str, Any]:
-    """What ``verify`` reports of the change in this program."""
-    patch, told = folder / "renamed.patch", folder / "report.json"
+    """The report of ``verify`` on the change in this program."""
+    patch, report = folder / "renamed.patch", folder / "report.json"
     patch.write_text(renamed())
-    told.unlink(missing_ok=True)
-    command = ["verify", "--patch", str(patch), "--format", "json", "-o", str(told), PROGRAM.name, *program, device]
+    report.unlink(missing_ok=True)
+    command = ["verify", "--patch", str(patch), "--format", "json", "-o", str(report), PROGRAM.name, *program, device]
     done = subprocess.run(
         [sys.executable, "-m", "breakscan", *command], cwd=PROGRAM.parent, capture_output=True, text=True, check=False
     )
-    return json.loads(told.read_text()) if told.exists() else {"error": (done.stderr or done.stdout)[-300:]}
+    return json.loads(report.read_text()) if report.exists() else {"error": (done.stderr or done.stdout)[-300:]}
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Whether ``breakscan verify`` judges programs as people write them right, and says what it has not seen.
+"""Checks the verdicts of ``breakscan verify`` on programs as people write them, and the caveats that it names.
 
     python benchmarks/verify_programs.py [NAME ...] [--keep FOLDER] [--seconds N]
 
@@ -29,7 +29,7 @@ PROGRAMS = Path(__file__).resolve().parent / "verified_programs"
 
 @dataclass(frozen=True)
 class Expected:
-    """What is right for a program.
+    """The right result for a program.
 
     ``equal`` are rewrites that must be proved equal, ``unseen`` the tests of which one outcome must be named as never
     seen, ``declined`` the rules whose findings no rewrite may be offered for.  The program gets ``arguments``, and
@@ -66,7 +66,7 @@ EXPECTED: Mapping[str, Expected] = {
 
 @dataclass
 class Row:
-    """What ``verify`` reported for a program; ``wrong`` is what is not as expected."""
+    """The report of ``verify`` for a program; ``wrong`` are the differences from what is expected."""
 
     name: str
     proofs: list[str] = field(default_factory=list)
@@ -81,10 +81,10 @@ class Row:
         return f"| {' | '.join(cells)} |"
 
 
-def judged(name: str, expected: Expected, told: Mapping[str, Any]) -> Row:
-    """A report of ``verify`` beside what is expected of it."""
+def judged(name: str, expected: Expected, report_data: Mapping[str, Any]) -> Row:
+    """A report of ``verify`` compared with what is expected."""
     row = Row(name)
-    alone = [proof for proof in told["proofs"] if proof["rewrite"]]
+    alone = [proof for proof in report_data["proofs"] if proof["rewrite"]]
     for proof in alone:
         row.proofs.append(f"{proof['rewrite']}: {proof['verdict']}, {proof['says'].split(';')[0]}")
         row.unseen += [one["says"] for one in (*proof["unseen"], *proof["stressed_outcomes"])]
@@ -94,7 +94,7 @@ def judged(name: str, expected: Expected, told: Mapping[str, Any]) -> Row:
             row.wrong.append(f"{rewrite} is not proved to be equal")
     named = {one["test"] for proof in alone for one in (*proof["unseen"], *proof["stressed_outcomes"])}
     row.wrong += [f"`{test}` is not named as unseen" for test in sorted(expected.unseen - named)]
-    declined = " ".join(told["declined"])
+    declined = " ".join(report_data["declined"])
     row.wrong += [f"{rule} is not declined" for rule in sorted(expected.declined) if f" {rule}: " not in declined]
     return row
 
@@ -104,7 +104,7 @@ def run(name: str, expected: Expected, keep: Path | None, seconds: float) -> Row
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         program = Path(shutil.copy(PROGRAMS / f"{name}.py", folder))
-        command = [sys.executable, "-m", "breakscan", "verify", "--format", "json", "-o", "told.json"]
+        command = [sys.executable, "-m", "breakscan", "verify", "--format", "json", "-o", "report.json"]
         try:
             done = subprocess.run(
                 [*command, program.name, *expected.arguments],
@@ -117,7 +117,7 @@ def run(name: str, expected: Expected, keep: Path | None, seconds: float) -> Row
             errors = done.stderr
         except subprocess.TimeoutExpired:
             errors = f"not finished after {seconds:.0f} s"
-        report = Path(folder, "told.json")
+        report = Path(folder, "report.json")
         if report.exists():
             text = report.read_text(encoding="utf-8")
             row = judged(name, expected, json.loads(text))

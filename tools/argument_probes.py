@@ -21,7 +21,7 @@ Parameter = tuple[str, str, bool]
 
 
 def may_draw(entry: Entry) -> bool:
-    """Whether torch marks an operator of ATen of that name as one that draws random numbers."""
+    """True if torch marks an operator of ATen of that name as one that draws random numbers."""
     packet = getattr(torch.ops.aten, _aten_name(entry.name), None)
     overloads = packet.overloads() if packet is not None else []
     return any(DRAWS in getattr(packet, overload).tags for overload in overloads)
@@ -82,7 +82,7 @@ def _is_alike(calls: list[Call], place: int) -> bool:
 
 
 def _has_equal_gradients(call: Call, place: int, tensor: torch.Tensor) -> bool:
-    """Whether the gradient of the first tensor is the same beside a 0-d tensor and beside its number."""
+    """True if the gradient of the first tensor is the same with a 0-d tensor and with its number."""
     found = [_gradient(_with(call, place, value)) for value in (tensor, tensor.item())]
     if found[0] is None or found[1] is None:
         return found[0] is found[1]

@@ -22,12 +22,12 @@ def git(*arguments: str) -> str:
 
 
 def needs_entry(changed: list[str]) -> bool:
-    """Whether users see a change of one of these files."""
+    """True if users see a change of one of these files."""
     return any(path.startswith(SEEN) for path in changed)
 
 
 def has_new_entry(before: str, after: str) -> bool:
-    """Whether an entry under *Unreleased* is new or has changed."""
+    """True if an entry under *Unreleased* is new or has changed."""
     return bool(set(entries_of(after, UNRELEASED)) - set(entries_of(before, UNRELEASED)))
 
 

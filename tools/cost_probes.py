@@ -14,14 +14,14 @@ KERNELS = (
     *("linalg", "fft", "cdist", "pdist", "trilinear", "addbmm", "cholesky", "svd"),
     *("grid_sampler", "upsample", "im2col", "col2im"),
 )
-"""How the names of ATen's kernels begin that compute with whole matrices, transforms and windows.  Most products of
+"""Starts of the names of ATen's kernels that compute with whole matrices, transforms and windows.  Most products of
 matrices, and convolutions, are counted by torch itself."""
 NORMS = ("linalg_vector_norm", "linalg_cross")
 """Kernels that are named like these, and look at each element once."""
 
 
 def is_costly(plain: list[Call], sampled: list[Call]) -> bool | None:
-    """Whether a call with nothing but tensors multiplies matrices, or ends at one of the kernels; for operators that
+    """True if a call with nothing but tensors multiplies matrices, or ends at one of the kernels; for operators that
     take more, whether a quarter of torch's samples do, which are often of special cases."""
     seen = _working(plain)
     if seen:

@@ -24,7 +24,7 @@ PYTHON_ANNOTATIONS = {"_bool", "_int", "_float", "bool", "int", "float", "str", 
 # Neither annotated nor in the tests of operators.
 UNANNOTATED = {"chain_matmul": "tensor", "istft": "tensor", "lu": "tensors", "share_memory_": "tensor"}
 
-# Modules of functions beside torch itself, with the file that defines them.
+# Modules of functions besides torch itself, with the file that defines them.
 NAMESPACES = {
     "fft": "fft/__init__.py",
     "linalg": "linalg/__init__.py",
@@ -72,8 +72,8 @@ def public(name: str) -> bool:
 def grouped(
     entries: Iterable[tuple[str, str, bool]], properties: bool = False, run: dict[str, Measured] | None = None
 ) -> dict[str, list[str]]:
-    """Names by kind.  ``varies`` holds those with overloads that return a tensor, or several; ``run`` tells of those
-    that no stub tells of."""
+    """Names by kind.  ``varies`` holds those with overloads that return a tensor, or several; ``run`` has those
+    that no stub has."""
     kinds: dict[str, set[str]] = {}
     for name, kind, is_property in entries:
         if is_property is properties:
@@ -83,8 +83,8 @@ def grouped(
             kinds[name] |= one.kinds
     groups: dict[str, list[str]] = {}
     for name, found in sorted(kinds.items()):
-        told = found - {"other"}
-        kind = "varies" if {"tensor", "tensors"} <= told else min(told, default="other")
+        others = found - {"other"}
+        kind = "varies" if {"tensor", "tensors"} <= others else min(others, default="other")
         groups.setdefault(kind, []).append(name)
     return groups
 
@@ -99,7 +99,7 @@ def module_body(path: Path) -> list[ast.stmt]:
 
 
 def documented(body: list[ast.stmt]) -> Iterator[tuple[str, str, bool]]:
-    """What ``torch/linalg/__init__.py`` and its kin define by ``name = _add_docstr(…)``."""
+    """The functions that ``torch/linalg/__init__.py`` and its kin define by ``name = _add_docstr(…)``."""
     for node in body:
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
             continue
@@ -108,7 +108,7 @@ def documented(body: list[ast.stmt]) -> Iterator[tuple[str, str, bool]]:
 
 
 def imported(body: list[ast.stmt], sources: dict[str, dict[str, str]]) -> Iterator[tuple[str, str, bool]]:
-    """What a stub takes over from those of ``sources``: module → name → kind."""
+    """The names that a stub imports from those of ``sources``: module → name → kind."""
     for node in body:
         if isinstance(node, ast.ImportFrom) and node.module in sources:
             for alias in node.names:

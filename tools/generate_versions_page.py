@@ -42,7 +42,7 @@ EXPORTS = {Mode.EXPORT: "in an export", Mode.EXPORT_STRICT: "in a strict export"
 
 
 class Direction(Enum):
-    """How an example changed; the value is a heading of the page."""
+    """The change of an example; the value is a heading of the page."""
 
     BETTER = "Compiles now"
     WORSE = "No longer compiles"
@@ -112,7 +112,7 @@ def _lines(example: Example) -> Iterator[str]:
 
 
 def meaning(change: Change, before: str, after: str) -> str:
-    """What the change means for code like the example."""
+    """The meaning of the change for code like the example."""
     old, new = change.before[change.main].verdict, change.after[change.main].verdict
     parts = []
     cells = change.verdict_cells
@@ -129,7 +129,7 @@ def meaning(change: Change, before: str, after: str) -> str:
 
 
 def _goes_another_way(change: Change, cell: Cell) -> bool:
-    """Whether a cell gains or loses the break where the example as it stands does not, or the other way round."""
+    """True if a cell gains or loses the break where the example as it stands does not, or the other way round."""
     pairs = [
         [ledger[c].verdict is Verdict.COMPILES for ledger in (change.before, change.after)] for c in (cell, change.main)
     ]

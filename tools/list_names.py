@@ -47,7 +47,7 @@ NAMESPACES = (
 
 
 def callables(namespace: str) -> set[str]:
-    """What can be called there, but for special methods."""
+    """The callables there, without special methods."""
     names = set()
     thing = named(namespace)
     for name in dir(thing):

@@ -68,7 +68,7 @@ def program(call: str, dtype: str = "", use: str = "r", given_back: str = "y.cos
 
 
 def result(call: str, dtype: str = "") -> Any:
-    """What NumPy returns, in a tuple; None where it refuses the call."""
+    """The results of NumPy, in a tuple; None where it refuses the call."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             return (program(call, dtype, given_back="s")(torch.ones(4, 4)),)
@@ -77,7 +77,7 @@ def result(call: str, dtype: str = "") -> Any:
 
 
 def compiles(call: str, dtype: str = "", use: str = "r") -> bool | None:
-    """Whether a call is traced without a graph break; None where the compiler raises."""
+    """True if a call is traced without a graph break; None where the compiler raises."""
     graphs = 0
 
     def backend(module: Any, example_inputs: Any) -> Any:
@@ -129,7 +129,7 @@ def kind_of(value: Any) -> str:
 
 
 def of_numbers(name: str, templates: tuple[str, ...]) -> str:
-    """What a call with numbers alone returns: ``k`` a number that is known during tracing, ``u`` one that is not,
+    """The results of a call with numbers alone: ``k`` a number that is known during tracing, ``u`` one that is not,
     ``a`` an array with dimensions, ``.`` nothing that is traced."""
     for call, value in islice(accepted(name, templates), MOST_TRIED):
         if compiles(call):

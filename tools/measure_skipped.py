@@ -148,7 +148,7 @@ def _gives_value(owner: Any, name: str) -> bool:
 
 
 def breaks(name: str, arguments: str) -> bool:
-    """Whether a call splits the graph, or makes Dynamo give the function up."""
+    """True if a call splits the graph, or makes Dynamo give the function up."""
     space: dict[str, Any] = {}
     exec(f"import numpy, torch, {_module_of(name)}\n" + PROGRAM.format(call=f"{name}({arguments})"), space)
     graphs = 0

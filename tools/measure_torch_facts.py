@@ -1,7 +1,7 @@
-"""What torch's operators return when they are run: kind, dtype class and dimensions, on torch's own sample inputs.
+"""The results of torch's operators when they are run: kind, dtype class and dimensions, on torch's own sample inputs.
 
 Part of ``generate_torch_facts.py``; nothing that checks imports it.  The samples are those that torch is tested with
-(``torch.testing``), on tiny CPU tensors.  Needs numpy and expecttest beside torch.
+(``torch.testing``), on tiny CPU tensors.  Needs numpy and expecttest besides torch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KEEPS_DIMENSIONS = frozenset({"dim", "axis", "keepdim", "keepdims", "reduction",
 
 @dataclass
 class Measured:
-    """What the runs of one operator gave.
+    """The results of the runs of one operator.
 
     ``dtypes``: number of results, 0 for a bare tensor → letter of the input dtype → the letters of the results.
     ``whole``: for a number of tensors given, and nothing that keeps a dimension, whether all results were 0-d though

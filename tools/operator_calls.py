@@ -46,7 +46,7 @@ class Call:
         return [v for v in tree_leaves((self.args, self.options)) if isinstance(v, torch.Tensor)]
 
     def has_elements(self, dtype: torch.dtype) -> bool:
-        """Whether there is a tensor of a dtype, and each has a dimension and elements: with others some operators
+        """True if there is a tensor of a dtype, and each has a dimension and elements: with others some operators
         return before they choose a kernel, and so accept any dtype."""
         tensors = self.tensors()
         return any(value.dtype is dtype for value in tensors) and all(one.numel() and one.dim() for one in tensors)
@@ -61,7 +61,7 @@ class Call:
         return self.function(*self.args, **self.options)
 
     def result(self) -> Any:
-        """What a call with copies of the inputs returns; an exception if it raises."""
+        """The result of a call with copies of the inputs; an exception if it raises."""
         try:
             return self.fresh().run()
         except Exception as error:  # any function of torch may refuse, in any way

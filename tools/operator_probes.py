@@ -216,7 +216,7 @@ def _broadcast(tensors: list[torch.Tensor]) -> torch.Size | None:
 
 
 def _effects(calls: list[Call]) -> dict[str, Any]:
-    """What calls share with their inputs, write and draw."""
+    """The memory that calls share with their inputs, their writes, and the random numbers that they draw."""
     shares: list[bool] = []
     same: list[bool] = []
     writes: set[int] = set()
@@ -265,7 +265,7 @@ def _named(call: Call) -> Iterator[tuple[int, Any]]:
 
 
 def _are_same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors hold the same values; NaN is equal to NaN."""
+    """True if two tensors hold the same values; NaN is equal to NaN."""
     if one.layout is not torch.strided or one.is_quantized or one.dtype is not other.dtype or one.shape != other.shape:
         return True
     return bool(((one == other) | ((one != one) & (other != other))).all())
@@ -292,7 +292,7 @@ def _expanded(shape: torch.Size, tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _elementwise(good: list[tuple[Call, Any]]) -> bool | None:
-    """Whether elements keep to themselves: moving or replacing them moves or replaces their results."""
+    """True if elements keep to themselves: moving or replacing them moves or replaces their results."""
     tried = False
     for call, result in good:
         shape = _broadcast(call.tensors()) if call.tensors() else None

@@ -26,7 +26,7 @@ SYNONYMS = {
 
 
 class Priority(IntEnum):
-    """How much an operand counts: a tensor of lower priority only counts if its category is higher."""
+    """The priority of an operand: a tensor of lower priority only counts if its category is higher."""
 
     NUMBER = 0
     ZERO_DIM = 1
@@ -114,7 +114,7 @@ def _complex_of(dtype: str) -> str:
 
 
 def _combined(higher: str, lower: str) -> str:
-    """The dtype of a group of operands with one of lower priority beside it."""
+    """The dtype of a group of operands and one of lower priority."""
     if higher in COMPLEX:
         return higher
     if higher in FLOATS:

@@ -16,7 +16,7 @@ OTHER_VALUES = (1000, -1000, 0, -1, float("nan"), float("inf"))
 
 
 def form(call: Call) -> str:
-    """What kinds of arguments a call has: ``tn`` for ``x.sum(0)``.  See ``torch_facts/call_forms.py``."""
+    """The kinds of arguments of a call: ``tn`` for ``x.sum(0)``.  See ``torch_facts/call_forms.py``."""
     return "".join(sorted(_letter(value) for value in (*call.args, *call.options.values())))
 
 
@@ -27,7 +27,7 @@ def _letter(value: Any) -> str:
 
 
 def reads_values(calls: list[Call]) -> dict[str, Any]:
-    """How often the host needs the values of a tensor; if sometimes, the forms of calls for which it never does."""
+    """Return if the host needs the values of a tensor; if sometimes, the calls for which it never does."""
     seen: dict[str, list[bool]] = {}
     for call in _with_elements(calls):
         reads = _is_seen_by_host(call) or _is_refused_without_data(call)
@@ -63,7 +63,7 @@ def _is_refused_without_data(call: Call) -> bool | None:
 
 
 def _is_seen_by_host(call: Call) -> bool:
-    """Whether other values, but not the same ones in copies, change the shape of the result, a number or a list."""
+    """True if other values, but not the same ones in copies, change the shape of the result, a number or a list."""
     first, same, other = call.fresh(), call.fresh(), call.fresh()
     if not first.tensors():
         return False
@@ -85,7 +85,7 @@ def _for_host(result: Any) -> Any:
 
 
 def raises(calls: list[Call], made: list[Call]) -> dict[str, Any]:
-    """Whether other values of the same shapes and dtypes raise; if so, the forms of calls for which none do.
+    """True if other values of the same shapes and dtypes raise; if so, the forms of calls for which none do.
 
     Of these only such count as lack a tensor or a text that those have for which some do: with a further number, some
     operators look for the same places in a tensor without checking them.  The ``made`` calls show that values raise,
@@ -126,7 +126,7 @@ def _full(value: float, tensor: torch.Tensor) -> torch.Tensor:
 
 
 def keeps_values(calls: list[Call]) -> bool | None:
-    """Whether the result is the first tensor, or the same in another dtype."""
+    """True if the result is the first tensor, or the same in another dtype."""
     tried = False
     for call in calls:
         for values in (ORDINARY, NOT_FINITE):
@@ -169,7 +169,7 @@ def _is_same(result: Any, given: torch.Tensor) -> bool:
 
 
 def gives_places(calls: list[Call]) -> bool | None:
-    """Whether the integers that are returned are places in the first tensor, whatever its values and its dtype are: the
+    """True if the integers that are returned are places in the first tensor, whatever its values and its dtype are: the
     result, or all of several results but the first."""
     tried = set()
     for call in calls:
@@ -190,7 +190,7 @@ def gives_places(calls: list[Call]) -> bool | None:
 
 
 def keeps_vectors(entry: Entry) -> bool | None:
-    """Whether a call with nothing but a vector returns it, or a view of it that is the same."""
+    """True if a call with nothing but a vector returns it, or a view of it that is the same."""
     if entry.plain is None:
         return None
     for dtype in (torch.float32, torch.int64, torch.bool):

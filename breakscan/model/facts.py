@@ -20,9 +20,9 @@ class Fact:
     (a ``torch.Size`` or a number of one), ``constant`` (a Python value that no tensor decides), ``none``, ``module``,
     ``drawn`` (a random Python number), ``instance``, ``class``, ``function``, ``namespace``, ``container`` or
     ``unknown``.  ``certain`` says that the kind needs no assumption, ``optional`` that the value has this kind only
-    under some condition.  ``dtype`` is the class ``float``, ``int``, ``bool`` or None where unknown, ``zero_dim`` tells
-    whether a tensor has no dimension (None: unknown), ``name`` is the dotted name of what was imported.  ``literal`` is
-    the value of a constant where it is known, ``elements`` those of a tuple or list of known length.
+    under some condition.  ``dtype`` is the class ``float``, ``int``, ``bool`` or None where unknown, ``zero_dim`` is
+    True for a tensor without dimensions (None: unknown), ``name`` is the dotted name of what was imported.  ``literal``
+    is the value of a constant where it is known, ``elements`` those of a tuple or list of known length.
     """
 
     kind: str = "unknown"

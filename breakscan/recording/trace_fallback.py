@@ -172,7 +172,7 @@ def is_of(frame: StackFrame, code: Code) -> bool:
 
 
 class TraceAndHooks:
-    """Decides for one process.  ``works`` says whether a hook, by its name, saw what the trace speaks of now;
+    """Decides for one process.  ``works`` returns True if a hook, by its name, saw what the trace speaks of now;
     ``numbers`` numbers the graphs; ``cut`` as in :class:`TraceFallback`."""
 
     def __init__(self, works: Callable[[str], bool], *, cut: bool = False) -> None:

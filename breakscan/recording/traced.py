@@ -125,7 +125,7 @@ _CACHES = {
 }
 _COMPILE_ID = re.compile(r"(!\d+/)?\d+/\d+")
 _ASKING = ("expect_true", "guard_int", "guard_bool", "guard_float")
-"""Functions of torch that turn a symbol into a constant, the most telling first."""
+"""Functions of torch that turn a symbol into a constant, the most specific first."""
 
 
 def trace_records(

@@ -148,7 +148,7 @@ for strict in (False, True):
         return
     assert "2 of 4 exports fail. Nothing was passed to torch.compile." in process("report", "trace").out
     (plain,) = (one for one in told["export_failures"] if not one["rule"])
-    assert (plain["problem"], plain["site"]["line"], plain["exports"][0]["name"]) == ("not-told", 7, "Net()")
+    assert (plain["problem"], plain["site"]["line"], plain["exports"][0]["name"]) == ("not-reported", 7, "Net()")
     assert [(one["count"], one["status"]) for one in told["exports"] if one["status"] == "done"] == [(2, "done")]
 
 

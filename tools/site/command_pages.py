@@ -61,5 +61,5 @@ def _command(context: click.Context) -> Iterator[str]:
 
 
 def _prose(text: str) -> str:
-    """Help as Markdown: what stands for itself in a terminal is no markup."""
+    """Help as Markdown: text of a terminal has no markup."""
     return text.replace("\\", "\\\\").replace("*", "\\*").replace("[", "\\[").replace("<", "&lt;")

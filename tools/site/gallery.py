@@ -59,7 +59,7 @@ def gallery_files() -> dict[str, str]:
 
 
 LINES = 14
-"""How much of a report the page shows as text."""
+"""The length of a report that the page shows as text."""
 
 INTRODUCTION = """\
 # Gallery

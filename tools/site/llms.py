@@ -1,4 +1,4 @@
-"""Writes ``llms.txt``, which tells language models what the documentation has (https://llmstxt.org).
+"""Writes ``llms.txt``, which lists the documentation for language models (https://llmstxt.org).
 
 ``python -m tools.site.llms``.  It follows the navigation of ``mkdocs.yml``, and describes each page by its first
 sentence.  ``tests/test_llms.py`` fails where the file differs from what this makes.  The site has a copy whose links
@@ -56,7 +56,7 @@ def full_text() -> str:
 
 
 def _is_document(page: str) -> bool:
-    """Whether the page is not made when the site is built."""
+    """True if the page is not made when the site is built."""
     return (DOCS / page).exists()
 
 

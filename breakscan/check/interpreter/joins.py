@@ -177,7 +177,7 @@ def _either(a: Value, b: Value, sure: Sure, maybe_none: bool) -> Value:
 
 
 def _is_known(choice: Value) -> bool:
-    """True if it is worth telling one choice from the others."""
+    """True if it is worth distinguishing one choice from the others."""
     if isinstance(choice, ClassOrObject):
         return choice.info is not None or choice.name in RECURRENT_MODULES
     return isinstance(choice, Function) and choice.info is not None

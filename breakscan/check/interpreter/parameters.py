@@ -268,7 +268,7 @@ def _parameter(
 
 
 def _with_default(name: str, value: Value, default: ast.Constant) -> Value:
-    """A parameter of a function that the compiler is handed: nobody says whether an argument is given."""
+    """A parameter of a function that is passed to the compiler, whose arguments are unknown."""
     if default.value is None:
         given = Condition(ConditionKind.GIVEN, name)
         if isinstance(value, NoneValue):

@@ -154,7 +154,7 @@ def find_entries(project: Project, index: ModuleIndex, regions: str, mode: Mode)
 
 
 def named_entries(index: ModuleIndex, compiled: Mapping[str, bool]) -> list[Entry]:
-    """The functions of a file that have these qualified names, without ``<locals>``; the value says whether the
+    """The functions of a file that have these qualified names, without ``<locals>``; the value is true if the
     compiler was handed the function itself, and did not get there from another one."""
     path = index.module.display
     return _unique(

@@ -234,8 +234,8 @@ class Project:
             self._kept.move_to_end(key)
         index, digest = kept
         self.depends[key] = digest
-        beside = os.path.join(os.path.dirname(key), "__init__.py")
-        self.depends.setdefault(beside, self._digests.of(beside))  # it decides by which name others import the file
+        init = os.path.join(os.path.dirname(key), "__init__.py")
+        self.depends.setdefault(init, self._digests.of(init))  # it decides by which name others import the file
         self._held[key] = index
         return index
 

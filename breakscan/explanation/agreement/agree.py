@@ -48,7 +48,7 @@ def excludes(path: str, settings: FileSettings) -> bool:
 
 
 def silencer(rules: Mapping[str, Rule], settings: FileSettings, sources: Sources) -> Callable[[Problem], bool]:
-    """Returns a function that says whether the rule of a problem is turned off at its site."""
+    """Returns a function that is True if the rule of a problem is turned off at its site."""
 
     def is_silenced(problem: Problem) -> bool:
         module, rule = sources.module(problem.site.path), rules.get(problem.rule or "")

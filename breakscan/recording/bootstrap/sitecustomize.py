@@ -21,7 +21,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _LIBRARY = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))
 """The folder that breakscan lies in."""
 _LOADED_LATE = ("torch.export._trace", "torch.export._draft_export", "torch._inductor")
-"""Modules that the recorder must learn of before the program takes functions out of them.  They may be what loads
+"""Modules that the recorder must learn of before the program imports functions from them.  They may be what loads
 torch's compiler: then they are executed before it, in part, and end after it."""
 
 
@@ -54,8 +54,8 @@ _tell: "list[Callable[[str], None]]" = []
 
 
 def _executed(module: "ModuleType") -> None:
-    for tell in _tell:
-        tell(module.__name__)
+    for listener in _tell:
+        listener(module.__name__)
 
 
 def _neighbour(name: str) -> "Any":

@@ -136,7 +136,7 @@ class AotHook(ExportHook):
 
 
 MODULES = tuple(hook.waits_for for hook in (ExportHook, DraftHook, AheadHook) if hook.waits_for)
-"""The modules whose functions are wrapped as soon as they are loaded: a program may take functions out of them then."""
+"""The modules whose functions are wrapped as soon as they are loaded: a program may import functions from them then."""
 
 
 def _operations(result: Any) -> int | None:

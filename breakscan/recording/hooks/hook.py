@@ -97,7 +97,7 @@ class _Depth(threading.local):
 
 class Hooks:
     """The hooks of one recording, and what they share: ``write`` takes records, ``merged`` makes one record of what a
-    hook and the structured trace say, ``exporting`` says whether this thread exports right now."""
+    hook and the structured trace say, ``exporting`` is true if this thread exports right now."""
 
     def __init__(self, kinds: Iterable[type[Hook]], write: Callable[[Record], None]) -> None:
         self.write = write
