@@ -19,6 +19,7 @@ import breakscan
 
 PACKAGE = Path(breakscan.__file__).parent
 FILES = sorted(path for path in PACKAGE.rglob("*.py"))
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 
 
 class Room(NamedTuple):
@@ -110,26 +111,23 @@ def components(graph: Mapping[str, set[str]]) -> list[frozenset[str]]:
 
 
 def import_graph() -> dict[str, set[str]]:
-    paths = {module_name(path): path for path in PACKAGE.rglob("*.py")}
-    graph = {
-        name: imported(ast.parse(path.read_text(encoding="utf-8")), name, path.name == "__init__.py", paths)
-        for name, path in paths.items()
-    }
+    paths = {module_name(path): path for path in FILES}
+    graph = {name: imported(TREES[path], name, path.name == "__init__.py", paths) for name, path in paths.items()}
     # The package offers what users import, and everything may read its version: the one edge that points upwards.
     graph["breakscan"].discard("breakscan.api")
     return graph
 
 
+GRAPH = import_graph()
+
+
 def test_modules_do_not_import_one_another() -> None:
-    found = components(import_graph())
+    found = components(GRAPH)
     assert not found, [sorted(group) for group in found]
 
 
 def test_a_cycle_is_found() -> None:
     assert components({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [frozenset("abc")]
-
-
-GRAPH = import_graph()
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room or "top")
@@ -167,7 +165,7 @@ def test_a_room_keeps_its_size(room: str) -> None:
 @pytest.mark.parametrize("room", WITHOUT_TORCH)
 def test_the_static_half_names_no_torch(room: str) -> None:
     for path in (PACKAGE / room).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(TREES[path]):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not [n for n in names if n.split(".")[0] in ("torch", "numpy", "jinja2")], path
@@ -176,7 +174,7 @@ def test_the_static_half_names_no_torch(room: str) -> None:
 def test_a_class_name_means_one_thing() -> None:
     places: dict[str, list[str]] = {}
     for path in FILES:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in TREES[path].body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(path.relative_to(PACKAGE).as_posix())
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
@@ -222,7 +220,7 @@ def test_recorded_paths_are_opened_by_source_files_alone(folder: str) -> None:
     be opened."""
     found = set()
     for path in [PACKAGE / folder] if folder.endswith(".py") else (PACKAGE / folder).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(TREES[path]):
             name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
             if name in READS:
                 found.add(path.name)

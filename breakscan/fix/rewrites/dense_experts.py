@@ -344,11 +344,11 @@ class _Loop:
         if self._is_no_expert(one):
             self.changes[one] = None
             return []
-        tells = tells_rows(self.context, self.rows, one.test)
-        if tells is None or one.orelse is not None or not isinstance(one.body, cst.IndentedBlock):
+        selects = tells_rows(self.context, self.rows, one.test)
+        if selects is None or one.orelse is not None or not isinstance(one.body, cst.IndentedBlock):
             raise Declined(f"`{self.context.plain(one.test)}` is not a test for rows without an `else`")
         self.skips = True
-        if not tells:
+        if not selects:
             if not m.matches(one.body.body[0], m.SimpleStatementLine([m.Continue()])):
                 raise Declined(f"`{self.context.plain(one.test)}` does more than skip an expert")
             self.changes[one] = None
