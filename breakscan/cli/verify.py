@@ -51,8 +51,8 @@ from breakscan.rulebook.config import NearestSettings
 @click.option(
     "--apply-unseen",
     is_flag=True,
-    help="As --apply, also those that the captured calls have not shown to be equal: with a test that had one outcome "
-    "only, or with other results for other inputs.",
+    help="As --apply, also those that are not shown to be equal: with code that no call ran, or with other results "
+    "in varied calls.",
 )
 @click.option(
     "--each",
@@ -91,8 +91,8 @@ def verify(
     The report also says whether the program as it is computes compiled what it does eager; where it does not, at which
     operation first.
 
-    Exits with 0 where no change is rejected and compiled agrees with eager, 1 otherwise, 2 where the program could not
-    be measured, 130 where it was interrupted: the report then shows what was proved so far.
+    Exits with 0 where each change is tried, none is rejected and compiled agrees with eager, 1 otherwise, 2 where the
+    program could not be measured, 130 where it was interrupted: the report then shows what was proved so far.
     """
     if patch is not None and settings:
         raise click.UsageError("--patch and --config are verified one at a time")
@@ -145,5 +145,5 @@ def _told_apart(ids: tuple[str, ...] | None) -> tuple[list[str], tuple[str, ...]
 def _status(verification: Verification) -> int:
     if verification.interrupted:
         return INTERRUPTED
-    rejected = any(proof.verdict is ProofVerdict.REJECTED for proof in verification.proofs)
-    return 1 if rejected or verification.divergence is not None else 0
+    refused = any(proof.verdict in (ProofVerdict.REJECTED, ProofVerdict.NOT_TRIED) for proof in verification.proofs)
+    return 1 if refused or verification.divergence is not None else 0

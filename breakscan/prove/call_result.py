@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from traceback import walk_tb
 from typing import TYPE_CHECKING
 
-from breakscan.prove.object_walk import PLAIN
+from breakscan.prove.object_walk import PLAIN, Position
+from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.protocol import Failure, Stage
 from breakscan.prove.state import StateSnapshot, digests, plain_copy, same_bits
 from breakscan.prove.torch_state import rng_state, wait_for_device
@@ -81,6 +82,7 @@ class CallResult:
     ``outputs``, ``gradients`` and the ``changed`` values of inputs and state are tensors by path.  ``others`` are the
     parts of the result that are not tensors, ``changes`` attributes and items that have another value than before, both
     as text.  ``aliases`` tells which outputs share memory with an input or the state; ``rng`` holds digests.
+    ``outside`` is what files and the environment hold after the call, ``printed`` the text that it printed.
 
     ``error`` is the type of the exception, if there was one, ``error_text`` its message, and ``raised_at`` holds the
     file and line of each of its frames; ``no_backward`` says why there are no gradients.  ``seconds`` and
@@ -97,6 +99,8 @@ class CallResult:
     changed: dict[str, Tensor] = field(default_factory=dict)
     changes: dict[str, str] = field(default_factory=dict)
     rng: dict[str, str] = field(default_factory=dict)
+    outside: dict[str, str] = field(default_factory=dict)
+    printed: str = ""
     no_backward: str | None = None
     seconds: float = 0.0
     backward_seconds: float = 0.0
@@ -191,6 +195,8 @@ def outcome_of(
         _note_outputs(found.result, returned, snapshots)
     found.result.rng = digests(rng_state())
     if compare_state:
+        files = [file for snapshot in snapshots for file in snapshot.files]
+        found.result.printed, found.result.outside = OUTSIDE.changes(files)
         for snapshot, plains in zip(snapshots, before, strict=True):
             _note_changes(found.result, snapshot, plains)
     if found.result.error is None:
@@ -238,7 +244,8 @@ def _note_changes(found: CallResult, snapshot: StateSnapshot, before: Mapping[st
     for path in {**before, **now.plains}:
         was, became = before.get(path, _GONE), now.plains.get(path, _GONE)
         if type(was) is not type(became) or (was != became and not (was != was and became != became)):
-            found.changes[path] = "gone" if became is _GONE else repr(became)
+            moved = f"{became - was:+}" if isinstance(was, Position) and isinstance(became, Position) else repr(became)
+            found.changes[path] = "gone" if became is _GONE else moved
     found.changes.update({path: "gone" for path in now.gone if not path.endswith(".grad")})
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from breakscan.prove.call_result import CallOutcome, CallResult, outcome_of, projections, save_results
 from breakscan.prove.capture import CapturedCall, CapturedCallable
-from breakscan.prove.overlay import executed_lines
-from breakscan.prove.protocol import CompiledResult, CompiledRun, EagerRun, StateDigests, ValueMismatch
+from breakscan.prove.outside import OUTSIDE
+from breakscan.prove.overlay import executed_code
+from breakscan.prove.protocol import CompiledResult, CompiledRun, EagerRun, RanCode, StateDigests, ValueMismatch
 from breakscan.prove.state import digests
 from breakscan.prove.torch_state import (
     double_precision,
@@ -156,8 +157,10 @@ class SharedState:
 
 def put_back(captured: CapturedCallable, call: CapturedCall) -> None:
     """Puts back the state that a call found."""
-    for snapshot in captured.snapshots_of(call):
+    snapshots = captured.snapshots_of(call)
+    for snapshot in snapshots:
         snapshot.restore()
+    OUTSIDE.put_back([file for snapshot in snapshots for file in snapshot.files])
     set_rng_state(call.rng)
 
 
@@ -230,18 +233,17 @@ class CallRuns:
 
     def eager(self, path: str, watched: tuple[str, ...]) -> EagerRun:
         """Runs each call eager and writes the results to a file."""
-        lines: dict[str, set[int]] = {name: set() for name in watched}
+        found: dict[str, RanCode] = {name: RanCode() for name in watched}
         results: list[CallResult] = []
         is_random = False
         for captured, call in self._calls():
-            with ready(captured, call), eager_stance(), executed_lines(watched) as ran:
+            with ready(captured, call), eager_stance(), executed_code(watched, closely=True) as ran:
                 results.append(run_call(captured, call, captured.original, backward=True).result)
             before = digests(call.rng)
             is_random = is_random or before != {**before, **results[-1].rng}
-            for name, numbers in ran.items():
-                lines[name] |= numbers
+            found = {name: found[name] + code for name, code in ran.found().items()}
         save_results(results, path)
-        return EagerRun({name: tuple(sorted(numbers)) for name, numbers in lines.items()}, is_random)
+        return EagerRun(found, is_random)
 
     def double(self, path: str) -> str | None:
         """Runs each call eager in double precision and writes the results.  Returns why that fails, if it does."""

@@ -6,7 +6,9 @@ eager, and nothing is compiled before the calls are measured.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -14,6 +16,7 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from breakscan.prove.object_walk import ObjectWalk
 from breakscan.prove.protocol import CompileOption, StateDigests
 from breakscan.prove.state import StateSnapshot, digests
 from breakscan.prove.torch_state import Modes, eager_stance, rng_state
@@ -207,6 +210,75 @@ MOST_CALLABLES = 4
 """Compiled callables that are captured; others are only named."""
 
 
+LONGEST_LATER = 4.0
+"""Seconds for which later calls are looked at."""
+MOST_LATER = 12
+MOST_BYTES = 64 << 20
+"""Of the values of a later call that are kept."""
+
+
+class LaterCalls:
+    """What the program's calls have after those that are captured: those whose arguments or state are of another kind
+    than before, and the 1st, 2nd, 4th, … of all."""
+
+    def __init__(self) -> None:
+        self._kept: list[bytes] = []
+        self._kinds: set[str] = set()
+        self._looked = 0
+        self._until: float | None = None
+
+    def look(
+        self, number: int, captured: CapturedCallable, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> bool:
+        """Looks at a call of the callable with this number.  Returns whether to go on."""
+        state = captured.state
+        self._until = self._until or time.monotonic() + LONGEST_LATER
+        if state is None or time.monotonic() > self._until or len(self._kept) >= MOST_LATER:
+            return False
+        self._looked += 1
+        modules: dict[str, Module] = {}
+        given = ObjectWalk({"args": args, "kwargs": kwargs}, modules)
+        plains = {path: value for path, value in state.plains_now().items() if path in state.setters}
+        sizes = {path: (tuple(tensor.shape), str(tensor.dtype)) for path, tensor in given.tensors.items()}
+        # Numbers that each call changes are of one kind.
+        flags = {path: value for path, value in plains.items() if isinstance(value, (bool, str))}
+        kind = repr((number, given.plains, sizes, flags))
+        is_new = kind not in self._kinds
+        self._kinds.add(kind)
+        if not is_new and self._looked & (self._looked - 1):
+            return True
+        other = {path: value for path, value in plains.items() if value != state.plains.get(path)}
+        values = state.now().values
+        if sum(value.nbytes for value in values.values()) > MOST_BYTES:
+            values = {}
+        kept = {"callable": number, "args": args, "kwargs": kwargs, "plains": other, "values": values}
+        # Only what any process can read is kept.
+        with contextlib.suppress(Exception):
+            written = io.BytesIO()
+            torch_save(kept, written)
+            load_later(io.BytesIO(written.getvalue()))
+            self._kept.append(written.getvalue())
+        return True
+
+    def save(self, path: str) -> None:
+        """Writes what was kept."""
+        torch_save([load_later(io.BytesIO(one)) for one in self._kept], path)
+
+
+def torch_save(kept: object, path: str | io.BytesIO) -> None:
+    """As ``torch.save``."""
+    import torch
+
+    torch.save(kept, path)
+
+
+def load_later(path: str | io.BytesIO) -> Any:
+    """What :class:`LaterCalls` has written: tensors and plain values alone."""
+    import torch
+
+    return torch.load(path, weights_only=True)
+
+
 class ProgramStopped(BaseException):
     """All calls have been captured: the program ends here."""
 
@@ -214,12 +286,22 @@ class ProgramStopped(BaseException):
 class Capture:
     """``calls`` of each callable are captured.
 
-    ``full`` is called, within the last of them, when there is nothing left to wait for; then the program is stopped.
-    If the last one is the only one, it is called within the next call, as the program may run a backward pass before.
-    The program gets ``patience`` more seconds to call what it has compiled and not called yet.
+    ``first`` is called before the first of them.  ``full`` is called, within the last of them, when there is nothing
+    left to wait for; then the program is stopped.  If the last one is the only one, it is called within the next call,
+    as the program may run a backward pass before.  The program gets ``patience`` more seconds to call what it has
+    compiled and not called yet.
     """
 
-    def __init__(self, calls: int, patience: float, full: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        calls: int,
+        patience: float,
+        first: Callable[[], None],
+        full: Callable[[], None],
+        later: LaterCalls | None = None,
+    ) -> None:
+        self.later = later
+        self._first = first
         self.callables: list[CapturedCallable] = []
         self.left_out: list[str] = []
         self.stopping = False
@@ -281,6 +363,8 @@ class Capture:
 
     def _take(self, captured: CapturedCallable, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         if len(captured.calls) < self._calls:
+            if not self.captured:
+                self._first()
             modules: dict[str, Module] = {}
             args, kwargs = _cut_off(args), _cut_off(kwargs)
             inputs = StateSnapshot({"args": args, "kwargs": kwargs}, modules)
@@ -291,8 +375,12 @@ class Capture:
                 first = captured.calls[0]
                 first.state = captured.state
                 values = {**captured.state.values, **inputs.values}
-                captured.start = StateDigests(digests(values), digests(first.rng))
+                plains = {path: repr(value)[:200] for path, value in captured.state.plains.items()}
+                captured.start = StateDigests(digests(values), digests(first.rng), plains)
         if self._is_full():
+            number = next(at for at, one in enumerate(self.captured) if one is captured) if captured.calls else 0
+            if self.later is not None and self.later.look(number, captured, args, kwargs):
+                return
             self.stopping = True
             self._full()
             raise ProgramStopped

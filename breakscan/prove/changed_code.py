@@ -1,17 +1,46 @@
-"""Which code of a change ran, and which tests of the old text it has replaced."""
+"""Which code of a change ran and which did not, and which tests of the old text it has replaced."""
 
 from __future__ import annotations
 
 import ast
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Set
 from dataclasses import dataclass
+from enum import Enum
 
 from breakscan.fix.source_map import SourceMap
+from breakscan.prove.protocol import ExpressionSpan, RanCode
 from breakscan.source.outline import Outline
 from breakscan.source.walking import asks_for_compiling, tested_expressions
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class UnseenKind(str, Enum):
+    """What no call has shown of a change."""
+
+    OUTCOME = "outcome"
+    """An outcome of a test that it replaces."""
+    REPLACED = "replaced"
+    """Code that it replaces or takes away did not run."""
+    NEW = "new"
+    """New code did not run."""
+    DEFAULT = "default"
+    """No call left out the argument."""
+    START = "start"
+    """The state is another one before the first call, as what sets it up has changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenCode:
+    """Code of a change of which nothing is proved: ``line`` is in the new text where the code is new.  ``outcomes`` are
+    those of a test that no call had."""
+
+    kind: UnseenKind
+    path: str
+    line: int
+    code: str
+    outcomes: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,37 +48,110 @@ class Evidence:
     """What is known about the execution of a change.
 
     ``statements`` of the new text are new or changed, and ``ran`` of them were executed. ``in_functions`` says that at
-    least one of them is in a function, so that it can run during a call. ``unrun`` are the first lines of those in
-    functions that were not executed, except for statements that have only moved or that depend on a test of whether the
-    code is being compiled.
+    least one of them is in a function, so that it can run during a call.
     """
 
     statements: int
     ran: int
     in_functions: bool
-    unrun: tuple[str, ...]
 
 
-def evidence(before: str, after: str, lines: SourceMap, executed: Collection[int]) -> Evidence:
-    """Returns the evidence for a file with these texts, given the executed lines of the new text.
+def evidence(after: str, lines: SourceMap, executed: Collection[int]) -> Evidence:
+    """Returns the evidence for a file with this new text, given the executed lines of it.
 
     ``lines`` says where the lines of the new text come from. Raises SyntaxError.
     """
-    changed = lines.changed_lines()
-    spans = [span for span in _spans(ast.parse(after)) if not changed.isdisjoint(range(span.first, span.last + 1))]
-    known = {span.code for span in _spans(ast.parse(before))}
-    # The first line represents a statement; of two nested statements, the inner one counts.
-    inner = [span for span in spans if not any(other is not span and span.holds(other) for other in spans)]
-    ran = set(executed)
-    unrun = [span for span in inner if ran.isdisjoint(range(span.first, span.proof + 1))]
-    texts = after.split("\n")
-    new = [span for span in unrun if span.in_function and not span.compiler_only and span.code not in known]
-    return Evidence(
-        len(inner),
-        len(inner) - len(unrun),
-        any(span.in_function for span in inner),
-        tuple(texts[span.first - 1].strip() for span in new),
-    )
+    inner = _innermost(after, lines.changed_lines())
+    ran = sum(span.ran_in(executed) for span in inner)
+    return Evidence(len(inner), ran, any(span.in_function for span in inner))
+
+
+def _innermost(text: str, changed: Set[int]) -> list[_Span]:
+    """The statements of which a line has changed.  Of two nested ones, the inner one counts."""
+    spans = [span for span in _spans(ast.parse(text)) if not changed.isdisjoint(range(span.first, span.last + 1))]
+    return [span for span in spans if not any(other is not span and span.holds(other) for other in spans)]
+
+
+def unrun(kind: UnseenKind, path: str, text: str, other: str, changed: Set[int], ran: RanCode) -> list[UnseenCode]:
+    """The statements, arms, bodies and defaults on the ``changed`` lines of one text that did not run, except for
+    statements that are in the other text, too, or that depend on a test of whether the code is being compiled.
+    """
+    known = {span.code for span in _spans(ast.parse(other))}
+    executed = set(ran.lines)
+    found = [
+        (span.first, text.split("\n")[span.first - 1].strip())
+        for span in _innermost(text, changed)
+        if not span.compiler_only and span.code not in known and not span.ran_in(executed)
+    ]
+    missing = {line for line, _ in found}
+    parts = {ast.dump(part) for part in _parts(ast.parse(other))}
+    for part in _parts(ast.parse(text)):
+        # A statement that did not run is named as a whole.
+        is_new = part.lineno in changed and part.lineno not in missing and ast.dump(part) not in parts
+        if is_new and ran.expressions and not any(_is_within(one, part) for one in ran.expressions):
+            found.append((part.lineno, ast.unparse(part)))
+    unseen = [UnseenCode(kind, path, line, code) for line, code in dict(found).items()]
+    if kind is UnseenKind.REPLACED:
+        return unseen
+    defaults = {ast.dump(one) for *_, one in _defaults(ast.parse(other))}
+    for function, name, value in _defaults(ast.parse(text)):
+        first = min([function.lineno, *(one.lineno for one in function.decorator_list)])
+        is_new = value.lineno in changed and ast.dump(value) not in defaults
+        if is_new and f"{first} {name} {ast.unparse(value)}" not in ran.arguments:
+            code = f"{name}={ast.unparse(value)}"
+            unseen.append(UnseenCode(UnseenKind.DEFAULT, path, value.lineno, code))
+    return unseen
+
+
+def _parts(tree: ast.AST) -> Iterator[ast.expr]:
+    """The expressions that need not run where their statement does."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Lambda):
+            yield node.body
+        elif isinstance(node, ast.IfExp):
+            yield from (node.body, node.orelse)
+        elif isinstance(node, ast.BoolOp):
+            yield from node.values[1:]
+        elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
+            yield node.elt
+        elif isinstance(node, ast.DictComp):
+            yield node.value
+
+
+def _is_within(span: ExpressionSpan, node: ast.expr) -> bool:
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    first, last = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+    return first <= (span.line, span.column) and (span.end_line, span.end_column) <= last
+
+
+def _defaults(tree: ast.AST) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, str, ast.expr]]:
+    """The functions with defaults, their parameters, and the defaults."""
+    for node in ast.walk(tree):
+        if isinstance(node, FUNCTIONS):
+            positional = [*node.args.posonlyargs, *node.args.args]
+            given = [
+                *zip(reversed(positional), reversed(node.args.defaults), strict=False),
+                *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True),
+            ]
+            yield from ((node, one.arg, value) for one, value in given if value is not None)
+
+
+def set_elsewhere(text: str) -> set[str]:
+    """The names of attributes that a text sets outside of ``__init__`` and the bodies of classes, and of variables that
+    it sets more than once."""
+    tree = ast.parse(text)
+    first = {
+        id(node)
+        for one in ast.walk(tree)
+        if isinstance(one, FUNCTIONS) and one.name == "__init__"
+        for node in ast.walk(one)
+    }
+    stored = [
+        node for node in ast.walk(tree) if isinstance(getattr(node, "ctx", None), ast.Store) and id(node) not in first
+    ]
+    names = Counter(node.id for node in stored if isinstance(node, ast.Name))
+    return {node.attr for node in stored if isinstance(node, ast.Attribute)} | {one for one in names if names[one] > 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +166,9 @@ class _Span:
     in_function: bool
     compiler_only: bool
     code: str
+
+    def ran_in(self, executed: Collection[int]) -> bool:
+        return not set(executed).isdisjoint(range(self.first, self.proof + 1))
 
     def holds(self, other: _Span) -> bool:
         mine, its = (self.first, self.last), (other.first, other.last)
@@ -93,32 +198,27 @@ def _lines(statement: ast.stmt) -> tuple[int, int, int]:
     return statement.lineno, last, last
 
 
-@dataclass(frozen=True, slots=True)
-class _SameLine:
-    """The numbers of a line of the old text and of the only equal line of the new one, from 1."""
-
-    before: int
-    after: int
-
-
 def replaced_tests(before: str, after: str, lines: SourceMap) -> list[ast.expr]:
-    """Returns the tested expressions of the old text that the new one has no longer, or across which a line of their
-    function has moved, in source order. ``lines`` says where the lines of the new text come from. Raises SyntaxError.
+    """Returns the tested expressions of the old text of which a line has changed, and those of functions in which code
+    has moved, in source order. ``lines`` says where the lines of the new text come from. Raises SyntaxError.
 
     A test of whether code is being compiled is not among them: the compiler decides its outcome.
     """
     old, new = before.split("\n"), after.split("\n")
     tree = ast.parse(before)
-    outline = Outline(tree)
-    kept = {origin + 1: at + 1 for at, origin in enumerate(lines.origins) if old[origin].strip() == new[at].strip()}
-    same = _same_lines(old, new, outline, Outline(ast.parse(after)))
+    places = {origin + 1: at + 1 for at, origin in enumerate(lines.origins) if old[origin].strip() == new[at].strip()}
+    outlines = Outline(tree), Outline(ast.parse(after))
+
+    def functions(line: int) -> list[str]:
+        found = [outline.function_at(at) for outline, at in zip(outlines, (line, places[line]), strict=True)]
+        return [one.qualname if one else "" for one in found]
 
     def is_replaced(test: ast.expr) -> bool:
-        place = kept.get(test.lineno)
-        if place is None or not all(line in kept for line in range(test.lineno, (test.end_lineno or test.lineno) + 1)):
+        if not places.keys() >= set(range(test.lineno, (test.end_lineno or test.lineno) + 1)):
             return True
-        around = same.get(_function(outline, test.lineno), ())
-        return any((line.before < test.lineno) != (line.after < place) for line in around if line.before != test.lineno)
+        here, place = functions(test.lineno), places[test.lineno]
+        across = (line for line, at in places.items() if old[line - 1].strip() and (line < test.lineno) != (at < place))
+        return bool(here[0]) and any(line != test.lineno and functions(line) == here for line in across)
 
     nodes = [one.node for one in tested_expressions(tree)]
     found = [node for node in nodes if not asks_for_compiling(node) and is_replaced(node)]
@@ -132,27 +232,3 @@ def statement_around(text: str, test: ast.expr) -> range:
         if isinstance(node, ast.stmt) and node.lineno <= test.lineno <= (node.end_lineno or node.lineno):
             lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
     return lines
-
-
-def _same_lines(
-    old: Sequence[str], new: Sequence[str], outline: Outline, new_outline: Outline
-) -> Mapping[str, Sequence[_SameLine]]:
-    """The lines that both texts have once, by the function that they are in. A moved line is known by its text alone,
-    so one that stands twice is not recognized.
-    """
-    was, now = (Counter(line.strip() for line in text) for text in (old, new))
-    places = {line.strip(): number for number, line in enumerate(new, 1)}
-    found: dict[str, list[_SameLine]] = defaultdict(list)
-    for number, line in enumerate(old, 1):
-        text = line.strip()
-        if text and was[text] == now[text] == 1:
-            function = _function(outline, number)
-            if function and function == _function(new_outline, places[text]):
-                found[function].append(_SameLine(number, places[text]))
-    return found
-
-
-def _function(outline: Outline, line: int) -> str:
-    """The qualified name of the function around a line; empty at the top level."""
-    function = outline.function_at(line)
-    return function.qualname if function else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from breakscan.prove.call_result import one_line
 from breakscan.prove.call_runs import CallRuns, SharedState
 from breakscan.prove.capture import Capture
 from breakscan.prove.compiled_parts import CompiledParts
-from breakscan.prove.overlay import OutcomeRecorder
 from breakscan.prove.protocol import (
     AvailableChoices,
     CapturedCount,
@@ -24,8 +23,8 @@ from breakscan.prove.protocol import (
 )
 from breakscan.prove.regions import RegionalCompiler, has_nested_regions
 from breakscan.prove.step_timer import StepTimer
-from breakscan.prove.stress import OverwrittenValues, ProbeRuns
 from breakscan.prove.torch_state import cuda_in_use, free_memory
+from breakscan.prove.varied_calls import VariedCalls
 
 _NEEDS = {"tvm": "tvm", "openxla": "torch_xla"}
 """Backends that torch names even where the package that they need is not installed."""
@@ -108,14 +107,14 @@ class CommandHandler:
         run: ProgramRun,
         stop_recording: Callable[[], None],
         cache: Path,
-        recorder: OutcomeRecorder,
+        overlaid: Collection[str],
     ) -> None:
         self._capture = capture
         self._run = run
         self._callables = capture.captured
         self._cache = cache
         self._stop_recording = stop_recording
-        self._recorder = recorder
+        self._overlaid = overlaid
         self._regional = RegionalCompiler(self._callables, capture.hook)
 
     def served(self) -> dict[str, object]:
@@ -126,10 +125,9 @@ class CommandHandler:
                 self,
                 self._regional,
                 SharedState(self._callables),
-                OverwrittenValues(self._callables),
                 CallRuns(self._callables, self._stop_recording),
                 CompiledParts(self._callables, self._capture.hook, self._stop_recording),
-                ProbeRuns(self._callables, self._recorder),
+                VariedCalls(self._callables, self._overlaid),
                 StepTimer(self._callables, self._before_timing, self._regional.taken_out),
             )
         }
@@ -164,6 +162,11 @@ class CommandHandler:
         """Compiles each callable with these keyword arguments of ``torch.compile`` from now on."""
         for one in self._callables:
             one.compiled, _ = self._capture.hook.compile(one.original, options)
+
+    def save_later(self, path: str) -> None:
+        """Writes what later calls of the program have."""
+        if self._capture.later is not None:
+            self._capture.later.save(path)
 
     def free_memory(self) -> int | None:
         """The bytes that are free on the device, None without one."""

@@ -20,6 +20,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, ClassVar
 
 from breakscan.prove.call_result import NO_GRADIENT, CallResult
+from breakscan.prove.object_walk import CACHE_INFO
 from breakscan.prove.state import shape_of
 from breakscan.source.cores import usable_cores
 
@@ -35,6 +36,8 @@ class Part(str, Enum):
     STATE = "state"
     RANDOM = "random"
     EXCEPTION = "exception"
+    OUTSIDE = "outside"
+    """A file, or a variable of the environment."""
     CALLS = "calls"
 
 
@@ -149,11 +152,26 @@ def _of_call(one: CallResult, other: CallResult, exact: CallResult, how: Strictn
     if how.eager:
         yield from _of_texts(Part.OUTPUT, Change.ALIAS, one.aliases, other.aliases, lambda was, now: was == now)
     same = _same_text(how)
-    yield from _of_texts(Part.STATE, Change.TEXT, one.changes, other.changes, same)
+    # Compiled code goes around caches of functions.
+    changes, other_changes = (
+        {path: text for path, text in result.changes.items() if how.eager or not path.endswith(CACHE_INFO)}
+        for result in (one, other)
+    )
+    yield from _of_texts(Part.STATE, Change.TEXT, changes, other_changes, same)
+    if how.eager:
+        yield from _of_texts(Part.OUTSIDE, Change.TEXT, one.outside, other.outside, _same_outside)
     if how.random:
         drawn = [name for name in one.rng if one.rng[name] != other.rng.get(name)]
         if drawn:
             yield ResultDifference(Part.RANDOM, Change.DRAWN, path=",".join(drawn))
+
+
+NOISE = "*"
+"""What is outside of the program and differs each time."""
+
+
+def _same_outside(was: str | None, now: str | None) -> bool:
+    return was == now or NOISE in (was, now)
 
 
 def _with_numbers_of(one: CallResult, other: CallResult) -> CallResult:

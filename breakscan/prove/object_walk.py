@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 import pickle
 import random
 import sys
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -70,7 +71,17 @@ MOST_OBJECTS = 50_000
 """Objects that are looked at."""
 PLAIN = (int, float, bool, str, bytes, complex, type(None))
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
-_HOOKS = ("_forward_", "_backward_", "_state_dict_", "_load_state_", "_non_persistent", "_is_full", "_compiled_call")
+_HOOKS = ("_state_dict_", "_load_state_", "_non_persistent", "_is_full", "_compiled_call")
+"""Attributes of modules that calls do not use."""
+_TORCH_STATE = ("torch.optim", "torch.amp", "torch.cuda.amp")
+CACHE_INFO = ".cache_info()"
+
+
+class Position(int):
+    """That of an iterator that cannot be put back: how far it moves can be compared."""
+
+
+_MISSING = object()
 
 
 class ObjectWalk:
@@ -86,7 +97,11 @@ class ObjectWalk:
         self.arrays: dict[str, Any] = {}
         self.generators: dict[str, HeldGenerator] = {}
         self.grads: dict[str, Tensor | None] = {}
-        self.undo: list[Callable[[], object]] = []
+        self.undo: list[Callable[[], bool]] = []
+        """Each puts one container back, and returns whether it had changed."""
+        self.setters: dict[str, Callable[[object], object]] = {}
+        """Binds another object in place of a plain value, by its path."""
+        self.files: list[IO[Any]] = []
         self.iterators: list[str] = []
         """What has a position that cannot be put back."""
         self.complete = True
@@ -156,12 +171,47 @@ class ObjectWalk:
             return self._of_class(thing)
         if isinstance(thing, types.ModuleType):
             return []
+        if hasattr(thing, "cache_info") and hasattr(thing, "__wrapped__"):
+            # What a cache holds cannot be put back, but how much it holds can be compared.
+            self.plains[f"{path}{CACHE_INFO}"] = thing.cache_info()[2:]
+            return [(path, thing.__wrapped__)]
         if _is_walked(thing):
-            self.undo.append(functools.partial(_refill_dict, thing.__dict__, dict(thing.__dict__)))
-            return [_class_of(thing), *((f"{path}.{name}", value) for name, value in thing.__dict__.items())]
-        if isinstance(thing, Iterator) and not isinstance(thing, io.IOBase):
-            self.iterators.append(path)
+            return [_class_of(thing), *self._of_object(path, thing)]
+        if isinstance(thing, io.IOBase):
+            self.files.append(cast("IO[Any]", thing))
+        elif isinstance(thing, Iterator):
+            self._of_iterator(path, thing)
         return []
+
+    def _of_object(self, path: str, thing: Any) -> Iterator[tuple[str, object]]:
+        held = getattr(thing, "__dict__", None)
+        if isinstance(held, dict):
+            self.undo.append(functools.partial(_refill_dict, held, dict(held)))
+            yield from self._items(held, lambda name: f"{path}.{name}")
+        for name in _slots(type(thing)):
+            if (value := getattr(thing, name, _MISSING)) is not _MISSING:
+                self.undo.append(functools.partial(_put_back_slot, thing, name, value))
+                self.setters[f"{path}.{name}"] = functools.partial(setattr, thing, name)
+                yield f"{path}.{name}", value
+
+    def _items(self, held: dict[Any, Any], path_of: Callable[[Any], str]) -> Iterator[tuple[str, object]]:
+        """The items of a dictionary by path."""
+        for key, value in held.items():
+            path = path_of(key)
+            self.setters[path] = functools.partial(held.__setitem__, key)
+            yield path, value
+
+    def _of_iterator(self, path: str, thing: Any) -> None:
+        if isinstance(thing, itertools.count) and type(position := thing.__reduce__()[1][0]) is int:
+            self.plains[path] = Position(position)
+        if not hasattr(thing, "__setstate__"):
+            self.iterators.append(path)
+            return
+        position = thing.__reduce__()[2:]
+        self.plains[path] = repr(position)
+        # An iterator that has ended has no position.
+        if position:
+            self.undo.append(functools.partial(_put_back_iterator, thing, position[0]))
 
     def _of_tensor(self, path: str, tensor: Tensor) -> Iterable[tuple[str, object]]:
         self.tensors[path] = tensor
@@ -175,7 +225,8 @@ class ObjectWalk:
     ) -> Iterable[tuple[str, object]]:
         if isinstance(held, dict):
             self.undo.append(functools.partial(_refill_dict, held, dict(held)))
-            return [(f"{path}[{_key(key, n)}]", value) for n, (key, value) in enumerate(held.items())]
+            numbers = {id(key): n for n, key in enumerate(held)}
+            return self._items(held, lambda key: f"{path}[{_key(key, numbers[id(key)])}]")
         if isinstance(held, set):
             self.undo.append(functools.partial(_refill_set, held, set(held)))
             # Their order differs between processes.
@@ -192,7 +243,11 @@ class ObjectWalk:
             inner = own.pop(held, {})
             self.undo.append(functools.partial(_refill_dict, inner, dict(inner)))
             yield from ((f"{path}.{name}", value) for name, value in inner.items())
-        yield from ((f"{path}.{name}", value) for name, value in own.items())
+        for name, value in own.items():
+            # Without hooks, a module has ten empty dictionaries for them.
+            if not name.startswith(("_forward_", "_backward_")) or value:
+                self.setters[f"{path}.{name}"] = functools.partial(vars(module).__setitem__, name)
+                yield f"{path}.{name}", value
         yield _class_of(module)
 
     def _of_class(self, cls: type) -> Iterator[tuple[str, object]]:
@@ -203,7 +258,9 @@ class ObjectWalk:
                 continue
             data = {name: value for name, value in vars(one).items() if _is_data(name, value)}
             self.undo.append(functools.partial(_put_back_class, one, data))
-            yield from ((f"{path}.{name}", value) for name, value in data.items())
+            for name, value in data.items():
+                self.setters[f"{path}.{name}"] = functools.partial(setattr, one, name)
+                yield f"{path}.{name}", value
             inner = {name: _without_descriptor(value) for name, value in vars(one).items()}
             self._methods[path] = {name: one for name, one in inner.items() if isinstance(one, types.FunctionType)}
 
@@ -213,8 +270,11 @@ class ObjectWalk:
                 value = cell.cell_contents
             except ValueError:
                 continue
-            self.undo.append(functools.partial(setattr, cell, "cell_contents", value))
+            self.undo.append(functools.partial(_put_back_cell, cell, value))
+            self.setters[f"{path}:{name}"] = functools.partial(setattr, cell, "cell_contents")
             yield f"{path}:{name}", value
+        self.undo.append(functools.partial(_refill_dict, function.__dict__, dict(function.__dict__)))
+        yield from self._items(function.__dict__, lambda name: f"{path}.{name}")
         if not _is_users(function.__globals__.get("__name__")):
             return
         names = _global_names(function.__code__)
@@ -231,7 +291,8 @@ class ObjectWalk:
             held = found[module]
             for name in sorted(names & held.keys()):
                 value = held[name]
-                self.undo.append(functools.partial(held.__setitem__, name, value))
+                self.undo.append(functools.partial(_put_back_item, held, name, value))
+                self.setters[f"{module}.{name}"] = functools.partial(held.__setitem__, name)
                 if isinstance(value, types.ModuleType):
                     if value.__name__ not in found and _is_own(value.__name__):
                         found[value.__name__] = vars(value)
@@ -256,37 +317,81 @@ def _without_descriptor(value: Any) -> object:
     return value.fget if isinstance(value, property) else value
 
 
-def _put_back_class(cls: type, data: dict[str, object]) -> None:
-    for name in [name for name, value in vars(cls).items() if name not in data and _is_data(name, value)]:
+def _put_back_class(cls: type, data: dict[str, object]) -> bool:
+    new = [name for name, value in vars(cls).items() if name not in data and _is_data(name, value)]
+    other = [name for name, value in data.items() if vars(cls).get(name, _MISSING) is not value]
+    for name in new:
         delattr(cls, name)
-    for name, value in data.items():
-        if vars(cls).get(name, data) is not value:
-            setattr(cls, name, value)
+    for name in other:
+        setattr(cls, name, data[name])
+    return bool(new or other)
 
 
-def _refill_dict(held: dict[Any, Any], contents: dict[Any, Any]) -> None:
+def _refill_dict(held: dict[Any, Any], contents: dict[Any, Any]) -> bool:
     # A class of the program may have a `get` of its own.
     if len(held) == len(contents) and all(dict.get(held, key, held) is value for key, value in contents.items()):
-        return
+        return False
     held.clear()
     held.update(contents)
+    return True
 
 
-def _put_back(held: dict[str, object], contents: dict[str, object]) -> None:
-    for name in [name for name in held if name not in contents and not name.startswith(_HOOKS)]:
+def _put_back(held: dict[str, object], contents: dict[str, object]) -> bool:
+    new = [name for name in held if name not in contents and not name.startswith(_HOOKS)]
+    if not new and all(held.get(name, _MISSING) is value for name, value in contents.items()):
+        return False
+    for name in new:
         del held[name]
     held.update(contents)
+    return True
 
 
-def _refill_list(held: list[Any] | deque[Any], contents: list[Any]) -> None:
-    if len(held) != len(contents) or any(one is not other for one, other in zip(held, contents, strict=True)):
-        held.clear()
-        held.extend(contents)
+def _put_back_item(held: dict[str, object], name: str, value: object) -> bool:
+    changed = held.get(name, _MISSING) is not value
+    if changed:
+        held[name] = value
+    return changed
 
 
-def _refill_set(held: set[Any], contents: set[Any]) -> None:
+def _put_back_slot(thing: object, name: str, value: object) -> bool:
+    changed = getattr(thing, name, _MISSING) is not value
+    if changed:
+        # A frozen dataclass refuses it otherwise.
+        object.__setattr__(thing, name, value)
+    return changed
+
+
+def _put_back_cell(cell: types.CellType, value: object) -> bool:
+    try:
+        if cell.cell_contents is value:
+            return False
+    except ValueError:
+        pass
+    cell.cell_contents = value
+    return True
+
+
+def _put_back_iterator(thing: Any, position: object) -> bool:
+    if thing.__reduce__()[2:] == (position,):
+        return False
+    thing.__setstate__(position)
+    return True
+
+
+def _refill_list(held: list[Any] | deque[Any], contents: list[Any]) -> bool:
+    if len(held) == len(contents) and all(one is other for one, other in zip(held, contents, strict=True)):
+        return False
+    held.clear()
+    held.extend(contents)
+    return True
+
+
+def _refill_set(held: set[Any], contents: set[Any]) -> bool:
+    if held == contents:
+        return False
     held.clear()
     held.update(contents)
+    return True
 
 
 def _as_member(thing: object) -> str:
@@ -316,10 +421,17 @@ def _is_own(module: str | None, *others: str) -> bool:
 
 
 def _is_walked(thing: object) -> bool:
-    if not isinstance(getattr(thing, "__dict__", None), dict):
+    cls = type(thing)
+    if not (isinstance(getattr(thing, "__dict__", None), dict) or any(_slots(cls))):
         return False
-    module = type(thing).__module__
-    return _is_users(module) or module.startswith("torch.optim")
+    return _is_users(cls.__module__) or cls is types.SimpleNamespace or cls.__module__.startswith(_TORCH_STATE)
+
+
+def _slots(cls: type) -> Iterator[str]:
+    """The names of the slots of a class and its bases."""
+    for base in cls.__mro__:
+        names = vars(base).get("__slots__", ())
+        yield from (name for name in ((names,) if isinstance(names, str) else names) if not name.startswith("__"))
 
 
 def _global_names(code: types.CodeType) -> set[str]:

@@ -17,7 +17,7 @@ from breakscan.prove.protocol import Description, ValueMismatch
 Detail = ResultDifference | ValueMismatch
 
 _ONE_PROCESS = "{names} was timed in one process alone, as another one failed"
-_NOT_PROBED = "no outcomes of tests were recorded, and nothing was run with other inputs"
+_NOT_PROBED = "no outcomes of tests were recorded, and no calls were varied"
 
 
 @unique
@@ -29,6 +29,8 @@ class ObservationKind(str, Enum):
     # The program with a change cannot be compared with the program as it is.
     FAILS_WITH_CHANGE = "the program fails with it: {text}"
     DOES_NOT_RUN = "the program does not run with it: {text}"
+    FAILS_WHILE_TIMED = "it fails while it is timed: {text}"
+    ORIGINAL_FAILS = "cannot be timed: the program as it is fails while it is timed: {text}"
     OTHER_CALLS = "cannot be compared: {calls}"
     NOT_LOADED = "the rewritten code did not run: {names} was not loaded"
     UNKNOWN_SETTINGS = "torch has no setting {names}"
@@ -40,7 +42,6 @@ class ObservationKind(str, Enum):
     )
     OTHER_VALUES = "cannot be compared: {details}"
     OTHER_RANDOM_START = "cannot be compared: random numbers are drawn otherwise before the first call: {generators}"
-    OTHER_START = "cannot be compared: other values before the first call: {some}"
 
     # It was compared.
     NO_CODE = "it changes no code"
@@ -92,10 +93,7 @@ class ObservationKind(str, Enum):
     NOT_PROBED = f"{_NOT_PROBED}: {{text}}"
     PROBE_MAKES_OTHER_CALLS = f"{_NOT_PROBED}: a further process makes {{calls}}"
     PROBE_HAS_OTHER_VALUES = f"{_NOT_PROBED}: in a further process, {{detail}}"
-    NOT_STRESSED = "not all other inputs could be run: {text}"
-    STRESS_UNREPEATABLE = (
-        "not all other inputs were compared, as the program does not repeat itself with them: {detail}"
-    )
+    VARIED_UNREPEATABLE = "not all varied calls were compared, as the program does not repeat itself in them: {detail}"
     NOT_PUT_BACK = "the position of an iterator cannot be put back before a call: {some}"
     NOT_COMPARED = "results were not compared, as the program does not repeat itself: {detail}"
     ONE_PROCESS = f"{_ONE_PROCESS}: {{text}}"

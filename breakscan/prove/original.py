@@ -22,7 +22,7 @@ from breakscan.prove.call_result import CallResult, load_results
 from breakscan.prove.call_runs import CallRuns, SharedState
 from breakscan.prove.candidate import UNCHANGED, Candidate, Label, MeasuringStep
 from breakscan.prove.compiled_parts import CompiledParts
-from breakscan.prove.equal import ResultDifference, Strictness, differences
+from breakscan.prove.equal import NOISE, ResultDifference, Strictness, differences
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import require_calls
 from breakscan.prove.proof import KernelCode, Metrics
@@ -31,10 +31,10 @@ from breakscan.prove.protocol import (
     CompiledRun,
     Description,
     Mismatch,
+    RanCode,
     StateDigests,
     ValueMismatch,
 )
-from breakscan.prove.stress import OverwrittenValues
 from breakscan.prove.worker import UserProgram, Worker, WorkerError
 from breakscan.recording.recording import compiled
 from breakscan.recording.records import Record
@@ -121,10 +121,12 @@ class Baseline:
         path = _at(worker, "eager")
         run = worker.ask(CallRuns.eager, path, tuple(watched))
         self.random = run.random
-        self.lines: Mapping[str, tuple[int, ...]] = run.lines
+        self.lines: Mapping[str, tuple[int, ...]] = {path: ran.lines for path, ran in run.ran.items()}
         self.eager = load_results(path)
         self.double: list[CallResult] | None = None
         self.no_double: str | None = None
+        self.prints_same = True
+        """Whether the calls print the same each time, as far as that was looked at."""
         if not self.random:
             exact = _at(worker, "double")
             self.no_double = worker.ask(CallRuns.double, exact)
@@ -135,6 +137,12 @@ class Baseline:
         """Returns how another worker of the same program differs when it has the same values."""
         problems = self.values.hand_over(again)
         results, _ = run_eager(again, ())
+        for one, other in zip(self.eager, results, strict=False):
+            self.prints_same = self.prints_same and one.printed == other.printed
+            noise = {
+                name for name in {**one.outside, **other.outside} if one.outside.get(name) != other.outside.get(name)
+            }
+            one.outside |= dict.fromkeys(noise, NOISE)
         return Unrepeatable(tuple(problems), tuple(differences(self.eager, results, None, Strictness.EAGER)))
 
     def compiled(self, worker: Worker) -> dict[str, list[CallResult]]:
@@ -165,11 +173,11 @@ class Baseline:
         return self.differences({"random" if same_random else "first": results})
 
 
-def run_eager(worker: Worker, watched: Sequence[str]) -> tuple[list[CallResult], Mapping[str, tuple[int, ...]]]:
-    """The eager results of a worker, and which lines of these files the calls execute."""
+def run_eager(worker: Worker, watched: Sequence[str]) -> tuple[list[CallResult], Mapping[str, RanCode]]:
+    """The eager results of a worker, and which code of these files the calls execute."""
     path = _at(worker, "eager")
     run = worker.ask(CallRuns.eager, path, tuple(watched))
-    return load_results(path), run.lines
+    return load_results(path), run.ran
 
 
 def run_compiled(worker: Worker, patient: bool = True) -> CompiledResult:
@@ -202,14 +210,18 @@ class CompiledProgram:
 
 @dataclass(frozen=True, slots=True)
 class OtherStart:
-    """The names of values and of generators that differ before the first calls."""
+    """The names of values and of generators that differ before the first calls, and of plain values with what each
+    is."""
 
     values: frozenset[str]
     generators: frozenset[str]
+    plains: frozenset[tuple[str, str]]
 
     def without(self, other: OtherStart) -> OtherStart:
         """Returns the names that ``other`` does not have."""
-        return OtherStart(self.values - other.values, self.generators - other.generators)
+        wavering = {name for name, _ in other.plains}
+        plains = frozenset(one for one in self.plains if one[0] not in wavering)
+        return OtherStart(self.values - other.values, self.generators - other.generators, plains)
 
 
 class Workers:
@@ -222,11 +234,17 @@ class Workers:
         self._server = server
         self._numbers = itertools.count(1)
 
-    def start(self, candidate: Candidate, cache_of: Worker | None = None, records_outcomes: bool = False) -> Worker:
+    def start(
+        self,
+        candidate: Candidate,
+        cache_of: Worker | None = None,
+        records_outcomes: bool = False,
+        looks_later: bool = False,
+    ) -> Worker:
         """Starts a process of the program with a change. It has the compiler caches of another one, if one is given."""
         folder = self._folder / f"worker{next(self._numbers)}"
         cache = None if cache_of is None else cache_of.folder
-        return Worker(self._program, candidate, folder, cache, self._server, records_outcomes)
+        return Worker(self._program, candidate, folder, cache, self._server, records_outcomes, looks_later)
 
     def compile(self, worker: Worker, candidate: Candidate) -> CompiledProgram:
         """Runs the calls compiled. Raises WorkerError."""
@@ -258,16 +276,8 @@ class Original:
     compiled: CompiledProgram
 
     def other_start(self, worker: Worker) -> OtherStart:
-        """Returns what differs in a worker before the first calls.
-
-        Values do not count if the first calls overwrite them, here and there, without reading them.
-        """
-        found = _other_start(self.starts, worker.ask(SharedState.start)).without(self.wavering)
-        overwritten = frozenset(found.values)
-        for one in (self.second, worker):
-            if overwritten:
-                overwritten &= {*one.ask(OverwrittenValues.find, tuple(sorted(overwritten)))}
-        return found.without(OtherStart(overwritten, frozenset()))
+        """Returns what differs in a worker before the first calls."""
+        return _other_start(self.starts, worker.ask(SharedState.start)).without(self.wavering)
 
 
 @contextlib.contextmanager
@@ -303,10 +313,12 @@ def running_original(program: UserProgram, folder: Path, library: Library, say: 
 def _other_start(own: Sequence[StateDigests], other: Sequence[StateDigests]) -> OtherStart:
     values: set[str] = set()
     generators: set[str] = set()
+    plains: set[tuple[str, str]] = set()
     for mine, its in zip(own, other, strict=False):
         values |= _differing(mine.values, its.values)
         generators |= _differing(mine.generators, its.generators)
-    return OtherStart(frozenset(values), frozenset(generators))
+        plains |= {(name, its.plains[name]) for name in _differing(mine.plains, its.plains)}
+    return OtherStart(frozenset(values), frozenset(generators), frozenset(plains))
 
 
 def _differing(own: Mapping[str, str], other: Mapping[str, str]) -> set[str]:

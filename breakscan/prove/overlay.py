@@ -14,12 +14,14 @@ import linecache
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import astuple
 from importlib.machinery import SourceFileLoader
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, ClassVar
 
-from breakscan.prove.protocol import ExpressionSpan, SeenOutcomes
-from breakscan.source.walking import Tested, tested_expressions
+from breakscan.prove.object_walk import PLAIN
+from breakscan.prove.protocol import ExpressionSpan, RanCode, TestOutcome
+from breakscan.source.walking import tested_expressions
 
 
 def plain_code(text: str, path: str) -> CodeType:
@@ -126,52 +128,18 @@ RECORDER = "__breakscan_outcome__"
 """A name in ``builtins``. Names that end in underscores are not changed in classes."""
 
 
-RecordedOutcome = tuple[str, int, bool]
-"""The real path of a file, the number of a tested expression in it, and an outcome."""
+def recording_code(text: str, path: str) -> CodeType:
+    """The code of the text of a file, which records the outcomes of its tested expressions.  Raises SyntaxError."""
+    tree = ast.parse(text, path)
+    _Recorded(os.path.realpath(path), tree).visit(tree)
+    setattr(builtins, RECORDER, _record)
+    return compile(tree, path, "exec", dont_inherit=True)
 
 
-class OutcomeRecorder:
-    """Compiles texts so that it can record the outcomes of their tested expressions."""
-
-    def __init__(self) -> None:
-        self._tested: dict[str, list[ExpressionSpan]] = {}
-        self._seen: set[RecordedOutcome] | None = None
-
-    def compile(self, text: str, path: str) -> CodeType:
-        """The code of a text. Raises SyntaxError."""
-        tree = ast.parse(text, path)
-        tested = list(tested_expressions(tree))
-        real = os.path.realpath(path)
-        self._tested[real] = [span_of(one.node) for one in tested]
-        _Recorded(real, tested).visit(tree)
-        setattr(builtins, RECORDER, self._record)
-        return compile(tree, path, "exec", dont_inherit=True)
-
-    @contextlib.contextmanager
-    def recording(self) -> Iterator[set[RecordedOutcome]]:
-        """Records while the block runs."""
-        seen: set[RecordedOutcome] = set()
-        self._seen = seen
-        try:
-            yield seen
-        finally:
-            self._seen = None
-
-    def outcomes(self, seen: Collection[RecordedOutcome]) -> dict[str, tuple[SeenOutcomes, ...]]:
-        """What was recorded, for each tested expression that was evaluated, by the real path of the file."""
-        return {
-            path: tuple(
-                SeenOutcomes(span, (path, number, True) in seen, (path, number, False) in seen)
-                for number, span in enumerate(spans)
-                if (path, number, True) in seen or (path, number, False) in seen
-            )
-            for path, spans in self._tested.items()
-        }
-
-    def _record(self, path: str, number: int, value: object) -> object:
-        if self._seen is not None:
-            self._seen.add((path, number, bool(value)))
-        return value
+def _record(path: str, line: int, column: int, end_line: int, end_column: int, value: object) -> object:
+    if ExecutedCode.current is not None:
+        ExecutedCode.current.outcomes.add((path, line, column, end_line, end_column, bool(value)))
+    return value
 
 
 def span_of(node: ast.expr) -> ExpressionSpan:
@@ -182,20 +150,19 @@ def span_of(node: ast.expr) -> ExpressionSpan:
 class _Recorded(ast.NodeTransformer):
     """Puts a call of the recorder around each tested expression."""
 
-    def __init__(self, path: str, tested: list[Tested]) -> None:
+    def __init__(self, path: str, tree: ast.AST) -> None:
         self._path = path
-        self._numbers = {id(one.node): (number, one.keeps_value) for number, one in enumerate(tested)}
+        self._tested = {id(one.node): one for one in tested_expressions(tree)}
 
     def visit(self, node: ast.AST) -> ast.AST:
-        known = self._numbers.get(id(node))
+        tested = self._tested.get(id(node))
         visited: ast.AST = self.generic_visit(node)
-        if known is None:
+        if tested is None:
             return visited
         assert isinstance(visited, ast.expr)
-        number, keeps_value = known
         # Where only the truth is asked for, the recorder gets it: an object is then asked once, as without a recorder.
-        value = visited if keeps_value else ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), visited))
-        arguments: list[ast.expr] = [ast.Constant(self._path), ast.Constant(number), value]
+        value = visited if tested.keeps_value else ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), visited))
+        arguments: list[ast.expr] = [*map(ast.Constant, (self._path, *astuple(span_of(tested.node)))), value]
         return _at(visited, ast.Call(ast.Name(RECORDER, ast.Load()), arguments, []))
 
 
@@ -207,32 +174,97 @@ def _at(place: ast.expr, made: ast.expr) -> ast.expr:
     return made
 
 
-@contextlib.contextmanager
-def executed_lines(paths: Collection[str]) -> Iterator[dict[str, set[int]]]:
-    """Yields the numbers of the lines, by path as given, that this thread executes until the block ends."""
-    wanted = {os.path.realpath(path): path for path in paths}
-    names: dict[str, str | None] = {}
-    found: dict[str, set[int]] = {path: set() for path in paths}
+class ExecutedCode:
+    """The code of some files, by path as given, that a thread executes.  ``outcomes`` are those of tests in
+    :func:`recording_code`: the real path of the file, the span of the test, and the outcome."""
 
-    def on_call(frame: FrameType, event: str, _: Any) -> Any:
-        name = frame.f_code.co_filename
-        if name not in names:
-            names[name] = wanted.get(os.path.realpath(name))
-        path = names[name]
-        if path is None:
-            return None
-        lines = found[path]
+    current: ClassVar[ExecutedCode | None] = None
 
-        def on_line(frame: FrameType, event: str, _: Any) -> Any:
+    def __init__(self, paths: Collection[str]) -> None:
+        self.lines: dict[str, set[int]] = {path: set() for path in paths}
+        self.outcomes: set[tuple[str, int, int, int, int, bool]] = set()
+        self._offsets: dict[CodeType, tuple[str, set[int]]] = {}
+        self._arguments: dict[str, set[str]] = {path: set() for path in paths}
+        self._stopped = False
+
+    def _entered(self, frame: FrameType, path: str) -> set[int]:
+        """A function was entered.  Returns the offsets of its instructions that were executed, to be added to."""
+        code = frame.f_code
+        if frame.f_lasti <= 0 or code not in self._offsets:
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            plain = [(name, frame.f_locals.get(name, ...)) for name in names]
+            self._arguments[path].update(
+                f"{code.co_firstlineno} {name} {value!r}" for name, value in plain if isinstance(value, PLAIN)
+            )
+        return self._offsets.setdefault(code, (path, set()))[1]
+
+    def found(self) -> dict[str, RanCode]:
+        """What was executed."""
+        spans: dict[str, set[ExpressionSpan]] = {path: set() for path in self.lines}
+        for code, (path, offsets) in self._offsets.items():
+            # Python 3.10 knows lines alone.
+            positions: list[tuple[int | None, ...]] = list(getattr(code, "co_positions", list)())
+            for offset in offsets if positions else ():
+                line, end_line, column, end_column = (-1 if at is None else at for at in positions[offset // 2])
+                spans[path].add(ExpressionSpan(line, column, end_line, end_column))
+        outcomes: dict[str, list[TestOutcome]] = {os.path.realpath(path): [] for path in self.lines}
+        for path, *span, outcome in self.outcomes:
+            outcomes[path].append(TestOutcome(ExpressionSpan(*span), outcome))
+        return {
+            path: RanCode(
+                tuple(sorted(lines)),
+                tuple(spans[path]),
+                tuple(sorted(self._arguments[path])),
+                tuple(outcomes[os.path.realpath(path)]),
+            )
+            for path, lines in self.lines.items()
+        }
+
+    def stop(self) -> None:
+        """What runs from here on is not noted."""
+        self._stopped = True
+
+    @contextlib.contextmanager
+    def noted(self, closely: bool = False) -> Iterator[None]:
+        """Notes what runs while the block runs: the lines, and where ``closely``, expressions."""
+        wanted = {os.path.realpath(path): path for path in self.lines}
+        names: dict[str, str | None] = {}
+
+        def on_call(frame: FrameType, event: str, _: Any) -> Any:
+            name = frame.f_code.co_filename
+            if name not in names:
+                names[name] = wanted.get(os.path.realpath(name))
+            path = names[name]
+            if path is None or self._stopped:
+                return None
+            lines, offsets = self.lines[path], self._entered(frame, path)
+
+            def on_event(frame: FrameType, event: str, _: Any) -> Any:
+                if self._stopped:
+                    return None
+                if event == "opcode":
+                    offsets.add(frame.f_lasti)
+                lines.add(frame.f_lineno)
+                return on_event
+
+            frame.f_trace_opcodes = closely
             lines.add(frame.f_lineno)
-            return on_line
+            return on_event
 
-        lines.add(frame.f_lineno)
-        return on_line
+        before, outer = sys.gettrace(), ExecutedCode.current
+        if wanted:
+            sys.settrace(on_call)
+        ExecutedCode.current = self
+        try:
+            yield
+        finally:
+            sys.settrace(before)
+            ExecutedCode.current = outer
 
-    before = sys.gettrace()
-    sys.settrace(on_call)
-    try:
-        yield found
-    finally:
-        sys.settrace(before)
+
+@contextlib.contextmanager
+def executed_code(paths: Collection[str], closely: bool = False) -> Iterator[ExecutedCode]:
+    """Yields the code that this thread executes until the block ends: the lines, and where ``closely``, expressions."""
+    executed = ExecutedCode(paths)
+    with executed.noted(closely):
+        yield executed

@@ -1,29 +1,38 @@
-"""What a further process of the unchanged program shows: the outcomes of its tests, and its results with other inputs.
+"""What further processes of the unchanged program show: what its later calls have, its results in varied calls, and the
+code that all these run.
 
-Other inputs can end a process, and on a GPU they can make it unusable: so it is none of those that are timed.
+Varied calls can end a process, and on a GPU they can make it unusable: so it is none of those that are timed.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
+import linecache
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from breakscan.fix.support.difference import EXCEPTIONS, Effect, effects_of
 from breakscan.prove.call_result import CallResult, load_results
-from breakscan.prove.candidate import Candidate
-from breakscan.prove.changed_code import replaced_tests, statement_around
+from breakscan.prove.candidate import UNCHANGED, Candidate
+from breakscan.prove.changed_code import (
+    UnseenCode,
+    UnseenKind,
+    replaced_tests,
+    set_elsewhere,
+    statement_around,
+    unrun,
+)
+from breakscan.prove.commands import CommandHandler
 from breakscan.prove.equal import Change, Part, ResultDifference, Strictness, differences, has_information
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
 from breakscan.prove.original import Original
 from breakscan.prove.overlay import span_of
-from breakscan.prove.proof import StressDifference, StressedOutcome, UnseenOutcome
-from breakscan.prove.protocol import ExpressionSpan, SeenOutcomes, Stress, StressedCall
-from breakscan.prove.stress import ProbeRuns
+from breakscan.prove.proof import VariedDifference
+from breakscan.prove.protocol import RanCode, TestOutcome, Variation, VariedCall
+from breakscan.prove.varied_calls import VariedCalls
 from breakscan.prove.worker import Worker, WorkerError
 from breakscan.source.module import SourceProblem, decode_source, read_source
 from breakscan.source.paths import display_path
@@ -55,83 +64,33 @@ def is_stated(difference: ResultDifference, effects: Collection[Effect]) -> bool
     return effect in effects
 
 
-LONGEST = 60.0
-"""Seconds that the calls of a process with other inputs may take together."""
+LONGEST = 20.0
+"""Seconds that the varied calls of a process may take together."""
 
-Outcomes = Mapping[str, Mapping[ExpressionSpan, frozenset[bool]]]
-"""The outcomes of tested expressions, by the real path of the file."""
+VariedResults = dict[VariedCall, tuple[CallResult, Mapping[str, RanCode]]]
+"""The result of each call that ended in time, and the code that it ran."""
 
 
-@dataclass(slots=True)
-class StressedRuns:
-    """``results`` are those of calls that ended in time. ``outcomes`` are those of tests in each of these calls, where
-    they were recorded; ``stopped`` says why no more could be run.
+def run_varied(worker: Worker, calls: Iterable[VariedCall]) -> tuple[VariedResults, str]:
+    """Runs varied calls, kind by kind: a process that ends takes the others of a kind along. The process cannot be
+    relied on afterwards. Also returns why it ended, if it did.
     """
-
-    results: dict[StressedCall, CallResult] = field(default_factory=dict)
-    outcomes: dict[StressedCall, Outcomes] = field(default_factory=dict)
-    stopped: str | None = None
-
-    def add(self, worker: Worker, stress: Stress, compiled: bool, seconds: float) -> None:
-        """Runs the first call of each callable with other inputs. The process cannot be relied on afterwards."""
-        path = str(worker.folder / f"stressed-{stress.value}.pt")
-        try:
-            run = worker.ask(ProbeRuns.stressed, path, stress, compiled, max(0.0, seconds))
-        except WorkerError as error:
-            self.stopped = error.first_line
-            return
-        self.stopped = run.stopped
-        self.results |= zip(run.ended, load_results(path), strict=True)
-        self.outcomes |= zip(run.ended, map(outcomes_of, run.outcomes), strict=True)
-
-    def without_unrepeated(self, again: StressedRuns) -> ResultDifference | None:
-        """Drops the calls that do otherwise when they are repeated. Returns the first difference."""
-        first = None
-        for call in list(self.results):
-            other = again.results.get(call)
-            difference = stressed_difference(self.results[call], other) if other is not None else None
-            if other is None or difference is not None:
-                del self.results[call]
-                first = first or difference
-        return first
-
-
-def run_stressed(worker: Worker, stresses: Iterable[Stress], compiled: bool = False) -> StressedRuns:
-    """Runs the first call of each callable with each kind of other inputs, until the process fails."""
-    found = StressedRuns()
+    found: VariedResults = {}
     until = time.monotonic() + LONGEST
-    for stress in stresses:
-        if found.stopped is None:
-            found.add(worker, stress, compiled, until - time.monotonic())
-    return found
+    groups: dict[Variation, list[VariedCall]] = {}
+    for call in calls:
+        groups.setdefault(call.kind, []).append(call)
+    path = str(worker.folder / "varied.pt")
+    for group in groups.values():
+        try:
+            run = worker.ask(VariedCalls.run, path, tuple(group), max(0.0, until - time.monotonic()))
+        except WorkerError as error:
+            return found, error.first_line
+        found |= zip(run.ended, zip(load_results(path), run.ran, strict=True), strict=True)
+    return found, ""
 
 
-def run_stressed_twice(worker: Worker) -> tuple[StressedRuns, ResultDifference | None]:
-    """Runs the calls with all other inputs. Returns what repeats itself, and the first difference of what does not."""
-    found, again = StressedRuns(), StressedRuns()
-    until = time.monotonic() + 2 * LONGEST
-    for stress in Stress:
-        for runs in (found, again):
-            if found.stopped is None:
-                runs.add(worker, stress, False, until - time.monotonic())
-                found.stopped = runs.stopped
-    return found, found.without_unrepeated(again)
-
-
-def outcomes_of(seen: Mapping[str, Collection[SeenOutcomes]]) -> Outcomes:
-    """The recorded outcomes of each tested expression."""
-    return {
-        path: {
-            one.span: frozenset(outcome for outcome, was in ((True, one.true), (False, one.false)) if was)
-            for one in spans
-        }
-        for path, spans in seen.items()
-    }
-
-
-def stressed_difference(
-    one: CallResult, other: CallResult, effects: Collection[Effect] = ()
-) -> ResultDifference | None:
+def varied_difference(one: CallResult, other: CallResult, effects: Collection[Effect] = ()) -> ResultDifference | None:
     """How one eager result differs from another first; differences that the ``effects`` do not state come before those
     that they do. After the same exception, nothing else counts.
     """
@@ -141,86 +100,42 @@ def stressed_difference(
     return next((each for each in found if not is_stated(each, effects)), next(iter(found), None))
 
 
-def agrees(
-    one: CallResult, eager: CallResult, compiled: CallResult, effects: Collection[Effect], draws_random: bool
-) -> bool:
-    """Whether a changed program did the same as the unchanged one, eager and compiled.
-
-    If the unchanged program raises, so must the changed one, with the same message, unless it states another exception.
-    An output that is only zero, infinite or NaN shows nothing.
-    """
-    if one.error is not None:
-        is_same = all((one.error, one.error_text) == (run.error, run.error_text) for run in (eager, compiled))
-        return is_same or not EXCEPTIONS.isdisjoint(effects)
-    if draws_random or eager.error is not None or compiled.error is not None:
-        return False
-    values = [*one.outputs.values(), *one.changed.values()]
-    if not values or not all(has_information(value) for value in values if value.numel()):
-        return False
-    how = Strictness.COMPILED.but(random=False, types=Effect.TYPES not in effects)
-    return stressed_difference(one, eager, effects) is None and not differences([one], [compiled], None, how)
+def is_raised(result: CallResult, files: Collection[str]) -> bool:
+    """Whether one of these files itself raises the exception of a result: another one shows nothing but that the call
+    cannot be made."""
+    path, line = result.raised_at[-1] if result.raised_at else ("", 0)
+    text = linecache.getline(path, line).strip()
+    return os.path.realpath(path) in files and text.startswith(("raise", "assert"))
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacedTest:
-    """A test that a change replaces. ``path`` is the real path of its file, ``statement`` holds the lines of the
-    innermost statement around it, and ``missing`` the outcomes that no captured call had.
-    """
-
-    shown: str
-    path: str
-    code: str
-    span: ExpressionSpan
-    statement: range
-    missing: frozenset[bool]
-
-    @property
-    def unseen(self) -> UnseenOutcome | None:
-        """What is missing, if anything is."""
-        missing = tuple(sorted(self.missing, reverse=True))
-        return UnseenOutcome(self.shown, self.span.line, self.code, missing) if missing else None
-
-    def is_shown_by(self, result: CallResult) -> bool:
-        """Returns whether the result of a call that had an outcome of the test shows what followed: an exception that
-        was raised elsewhere does not.
-        """
-        return result.error is None or any(
-            line in self.statement and os.path.realpath(path) == self.path for path, line in result.raised_at
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Stressed:
-    """What calls with other inputs show of a change. ``outcomes`` are those that only these calls had, and ``unseen``
-    those that no call had.
-    """
-
-    differences: tuple[StressDifference, ...]
-    outcomes: tuple[StressedOutcome, ...]
-    unseen: tuple[UnseenOutcome, ...]
+def _shows(result: CallResult) -> bool:
+    """Whether other code would hardly do the same: not where all is zero, infinite or NaN."""
+    values = [*result.outputs.values(), *result.changed.values()]
+    return result.error is not None or any(has_information(value) for value in values if value.numel())
 
 
 class Probe:
-    """Starts the process, and ends it again. ``files`` are those that changes replace, and ``draws_random`` says
-    whether the calls draw random numbers.
+    """Starts the processes, and ends them again. ``files`` are those that changes replace.
 
     ``problem`` says what it could not show. An outcome that was not recorded counts as not seen.
     """
 
-    def __init__(self, original: Original, files: Sequence[str], draws_random: bool) -> None:
+    def __init__(self, original: Original, files: Sequence[str]) -> None:
         self.problem: Observation | None = None
         self._names = [one.name for one in original.about.callables]
-        self._draws_random = draws_random
-        self._outcomes: Outcomes = {}
-        self._stressed = StressedRuns()
+        self._ran: Mapping[str, RanCode] = {}
+        self._varied: VariedResults = {}
         texts = {path: (text, text) for path in files if (text := _text(path)) is not None}
+        self._later = str(original.first.folder / "later.pt")
         try:
+            with original.workers.start(UNCHANGED, looks_later=True) as worker:
+                worker.ask(CommandHandler.save_later, self._later)
             with original.workers.start(Candidate("", texts=texts), records_outcomes=True) as worker:
-                self._ask(original, worker)
+                self._ask(original, worker, {os.path.realpath(path): text for path, (text, _) in texts.items()})
         except WorkerError as error:
             self.problem = Observation(ObservationKind.NOT_PROBED, error.first_line)
 
-    def _ask(self, original: Original, worker: Worker) -> None:
+    def _ask(self, original: Original, worker: Worker, texts: Mapping[str, str]) -> None:
         about = worker.ready()
         if other := other_calls(about, original.about):
             self.problem = Observation(ObservationKind.PROBE_MAKES_OTHER_CALLS, calls=other)
@@ -228,98 +143,60 @@ class Probe:
         if problems := original.values.hand_over(worker):
             self.problem = Observation(ObservationKind.PROBE_HAS_OTHER_VALUES, details=tuple(problems))
             return
-        self._outcomes = outcomes_of(worker.ask(ProbeRuns.outcomes))
-        self._stressed, unrepeated = run_stressed_twice(worker)
-        if self._stressed.stopped is not None:
-            self.problem = Observation(ObservationKind.NOT_STRESSED, self._stressed.stopped)
-        elif unrepeated is not None:
-            self.problem = Observation(ObservationKind.STRESS_UNREPEATABLE, details=(unrepeated,))
+        in_calls = worker.ask(VariedCalls.captured)
+        self._ran = {path: in_calls[path] + about.run.ran[path] for path in in_calls}
+        worker.ask(VariedCalls.take_later, self._later)
+        names = sorted(set().union(*map(set_elsewhere, texts.values())))
+        found, _ = run_varied(worker, worker.ask(VariedCalls.plan, tuple(names)))
+        # What the program does not survive is no test.
+        survived = [call for call, (result, _) in found.items() if result.error is None or is_raised(result, texts)]
+        again, _ = run_varied(worker, survived)
+        for call in survived:
+            difference = varied_difference(found[call][0], again[call][0]) if call in again else None
+            if difference is not None:
+                self.problem = Observation(ObservationKind.VARIED_UNREPEATABLE, details=(difference,))
+            elif call in again:
+                self._varied[call] = found[call]
 
-    def unseen(self, candidate: Candidate) -> tuple[UnseenOutcome, ...]:
-        """Returns the outcomes that replaced tests had in no captured call."""
-        found = (test.unseen for test in self.replaced(candidate))
-        return tuple(one for one in found if one is not None)
-
-    def stress(self, candidate: Candidate, worker: Worker) -> Stressed:
-        """Runs the calls of a changed program with the same other inputs: eager, and compiled where they have outcomes
-        that no captured call had. The process cannot be relied on afterwards.
+    def vary(
+        self, candidate: Candidate, worker: Worker, ran: Mapping[str, RanCode]
+    ) -> tuple[list[VariedDifference], list[UnseenCode]]:
+        """Runs the varied calls in the process of a changed program, which cannot be relied on afterwards. ``ran`` is
+        the code of it that ran until now. Returns the differences, and what no call ran.
         """
         effects = effects_of(candidate.differences)
-        changed = run_stressed(worker, dict.fromkeys(call.stress for call in self._stressed.results))
-        found = []
-        for call, result in self._stressed.results.items():
-            if call in changed.results:
-                difference = stressed_difference(result, changed.results[call], effects)
-                if difference is not None:
-                    name = self._names[call.callable]
-                    stated = is_stated(difference, effects)
-                    found.append(StressDifference(call.stress, name, difference, is_stated=stated))
-        missing = [call for call in self._stressed.results if call not in changed.results]
-        if missing and changed.stopped is not None:
-            found.append(StressDifference(missing[0].stress, self._names[missing[0].callable], error=changed.stopped))
-        outcomes, unseen = self._only_stressed(self.replaced(candidate), worker, changed, effects)
-        return Stressed(tuple(found), tuple(outcomes), tuple(unseen))
-
-    def replaced(self, candidate: Candidate) -> list[ReplacedTest]:
-        """Returns the tests that a change replaces, with the outcomes that they had in no captured call."""
-        found = []
-        for path, (before, after) in candidate.texts.items():
-            real = os.path.realpath(path)
-            outcomes = self._outcomes.get(real, {})
-            for test in replaced_tests(before, after, candidate.lines[path]):
-                span, statement = span_of(test), statement_around(before, test)
-                code = " ".join((ast.get_source_segment(before, test) or ast.unparse(test)).split())
-                missing = frozenset({True, False}) - outcomes.get(span, frozenset())
-                found.append(ReplacedTest(display_path(path, os.getcwd()), real, code, span, statement, missing))
-        return found
-
-    def _only_stressed(
-        self, tests: Sequence[ReplacedTest], worker: Worker, changed: StressedRuns, effects: Collection[Effect]
-    ) -> tuple[list[StressedOutcome], list[UnseenOutcome]]:
-        """Returns the outcomes that calls with other inputs show, and those that no call shows.
-
-        An outcome is not shown if a call that had it differs, even if the change states the difference.
-        """
-        differing = {
-            call
-            for call, result in changed.results.items()
-            if stressed_difference(self._stressed.results[call], result, effects) is not None
-            and (self._stressed.results[call].error is None or EXCEPTIONS.isdisjoint(effects))
-        }
-        left = list(tests)
-        doubted = [frozenset().union(*(self._had(test, call) for call in differing)) for test in tests]
-        found = []
-        for stress in dict.fromkeys(call.stress for call in self._stressed.results):
-            calls = [call for call in changed.results if call.stress is stress]
-            if not any(self._shows(test, call) for test in left for call in calls):
+        worker.ask(VariedCalls.take_later, self._later)
+        changed, stopped = run_varied(worker, self._varied)
+        found: list[VariedDifference] = []
+        for call, (result, _) in self._varied.items():
+            name = self._names[call.callable]
+            if call not in changed:
+                if stopped and not any(one.error for one in found):
+                    found.append(VariedDifference(call, name, error=stopped))
                 continue
-            compiled = run_stressed(worker, [stress], compiled=True)
-            for call in calls:
-                if call not in compiled.results or not agrees(
-                    self._stressed.results[call],
-                    changed.results[call],
-                    compiled.results[call],
-                    effects,
-                    self._draws_random,
-                ):
-                    continue
-                for number, test in enumerate(left):
-                    had = self._shows(test, call) - doubted[number]
-                    left[number] = replace(test, missing=test.missing - had)
-                    found += [
-                        StressedOutcome(test.shown, test.span.line, test.code, outcome, stress)
-                        for outcome in sorted(had)
-                    ]
-        return found, [unseen for test in left if (unseen := test.unseen) is not None]
+            difference = varied_difference(result, changed[call][0], effects)
+            if difference is not None:
+                found.append(VariedDifference(call, name, difference, is_stated=is_stated(difference, effects)))
+        return found, list(self._unseen(candidate, [ran, *(code for _, code in changed.values())]))
 
-    def _shows(self, test: ReplacedTest, call: StressedCall) -> frozenset[bool]:
-        """Returns the missing outcomes of a test that a call with other inputs had, if it tells what followed."""
-        had = self._had(test, call) & test.missing
-        return had if test.is_shown_by(self._stressed.results[call]) else frozenset()
-
-    def _had(self, test: ReplacedTest, call: StressedCall) -> frozenset[bool]:
-        """Returns the outcomes of a test that a call with other inputs had."""
-        return self._stressed.outcomes[call].get(test.path, {}).get(test.span, frozenset())
+    def _unseen(self, candidate: Candidate, ran: Sequence[Mapping[str, RanCode]]) -> Iterator[UnseenCode]:
+        """The code of a change that no call ran, and the outcomes of replaced tests that none had."""
+        ran_before = [self._ran, *(code for result, code in self._varied.values() if _shows(result))]
+        for path, (before, after) in candidate.texts.items():
+            name, lines = display_path(path, os.getcwd()), candidate.lines[path]
+            old, new = (sum((one[path] for one in each if path in one), RanCode()) for each in (ran_before, ran))
+            had = set(old.outcomes)
+            hidden: set[int] = set()
+            for test in replaced_tests(before, after, lines):
+                missing = tuple(one for one in (True, False) if TestOutcome(span_of(test), one) not in had)
+                if missing:
+                    code = " ".join((ast.get_source_segment(before, test) or ast.unparse(test)).split())
+                    hidden.update(statement_around(before, test))
+                    yield UnseenCode(UnseenKind.OUTCOME, name, test.lineno, code, missing)
+            kept = {origin + 1 for origin, is_kept in zip(lines.origins, lines.kept, strict=True) if is_kept}
+            replaced = set(range(1, before.count("\n") + 2)) - kept - hidden
+            yield from unrun(UnseenKind.REPLACED, name, before, after, replaced, old)
+            yield from unrun(UnseenKind.NEW, name, after, before, lines.changed_lines(), new)
 
 
 def _text(path: str) -> str | None:

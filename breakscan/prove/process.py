@@ -24,15 +24,16 @@ if __name__ == "__main__":
 
 from breakscan.model.dataclass_json import decoder
 from breakscan.prove.call_result import failure_of
-from breakscan.prove.capture import Capture, ProgramStopped
+from breakscan.prove.capture import Capture, LaterCalls, ProgramStopped
 from breakscan.prove.commands import CommandHandler
 from breakscan.prove.compiler_settings import CompilerSettings
 from breakscan.prove.fork_server import CannotFork, ForkServer, caches_in, process_command
+from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.overlay import (
-    OutcomeRecorder,
+    ExecutedCode,
     Overlay,
-    executed_lines,
     plain_code,
+    recording_code,
     run_module,
     run_script,
     run_text,
@@ -60,17 +61,16 @@ class WorkerProcess:
         self._argv = given.argv
         self._recording = Path(given.recording)
         self._cache = Path(given.cache)
-        self._records_outcomes = given.records_outcomes
-        self._outcomes = OutcomeRecorder()
-        self._overlay = Overlay(given.overlay, self._outcomes.compile if given.records_outcomes else plain_code)
+        self._overlay = Overlay(given.overlay, recording_code if given.records_outcomes else plain_code)
         self._settings = CompilerSettings(given.settings)
         self._watch = ImportWatch()
-        self._capture = Capture(given.calls, given.patience, self._serve)
+        later = LaterCalls() if given.looks_later else None
+        self._executed = ExecutedCode(self._overlay.paths)
+        self._capture = Capture(given.calls, given.patience, self._executed.stop, self._serve, later)
         self._commands = os.fdopen(commands, "r", encoding="utf-8")
         self._replies = os.fdopen(replies, "w", encoding="utf-8")
         self._recorder: Recorder | None = None
         self._served = False
-        self._ran: dict[str, set[int]] = {}
 
     def run(self) -> None:
         """Runs the program, then serves if it has not served yet."""
@@ -80,6 +80,7 @@ class WorkerProcess:
         if any(map(self._overlay.holds, self._preloaded.files)):
             self._restart()
         self._overlay.install()
+        OUTSIDE.install(self._recording.parent)
         self._watch.after("torch._dynamo", self._start_recording)
         self._watch.after("torch._dynamo", self._capture.hook.install)
         self._settings.install(self._watch)
@@ -114,12 +115,12 @@ class WorkerProcess:
 
     @contextlib.contextmanager
     def _traced(self) -> Iterator[None]:
-        """Notes which lines of the new texts run before it serves.  Nothing is noted where ``--compile`` traces the
-        script, or where the texts are not new."""
-        if not self._overlay.paths or self._records_outcomes or sys.gettrace() is not None:
+        """Notes which lines of the overlaid texts run before the first captured call.  Nothing is noted where
+        ``--compile`` traces the script."""
+        if not self._overlay.paths or sys.gettrace() is not None:
             yield
             return
-        with executed_lines(self._overlay.paths) as self._ran:
+        with self._executed.noted():
             yield
 
     def _run_program(self) -> None:
@@ -163,12 +164,13 @@ class WorkerProcess:
             error=error,
             failed_in=failed_in,
             loaded=tuple(sorted(self._overlay.loaded)),
-            ran={path: tuple(sorted(lines)) for path, lines in self._ran.items()},
+            ran=self._executed.found(),
             unknown_settings=tuple(self._settings.unknown),
             lost_settings=tuple(self._settings.lost()),
             torch=str(getattr(sys.modules.get("torch"), "__version__", "")) or None,
         )
-        served = CommandHandler(self._capture, run, self._stop_recording, self._cache, self._outcomes).served()
+        overlaid = self._overlay.paths
+        served = CommandHandler(self._capture, run, self._stop_recording, self._cache, overlaid).served()
         for line in self._commands:
             reply = reply_line(served, line, failure_of)
             sys.stdout.flush()

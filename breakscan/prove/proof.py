@@ -8,10 +8,11 @@ from enum import Enum
 
 from breakscan.model.findings import Site
 from breakscan.prove.candidate import Label
+from breakscan.prove.changed_code import UnseenCode
 from breakscan.prove.equal import ResultDifference
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import Observation
-from breakscan.prove.protocol import CompileOption, GraphOperation, Stage, Stress
+from breakscan.prove.protocol import CompileOption, GraphOperation, Stage, VariedCall
 
 
 class ProofVerdict(str, Enum):
@@ -22,6 +23,8 @@ class ProofVerdict(str, Enum):
     TOO_NOISY = "too-noisy"
     """It is equal, and the machine is too noisy to say whether it is faster."""
     REJECTED = "rejected"
+    NOT_TRIED = "not-tried"
+    """The changed code did not run, or the settings did not hold: nothing is known of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,40 +64,16 @@ class Metrics:
 
 
 @dataclass(frozen=True, slots=True)
-class UnseenOutcome:
-    """A test of the unchanged program that a change replaces, and the outcomes of which nothing is proved: one, or both
-    if no call evaluated it.
+class VariedDifference:
+    """How a callable with a change differs in a varied call. Without a ``difference``, ``error`` says why it could not
+    be run, while the unchanged program could. ``is_stated`` says that the change states a difference of this kind.
     """
 
-    path: str
-    line: int
-    test: str
-    outcomes: tuple[bool, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StressDifference:
-    """How a callable with a change differs if its inputs have other values. Without a ``difference``, ``error`` says
-    why it could not be run with them, while the unchanged program could. ``is_stated`` says that the change states a
-    difference of this kind.
-    """
-
-    stress: Stress
+    call: VariedCall
     callable: str
     difference: ResultDifference | None = None
     error: str = ""
     is_stated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class StressedOutcome:
-    """An outcome that no captured call had, but a call with other inputs, in which the change behaves as it should."""
-
-    path: str
-    line: int
-    test: str
-    outcome: bool
-    stress: Stress
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,27 +106,25 @@ class Proof:
     """Whether the unchanged program breaks the graph at the change, if that is asked. Another break may hide it."""
     revealed: tuple[str, ...] = ()
     """The places that break the graph with the change only."""
-    unrun: tuple[str, ...] = ()
-    """Lines of the change that the captured calls do not execute. Nothing is proved about them."""
-    unseen: tuple[UnseenOutcome, ...] = ()
-    """Outcomes of replaced tests that neither a captured call had, nor one with other inputs."""
-    stressed_outcomes: tuple[StressedOutcome, ...] = ()
-    """Outcomes of replaced tests that only calls with other inputs had."""
-    stress: tuple[StressDifference, ...] = ()
-    """How the results differ with other inputs. This does not change the verdict."""
+    unseen: tuple[UnseenCode, ...] = ()
+    """Its code that neither a captured call ran, nor a varied one."""
+    varied: tuple[VariedDifference, ...] = ()
+    """How the results of varied calls differ. This does not change the verdict."""
+    printed: tuple[str, str] | None = None
+    """What a call prints, without and with the change, where that differs."""
     accepted_in: Label | None = None
 
     @property
     def is_clear(self) -> bool:
-        """Whether the change is accepted, and nothing is left to be told of its members one by one: all of its lines
-        ran, and it does nothing else with other inputs.
+        """Whether the change is accepted, and nothing is left to be told of its members one by one: all of its code
+        ran, and it does the same in varied calls.
         """
-        return self.verdict is ProofVerdict.ACCEPTED and not self.unrun and not self.stress
+        return self.verdict is ProofVerdict.ACCEPTED and not self.unseen and not self.varied
 
     @property
     def is_held_back(self) -> bool:
         """Whether the change may behave otherwise in calls that were not captured, and does not state that it does."""
-        return bool(self.unseen) or not all(found.is_stated for found in self.stress)
+        return bool(self.unseen) or not all(found.is_stated for found in self.varied)
 
 
 @dataclass(frozen=True, slots=True)

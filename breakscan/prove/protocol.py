@@ -51,13 +51,15 @@ class Stage(str, Enum):
 @dataclass(frozen=True)
 class ProcessSettings:
     """What a worker process is started with.  ``records_outcomes`` says that the outcomes of tests in the texts of
-    ``overlay`` are recorded."""
+    ``overlay`` are recorded, ``looks_later`` that the program goes on for a while after the captured calls, to see what
+    its later calls have."""
 
     argv: tuple[str, ...]
     recording: str
     cache: str
     overlay: dict[str, str]
     records_outcomes: bool
+    looks_later: bool
     settings: dict[str, object]
     calls: int
     patience: float
@@ -79,14 +81,14 @@ class Failure:
 class ProgramRun:
     """How the program reached the point at which it serves.
 
-    ``ran`` holds the executed lines of new texts by path.  ``lost_settings`` are settings that the program has set to
+    ``ran`` holds the executed code of new texts by path.  ``lost_settings`` are settings that the program has set to
     another value since, ``unknown_settings`` those that this torch does not have.
     """
 
     error: str | None
     failed_in: str | None
     loaded: tuple[str, ...]
-    ran: dict[str, tuple[int, ...]]
+    ran: dict[str, RanCode]
     unknown_settings: tuple[str, ...]
     lost_settings: tuple[str, ...]
     torch: str | None
@@ -223,10 +225,12 @@ class ResolvedChoice:
 
 @dataclass(frozen=True)
 class StateDigests:
-    """Digests of the values that a call can reach, by path, and of the random number generators, by name."""
+    """Digests of the values that a call can reach, by path, and of the random number generators, by name; and the plain
+    values, as text."""
 
     values: dict[str, str] = field(default_factory=dict)
     generators: dict[str, str] = field(default_factory=dict)
+    plains: dict[str, str] = field(default_factory=dict)
 
 
 class Mismatch(str, Enum):
@@ -254,9 +258,9 @@ class ValueMismatch:
 
 @dataclass(frozen=True)
 class EagerRun:
-    """The executed lines of the watched files, and whether random numbers were drawn."""
+    """The executed code of the watched files, and whether random numbers were drawn."""
 
-    lines: dict[str, tuple[int, ...]]
+    ran: dict[str, RanCode]
     random: bool
 
 
@@ -271,17 +275,31 @@ class ExpressionSpan:
 
 
 @dataclass(frozen=True)
-class SeenOutcomes:
-    """Which outcomes a tested expression had."""
+class TestOutcome:
+    """An outcome of a tested expression."""
 
     span: ExpressionSpan
-    true: bool
-    false: bool
+    outcome: bool
 
 
-class Stress(str, Enum):
-    """What takes the place of the values of inputs.  The last ones are the most likely to make a device fail."""
+class Variation(str, Enum):
+    """In which way a call is varied.  The last ones are the most likely to make a device fail."""
 
+    LATER = "later"
+    """What a later call of the program has."""
+    ARGUMENT = "argument"
+    """Another number or flag."""
+    DEFAULT = "default"
+    """An argument that has a default is left out."""
+    ATTRIBUTE = "attribute"
+    """Another number or flag in an attribute or a global that the program sets."""
+    MODE = "mode"
+    """``eval()`` in place of ``train()``, or the other way round."""
+    MORE = "more"
+    """One more along a dimension."""
+    LESS = "less"
+    ONE = "one"
+    EMPTY = "empty"
     PERMUTED = "permuted"
     """The same values, in another order."""
     NEGATED = "negated"
@@ -293,30 +311,46 @@ class Stress(str, Enum):
     NAN = "nan"
     """NaN in one element: the others show what becomes of their values."""
     BELOW = "below"
-    """Integers below their range."""
+    """Integers one below their range."""
     ABOVE = "above"
-    """Integers above their range."""
 
 
 @dataclass(frozen=True)
-class StressedCall:
-    """The first captured call of a callable, which has this number, with other inputs: all of them, or the one of this
-    ``path``."""
+class VariedCall:
+    """The first captured call of a callable, which has this number, varied ``at`` a path, a parameter or a dimension,
+    or as this later call; ``value`` is the number that it has there."""
 
     callable: int
-    stress: Stress
-    path: str = ""
+    kind: Variation
+    at: str = ""
+    value: str = ""
 
 
 @dataclass(frozen=True)
-class StressedRun:
-    """The calls that ended within the time limit, in the order of their results, and why no more could be run.  On a
-    GPU, a failed assertion makes the device unusable.  ``outcomes`` are those of tests in each call, as in the reply to
-    ``ProbeRuns.outcomes``."""
+class RanCode:
+    """The code of a file that ran: lines, expressions, the plain arguments of functions (``12 k 3.0``: the line of the
+    function, the parameter, and the value), and the outcomes of tests where they are recorded."""
 
-    ended: tuple[StressedCall, ...]
-    outcomes: tuple[dict[str, tuple[SeenOutcomes, ...]], ...]
-    stopped: str | None
+    lines: tuple[int, ...] = ()
+    expressions: tuple[ExpressionSpan, ...] = ()
+    arguments: tuple[str, ...] = ()
+    outcomes: tuple[TestOutcome, ...] = ()
+
+    def __add__(self, other: RanCode) -> RanCode:
+        return RanCode(
+            self.lines + other.lines,
+            self.expressions + other.expressions,
+            self.arguments + other.arguments,
+            self.outcomes + other.outcomes,
+        )
+
+
+@dataclass(frozen=True)
+class VariedRun:
+    """The calls that ended within the time limit, in the order of their results, and the code that ran in each."""
+
+    ended: tuple[VariedCall, ...]
+    ran: tuple[dict[str, RanCode], ...]
 
 
 @dataclass(frozen=True)

@@ -39,15 +39,15 @@ MOST_WARMUP = 30.0
 class _TimedCall:
     """A call that is timed.
 
-    ``directions`` are those of the backward pass, None where the program runs none.  ``refills`` says that the call
-    changes containers that it is given: the program passes new ones each time, so they are put back each time.
+    ``directions`` are those of the backward pass, None where the program runs none.  ``put_back`` undoes what the call
+    advances: a counter, a list that grows.
     """
 
     run: Callable[..., object]
     call: CapturedCall
     directions: list[Tensor] | None
     leaves: list[Tensor]
-    refills: bool
+    put_back: list[Callable[[], object]]
 
 
 class StepTimer:
@@ -255,10 +255,10 @@ def _timed_call(captured: CapturedCallable, call: CapturedCall, run: Callable[..
     call = replace(call, state=None)
     with ready(captured, call), eager_stance():
         result = captured.original(*call.args, **call.kwargs)
-        refills = call.inputs.plains_now() != call.inputs.plains
+        put_back = [undo for snapshot in captured.snapshots_of(call) for undo in snapshot.advanced()]
         directions = projections(result)[1] or None if captured.backward else None
     leaves = [leaf for snapshot in captured.snapshots_of(call) for leaf in snapshot.leaves().values()]
-    return _TimedCall(run, call, directions, leaves, refills)
+    return _TimedCall(run, call, directions, leaves, put_back)
 
 
 def _run(step: _TimedCall) -> None:
@@ -273,8 +273,10 @@ def _run(step: _TimedCall) -> None:
             torch.autograd.backward(differentiable(result), step.directions)
         for leaf in step.leaves:
             leaf.grad = None
-    if step.refills:
-        step.call.inputs.refill()
+    if step.put_back:
+        with torch.no_grad():
+            for undo in step.put_back:
+                undo()
 
 
 def _run_in_modes(step: _TimedCall) -> None:

@@ -14,15 +14,15 @@ from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import Site
 from breakscan.prove import faster as measure
 from breakscan.prove.candidate import UNCHANGED, Candidate, Label, MeasuringStep
-from breakscan.prove.changed_code import evidence
+from breakscan.prove.changed_code import UnseenCode, UnseenKind, evidence
 from breakscan.prove.divergence import find_divergence
 from breakscan.prove.equal import ResultDifference, Strictness, differences
 from breakscan.prove.faster import Ratio, Rounds, Unsteady
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
 from breakscan.prove.original import Baseline, CompiledProgram, Original, Say, run_eager
-from breakscan.prove.probe import Probe, Stressed
+from breakscan.prove.probe import Probe
 from breakscan.prove.proof import Divergence, Proof, ProofVerdict
-from breakscan.prove.protocol import Description, StepKind
+from breakscan.prove.protocol import Description, RanCode, StepKind
 from breakscan.prove.rewrites import diff_of
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import Worker, WorkerError
@@ -97,6 +97,10 @@ class StepTimes:
     same: Ratio
 
 
+class OriginalFails(WorkerError):
+    """The unchanged program fails while it is timed."""
+
+
 class StepRace:
     """Times workers against the unchanged program. ``same`` is the last ratio of its two processes, None before
     anything was timed.
@@ -110,9 +114,12 @@ class StepRace:
     def _prepared(self) -> _Prepared:
         """Prepares both processes of the unchanged program, once."""
         first = self._original.first
-        seconds = first.prepare(StepKind.COMPILED)
-        self._original.second.prepare(StepKind.COMPILED)
-        return _Prepared(seconds, first.ask(StepTimer.memory, StepKind.COMPILED))
+        try:
+            seconds = first.prepare(StepKind.COMPILED)
+            self._original.second.prepare(StepKind.COMPILED)
+            return _Prepared(seconds, first.ask(StepTimer.memory, StepKind.COMPILED))
+        except WorkerError as error:
+            raise OriginalFails(str(error)) from error
 
     def run(self, worker: Worker) -> StepTimes:
         """Times a worker with a change.  Raises Unsteady and WorkerError."""
@@ -224,8 +231,6 @@ class Verifier:
         set that is accepted.
         """
         trial = _Trial(candidate, self.original, accepted_in)
-        if candidate.texts:
-            trial.proof = replace(trial.proof, unseen=self._probe().unseen(candidate))
         self._say(MeasuringStep.RUN, candidate.label)
         try:
             with self.original.workers.start(candidate) as worker:
@@ -234,8 +239,12 @@ class Verifier:
                     self._measure(trial, worker)
         except _Rejected:
             pass
+        except OriginalFails as error:
+            trial.add(Observation(ObservationKind.ORIGINAL_FAILS, str(error)))
         except WorkerError as error:
-            trial.add(Observation(ObservationKind.DOES_NOT_RUN, str(error)))
+            is_compared = trial.proof.outputs_equal is not None
+            kind = ObservationKind.FAILS_WHILE_TIMED if is_compared else ObservationKind.DOES_NOT_RUN
+            trial.add(Observation(kind, str(error)))
         return trial.proof
 
     def member_of(self, accepted: Proof, candidate: Candidate) -> Proof:
@@ -244,21 +253,13 @@ class Verifier:
         """
         trial = _Trial(candidate, self.original, accepted.label)
         trial.accept()
-        tests = {(test.shown, test.span.line, test.code) for test in self._probe().replaced(candidate)}
-        return replace(
-            trial.proof,
-            outputs_equal=True,
-            unseen=tuple(one for one in accepted.unseen if (one.path, one.line, one.test) in tests),
-            stressed_outcomes=tuple(
-                one for one in accepted.stressed_outcomes if (one.path, one.line, one.test) in tests
-            ),
-        )
+        return replace(trial.proof, outputs_equal=True)
 
     def _probe(self) -> Probe:
         """Returns the probe, which runs when it is first needed: it is not there for settings of the compiler."""
         if self._probed is None:
             self._say(MeasuringStep.RECORD_TESTS, None)
-            self._probed = Probe(self.original, self._files, self._baseline.random)
+            self._probed = Probe(self.original, self._files)
         return self._probed
 
     def _judge(self, trial: _Trial, worker: Worker) -> None:
@@ -281,18 +282,23 @@ class Verifier:
             trial.add(observation)
 
     def _measure(self, trial: _Trial, worker: Worker) -> None:
-        """Times a change that is equal, and runs it with other inputs."""
+        """Times a change that is equal, and runs it in varied calls."""
         if trial.accepted_in is None:
             self._say(MeasuringStep.TIME, trial.candidate.label)
             self._time(trial, worker)
         else:
             trial.accept()
         if trial.candidate.texts:
-            trial.add_stressed(self._probe().stress(trial.candidate, worker))
+            varied, unseen = self._probe().vary(trial.candidate, worker, trial.ran)
+            trial.proof = replace(trial.proof, varied=tuple(varied), unseen=(*trial.proof.unseen, *unseen))
 
     def _require_equal(self, trial: _Trial, worker: Worker, about: Description) -> None:
-        results, lines = run_eager(worker, list(trial.candidate.texts))
-        trial.require_executed({path: {*lines[path], *about.run.ran.get(path, ())} for path in trial.candidate.texts})
+        results, ran = run_eager(worker, list(trial.candidate.texts))
+        trial.ran = {path: ran[path] + about.run.ran.get(path, RanCode()) for path in trial.candidate.texts}
+        trial.require_executed()
+        if self._baseline.prints_same:
+            texts = [(one.printed, other.printed) for one, other in zip(self._baseline.eager, results, strict=False)]
+            trial.proof = replace(trial.proof, printed=next((both for both in texts if both[0] != both[1]), None))
         types = not trial.candidate.changes_types
         how = Strictness.EAGER.but(types=types)
         unequal = differences(self._baseline.eager, results, self._baseline.double, how)
@@ -373,6 +379,8 @@ class _Trial:
     def __init__(self, candidate: Candidate, original: Original, accepted_in: Label | None = None) -> None:
         self.candidate = candidate
         self.accepted_in = accepted_in
+        self.ran: Mapping[str, RanCode] = {}
+        """The code of the new texts that ran, by path."""
         self._original = original
         finding = candidate.finding
         self.proof = Proof(
@@ -400,15 +408,10 @@ class _Trial:
             reasons = (*self.proof.reasons, reason)
             self.proof = replace(self.proof, verdict=ProofVerdict.REJECTED, reasons=reasons)
 
-    def add_stressed(self, found: Stressed) -> None:
-        """Adds what calls with other inputs show."""
-        self.proof = replace(
-            self.proof, stress=found.differences, stressed_outcomes=found.outcomes, unseen=found.unseen
-        )
-
-    def stop(self, reason: Observation) -> NoReturn:
+    def stop(self, reason: Observation, verdict: ProofVerdict = ProofVerdict.REJECTED) -> NoReturn:
         """Raises _Rejected."""
         self.add(reason)
+        self.proof = replace(self.proof, verdict=verdict)
         raise _Rejected
 
     def require_same_calls(self, about: Description) -> None:
@@ -422,11 +425,13 @@ class _Trial:
         """Requires that the changed files were loaded, and that the settings are in effect."""
         missing = tuple(_shown(path) for path in self.candidate.texts if path not in about.run.loaded)
         if missing:
-            self.stop(Observation(ObservationKind.NOT_LOADED, names=missing))
-        if about.run.unknown_settings:
-            self.stop(Observation(ObservationKind.UNKNOWN_SETTINGS, names=about.run.unknown_settings))
-        if about.run.lost_settings:
-            self.stop(Observation(ObservationKind.SETTINGS_LOST, names=about.run.lost_settings))
+            self.stop(Observation(ObservationKind.NOT_LOADED, names=missing), ProofVerdict.NOT_TRIED)
+        for kind, names in (
+            (ObservationKind.UNKNOWN_SETTINGS, about.run.unknown_settings),
+            (ObservationKind.SETTINGS_LOST, about.run.lost_settings),
+        ):
+            if names:
+                self.stop(Observation(kind, names=names), ProofVerdict.NOT_TRIED)
 
     def require_same_start(self, worker: Worker, about: Description) -> None:
         """Requires that the caches are empty, and that the state before the first calls is the same."""
@@ -438,22 +443,23 @@ class _Trial:
         other = self._original.other_start(worker)
         if other.generators:
             self.add(Observation(ObservationKind.OTHER_RANDOM_START, names=tuple(sorted(other.generators))))
-        if other.values:
-            self.add(Observation(ObservationKind.OTHER_START, names=tuple(sorted(other.values))))
         if self.proof.reasons:
             raise _Rejected
+        found = [
+            *(f"{name} has other values" for name in sorted(other.values)),
+            *map(" is ".join, sorted(other.plains)),
+        ]
+        unseen = [UnseenCode(UnseenKind.START, "", 0, text) for text in found]
+        self.proof = replace(self.proof, unseen=tuple(unseen))
 
-    def require_executed(self, executed: Mapping[str, set[int]]) -> None:
-        """Requires that the changed code ran. Lines of it that did not run are noted."""
-        unrun: list[str] = []
-        for path, (before, after) in self.candidate.texts.items():
-            found = evidence(before, after, self.candidate.lines[path], executed[path])
+    def require_executed(self) -> None:
+        """Requires that the changed code ran."""
+        for path, (_, after) in self.candidate.texts.items():
+            found = evidence(after, self.candidate.lines[path], self.ran[path].lines)
             if not found.statements:
-                self.stop(Observation(ObservationKind.NO_CODE))
+                self.stop(Observation(ObservationKind.NO_CODE), ProofVerdict.NOT_TRIED)
             if found.in_functions and not found.ran:
-                self.stop(Observation(ObservationKind.NOT_EXECUTED))
-            unrun += found.unrun
-        self.proof = replace(self.proof, unrun=tuple(unrun))
+                self.stop(Observation(ObservationKind.NOT_EXECUTED), ProofVerdict.NOT_TRIED)
 
 
 def _shown(path: str) -> str:

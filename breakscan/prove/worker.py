@@ -123,7 +123,7 @@ class Worker:
 
     ``folder`` is new: all files of the worker are in it.  ``cache_of`` is the folder of another worker whose compiler
     caches it uses; by default its caches are empty.  If the ``server`` cannot fork the process, it is a new one.
-    ``records_outcomes`` says that the outcomes of tests in the new texts are recorded.
+    ``records_outcomes`` and ``looks_later`` are those of ProcessSettings.
     """
 
     def __init__(
@@ -134,6 +134,7 @@ class Worker:
         cache_of: Path | None = None,
         server: ForkServerProcess | None = None,
         records_outcomes: bool = False,
+        looks_later: bool = False,
     ) -> None:
         self.program = program
         self.folder = folder
@@ -150,6 +151,7 @@ class Worker:
             cache=str(cache),
             overlay={path: after for path, (_, after) in candidate.texts.items()},
             records_outcomes=records_outcomes,
+            looks_later=looks_later,
             settings=dict(candidate.settings),
             calls=program.calls,
             patience=program.patience,

@@ -131,6 +131,9 @@ def _value_words(difference: ResultDifference) -> str:
         return f"is {now}{place}, not {was}"
     if difference.change is Change.ERROR:
         return f"differs by {difference.size:.1g}{place} ({now} for {was}; allowed {difference.allowed:g})"
+    if difference.part is Part.OUTSIDE:
+        then, before = ("nothing new" if text is None else repr(_short(text)) for text in (now, was))
+        return f"holds {then} after the call, not {before}"
     if difference.change is Change.TEXT and difference.part is Part.STATE:
         after = "unchanged" if now is None else _short(now)
         return f"is {after} after the call, not {_short(was or 'unchanged')}"

@@ -15,18 +15,17 @@ from rich.text import Text
 from breakscan.model.findings import Severity, Site
 from breakscan.model.words import counted, grouped_reasons, listed, megabytes, sentence
 from breakscan.prove.candidate import Label, MeasuringStep
+from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.proof import (
     DeclinedFinding,
     Metrics,
     NotApplied,
     Proof,
     ProofVerdict,
-    StressDifference,
-    StressedOutcome,
-    UnseenOutcome,
+    VariedDifference,
     Verification,
 )
-from breakscan.prove.protocol import Stage, Stress
+from breakscan.prove.protocol import Stage, Variation, VariedCall
 from breakscan.report import markdown
 from breakscan.report.console import paragraph, report_console
 from breakscan.report.diagnostics import Diagnostic, DiagnosticReport, Remark
@@ -42,67 +41,71 @@ from breakscan.report.measurements import (
 )
 from breakscan.report.printable import printable
 
-_LONGEST_TEST = 60
-_INPUTS = {
-    Stress.NEGATED: "negated",
-    Stress.ZERO: "zero",
-    Stress.NAN: "NaN",
-    Stress.INFINITE: "infinite",
-    Stress.EXTREME: "extreme",
-    Stress.PERMUTED: "permuted",
-    Stress.BELOW: "low integer",
-    Stress.ABOVE: "high integer",
+_LONGEST_CODE = 60
+_VALUES = {
+    Variation.PERMUTED: "permuted inputs",
+    Variation.NEGATED: "negated inputs",
+    Variation.ZERO: "zero inputs",
+    Variation.EXTREME: "extreme inputs",
+    Variation.INFINITE: "infinite inputs",
+    Variation.NAN: "NaN inputs",
+    Variation.BELOW: "lower integers",
+    Variation.ABOVE: "higher integers",
+    Variation.MODE: "train() and eval() exchanged",
+    Variation.LATER: "what a later call has",
 }
+_SIZES = {Variation.MORE: "one more", Variation.LESS: "one less", Variation.ONE: "one", Variation.EMPTY: "none"}
 
 
-def outcome_words(proof: Proof) -> list[str]:
-    """Outcomes that the captured calls do not have of the tests that the change replaces; the gravest first."""
-    return [
-        *(_unseen_words(unseen, proof) for unseen in proof.unseen),
-        *(_stressed_outcome_words(found, proof) for found in proof.stressed_outcomes),
-    ]
+def unseen_words(unseen: UnseenCode, proof: Proof) -> str:
+    """``no call took the `False` side of `x.sum() > 0`, line 12``. The file is named unless it is that of the proof."""
+    if unseen.kind is UnseenKind.START:
+        return f"before the first call, {unseen.code}"
+    code = unseen.code if len(unseen.code) <= _LONGEST_CODE else unseen.code[: _LONGEST_CODE - 1] + "…"
+    is_here = proof.site is not None and proof.site.path == unseen.path
+    place = f"`{code}`, {f'line {unseen.line}' if is_here else f'{unseen.path}:{unseen.line}'}"
+    if unseen.kind is UnseenKind.DEFAULT:
+        return f"no call uses the default {place}"
+    if unseen.kind is UnseenKind.OUTCOME and not unseen.outcomes[1:]:
+        return f"no call took the `{unseen.outcomes[0]}` side of {place}"
+    new = {UnseenKind.NEW: " of the new text", UnseenKind.REPLACED: ", which it replaces"}.get(unseen.kind, "")
+    return f"no call ran {place}{new}"
 
 
-def _unseen_words(unseen: UnseenOutcome, proof: Proof) -> str:
-    """``no captured call took the `False` side of `x.sum() > 0`, line 12``. The file is named unless it is that of
-    the proof.
-    """
-    place = _place(unseen.test, unseen.path, unseen.line, proof)
-    if unseen.outcomes[1:]:
-        return f"no captured call evaluated {place}"
-    return f"no captured call took the `{unseen.outcomes[0]}` side of {place}"
+def variation_words(call: VariedCall) -> str:
+    """``NaN inputs``, ``one more along dimension 0``, ``args[1] = 3``."""
+    if call.kind in _SIZES:
+        return f"{_SIZES[call.kind]} along dimension {call.at}"
+    if call.kind is Variation.DEFAULT:
+        return f"{call.at} left out"
+    return f"{call.at} = {call.value}" if call.value else _VALUES[call.kind]
 
 
-def _stressed_outcome_words(found: StressedOutcome, proof: Proof) -> str:
-    """``only NaN inputs took the `True` side of `x.isnan().any()`, line 12``."""
-    place = _place(found.test, found.path, found.line, proof)
-    return f"only {_INPUTS[found.stress]} inputs took the `{found.outcome}` side of {place}"
-
-
-def stress_words(*found: StressDifference) -> str:
-    """``with infinite and NaN inputs of f, output 0 differs by …``. The difference of the first is told."""
+def varied_words(*found: VariedDifference) -> str:
+    """``with infinite inputs and NaN inputs of f, output 0 differs by …``. The difference of the first is described."""
     first = found[0]
     how = difference_words(first.difference) if first.difference else f"the process fails: {first.error}"
-    kinds = listed([_INPUTS[one.stress] for one in found], "kind", len(_INPUTS))
-    return f"with {kinds} inputs of {first.callable}, {how}"
+    kinds = listed(list(dict.fromkeys(variation_words(one.call) for one in found)), "kind", 3)
+    return f"with {kinds} of {first.callable}, {how}"
 
 
-def grouped(stress: Sequence[StressDifference]) -> list[list[StressDifference]]:
-    """The differences with other inputs, with those of the same value and the same kind together."""
-    groups: dict[object, list[StressDifference]] = {}
-    for found in stress:
+def grouped(varied: Sequence[VariedDifference]) -> list[list[VariedDifference]]:
+    """The differences in varied calls, with those of the same value and the same kind together."""
+    groups: dict[object, list[VariedDifference]] = {}
+    for found in varied:
         how = found.difference
         kind = (how.part, how.change, how.path) if how else found.error
         groups.setdefault((found.callable, kind), []).append(found)
     return list(groups.values())
 
 
-def _place(test: str, path: str, line: int, proof: Proof) -> str:
-    is_here = proof.site is not None and proof.site.path == path
-    shown = test if len(test) <= _LONGEST_TEST else test[: _LONGEST_TEST - 1] + "…"
-    return f"`{shown}`, {f'line {line}' if is_here else f'{path}:{line}'}"
+def printed_words(printed: tuple[str, str]) -> str:
+    """``a call prints 'y 0.5', not 'y 0.7'``."""
+    before, after = (text.strip()[:_LONGEST_CODE] for text in printed)
+    return f"a call prints {after!r}, not {before!r}" if after else f"a call no longer prints {before!r}"
 
 
+REFUSED = {ProofVerdict.REJECTED: "rejected", ProofVerdict.NOT_TRIED: "not tried"}
 NOISY = 1.1
 """The ratio of two equal processes above which the report calls the machine busy."""
 KINDS = ("triton", "cpp", "extern", "fallback", "other")
@@ -110,12 +113,13 @@ KINDS = ("triton", "cpp", "extern", "fallback", "other")
 
 def verdict_words(proof: Proof) -> str:
     """``equal, 4.9× faster [4.7, 5.1]``, ``equal, no faster (1.00 [0.99, 1.02])``, ``accepted with all``, ``rejected:
-    …``.
+    …``, ``not tried: …``.
 
-    The first outcome that no captured call had follows, unless the change is rejected.
+    The first code that no call ran follows.
     """
-    if proof.verdict is ProofVerdict.REJECTED:
-        return f"rejected: {observation_words(proof.reasons[0])}" if proof.reasons else "rejected"
+    if proof.verdict in REFUSED:
+        word = REFUSED[proof.verdict]
+        return f"{word}: {observation_words(proof.reasons[0])}" if proof.reasons else word
     ratio = proof.ratio
     if proof.accepted_in is not None:
         words = f"{'equal, ' if proof.after else ''}accepted with {proof.accepted_in!s}"
@@ -126,7 +130,7 @@ def verdict_words(proof: Proof) -> str:
         else:
             how = "too noisy to say if faster" if proof.verdict is ProofVerdict.TOO_NOISY else "no faster"
             words = f"equal, {'slower' if proof.slower else how} ({ratio_words(ratio)})"
-    first, *others = outcome_words(proof) or [""]
+    first, *others = [unseen_words(unseen, proof) for unseen in proof.unseen] or [""]
     if first:
         words += f"; {first}{f' (and {len(others)} more)' if others else ''}"
     return words
@@ -201,20 +205,19 @@ def facts(proof: Proof) -> list[tuple[str, str]]:
 
 def remarks(proof: Proof) -> list[str]:
     """Restrictions of a change that is not rejected, in sentences."""
-    if proof.verdict is ProofVerdict.REJECTED:
+    if proof.verdict in REFUSED:
         return []
     said = []
     if not proof.breaks_there:
         said.append("No break was recorded there in this run: one before it may hide it, or the compiler takes it.")
     if proof.revealed:
         said.append(f"The compiler gets further with it, and breaks the graph there: {', '.join(proof.revealed)}.")
-    # Of several changes together, each has told.
-    if proof.unrun and not proof.members:
-        rest = f" (and {len(proof.unrun) - 1} more)" if proof.unrun[1:] else ""
-        said.append(f"Not proved, as the calls do not run it: {proof.unrun[0]}{rest}")
+    # Of several changes together, each has its own.
     if not proof.members:
-        said += map(_capitalized, outcome_words(proof)[1:])
-    said += [_capitalized(stress_words(*group)) for group in grouped(proof.stress)]
+        said += [_capitalized(unseen_words(unseen, proof)) for unseen in proof.unseen[1:]]
+    said += [_capitalized(varied_words(*group)) for group in grouped(proof.varied)]
+    if proof.printed:
+        said.append(_capitalized(printed_words(proof.printed)))
     if proof.difference and not proof.members:
         said.append(sentence(f"Not safe: {proof.difference}"))
     return said
@@ -229,7 +232,7 @@ def headline(verification: Verification) -> str:
         (ProofVerdict.ACCEPTED, "accepted"),
         (ProofVerdict.NO_FASTER, "no faster"),
         (ProofVerdict.TOO_NOISY, "too noisy to say"),
-        (ProofVerdict.REJECTED, "rejected"),
+        *REFUSED.items(),
     ]
     counts = [(sum(proof.verdict is kind for proof in proofs), word) for kind, word in kinds]
     shown = ", ".join(f"{count} {word}" for count, word in counts if count)
@@ -383,7 +386,7 @@ def _launches(metrics: Metrics) -> str:
     return ", ".join(words)
 
 
-STYLES = {ProofVerdict.ACCEPTED: "bold green", ProofVerdict.REJECTED: "bold red"}
+STYLES = {ProofVerdict.ACCEPTED: "bold green", **dict.fromkeys(REFUSED, "bold red")}
 MOST_REASONS = 4
 MOST_NAMED = 5
 
@@ -504,26 +507,18 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "difference": proof.difference,
         "breaks_there": proof.breaks_there,
         "revealed": list(proof.revealed),
-        "unrun": list(proof.unrun),
-        "unseen": [{**asdict(test), "says": _unseen_words(test, proof)} for test in proof.unseen],
-        "stressed_outcomes": [
+        "unseen": [{**asdict(one), "kind": one.kind.value, "says": unseen_words(one, proof)} for one in proof.unseen],
+        "varied": [
             {
-                **{name: getattr(test, name) for name in ("path", "line", "test", "outcome")},
-                "inputs": test.stress.value,
-                "says": _stressed_outcome_words(test, proof),
-            }
-            for test in proof.stressed_outcomes
-        ],
-        "stress": [
-            {
-                "inputs": one.stress.value,
+                "kind": one.call.kind.value,
                 "callable": one.callable,
                 "part": one.difference.part.value if one.difference else None,
                 "stated": one.is_stated,
-                "says": stress_words(one),
+                "says": varied_words(one),
             }
-            for one in proof.stress
+            for one in proof.varied
         ],
+        "printed": list(proof.printed) if proof.printed else None,
         "held_back": proof.is_held_back,
         "outputs_equal": proof.outputs_equal,
         **{

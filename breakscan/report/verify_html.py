@@ -16,6 +16,7 @@ from breakscan.report.html_page import escaped, escaped_lines, page_style, plain
 from breakscan.report.measurements import observation_words
 from breakscan.report.printable import printable, visible
 from breakscan.report.verify import (
+    REFUSED,
     closing_words,
     declined_words,
     facts,
@@ -27,7 +28,7 @@ from breakscan.report.verify import (
 
 MOST_CODE = 200_000
 """Characters of generated code, on each side of a proof."""
-_CLASSES = {ProofVerdict.ACCEPTED: "traced", ProofVerdict.REJECTED: "raises"}
+_CLASSES = {ProofVerdict.ACCEPTED: "traced", **dict.fromkeys(REFUSED, "raises")}
 _STYLE = """
 main.verify { padding-top: 14px; }
 .verify p { max-width: 110ch; }

@@ -11,6 +11,8 @@ from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import Site
 from breakscan.prove import faster as measure
 from breakscan.prove.candidate import Candidate
+from breakscan.prove.changed_code import UnseenKind
+from breakscan.prove.observation import ObservationKind
 from breakscan.prove.original import running_original
 from breakscan.prove.proof import Proof, ProofVerdict
 from breakscan.prove.verifier import Verifier
@@ -111,15 +113,9 @@ def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
     ("old", "new", "expected"),
     [
         pytest.param(
-            "        return x + 1\n",
-            "        return x + 2\n",
-            "none of its changed lines was executed",
-            id="code not run",
-        ),
-        pytest.param(
             "torch.manual_seed(0)",
             "torch.manual_seed(1)",
-            "other values before the first call",
+            "random numbers are drawn otherwise before the first call: torch's CPU generator",
             id="other weights",
             marks=SLOW,
         ),
@@ -246,8 +242,21 @@ def test_a_fraud_is_rejected_by_name(prove: Prove, old: str, new: str, expected:
     assert proof.ratio is None
 
 
+def test_other_weights_from_the_same_random_numbers_are_named(prove: Prove) -> None:
+    """The runs start from the same weights all the same, so that their results say nothing."""
+    doubled = "self.fc.weight.data *= 2\n        self.norm ="
+    proof = prove("self.norm =", doubled)
+    assert any(one.kind is UnseenKind.START and "self.fc.weight" in one.code for one in proof.unseen), proof
+    assert proof.is_held_back
+
+
+def test_code_that_does_not_run_was_not_tried(prove: Prove) -> None:
+    proof = prove("        return x + 1\n", "        return x + 2\n")
+    assert (proof.verdict, proof.reasons[0].kind) == (ProofVerdict.NOT_TRIED, ObservationKind.NOT_EXECUTED)
+
+
 def test_a_rewrite_of_a_file_that_is_not_loaded_did_not_run(prove: Prove) -> None:
     proof = prove("x = 1", "x = 2", path=prove.library)  # type: ignore[attr-defined]
-    assert proof.verdict is ProofVerdict.REJECTED
+    assert proof.verdict is ProofVerdict.NOT_TRIED
     assert "the rewritten code did not run" in observation_words(proof.reasons[0])
     assert "unused.py was not loaded" in observation_words(proof.reasons[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from breakscan.prove.overlay import OutcomeRecorder, plain_code
+from breakscan.prove.overlay import executed_code, plain_code, recording_code
 
 TEXT = """\
 class Once:
@@ -49,21 +49,20 @@ def result(code: Any) -> object:
 
 def test_outcomes_are_recorded_and_nothing_changes(tmp_path: Path) -> None:
     path = str(tmp_path / "it.py")
-    recorder = OutcomeRecorder()
-    code = recorder.compile(TEXT, path)
+    code = recording_code(TEXT, path)
     expected = result(plain_code(TEXT, path))
     assert result(code) == expected
-    with recorder.recording() as seen:
+    with executed_code([path]) as ran:
         pass
     assert result(code) == expected
-    assert not seen, "only while it records"
-    with recorder.recording() as seen:
+    assert not ran.outcomes, "only while it records"
+    with executed_code([path]) as ran:
         assert result(code) == expected
     lines = [line.encode() for line in TEXT.splitlines()]
-    found = {}
-    for one in recorder.outcomes(seen)[path]:
+    found: dict[str, set[bool]] = {}
+    for one in ran.found()[path].outcomes:
         test = lines[one.span.line - 1][one.span.column : one.span.end_column].decode()
-        found[test] = frozenset([True] * one.true + [False] * one.false)
+        found.setdefault(test, set()).add(one.outcome)
     assert found == {
         "x": {False},
         "y": {False},
@@ -80,7 +79,7 @@ def test_outcomes_are_recorded_and_nothing_changes(tmp_path: Path) -> None:
 
 def test_lines_and_names_of_functions_stay(tmp_path: Path) -> None:
     path = str(tmp_path / "it.py")
-    plain, recorded = plain_code(TEXT, path), OutcomeRecorder().compile(TEXT, path)
+    plain, recorded = plain_code(TEXT, path), recording_code(TEXT, path)
 
     def functions(code: Any) -> list[tuple[str, int]]:
         inner = [one for one in code.co_consts if isinstance(one, type(code))]

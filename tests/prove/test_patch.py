@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from breakscan.fix.source_map import SourceMap
-from breakscan.prove.changed_code import evidence
+from breakscan.prove.changed_code import UnseenKind, evidence, unrun
+from breakscan.prove.overlay import executed_code
 from breakscan.prove.patch import PatchError, patched_files
+from breakscan.prove.protocol import RanCode
 
 BEFORE = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n"
 
@@ -117,7 +121,7 @@ def g(a, b):
 )
 def test_evidence_that_changed_code_ran(old: str, new: str, executed: set[int], ran: int, in_functions: bool) -> None:
     after = CODE.replace(old, new, 1)
-    found = evidence(CODE, after, SourceMap.of_one_change(CODE, after), executed)
+    found = evidence(after, SourceMap.of_one_change(CODE, after), executed)
     assert (min(found.ran, 1), found.in_functions) == (ran, in_functions)
     assert found.statements
 
@@ -134,16 +138,47 @@ def f(x):
 """
 
 
-def test_new_lines_that_did_not_run_are_told() -> None:
+def unrun_code(before: str, after: str, ran: RanCode) -> list[str]:
+    lines = SourceMap.of_one_change(before, after)
+    return [one.code for one in unrun(UnseenKind.NEW, "it.py", after, before, lines.changed_lines(), ran)]
+
+
+def test_new_lines_that_did_not_run_are_named() -> None:
     before = "def f(x):\n    check(x)\n    if x.dtype == half and x.any():\n        y = x\n    return y\n"
-    lines = SourceMap.of_one_change(before, GUARDED)
-    assert evidence(before, GUARDED, lines, {2, 4, 8}).unrun == ("y = where(x > 0, x, 0)",)
-    assert evidence(before, GUARDED, lines, {2, 3, 4, 8}).unrun == ()
+    assert unrun_code(before, GUARDED, RanCode((2, 4, 8))) == ["y = where(x > 0, x, 0)"]
+    assert unrun_code(before, GUARDED, RanCode((2, 3, 4, 8))) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("    y = 2 if x > 9 else 3", ["2"]),
+        ("    y = x > 9 and g(x)", ["g(x)"]),
+        ("    y = lambda z: z + 5", ["z + 5"]),
+        ("    y = [z * 2 for z in ()]", ["z * 2"]),
+        ("    try: y = g(x)\n    except ValueError: y = 7", ["except ValueError: y = 7"]),
+        ("    y = x\n    for z in ():\n        y = z", ["y = z"]),
+        ("    y = h(x)\n    def unused():\n        return 4", ["return 4"]),
+        ("    y = h(x, k=1)", []),
+        ("    def i(k=8): return k\n    y = i(9)", ["k=8"]),
+        ("    def i(k=8): return k\n    y = i()", []),
+    ],
+)
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 knows the lines of instructions alone")
+def test_new_code_that_did_not_run_is_named(tmp_path: Path, code: str, named: list[str]) -> None:
+    before = "def g(x):\n    return x\n\n\ndef h(x, k=2):\n    return x + k\n\n\ndef f(x):\n    y = x\n    return y\n"
+    after = before.replace("    y = x\n", f"{code}\n")
+    path = str(tmp_path / "it.py")
+    names: dict[str, Any] = {}
+    exec(compile(after, path, "exec"), names)
+    with executed_code([path], closely=True) as ran:
+        names["f"](1)
+    assert unrun_code(before, after, ran.found()[path]) == named
 
 
 def test_a_comment_is_no_code() -> None:
     after = CODE.replace("import os\n\n", "import os\n# a comment\n")
-    assert evidence(CODE, after, SourceMap.of_one_change(CODE, after), {1}).statements == 0
+    assert evidence(after, SourceMap.of_one_change(CODE, after), {1}).statements == 0
 
 
 def test_a_diff_changes_no_file_outside_the_folder(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from breakscan.prove.candidate import Candidate, Label, RewriteLabel, SetLabel
-from breakscan.prove.proof import Metrics, Proof, ProofVerdict, StressDifference
-from breakscan.prove.protocol import Stress
+from breakscan.prove.changed_code import UnseenCode, UnseenKind
+from breakscan.prove.proof import Metrics, Proof, ProofVerdict, VariedDifference
+from breakscan.prove.protocol import Variation, VariedCall
 from breakscan.prove.rewrites import Planned
 from breakscan.prove.verify import RewriteProofs
 
@@ -82,9 +83,13 @@ def test_each_is_proved_and_timed_on_request() -> None:
 
 
 @pytest.mark.parametrize(
-    "what", [{"unrun": ("y = 1",)}, {"stress": (StressDifference(Stress.NAN, "Net", is_stated=True),)}]
+    "what",
+    [
+        {"unseen": (UnseenCode(UnseenKind.NEW, "net.py", 1, "y = 1"),)},
+        {"varied": (VariedDifference(VariedCall(0, Variation.NAN), "Net", is_stated=True),)},
+    ],
 )
-def test_what_differs_with_other_inputs_or_does_not_run_is_told_apart_without_timing(what: dict[str, Any]) -> None:
+def test_what_differs_in_varied_calls_or_does_not_run_is_proved_apart_without_timing(what: dict[str, Any]) -> None:
     verifier, found = proved(lambda lines: proof(ACCEPTED, **(what if lines > {0} else {})), 2)
     assert verifier.asked == [((0, 1), True), ((0,), False), ((1,), False)]
     assert {one.accepted_in for one in singles(found)} == {SetLabel()}

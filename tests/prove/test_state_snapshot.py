@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import random
+import types
 from pathlib import Path
 from typing import Any
 
@@ -174,10 +176,45 @@ def test_a_dictionary_with_a_get_of_its_own_is_put_back() -> None:
     assert held == {"a": 1}
 
 
-def test_iterators_are_named_as_they_cannot_be_put_back(tmp_path: Path) -> None:
+def test_iterators_without_a_position_are_named_as_they_cannot_be_put_back(tmp_path: Path) -> None:
+    batches, numbers = iter([1, 2]), (n for n in range(3))
     with (tmp_path / "log.txt").open("w") as log:
-        snapshot = StateSnapshot({"self": {"batches": iter([1]), "numbers": (n for n in range(3)), "log": log}})
-    assert snapshot.iterators == ["self['batches']", "self['numbers']"]
+        snapshot = StateSnapshot({"self": {"batches": batches, "numbers": numbers, "log": log}})
+    assert snapshot.iterators == ["self['numbers']"]
+    assert [next(batches), next(numbers)] == [1, 0]
+    snapshot.restore()
+    assert [next(batches), next(numbers)] == [1, 1]
+
+
+@dataclasses.dataclass(slots=True)
+class Meter:
+    n: int = 0
+
+
+class Hooked(torch.nn.Module):
+    def __init__(self, seen: list[int]) -> None:
+        super().__init__()
+        self.fc = torch.nn.Linear(2, 2)
+        self.fc.register_forward_hook(lambda *_: seen.append(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.names.n += 1
+        self.meter.n += 1
+        type(self).forward.calls = 1  # type: ignore[attr-defined]
+        return self.fc(x)
+
+
+def test_slots_namespaces_functions_and_hooks_are_put_back() -> None:
+    seen: list[int] = []
+    module = Hooked(seen)
+    module.meter, module.names = Meter(), types.SimpleNamespace(n=0)
+    snapshot = StateSnapshot({"self": module})
+    module(torch.ones(2))
+    assert (module.meter.n, module.names.n, seen, vars(Hooked.forward)) == (1, 1, [1], {"calls": 1})
+    changed = {path for path, value in snapshot.plains_now().items() if snapshot.plains.get(path) != value}
+    assert {path.rpartition(".")[2] for path in changed if path.endswith((".n", ".calls"))} == {"n", "calls"}
+    snapshot.restore()
+    assert (module.meter.n, module.names.n, seen, vars(Hooked.forward)) == (0, 0, [], {})
 
 
 GENERATORS: dict[str, tuple[object, str]] = {

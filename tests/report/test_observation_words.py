@@ -38,8 +38,8 @@ def test_every_change_has_words(change: Change) -> None:
 
 def test_remarks_name_what_they_are_about() -> None:
     names = tuple(f"a{number}" for number in range(5))
-    assert observation_words(Observation(ObservationKind.OTHER_START, names=names)).endswith(
-        "first call: a0, a1, a2 and 2 more"
+    assert observation_words(Observation(ObservationKind.NOT_PUT_BACK, names=names)).endswith(
+        "a call: a0, a1, a2 and 2 more"
     )
     said = observation_words(Observation(ObservationKind.OTHER_RANDOM_START, names=(TORCH, f"{CUDA}1")))
     assert said.endswith("torch's CPU generator, the generator of cuda:1")

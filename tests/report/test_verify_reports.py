@@ -14,6 +14,7 @@ from report_results import text_of
 
 from breakscan.model.findings import Site
 from breakscan.prove.candidate import Label, MeasuringStep, RewriteLabel, SetLabel
+from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import Observation, ObservationKind
@@ -24,12 +25,10 @@ from breakscan.prove.proof import (
     NotApplied,
     Proof,
     ProofVerdict,
-    StressDifference,
-    StressedOutcome,
-    UnseenOutcome,
+    VariedDifference,
     Verification,
 )
-from breakscan.prove.protocol import Stress
+from breakscan.prove.protocol import Variation, VariedCall
 from breakscan.report.formats import VERIFY
 from breakscan.report.verify import (
     ending_words,
@@ -102,13 +101,17 @@ ALL = Proof(
 DTYPE = ResultDifference(Part.OUTPUT, Change.DTYPE, "output 0", "int64", "int32")
 UNSEEN = replace(
     NO_FASTER,
-    unseen=(UnseenOutcome("net.py", 20, HOSTILE, (False,)), UnseenOutcome("other.py", 3, "x or y", (True, False))),
-    stressed_outcomes=(StressedOutcome("net.py", 22, "x.isnan()", True, Stress.NAN),),
-    stress=(
-        StressDifference(Stress.INFINITE, "Net", DTYPE),
-        StressDifference(Stress.ZERO, HOSTILE, error=HOSTILE),
-        StressDifference(Stress.NAN, "Net", DTYPE),
+    unseen=(
+        UnseenCode(UnseenKind.OUTCOME, "net.py", 20, HOSTILE, (False,)),
+        UnseenCode(UnseenKind.OUTCOME, "other.py", 3, "x or y", (True, False)),
+        UnseenCode(UnseenKind.DEFAULT, "net.py", 22, "k=3"),
     ),
+    varied=(
+        VariedDifference(VariedCall(0, Variation.INFINITE), "Net", DTYPE),
+        VariedDifference(VariedCall(0, Variation.ONE, "0"), HOSTILE, error=HOSTILE),
+        VariedDifference(VariedCall(0, Variation.ARGUMENT, "args[1]", "3"), "Net", DTYPE),
+    ),
+    printed=("mean 0.5\n", ""),
 )
 
 
@@ -212,17 +215,13 @@ def test_what_becomes_of_the_files_is_said() -> None:
     )
 
 
-def test_a_difference_with_other_inputs_holds_back_unless_it_is_stated() -> None:
+def test_a_difference_in_a_varied_call_holds_back_unless_it_is_stated() -> None:
     differs = replace(UNSEEN, unseen=())
     assert differs.is_held_back
-    stated = tuple(replace(one, is_stated=True) for one in UNSEEN.stress)
-    assert not replace(differs, stress=stated).is_held_back
-    assert replace(differs, stress=(stated[0], UNSEEN.stress[1])).is_held_back
-    assert replace(UNSEEN, stress=stated).is_held_back
-
-
-def test_an_outcome_that_only_other_inputs_had_does_not_hold_back() -> None:
-    assert not replace(UNSEEN, unseen=(), stress=()).is_held_back
+    stated = tuple(replace(one, is_stated=True) for one in UNSEEN.varied)
+    assert not replace(differs, varied=stated).is_held_back
+    assert replace(differs, varied=(stated[0], UNSEEN.varied[1])).is_held_back
+    assert replace(UNSEEN, varied=stated).is_held_back
 
 
 def test_the_terminal_report_has_a_line_a_change() -> None:
@@ -271,7 +270,7 @@ def test_the_json_is_what_its_schema_says_and_the_whole_set_comes_last(valid: Ca
         valid(written("json", result), "verify")
     told = json.loads(written("json"))
     assert told["proofs"][-1]["members"] == list(map(str, ALL.members))
-    verdicts = {verdict.value for verdict in ProofVerdict} - {TOO_NOISY.verdict.value}
+    verdicts = {verdict.value for verdict in ProofVerdict} - {TOO_NOISY.verdict.value, ProofVerdict.NOT_TRIED.value}
     assert {proof["verdict"] for proof in told["proofs"]} == verdicts
 
 
@@ -319,22 +318,28 @@ def test_the_page_shows_the_generated_code_side_by_side_and_has_no_scripts() -> 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
 def test_what_is_not_proved_of_a_change_is_told(form: str) -> None:
-    half = replace(NO_FASTER, unrun=("y = where(x, 0)", "z = 1"), revealed=("net.py:31",), breaks_there=False)
+    new = UnseenCode(UnseenKind.NEW, "net.py", 21, "y = where(x, 0)")
+    half = replace(NO_FASTER, unseen=(new,), revealed=("net.py:31",), breaks_there=False)
     told = " ".join(written(form, verification(half)).split())
-    for words in ("as the calls do not run it: y = where(x, 0)", "breaks the graph there: net.py:31", "No break was"):
+    for words in (
+        "line 21 of the new text",
+        "breaks the graph there: net.py:31",
+        "No break was",
+    ):
         assert words in told
     assert "y = where(x, 0)" not in written(form, verification(replace(half, verdict=ProofVerdict.REJECTED)))
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
 def test_what_the_calls_do_not_show_is_told(form: str) -> None:
-    seen = replace(UNSEEN.unseen[0], test="x.sum() > 0")
+    seen = replace(UNSEEN.unseen[0], code="x.sum() > 0")
     page = html.unescape(written(form, verification(replace(UNSEEN, unseen=(seen, *UNSEEN.unseen[1:])))))
     told = " ".join(page.replace("\\", "").split())
     for words in (
-        "(1.00 [0.99, 1.02]); no captured call took the `False` side of `x.sum() > 0`, line 20 (and 2 more)",
-        "No captured call evaluated `x or y`, other.py:3.",
-        "Only NaN inputs took the `True` side of `x.isnan()`, line 22.",
-        "With infinite and NaN inputs of Net, output 0 is int32, not int64.",
+        "(1.00 [0.99, 1.02]); no call took the `False` side of `x.sum() > 0`, line 20 (and 2 more)",
+        "No call ran `x or y`, other.py:3.",
+        "No call uses the default `k=3`, line 22.",
+        "With infinite inputs and args[1] = 3 of Net, output 0 is int32, not int64.",
+        "A call no longer prints 'mean 0.5'.",
     ):
         assert words in told

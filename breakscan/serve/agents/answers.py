@@ -256,7 +256,7 @@ def _after_explain(
     return _step("check", {"paths": ["."]}, "finds what this run did not reach: it met no problem")
 
 
-_VERDICTS = {"accepted": "accepted", "no-faster": "no faster", "too-noisy": "too noisy", "rejected": "rejected"}
+_VERDICTS = ("accepted", "no-faster", "too-noisy", "rejected", "not-tried")
 
 
 def verify_answer(report: Report, asked: Report, ended: str | None, offset: int, limit: int) -> Answer:
@@ -275,7 +275,7 @@ def verify_answer(report: Report, asked: Report, ended: str | None, offset: int,
 
 def _verify_summary(proofs: Sequence[Report], report: Report, ended: str | None) -> str:
     counts = Counter(one["verdict"] for one in proofs)
-    parts = [f"{counts[verdict]} {words}" for verdict, words in _VERDICTS.items() if counts[verdict]]
+    parts = [f"{counts[verdict]} {verdict.replace('-', ' ')}" for verdict in _VERDICTS if counts[verdict]]
     calls = sum(one["captured"] for one in report["calls"])
     what = f"{counted(len(proofs), 'change')} verified on {counted(calls, 'captured call')}"
     outcome = f"{what}{': ' if parts else ''}{', '.join(parts)}"
@@ -298,7 +298,7 @@ def _proof(one: Report) -> Answer:
 
 
 def _cautions(proof: Report) -> list[Report]:
-    return [caution for key in ("unseen", "stressed_outcomes", "stress") for caution in proof[key]]
+    return [caution for key in ("unseen", "varied") for caution in proof[key]]
 
 
 def _after_verify(proofs: Sequence[Report], asked: Report, report: Report) -> Answer:

@@ -10,58 +10,65 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from breakscan.prove.protocol import Stress  # noqa: E402
+from breakscan.prove.protocol import Variation  # noqa: E402
 from breakscan.prove.state import StateSnapshot  # noqa: E402
-from breakscan.prove.stress import TimeLimitReached, stressed, stressed_values, time_limit  # noqa: E402  # noqa: E402
+from breakscan.prove.varied_calls import (  # noqa: E402
+    VALUES,
+    TimeLimitReached,
+    other_numbers,
+    other_values,
+    time_limit,
+    varied_values,
+)
 
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.complex64]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("stress", [one for one in Stress if one not in (Stress.BELOW, Stress.ABOVE)])
-def test_floats_keep_shape_and_dtype(dtype: torch.dtype, stress: Stress) -> None:
+@pytest.mark.parametrize("kind", VALUES[:-2])
+def test_floats_keep_shape_and_dtype(dtype: torch.dtype, kind: Variation) -> None:
     value = torch.tensor([[1.0, 2.0, -3.0], [4.0, 0.0, 6.0]], dtype=torch.float32).to(dtype)
-    other = stressed(value, stress)
+    other = other_values(value, kind)
     assert other is not None
     assert (other.shape, other.dtype) == (value.shape, dtype)
     parts = torch.view_as_real(other) if dtype.is_complex else other.double()
-    if stress is Stress.NAN:
+    if kind is Variation.NAN:
         assert int(parts.isnan().sum()) == 1
-    elif stress is Stress.EXTREME:
+    elif kind is Variation.EXTREME:
         limits = torch.finfo(dtype)
         assert set(parts.flatten().tolist()) == {limits.max, limits.min}
-    elif stress is not Stress.INFINITE:
+    elif kind is not Variation.INFINITE:
         assert bool(parts.isfinite().all())
 
 
 def test_integers_stay_within_the_range_that_was_seen() -> None:
     for low, zero in ((0, 0), (3, 3), (-7, 0)):
         value = torch.arange(low, low + 9)
-        permuted = stressed(value, Stress.PERMUTED)
+        permuted = other_values(value, Variation.PERMUTED)
         assert permuted is not None
         assert not torch.equal(permuted, value)
         assert torch.equal(permuted.sort().values, value)
-        zeros = stressed(value, Stress.ZERO)
+        zeros = other_values(value, Variation.ZERO)
         assert zeros is not None
         assert set(zeros.tolist()) == {zero}
-    for stress in (Stress.NEGATED, Stress.NAN, Stress.INFINITE, Stress.EXTREME):
-        assert stressed(torch.arange(9), stress) is None
+    for kind in (Variation.NEGATED, Variation.NAN, Variation.INFINITE, Variation.EXTREME):
+        assert other_values(torch.arange(9), kind) is None
 
 
 @pytest.mark.parametrize(
     ("dtype", "values", "below", "above"),
     [
-        (torch.int64, [3, 9, 3], [-1, 9, -1], [20, 9, 20]),
-        (torch.int64, [-7, -3, -7], [-8, -3, -8], [-1, -3, -1]),
-        (torch.int8, [100, 127, 100], [-1, 127, -1], [127, 127, 127]),
-        (torch.uint8, [1, 2, 1], [0, 2, 0], [6, 2, 6]),
+        (torch.int64, [3, 9, 3], [2, 9, 2], [10, 9, 10]),
+        (torch.int64, [-7, -3, -7], [-8, -3, -8], [-2, -3, -2]),
+        (torch.int8, [100, 127, 100], [99, 127, 99], [127, 127, 127]),
+        (torch.uint8, [1, 2, 1], [0, 2, 0], [3, 2, 3]),
     ],
 )
 def test_some_integers_leave_the_range_and_stay_within_the_dtype(
     dtype: torch.dtype, values: list[int], below: list[int], above: list[int]
 ) -> None:
-    for stress, expected in ((Stress.BELOW, below), (Stress.ABOVE, above)):
-        other = stressed(torch.tensor(values, dtype=dtype), stress)
+    for kind, expected in ((Variation.BELOW, below), (Variation.ABOVE, above)):
+        other = other_values(torch.tensor(values, dtype=dtype), kind)
         assert other is not None
         assert (other.tolist(), other.dtype) == (expected, dtype)
 
@@ -78,7 +85,7 @@ def test_only_inputs_change_and_they_are_put_back() -> None:
     x.grad = torch.ones(3)
     given = {"args": (x, weight, torch.Generator(), 3.0, torch.zeros(0), Batch()), "kwargs": {"y": [torch.zeros(2)]}}
     inputs = StateSnapshot(given, {})
-    values = stressed_values(inputs, Stress.NAN)
+    values = varied_values(inputs, Variation.NAN)
     assert values.keys() == {"args[0]", "args[5].x", "kwargs['y'][0]"}
     with inputs.holding(values):
         inputs.restore()
@@ -86,7 +93,27 @@ def test_only_inputs_change_and_they_are_put_back() -> None:
         assert bool((weight == 1).all())
     inputs.restore()
     assert bool((x == 1).all())
-    assert stressed_values(inputs, Stress.PERMUTED) == {}, "there is no other order"
+    assert varied_values(inputs, Variation.PERMUTED) == {}, "there is no other order"
+
+
+def test_tensors_of_one_size_change_together() -> None:
+    ids, labels = torch.arange(6).view(3, 2), torch.arange(3)
+    inputs = StateSnapshot({"args": (ids, labels, torch.zeros(5)), "kwargs": {}}, {})
+
+    def sizes(kind: Variation, at: str) -> dict[str, list[int]]:
+        return {path: list(value.shape) for path, value in varied_values(inputs, kind, at).items()}
+
+    assert sizes(Variation.MORE, "0") == {"args[0]": [4, 2], "args[1]": [4]}
+    assert sizes(Variation.ONE, "0") == {"args[0]": [1, 2], "args[1]": [1]}
+    assert sizes(Variation.EMPTY, "0") == {"args[0]": [0, 2], "args[1]": [0]}
+    assert sizes(Variation.LESS, "1") == {"args[0]": [3, 1]}
+    assert varied_values(inputs, Variation.MORE, "0")["args[1]"].tolist() == [0, 1, 2, 0]
+
+
+def test_other_numbers() -> None:
+    assert other_numbers(True) == [False]
+    assert other_numbers(0) == [1, -1, 10]
+    assert other_numbers(2.0) == [1.25, 0.0, -2.0]
 
 
 def test_what_never_ends_is_stopped() -> None:

@@ -1,0 +1,372 @@
+"""Runs the captured calls with what the program may give them elsewhere: other values, sizes, numbers, flags, modes and
+attributes, and what its later calls have."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import math
+import signal
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from breakscan.prove.call_result import CallResult, save_results
+from breakscan.prove.call_runs import put_back, ready, run_call
+from breakscan.prove.capture import CapturedCall, CapturedCallable, load_later
+from breakscan.prove.overlay import executed_code
+from breakscan.prove.protocol import RanCode, Variation, VariedCall, VariedRun
+from breakscan.prove.state import StateSnapshot, digest, is_number
+from breakscan.prove.torch_state import eager_stance
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class TimeLimitReached(BaseException):
+    """The time is up. No ``except Exception`` of the program catches it."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raises TimeLimitReached in the block after some seconds, as soon as Python code runs. Only in the main thread."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TimeLimitReached
+
+    handler = signal.signal(signal.SIGALRM, stop)
+    # A program may have set a timer of its own.
+    timer = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+        signal.signal(signal.SIGALRM, handler)
+
+
+SEED = 20_000
+"""Of the permutation, which is the same in all processes."""
+
+
+VALUES = (
+    Variation.PERMUTED,
+    Variation.NEGATED,
+    Variation.ZERO,
+    Variation.EXTREME,
+    Variation.INFINITE,
+    Variation.NAN,
+    Variation.BELOW,
+    Variation.ABOVE,
+)
+SIZES = (Variation.MORE, Variation.LESS, Variation.ONE, Variation.EMPTY)
+MOST_OF_A_KIND = 12
+
+
+def varied_values(inputs: StateSnapshot, kind: Variation, at: str = "") -> dict[str, Tensor]:
+    """The values that change, by path; none where this variation changes nothing.  ``at`` is the dimension of a size,
+    or the only path."""
+    # Classes of inputs hold values, too.
+    own = {path: value for path, value in inputs.data.items() if path.startswith(("args[", "kwargs["))}
+    if kind in SIZES:
+        return _other_sizes({path: own[path] for path in own if path in inputs.tensors}, kind, int(at))
+    found: dict[str, Tensor] = {}
+    for path, value in own.items():
+        other = other_values(value, kind) if value.numel() and at in ("", path) else None
+        if other is not None and digest(other) != digest(value):
+            found[path] = other
+    return found
+
+
+def _other_sizes(own: Mapping[str, Tensor], kind: Variation, dim: int) -> dict[str, Tensor]:
+    """The tensors that have the size of the first one in a dimension, with another one."""
+    import torch
+
+    size = next((value.shape[dim] for value in own.values() if value.ndim > dim), 0)
+    other = {Variation.MORE: size + 1, Variation.LESS: size - 1, Variation.ONE: 1, Variation.EMPTY: 0}[kind]
+    # In fewer than three, one less is one.
+    if not size or other < (kind is not Variation.EMPTY) or (kind is Variation.ONE and size < 3):
+        return {}
+    found = {}
+    for path, value in own.items():
+        if value.ndim > dim and value.shape[dim] == size:
+            more = value.narrow(dim, 0, 1)
+            found[path] = torch.cat([value, more], dim) if other > size else value.narrow(dim, 0, other).clone()
+    return found
+
+
+SEED = 20_000
+"""Of the permutation, which is the same in all processes."""
+
+
+def other_values(value: Tensor, kind: Variation) -> Tensor | None:
+    """Another value for a tensor; None where there is none for its dtype.
+
+    Integers and bools may be indices and masks: with most kinds they stay as they are, so that floating-point values
+    reach all of the code.
+    """
+    import torch
+
+    if kind is Variation.PERMUTED:
+        order = torch.randperm(value.numel(), generator=torch.Generator().manual_seed(SEED), device="cpu")
+        return value.flatten()[order].view(value.shape)
+    if value.dtype is torch.bool:
+        return None
+    if value.dtype.is_complex:
+        parts = _of_floats(torch.view_as_real(value), kind)
+        return None if parts is None else torch.view_as_complex(parts)
+    return _of_floats(value, kind) if value.dtype.is_floating_point else _of_integers(value, kind)
+
+
+def _of_floats(value: Tensor, kind: Variation) -> Tensor | None:
+    import torch
+
+    # Not every operator knows the narrow types.
+    wide = value.to(torch.float64, copy=True)
+    if kind is Variation.NEGATED:
+        return (-wide).to(value.dtype)
+    if kind is Variation.ZERO:
+        return torch.zeros_like(wide).to(value.dtype)
+    limits = torch.finfo(value.dtype)
+    if kind is Variation.EXTREME:
+        return _in_turn(wide, (limits.max, limits.min)).to(value.dtype)
+    found = wide.flatten()
+    if kind is Variation.NAN:
+        found[0] = math.nan
+    elif kind is Variation.INFINITE:
+        found[-1], found[0] = -math.inf, math.inf
+    else:
+        return None
+    return found.view(value.shape).to(value.dtype)
+
+
+def _of_integers(value: Tensor, kind: Variation) -> Tensor | None:
+    import torch
+
+    limits, lowest, highest = torch.iinfo(value.dtype), int(value.min()), int(value.max())
+    if kind is Variation.ZERO:
+        return torch.zeros_like(value).clamp(lowest, highest)
+    if kind is Variation.BELOW:
+        return _in_turn(value, (max(lowest - 1, limits.min), None))
+    if kind is Variation.ABOVE:
+        return _in_turn(value, (min(highest + 1, limits.max), None))
+    return None
+
+
+def _in_turn(value: Tensor, cycle: Sequence[float | None]) -> Tensor:
+    """The elements replaced by these numbers in turn, over and over; with None, an element stays."""
+    import torch
+
+    position = torch.arange(value.numel(), device="cpu").view(value.shape) % len(cycle)
+    found = value.clone()
+    for turn, number in enumerate(cycle):
+        if number is not None:
+            found[position == turn] = number
+    return found
+
+
+def other_numbers(value: bool | int | float) -> list[bool | int | float]:
+    """Other numbers in place of a number of Python's."""
+    if isinstance(value, bool):
+        return [not value]
+    others = (value + 1, value - 1, 0, value + 10) if isinstance(value, int) else (value / 2 + 0.25, 0.0, -value)
+    return [other for other in dict.fromkeys(others) if other != value]
+
+
+def _numbers(call: CapturedCall) -> dict[str, bool | int | float]:
+    """The numbers among the arguments, by path."""
+    from torch.utils._pytree import tree_flatten_with_path
+
+    leaves = tree_flatten_with_path((call.args, call.kwargs))[0]
+    return {_path(keys): leaf for keys, leaf in leaves if is_number(leaf)}
+
+
+def _path(keys: Any) -> str:
+    from torch.utils._pytree import keystr
+
+    return f"{'kwargs' if keys[0].idx else 'args'}{keystr(keys[1:])}"
+
+
+def _with_number(call: CapturedCall, path: str, value: object) -> CapturedCall:
+    from torch.utils._pytree import tree_map_with_path
+
+    args, kwargs = tree_map_with_path(
+        lambda keys, leaf: value if _path(keys) == path else leaf, (call.args, call.kwargs)
+    )
+    if path.startswith("kwargs['"):
+        kwargs = {**kwargs, path[8:-2]: value} if path[8:-2].isidentifier() else kwargs
+    return replace(call, args=args, kwargs=kwargs)
+
+
+def _defaults(captured: CapturedCallable, call: CapturedCall) -> tuple[dict[str, object], list[str]]:
+    """The defaults that the call does not pass, and the parameters that it could leave out."""
+    try:
+        signature = inspect.signature(captured.original)
+        passed = signature.bind(*call.args, **call.kwargs).arguments
+    except (TypeError, ValueError):
+        return {}, []
+    optional = {name: one for name, one in signature.parameters.items() if one.default is not one.empty}
+    left_out = {
+        name: one.default
+        for name, one in optional.items()
+        if name not in passed and one.kind is not one.POSITIONAL_ONLY
+    }
+    return left_out, [name for name in optional if name in passed]
+
+
+def _without(captured: CapturedCallable, call: CapturedCall, name: str) -> CapturedCall:
+    """The call without one argument, and without those that are passed by position after it."""
+    if name in call.kwargs:
+        return replace(call, kwargs={key: value for key, value in call.kwargs.items() if key != name})
+    return replace(call, args=call.args[: list(inspect.signature(captured.original).parameters).index(name)])
+
+
+def planned(captured: CapturedCallable, names: Collection[str], later: int) -> Iterator[tuple[Variation, str, str]]:
+    """The variations of the first call: the kind, where, and the value if it is a number."""
+    call = captured.calls[0]
+    state, inputs = captured.snapshots_of(call)
+    yield from ((Variation.LATER, str(number), "") for number in range(later))
+    left_out, optional = _defaults(captured, call)
+    numbers = {**_numbers(call), **{f"kwargs[{name!r}]": it for name, it in left_out.items() if is_number(it)}}
+    yield from ((Variation.ARGUMENT, at, repr(other)) for at, it in numbers.items() for other in other_numbers(it))
+    yield from ((Variation.DEFAULT, name, "") for name in optional)
+    for path in state.setters:
+        value = state.plains.get(path)
+        if path.rpartition(".")[2] in names and is_number(value) and not path.endswith(".training"):
+            yield from ((Variation.ATTRIBUTE, path, repr(other)) for other in other_numbers(value))
+    if any(path.endswith(".training") for path in state.setters):
+        yield Variation.MODE, "", ""
+    tensors = [tensor for path, tensor in inputs.tensors.items() if path in inputs.data]
+    for dim in range(min(4, max((tensor.ndim for tensor in tensors), default=0))):
+        # A batch is the first dimension.
+        yield from ((kind, str(dim), "") for kind in (SIZES[:2] if dim else SIZES))
+    yield from ((kind, "", "") for kind in VALUES[:-2])
+    # An index out of range makes a GPU unusable; elsewhere it ends the call, so that each input has its own.
+    on_cpu = [path for path, tensor in inputs.tensors.items() if tensor.device.type == "cpu"]
+    yield from ((kind, path, "") for kind in VALUES[-2:] for path in on_cpu)
+
+
+LONGEST_CALL = 5.0
+"""Seconds of one call. With NaN, a loop may never end."""
+MOST_GRADIENTS = 256 << 20
+"""Bytes of the gradients of a varied call; where there are more, it has no backward pass."""
+
+
+class VariedCalls:
+    """Runs calls eager, and records which code of ``files`` they run."""
+
+    def __init__(self, callables: Sequence[CapturedCallable], files: Collection[str]) -> None:
+        self._callables = callables
+        self._files = files
+        self._later: list[dict[str, Any]] = []
+
+    def captured(self) -> dict[str, RanCode]:
+        """Runs each call as the program made it.  Returns the code that they run."""
+        with executed_code(self._files, closely=True) as ran:
+            for captured in self._callables:
+                for call in captured.calls:
+                    with ready(captured, call), eager_stance():
+                        run_call(captured, call, captured.original, backward=True, compare_state=False)
+        return ran.found()
+
+    def plan(self, names: tuple[str, ...]) -> tuple[VariedCall, ...]:
+        """All variations; ``names`` are those of attributes and globals that the program sets to other values."""
+        found: list[VariedCall] = []
+        for number, captured in enumerate(self._callables):
+            later = sum(one["callable"] == number for one in self._later)
+            of_kind: dict[Variation, list[VariedCall]] = {}
+            for kind, at, value in planned(captured, names, later):
+                of_kind.setdefault(kind, []).append(VariedCall(number, kind, at, value))
+            found += [one for kind in of_kind.values() for one in kind[:MOST_OF_A_KIND]]
+        return tuple(found)
+
+    def take_later(self, path: str) -> None:
+        """Takes the later calls that another process has written."""
+        self._later = load_later(path)
+
+    def run(self, path: str, calls: tuple[VariedCall, ...], seconds: float) -> VariedRun:
+        """Runs varied calls, and writes the results.  All of them take at most some ``seconds``."""
+        until = time.monotonic() + seconds
+        ended: dict[VariedCall, CallResult] = {}
+        code = []
+        for varied in calls:
+            left = min(LONGEST_CALL, until - time.monotonic())
+            with executed_code(self._files, closely=True) as ran:
+                result = self._result(varied, left) if left > 0 else None
+            if result is not None:
+                ended[varied] = result
+                code.append(ran.found())
+        save_results(list(ended.values()), path)
+        return VariedRun(tuple(ended), tuple(code))
+
+    def _result(self, varied: VariedCall, seconds: float) -> CallResult | None:
+        """The result of a varied call; None if there is none, or if it takes too long."""
+        captured = self._callables[varied.callable]
+        call = captured.calls[0]
+        leaves = [leaf for snapshot in captured.snapshots_of(call) for leaf in snapshot.leaves().values()]
+        backward = sum(leaf.numel() * leaf.element_size() for leaf in leaves) <= MOST_GRADIENTS
+        try:
+            with self._varied(captured, varied) as (other, plains):
+                if other is None:
+                    return None
+                with ready(captured, other), eager_stance(), time_limit(seconds):
+                    setters = captured.snapshots_of(other)[0].setters
+                    for path in plains.keys() & setters.keys():
+                        setters[path](plains[path])
+                    return run_call(captured, other, captured.original, backward).result
+        except (TimeLimitReached, Exception):
+            # What the call itself raises is a result: this call cannot be varied so, or takes too long.
+            return None
+        finally:
+            put_back(captured, call)
+
+    @contextlib.contextmanager
+    def _varied(
+        self, captured: CapturedCallable, varied: VariedCall
+    ) -> Iterator[tuple[CapturedCall | None, dict[str, object]]]:
+        """The varied call, and the plain values of the state that it finds."""
+        call = captured.calls[0]
+        state, inputs = captured.snapshots_of(call)
+        kind, at = varied.kind, varied.at
+        if kind is Variation.LATER:
+            later = [one for one in self._later if one["callable"] == varied.callable][int(at)]
+            args, kwargs = later["args"], later["kwargs"]
+            own = StateSnapshot({"args": args, "kwargs": kwargs}, {})
+            fitting = {
+                path: value
+                for path, value in later["values"].items()
+                if path in state.values and state.values[path].shape == value.shape
+            }
+            with state.holding(fitting):
+                yield replace(call, args=args, kwargs=kwargs, inputs=own), later["plains"]
+        elif kind is Variation.ARGUMENT:
+            yield _with_number(call, at, ast.literal_eval(varied.value)), {}
+        elif kind is Variation.DEFAULT:
+            yield _without(captured, call, at), {}
+        elif kind is Variation.ATTRIBUTE:
+            yield call, {at: ast.literal_eval(varied.value)}
+        elif kind is Variation.MODE:
+            yield call, {path: not state.plains[path] for path in state.setters if path.endswith(".training")}
+        else:
+            values = varied_values(inputs, kind, at)
+            with _resized(inputs, values), inputs.holding(values):
+                yield call if values else None, {}
+
+
+@contextlib.contextmanager
+def _resized(inputs: StateSnapshot, values: Mapping[str, Tensor]) -> Iterator[None]:
+    """Gives the tensors the shapes of these values while the block runs."""
+    held = {
+        path: tensor.data
+        for path, tensor in inputs.tensors.items()
+        if path in values and tensor.shape != values[path].shape
+    }
+    try:
+        for path, data in held.items():
+            inputs.tensors[path].data = values[path].to(data.device)
+        yield
+    finally:
+        for path, data in held.items():
+            inputs.tensors[path].data = data
