@@ -5,10 +5,9 @@
 
 ``--oracle`` has a JSON file per package (``files`` → path → ``breaks``, a list with ``line`` and ``rewrite``: what a
 person thought possible), ``--site`` the unpacked packages, as ``NAME-VERSION/``.  For each package, it prints how many
-break lines are in a statement that a safe or unsafe rewrite changes, or that a rewrite softens, by that judgement;
-``--list`` prints every line with its result.  A line of a generated file counts if a rewrite of the
-code that it is made from removes it.  ``--recordings`` has folders NAME-VERSION*, of runs recorded with
-``explain --save``: then rewrites that are safe for what was observed are counted as ``observed``.
+break lines are in a statement that a safe or unsafe rewrite changes, or in a function that it disables, by that
+judgement; ``--list`` prints every line with its result.  ``--recordings`` has folders NAME-VERSION*, of runs recorded
+by ``explain --save``, whose values rewrites may assume.
 """
 
 from __future__ import annotations
@@ -17,28 +16,24 @@ import argparse
 import json
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-from breakscan.fix.generated import origin_of
-from breakscan.fix.support.generated import source_named
-
 from breakscan.check.pipeline.check import check_paths
-from breakscan.check.pipeline.check_file import FileChecker
 from breakscan.cli.selection import with_recordings
-from breakscan.fix.planner import WantedRewrites
+from breakscan.fix.planner import LAST_RESORT, WantedRewrites
 from breakscan.fix.repair import repair_found
 from breakscan.fix.result import Applied, FileRepair
 from breakscan.model.findings import CheckResult
-from breakscan.rulebook.config import Settings, load_settings
+from breakscan.rulebook.config import load_settings
 
 JUDGEMENTS = ("yes", "partly", "no", "case")
-REMOVING = ("safe", "observed", "unsafe")
+REMOVING = ("safe", "unsafe")
 
 
 def answer(repair: FileRepair | None, line: int, rule: str | None) -> tuple[str, str]:
-    """The outcome of ``fix`` for a line: one of REMOVING, ``softening``, ``declined`` and so on."""
+    """The outcome of ``fix`` for a line: one of REMOVING, ``disabled``, ``declined`` and so on."""
     if repair is None:
         return "not reported", ""
 
@@ -51,9 +46,6 @@ def answer(repair: FileRepair | None, line: int, rule: str | None) -> tuple[str,
             words = f"{one.finding.rule} {one.rewrite}" + (f": {one.difference}" if one.difference else "")
             return grade(one), words
     for refused in repair.refused:
-        if holds(refused.finding) and (fix := refused.at_origin) is not None:
-            words = f"{fix.finding.rule} {fix.rewrite} at {fix.finding.site.path}:{fix.finding.site.line}"
-            return grade(fix), f"{words}: {fix.difference or 'safe'}"
         if holds(refused.finding):
             return "declined", f"{refused.finding.rule} " + "; ".join(
                 f"{one.rewrite}: {one.text}" for one in refused.reasons
@@ -65,23 +57,10 @@ def answer(repair: FileRepair | None, line: int, rule: str | None) -> tuple[str,
 
 
 def grade(applied: Applied) -> str:
-    """True if a rewrite removes a finding, and what it is called then."""
-    if applied.takes_out:
-        return "softening"
+    """The kind of an edit."""
+    if applied.rewrite == LAST_RESORT:
+        return "disabled"
     return applied.finding.rewrite.safety if applied.finding.rewrite else "unsafe"
-
-
-def with_origins_of(paths: Iterable[Path], settings: Settings) -> set[Path]:
-    """The files, and those from which generated ones among them are made."""
-    every = set(paths)
-    project = FileChecker(settings).project
-    for path in sorted(every):
-        if source_named(path.read_text(encoding="utf-8")) is not None:
-            project.start(path)
-            index = project.load(path)
-            origins = (origin_of(project, index, function) for function in index.all_functions.values())
-            every |= {origin.path for origin in origins if origin is not None}
-    return every
 
 
 def only(found: CheckResult, paths: Collection[Path]) -> CheckResult:
@@ -118,8 +97,8 @@ def main() -> None:
         files = [*root.rglob("*.py")]
         seen = with_recordings(settings, recordings, files)
         found = check_paths(files, seen, jobs=arguments.jobs)
-        needed = only(found, with_origins_of(paths.values(), settings))
-        wanted = WantedRewrites(unsafe=True, soften=True)
+        needed = only(found, paths.values())
+        wanted = WantedRewrites(unsafe=True)
         repairs = {one.path: one for one in repair_found(needed, seen, wanted, jobs=arguments.jobs).files}
         counts: Counter[tuple[str, str]] = Counter()
         for path, absolute in paths.items():
@@ -127,9 +106,10 @@ def main() -> None:
                 kind, words = answer(repairs.get(absolute), entry["line"], arguments.rule)
                 if arguments.rule and kind == "not reported":
                     continue
-                counts[kind, entry["rewrite"]] += 1
+                judged = entry.get("rewrite", "case")
+                counts[kind, judged] += 1
                 if arguments.list:
-                    print(f"{kind:12} {entry['rewrite']:6} {path}:{entry['line']}  {words}", flush=True)
+                    print(f"{kind:12} {judged:6} {path}:{entry['line']}  {words}", flush=True)
         print(f"{data['package']} {data['version']}: {line_of(counts)}", flush=True)
         total += counts
     print(f"all: {line_of(total)}")
@@ -139,7 +119,7 @@ def line_of(counts: Counter[tuple[str, str]]) -> str:
     """Offered of all, and each answer by the judgement."""
     offered = sum(number for (kind, _), number in counts.items() if kind in REMOVING)
     every = sum(counts.values())
-    kinds = (*REMOVING, "softening", "declined", "no rewrite", "not reported")
+    kinds = (*REMOVING, "disabled", "declined", "no rewrite", "not reported")
     parts = []
     for kind in kinds:
         by = {judged: counts[kind, judged] for judged in JUDGEMENTS if counts[kind, judged]}

@@ -29,8 +29,7 @@ neither side, because of a mode for example), ``not-on-2.11`` (the Dynamo of thi
 The block ``text states`` has words of a difference that the rewrite must state.
 
 A case that declines may show what the rewrite would do wrong, in a block ``python wrong``: what it would write.
-Both sides are run, and one of the inputs must tell them apart, or with the word ``takes-out``, fewer operations must be
-compiled.
+Both sides are run, and one of the inputs must tell them apart.
 """
 
 from __future__ import annotations
@@ -60,7 +59,6 @@ class CapturedCall:
     inputs: str
     wrong: str | None = None
     """The text that the rewrite would write if it did not decline."""
-    takes_out: bool = False
     states: str = ""
     """Words of a difference that the rewrite must state."""
 
@@ -80,8 +78,8 @@ def cases() -> Iterator[CapturedCall]:
             assert after is None or safety in (["safe"], ["unsafe"]), f"{path.name}: {name}"
             reason = blocks["declines"][1].strip() if "declines" in blocks else None
             inputs = blocks.get("inputs", ([], INPUTS))[1]
-            how, wrong = blocks.get("wrong", ([], None))
-            assert wrong is None or (reason is not None and how in ([], ["takes-out"])), f"{path.name}: {name}"
+            wrong = blocks["wrong"][1] if "wrong" in blocks else None
+            assert wrong is None or reason is not None, f"{path.name}: {name}"
             yield CapturedCall(
                 path.stem,
                 name,
@@ -92,6 +90,5 @@ def cases() -> Iterator[CapturedCall]:
                 reason,
                 inputs,
                 wrong,
-                takes_out=bool(how),
                 states=blocks["states"][1].strip() if "states" in blocks else "",
             )
