@@ -31,6 +31,7 @@ from breakscan.model.findings import (
 )
 from breakscan.report.check import summary_line, write_statistics
 from breakscan.report.check_terminal import write_full
+from breakscan.report.findings import FIX_HINT
 from breakscan.rulebook.library import load_library
 
 
@@ -64,6 +65,11 @@ def test_a_finding_shows_where_what_why_and_what_instead(monkeypatch: pytest.Mon
         'breakscan fix --unsafe' shows a diff of those that it can rewrite, and says what else it changes.
     """  # noqa: E501
     assert full(result(EAGER)) == textwrap.dedent(expected)
+
+
+def test_fix_is_named_where_a_rule_has_a_rewrite_of_its_own() -> None:
+    assert FIX_HINT in full(result(EAGER))
+    assert FIX_HINT not in full(result(replace(EAGER, rule="BRK501", name="class-definition")))
 
 
 def test_a_span_over_several_lines_and_a_condition(monkeypatch: pytest.MonkeyPatch) -> None:

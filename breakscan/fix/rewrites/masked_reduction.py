@@ -226,7 +226,7 @@ def _loss(context: RewriteContext, use: _Use, leaf: Leaf) -> Edit:
     """``F.mse_loss(x[mask], y[mask])``: where the mask is False, both arguments, the loss and its gradient are zero."""
     loss = loss_of(context, cst.ensure_type(use.node, cst.Call))
     if loss.name in OF_CLASSES:
-        raise OtherForm(f"`{context.plain(loss.call.func)}` is a loss of rows: see `ignore-index`")
+        raise OtherForm(f"`{context.plain(loss.call.func)}` is a loss of classes, not of elements")
     leaves: list[Leaf] = []
     weight: cst.BaseExpression | None = leaf.mask if loss.name == WEIGHTED else None
     arguments: list[cst.Arg] = []
