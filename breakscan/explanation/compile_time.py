@@ -76,15 +76,15 @@ def spent_compiling(compiles: Iterable[CompiledFrame]) -> float:
 def _functions(compiles: Iterable[CompiledFrame]) -> list[FunctionTime]:
     """Parts of a function have its name, and are in its file."""
     groups: dict[tuple[str, str], list[CompiledFrame]] = defaultdict(list)
-    for one in compiles:
-        groups[one.site.path, one.function].append(one)
+    for compiled in compiles:
+        groups[compiled.site.path, compiled.function].append(compiled)
     return sorted(map(_function, groups.values()), key=lambda function: -function.seconds)
 
 
 def _function(group: Sequence[CompiledFrame]) -> FunctionTime:
     parts: dict[CompilePart, float] = defaultdict(float)
-    for one in group:
-        for tree in one.time:
+    for member in group:
+        for tree in member.time:
             for node in tree.all():
                 parts[node.part] += node.own_seconds
     first = min(group, key=lambda one: (one.rest_only, one.site.line))
@@ -94,8 +94,8 @@ def _function(group: Sequence[CompiledFrame]) -> FunctionTime:
 
 def _lines(compiles: Iterable[CompiledFrame]) -> list[LineTime]:
     found: dict[tuple[str, Site], float] = defaultdict(float)
-    for one in compiles:
-        for tree in one.time:
+    for compiled in compiles:
+        for tree in compiled.time:
             for node, line in _with_users_line(tree, None):
                 if line is not None:
                     found[line] += node.own_seconds
@@ -123,10 +123,10 @@ def _kernels(explanation: Explanation) -> list[KernelTime]:
             for kernel in made.kernels:
                 lines[kernel.name] |= dict.fromkeys(kernel.lines)
     tuning: dict[str, float] = defaultdict(float)
-    for one in explanation.compiles:
-        for name, seconds in one.kernel_seconds.items():
+    for compiled in explanation.compiles:
+        for name, seconds in compiled.kernel_seconds.items():
             compiling[name] += seconds
-        for tree in one.time:
+        for tree in compiled.time:
             for node in tree.all():
                 if node.part is CompilePart.AUTOTUNING and node.name in lines:
                     tuning[node.name] += node.seconds

@@ -75,7 +75,7 @@ def eager_calls_total(eager_calls: Iterable[EagerCalls], calls: Iterable[Calls])
     """``100 of 101 calls ran eager``: those under another stance than the default.  Of the others, it is said which
     functions run eager."""
     eager = sum(found.calls for found in eager_calls if found.stance != DEFAULT_STANCE)
-    return f"{eager} of {counted(sum(one.calls for one in calls), 'call')} ran eager" if eager else None
+    return f"{eager} of {counted(sum(call.calls for call in calls), 'call')} ran eager" if eager else None
 
 
 def _some_of(found: EagerCalls) -> str:

@@ -160,12 +160,12 @@ def failure_label(failure: ExportFailure) -> str:
 
 
 def _are_compiled(exports: Sequence[Export] | Sequence[ExportTry]) -> bool:
-    return all(one.way in _COMPILED for one in exports)
+    return all(export.way in _COMPILED for export in exports)
 
 
 def failure_consequences(failure: ExportFailure) -> list[str]:
     """The exports that met the problem, and what follows from that."""
-    ended = [one for one in failure.exports if one.way is not ExportWay.DRAFT]
+    ended = [export for export in failure.exports if export.way is not ExportWay.DRAFT]
     drafts = [one for one in failure.exports if one.way is ExportWay.DRAFT]
     said = []
     if failure.fatal and ended:
@@ -191,7 +191,7 @@ def _tried(one: ExportTry) -> str:
 
 def exports_total(exports: Sequence[Export]) -> str | None:
     """``2 of 5 exports fail and 1 is unsound``; None without any."""
-    every = sum(one.count for one in exports)
+    every = sum(export.count for export in exports)
     noun = "compilation ahead of time" if _are_compiled(exports) else "export"
     nouns = "compilations ahead of time" if _are_compiled(exports) else "exports"
     failed = sum(one.count for one in exports if one.status is ExportStatus.FAILED)
@@ -208,7 +208,7 @@ def exports_total(exports: Sequence[Export]) -> str | None:
 
 def exports_line(exports: Sequence[Export]) -> str | None:
     """The exports, for the list of what was compiled."""
-    done = [one for one in exports if one.status is not ExportStatus.FAILED]
+    done = [export for export in exports if export.status is not ExportStatus.FAILED]
     if not done:
         return None
     longest = sorted(done, key=lambda one: -one.seconds)[:_MOST_NAMED]

@@ -71,12 +71,12 @@ def portable_path(path: str, folder: str | None) -> str:
 def merged(breaks: Iterable[KnownBreak]) -> list[KnownBreak]:
     """Merges breaks that cannot be distinguished, in order."""
     found: dict[Hashable, KnownBreak] = {}
-    for one in breaks:
-        known = found.setdefault(identity(one), one)
-        if known is not one:
-            worst = max(known.verdict, one.verdict, key=SEVERITIES.index)
-            found[identity(one)] = replace(
-                known, verdict=worst, count=known.count + one.count, line=min(known.line, one.line)
+    for site in breaks:
+        known = found.setdefault(identity(site), site)
+        if known is not site:
+            worst = max(known.verdict, site.verdict, key=SEVERITIES.index)
+            found[identity(site)] = replace(
+                known, verdict=worst, count=known.count + site.count, line=min(known.line, site.line)
             )
     return list(found.values())
 

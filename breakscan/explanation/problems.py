@@ -270,7 +270,7 @@ def eager_calls_problem(calls: EagerCalls) -> Problem:
 
 def export_problem(failure: ExportFailure) -> Problem:
     advice = failure_advice(failure)
-    callers = [one.caller for one in failure.exports if one.caller]
+    callers = [export.caller for export in failure.exports if export.caller]
     at_site = (failure.site.path, failure.site.line)
     return Problem(
         ProblemKind.EXPORT,

@@ -275,9 +275,9 @@ def with_waits(by_rank: Mapping[int, Explanation]) -> dict[int, Explanation]:
 
 
 def _compiling(run: Explanation) -> Iterable[_Span]:
-    for one in run.compiles:
+    for compiled in run.compiles:
         if run.began is not None:
-            yield run.began + one.at, run.began + one.at + one.seconds
+            yield run.began + compiled.at, run.began + compiled.at + compiled.seconds
 
 
 def _with_wait(site: BreakSite, began: float | None, others: Mapping[int, Iterable[_Span]]) -> BreakSite:

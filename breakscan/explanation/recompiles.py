@@ -135,7 +135,7 @@ def recompiles(
     context: ExplainContext,
 ) -> list[Recompile]:
     """All recompiles in their order, numbered by cause; those of the user's code first."""
-    versions = {one.compile_id: one for one in compiles}
+    versions = {compiled.compile_id: compiled for compiled in compiles}
     causes = _Causes()
     eager = {fate.function: fate for fate in fates if fate.break_site}
     found = []

@@ -40,7 +40,7 @@ class StandIns:
 
     def __init__(self, code: NeededCode, modules: ProgramModules, values: Sequence[FunctionValues]) -> None:
         self._code, self._modules = code, modules
-        self._paths = tuple(dict.fromkeys(one.site.path for one in values))
+        self._paths = tuple(dict.fromkeys(value.site.path for value in values))
         self._objects = _objects(values)
         self._making: set[str] = set()
         self.unknown: dict[str, None] = {}
