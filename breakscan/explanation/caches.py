@@ -75,12 +75,12 @@ def miss_words(miss: CacheMiss) -> str:
         return f"nothing was stored after the lookup for {miss.than}, with the same key"
     if miss.kind is MissKind.NEW:
         return "nothing was stored under the key"
-    changes = [_change_words(change) for change in sorted(miss.changes, key=_is_graphs) if _is_telling(change, miss)]
+    changes = [
+        _change_words(change)
+        for change in sorted(miss.changes, key=lambda one: one.name in _KEY_PARTS)
+        if _is_telling(change, miss)
+    ]
     return f"the key is another than for {miss.than}: {listed(changes, 'part', _MOST_CHANGES)}"
-
-
-def _is_graphs(change: KeyChange) -> bool:
-    return change.name in _KEY_PARTS
 
 
 def _is_telling(change: KeyChange, miss: CacheMiss) -> bool:

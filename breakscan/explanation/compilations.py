@@ -100,11 +100,7 @@ _RESTARTS = {
 
 def restarts_in_words(frame: CompiledFrame) -> list[str]:
     """The reasons for which Dynamo traced a function again: torch gives a sentence, or the name of an exception."""
-    return [_RESTARTS.get(_last_name(reason), reason) for reason in frame.restarts]
-
-
-def _last_name(text: str) -> str:
-    return next(iter(re.findall(r"\w+", text)[-1:]), "")
+    return [_RESTARTS.get("".join(re.findall(r"\w+", reason)[-1:]), reason) for reason in frame.restarts]
 
 
 def compiled_frames(processes: Sequence[Sequence[Record]], context: ExplainContext) -> list[CompiledFrame]:
@@ -166,7 +162,7 @@ def _frame(
         seconds=own.seconds if own else 0.0,
         backward_seconds=sum(timed.seconds for timed in times if timed.backward),
         phases=dict(phases),
-        guards=_guard_lines(built.guards, context) if built else (),
+        guards=tuple(dict.fromkeys(_guard_line(guard, context) for guard in built.guards)) if built else (),
         guard_count=own.guards if own else None,
         guard_seconds=built.check_seconds if built else None,
         guard_microseconds=own.guard_microseconds if own else None,
@@ -174,10 +170,6 @@ def _frame(
         restarts=tuple(reason.partition("\n")[0] for reason in own.restarts) if own else (),
         failed=own.failed if own else None,
     )
-
-
-def _guard_lines(guards: Iterable[Guard], context: ExplainContext) -> tuple[GuardLine, ...]:
-    return tuple(dict.fromkeys(_guard_line(guard, context) for guard in guards))
 
 
 def _guard_line(guard: Guard, context: ExplainContext) -> GuardLine:

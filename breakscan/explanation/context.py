@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import PurePath
 
-import breakscan
 from breakscan.explanation.user_source import UserSource
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller
@@ -18,13 +17,7 @@ from breakscan.recording.records import Code, StackFrame
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.matching import explaining_rule
 
-_OURS = PurePath(breakscan.__file__).parent
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
-
-
-def is_ours(path: str) -> bool:
-    """Return whether the file is breakscan's own."""
-    return PurePath(path).is_relative_to(_OURS)
 
 
 @dataclass(frozen=True, slots=True)

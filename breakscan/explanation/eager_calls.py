@@ -118,7 +118,9 @@ def eager_calls(
         for found in latest.values():
             if (call := called.get(process, found.key)) is not None:
                 eager[call.code or call.target, found.stance].append((call, found))
-    given_up = {(frame.function, frame.site): frame for frame in frames if _is_given_up(frame)}
+    lost = (FrameStatus.EAGER, FrameStatus.RAISED)
+    whole = (frame for frame in frames if frame.status in lost and not frame.rest_only)
+    given_up = {(frame.function, frame.site): frame for frame in whole}
     all_eager = []
     for (about, stance), parts in eager.items():
         first, ran_first = parts[0]
@@ -139,10 +141,6 @@ def eager_calls(
             )
         )
     return sorted(all_eager, key=lambda one: -one.calls)
-
-
-def _is_given_up(frame: UncompiledFrame) -> bool:
-    return frame.status in (FrameStatus.EAGER, FrameStatus.RAISED) and not frame.rest_only
 
 
 def _function(call: CompileCalled, context: ExplainContext) -> tuple[str, Site, Origin]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import chain
+from pathlib import PurePath
 from typing import Any
 
+import breakscan
 from breakscan.explanation.autograd import autograd_captures, with_backward_lines
 from breakscan.explanation.breaks import BreakSites, break_sites, breaks_of
 from breakscan.explanation.compilations import compiled_frames, precompiled, specialisations
 from breakscan.explanation.compile_targets import compile_targets, torchs_modules, what_wrappers_stand_for
 from breakscan.explanation.compile_time import spent_compiling
-from breakscan.explanation.context import ExplainContext, Owners, is_ours
+from breakscan.explanation.context import ExplainContext, Owners
 from breakscan.explanation.cudagraphs import cudagraph_recordings, cudagraph_skips, peak_memory
 from breakscan.explanation.eager_calls import eager_calls
 from breakscan.explanation.explanation import Explanation
@@ -68,6 +70,7 @@ def library_versions(records: Iterable[Record]) -> dict[str, str]:
     return {record.name: record.version for record in records if isinstance(record, LibrarySeen)}
 
 
+_OURS = PurePath(breakscan.__file__).parent
 _UNKNOWN = ProcessStarted(0, 0, (), None, None, 0.0, 0.0, "", "", "", "", None, False)
 
 
@@ -172,4 +175,4 @@ def _context(recorded: _Recorded, rules: Iterable[Rule], sources: UserSource) ->
 def _is_ours(record: Record) -> bool:
     """Return whether a frame of the recorder's own ended uncompiled: Dynamo meets some where torch works for
     compiled code."""
-    return isinstance(record, FrameEnded) and is_ours(record.frame.path)
+    return isinstance(record, FrameEnded) and PurePath(record.frame.path).is_relative_to(_OURS)

@@ -84,11 +84,7 @@ def merged(breaks: Iterable[KnownBreak]) -> list[KnownBreak]:
 def matched(before: Sequence[KnownBreak], after: Sequence[KnownBreak]) -> Matched[KnownBreak]:
     """Pairs what is the same; then what breaks the same line for another reason, as on another torch; then, within a
     function, the same kind of break on a line that was edited."""
-    return code_match.matched(before, after, [_line])
-
-
-def _line(one: KnownBreak) -> Hashable:
-    return one.path, one.function, one.code
+    return code_match.matched(before, after, [lambda one: (one.path, one.function, one.code)])
 
 
 def known_break(problem: Problem, folder: str) -> KnownBreak:

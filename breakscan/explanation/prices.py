@@ -209,7 +209,9 @@ class _Links:
                         if before := at_line.get((caller.path, caller.name, caller.line)):
                             self._before[record.compile_id] = before
                     for seen in own.get(record.compile_id, ()):
-                        at_line[seen.frame.path, seen.frame.name, _line_in_frame(seen)] = seen
+                        at_line[
+                            seen.frame.path, seen.frame.name, (seen.stack[0] if seen.stack else seen.frame).line
+                        ] = seen
                 elif isinstance(record, CompileTimed):
                     self._seconds[record.compile_id] += record.seconds
 
@@ -235,10 +237,6 @@ class _Links:
 
 def _place(stack: Sequence[StackFrame]) -> tuple[str, int] | None:
     return (stack[-1].path, stack[-1].line) if stack else None
-
-
-def _line_in_frame(seen: BreakSeen) -> int:
-    return seen.stack[0].line if seen.stack else seen.frame.line
 
 
 class CostKind(Enum):

@@ -405,11 +405,6 @@ def _is_literal(text: str | None) -> bool:
     return text is not None and isinstance(parse_expression(text), ast.Constant)
 
 
-def _name(guard: ParsedGuard) -> str:
-    """The variable that the guard is about, as far as it is about one."""
-    return guard.subject.split(".")[0].split("[")[0]
-
-
 def _site(seen: RecompileSeen, failed: FailedGuard | None, guard: ParsedGuard, context: ExplainContext) -> Site:
     """The site that relies on the guard, as torch says; else the parameter that it is about, else the function.  Of a
     module of torch's and of a generated function it is the call: there is no code of the user's."""
@@ -420,4 +415,6 @@ def _site(seen: RecompileSeen, failed: FailedGuard | None, guard: ParsedGuard, c
     if failed and failed.stack:
         where = failed.stack[-1]
         return context.sources.site(where.path, where.line, where.column, where.end_column)
-    return context.sources.parameter(frame.path, frame.line, _name(guard)) or context.site_of(frame)
+    return context.sources.parameter(frame.path, frame.line, re.split(r"[.[]", guard.subject)[0]) or context.site_of(
+        frame
+    )
