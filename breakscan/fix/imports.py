@@ -91,7 +91,7 @@ def _starts_block(lines: Sequence[cst.CSTNode], at: int) -> bool:
     line = lines[at]
     above = getattr(line, "leading_lines", ())
     before = lines[at - 1] if at else None
-    # What comes from `__future__` stays first.
+    # Imports from `__future__` stay first.
     is_first = before is None or _imported(before) is None or _package(before) == "__future__"
     return is_first or any(one.comment is None for one in above)
 

@@ -167,7 +167,7 @@ def _recorded_weight(
     pattern: RecordedPattern, gb: str | None, text: str, form: str | None, guard: str | None, times: int
 ) -> int:
     """The specificity of the pattern: a text counts more than a form; 0 if one of its conditions does not hold."""
-    # What is soon compared comes before what is searched: a run has thousands of breaks.
+    # Cheap comparisons come before searches: a run has thousands of breaks.
     if pattern.times > times or (pattern.gb and gb not in pattern.gb) or (pattern.form and form not in pattern.form):
         return 0
     if pattern.guard and (guard is None or not _any_found(pattern.guard, guard)):

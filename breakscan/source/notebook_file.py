@@ -197,7 +197,7 @@ def _code_cell(text: str, number: int, cell: Mapping[str, Any], span: Span, disp
 
 
 def _is_python(document: Mapping[str, Any]) -> bool:
-    """True if the kernel runs Python, as it does where nothing is said."""
+    """True if the kernel runs Python, which is the default."""
     metadata = document.get("metadata")
     for part, key in (("language_info", "name"), ("kernelspec", "language")):
         section = metadata.get(part) if isinstance(metadata, dict) else None

@@ -279,7 +279,7 @@ def _in_file(file: Path, display: str, by_path: dict[str, list[Finding]]) -> Ite
             return
         directives = Suppressions.read(parse_text(text, file, display)).directives
     except SourceProblem:
-        return  # what is said of it is that it was not checked
+        return  # it is reported as not checked
     for directive in directives:
         words = _unused(directive, by_path[display])
         if words is None or words:

@@ -19,7 +19,7 @@ from breakscan.check.project.scopes import Step
 from breakscan.rulebook.events import Argument, EventKind
 from breakscan.source.walking import Loop, is_name, reads, walk
 
-# Which Python numbers and strings have another value in each iteration of a loop.
+# Python numbers and strings with another value in each iteration of a loop.
 
 
 class ArgumentChange(Enum):

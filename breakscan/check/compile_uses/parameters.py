@@ -11,7 +11,7 @@ from breakscan.check.compile_uses.uses import BoundName, CompiledNames
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.source.walking import FunctionNode, is_name, own_nodes, reads, walk
 
-# What a compiled function does with a parameter: nothing, compute with it, or determine the graph's shape by it.
+# Uses of parameters in compiled functions: none, computing with them, or deciding the structure of the graph.
 
 
 class Treatment(Enum):

@@ -15,7 +15,7 @@ from breakscan.rulebook.events import Argument, EventKind
 from breakscan.rulebook.torch_facts.not_measured import RETURN_THE_MODULE
 from breakscan.source.walking import FunctionNode, Loop, is_name, walk
 
-# What is compiled, and with which options.
+# Compiled things and their options.
 
 
 CUDA_GRAPH_MODES = frozenset({"reduce-overhead", "max-autotune"})
@@ -67,7 +67,7 @@ class Hit:
     condition: Condition | None = None
 
 
-# What a file compiles, and which names refer to it in which scope.
+# Compiled things of a file, and the names that refer to them by scope.
 
 
 class CompiledNames:

@@ -259,7 +259,7 @@ def bool_operands(frame: Frame, node: ast.BoolOp, visit: Callable[[ast.expr, boo
             if condition not in frame.conditions:
                 frame.conditions.append(condition)
     del frame.conditions[kept:]
-    # What `:=` bound stays; what the operands narrowed does not hold after them.
+    # Names bound by `:=` stay; narrowing by the operands ends with them.
     for name, value in saved.items():
         frame.names[name] = value
 
@@ -374,7 +374,7 @@ def _compare_elements(frame: Frame, node: ast.Compare, op: ast.cmpop, left: Valu
             continue  # one object is equal to itself
         if tensors and not any(isinstance(value, NoneValue) for value in pair):
             kind = "list" if isinstance(displays[0] if displays else None, ast.List) else "tuple"
-            # What comes before may differ, and so may the length of a shape.
+            # Earlier elements may differ, and so may the length of a shape.
             known = Sure.CERTAIN if not i and len(sides) > 1 else Sure.LIKELY
             sure = min(known, *(value.sure for value in tensors))
             compared = replace(container(tensors), sure=sure, optional=doubt(*tensors))

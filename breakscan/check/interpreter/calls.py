@@ -97,7 +97,7 @@ def _last_name(node: ast.Call) -> str:
     return name.lower()
 
 
-# Whether the loss modules of a file return one number, as they do by default.
+# Loss modules that return one number, as they do by default.
 
 
 MOST_KEPT = 64
@@ -436,7 +436,7 @@ def _method_of_unknown(frame: Frame, node: ast.Call, name: str, arguments: Argum
         return tensor_method(frame, node, tensor(Sure.LIKELY), name, arguments)
     if name in SUGGESTIVE_METHODS:
         compared = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Compare)
-        # What a comparison of numbers gives has no such method.
+        # The result of a comparison of numbers has no such method.
         known = tensor(Sure.LIKELY, "bool") if compared else tensor(Sure.POSSIBLE)
         return tensor_method(frame, node, known, name, arguments)
     if name == "size":

@@ -27,7 +27,7 @@ from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.model.findings import Condition, ConditionKind, Place, Region
 from breakscan.source.walking import own_nodes, walk
 
-# What decorators of the project do to the functions and methods below them.
+# Decorators of the project, applied to the functions and methods below them.
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _keywords_given(info: FunctionInfo) -> set[str | None]:
     return {keyword.arg for one in decorators if isinstance(one, ast.Call) for keyword in one.keywords}
 
 
-# What single calls return, by themselves and without events: where an object is set up, and where the result of a
+# Results of single calls, by themselves and without events: where an object is set up, and where the result of a
 # small function depends on its arguments.
 
 

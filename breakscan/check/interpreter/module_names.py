@@ -32,7 +32,7 @@ from breakscan.check.project.index import BUILTINS, ClassInfo, FunctionInfo, Glo
 from breakscan.model.findings import Condition, ConditionKind
 from breakscan.rulebook.torch_facts.table import DTYPE_CLASS, TorchApi
 
-# What a program sets in ``torch._dynamo.config``.
+# Settings of ``torch._dynamo.config`` in a program.
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class DynamoConfig:
                 self.flags.add(name.rsplit(".", 1)[-1])
 
 
-# What the attributes of instances hold, over all methods that set them.
+# Values of the attributes of instances, over all methods that set them.
 
 
 Store = tuple[ClassInfo, str, Value]

@@ -83,7 +83,7 @@ def _set_in(index: ModuleIndex) -> frozenset[str]:
 
 
 def observed_value(seen: ValueSeen, index: ModuleIndex) -> Value | None:
-    """The value that a name had in all calls that were seen; None where they differ in kind or nobody knows."""
+    """The value that a name had in all calls that were seen; None where they differ in kind or are unknown."""
     types = frozenset(seen.types) - {NONE_TYPE}
     if not types:
         return NONE if seen.types else None

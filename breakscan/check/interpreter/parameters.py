@@ -32,7 +32,7 @@ from breakscan.rulebook.torch_facts.not_measured import COMMON_METHODS, TAKES_TE
 from breakscan.rulebook.torch_facts.table import TENSOR_TYPES, TorchApi
 from breakscan.source.walking import walk
 
-# What an annotation says of a value.
+# The value that an annotation describes.
 
 
 _CONSTANT_TYPES = {"int", "float", "bool", "str", "bytes", "complex", "torch.dtype", "torch.device", "torch.layout"}
@@ -192,7 +192,7 @@ def _sides(node: ast.expr) -> set[str]:
     return {node.left.id} if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) else set()
 
 
-# What speaks against a tensor.
+# Uses that speak against a tensor.
 _CONTRARY = frozenset("items keys values get append extend startswith endswith lower upper format config".split())
 
 _NAMES_OF_SIZES = ("size", "shape", "sizes", "shapes")

@@ -26,7 +26,7 @@ from breakscan.rulebook.matching import RuleIndex
 from breakscan.rulebook.torch_facts.table import TorchApi
 
 # Interprets code that runs once and is never compiled: the top level of a file, and what sets up an object.
-# What it shows is kept with the file, for the other files that import it.
+# Its results are cached with the file, for the other files that import it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Setups:
         attributes = self._program.attributes
         known = index.remembered.get(key)
         if not isinstance(known, Setup) or not self._program.project.draw_again(known.drawn):
-            # What is kept holds for any program: it must not include what this one has set so far.
+            # Cached results hold for any program: they must not include what this one has set so far.
             outer, self._reading = self._reading, DynamoConfig()
             attributes.recorders.append([])
             reader, attributes.reader = attributes.reader, None

@@ -96,7 +96,7 @@ class ResultCache:
         return self._base + key[:16].hex(), key
 
     def _claim(self) -> bool:
-        """Makes the folder a cache and clears out what nobody uses; False where it cannot be one."""
+        """Makes the folder a cache and removes unused entries; False where it cannot be one."""
         try:
             os.makedirs(self.folder, exist_ok=True)
             if not self._is_ours():

@@ -458,7 +458,7 @@ class _Loop:
     def _sum(self, owner: cst.BaseExpression, made: cst.Call, operator: cst.BaseAugOp) -> cst.BaseSmallStatement:
         subtracts = isinstance(operator, cst.SubtractAssign)
         if self._is_needed(owner):
-            # What the experts compute with must not be changed in place: autograd needs it.
+            # The inputs of the experts must not be changed in place: autograd needs them.
             total = build.binary(owner, cst.Subtract() if subtracts else cst.Add(), made)
             if (rebound := self._rebound(owner, total)) is not None:
                 return rebound

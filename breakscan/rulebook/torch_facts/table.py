@@ -14,7 +14,7 @@ from breakscan.rulebook.torch_facts.operators import Operator, nearest, operator
 T = TypeVar("T")
 
 FLOAT_IN_PRACTICE = frozenset({"linear", "conv1d", "conv2d", "conv3d"})
-"""Functions that take ints too, which nobody gives them."""
+"""Functions that also take ints, but rarely get them."""
 DTYPE_CLASS = {
     **dict.fromkeys(("float", "float16", "float32", "float64", "half", "double", "bfloat16"), "float"),
     **dict.fromkeys(("int", "int8", "int16", "int32", "int64", "uint8", "long", "short"), "int"),
