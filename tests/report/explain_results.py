@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from report_results import text_of
+
 from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, Judged
 from breakscan.explanation.autograd import AutogradCapture
 from breakscan.explanation.breaks import BreakSite, FunctionPart
@@ -47,6 +49,8 @@ from breakscan.model.problem import Caller, LongPass, Price
 from breakscan.recording.parsers.export_errors import ExportProblem
 from breakscan.recording.parsers.guards import GuardKind, ParsedGuard
 from breakscan.recording.records import RecordingCause
+from breakscan.report.explain.report import ExplainReport
+from breakscan.report.formats import EXPLAIN
 from breakscan.rulebook.library import load_library
 
 LIBRARY = load_library()
@@ -390,3 +394,8 @@ AGREEMENT = Agreement(
         ),
     ),
 )
+
+
+def written(format_: str, told: Explanation, **report: Any) -> str:
+    """A report of ``explain`` in a format."""
+    return text_of(EXPLAIN, format_, ExplainReport(told, **report))

@@ -314,15 +314,6 @@ def test_github_escapes_what_would_end_a_property_or_the_command() -> None:
     assert "::a,b:c%25d.py:1:1: BRK101 branch-on-tensor: 100%25␍ foo::bar, baz. " in line
 
 
-def test_github_paths_are_relative_to_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "packages").mkdir()
-    monkeypatch.chdir(tmp_path / "packages")
-    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
-    assert ",file=packages/src/model.py," in checked("github", result(EAGER))
-    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path / "packages"))
-    assert ",file=src/model.py," in checked("github", result(EAGER))
-
-
 def test_statistics_counts_the_most_frequent_first() -> None:
     other = replace(EAGER, rule="BRK201", name="item")
     stream = io.StringIO()

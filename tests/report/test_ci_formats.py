@@ -1,4 +1,4 @@
-"""What services read: SARIF, GitLab's Code Quality, reviewdog, JUnit, Checkstyle."""
+"""Formats of services: SARIF, GitHub Actions, GitLab's Code Quality, reviewdog, JUnit, Checkstyle."""
 
 from __future__ import annotations
 
@@ -12,14 +12,11 @@ import explain_results as made
 import pytest
 from hostile import NASTY, STRINGS, poisoned
 from hypothesis import example, given, settings
-from report_results import BEHIND, EAGER, SOURCE, SPLIT, UNPARSED, checked, result, text_of
+from report_results import BEHIND, EAGER, SOURCE, SPLIT, UNPARSED, checked, result
 from sarif_validity import validate_sarif
 
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.repro.reproduction import Reproduction
 from breakscan.model.findings import CheckResult, Severity, Site
-from breakscan.report.explain.report import ExplainReport
-from breakscan.report.formats import EXPLAIN
 
 
 @pytest.fixture(autouse=True)
@@ -54,8 +51,13 @@ def sarif(found: CheckResult, texts: dict[str, str] | None = None) -> Any:
     return read("sarif", found, texts)
 
 
-def explained(told: Explanation, reproduction: Reproduction | None = None) -> Any:
-    return parsed("sarif", text_of(EXPLAIN, "sarif", ExplainReport(told, reproduction=reproduction)))
+def explained(told: Explanation, **report: Any) -> Any:
+    return parsed("sarif", made.written("sarif", told, **report))
+
+
+def annotated(told: Explanation, **report: Any) -> list[str]:
+    """The lines of a run in the log of GitHub Actions."""
+    return made.written("github", told, **report).splitlines()
 
 
 def place(location: Any) -> tuple[str, int]:
@@ -202,7 +204,7 @@ NOTHING_ELSE: dict[str, Any] = {
 
 
 def test_the_program_that_reproduces_a_finding_is_a_notification() -> None:
-    run = explained(made.explanation(), made.REPRODUCTION)
+    run = explained(made.explanation(), reproduction=made.REPRODUCTION)
     texts = [one["message"]["text"] for one in run["invocations"][0]["toolExecutionNotifications"]]
     assert any(text.startswith("repro_model_3.py reproduces ") for text in texts)
 
@@ -289,12 +291,12 @@ def test_checkstyle() -> None:
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_a_run_is_reported_too(format_: str) -> None:
-    text = text_of(EXPLAIN, format_, ExplainReport(made.explanation()))
+    text = made.written(format_, made.explanation())
     parsed(format_, text)
     assert made.BREAK.site.path in text
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(STRINGS)
 @example([*NASTY, "\ufffe\uffff"])
 def test_whatever_the_strings_are_readers_can_read_it(strings: list[str]) -> None:
@@ -302,4 +304,54 @@ def test_whatever_the_strings_are_readers_can_read_it(strings: list[str]) -> Non
     told = poisoned(made.explanation(), strings)
     for format_ in FORMATS:
         read(format_, found)
-        parsed(format_, text_of(EXPLAIN, format_, ExplainReport(told)))
+        parsed(format_, made.written(format_, told))
+
+
+def test_the_headline_comes_first_as_plain_lines() -> None:
+    lines = annotated(made.explanation())
+    assert lines[0].startswith("train.py finished with exit status 0")
+    assert lines[1].startswith("1 function fails to compile.  3 sites break the graph 5 times")
+    assert lines[-1] == "Note: this torch lacks what breakscan hooks into for memory: something is missing."
+
+
+def test_the_program_that_reproduces_a_finding_is_named_in_a_line() -> None:
+    lines = annotated(made.explanation(), reproduction=made.REPRODUCTION)
+    (line,) = (line for line in lines if "repro_model_3.py" in line)
+    assert line.startswith("Note: repro_model_3.py reproduces src/model.py:3: run alone, it ")
+
+
+def test_a_break_is_an_annotation_on_its_span() -> None:
+    assert annotated(made.explanation(frames=(), export_failures=(), breaks=(made.BREAK,)))[2] == (
+        "::error title=BRK201 tensor-item,file=src/model.py,line=3,endLine=3,col=8,endColumn=15::src/model.py:3:8: "
+        "BRK201 tensor-item: The graph breaks here 3 times. Why: the number exists only once the graph has run, so the "
+        "graph ends here. Block.forward runs as plain Python, without a graph: the break is inside a loop. Instead: "
+        "keep the 0-d tensor: y * y.sum() works as well; for a size, take a known bound and mask."
+    )
+
+
+def test_a_break_in_a_library_is_shown_on_the_line_that_leads_there() -> None:
+    (line,) = (line for line in annotated(made.explanation()) if "lib/attention.py" in line)
+    assert line.startswith("::warning title=Data-dependent branching,file=src/model.py,line=3,endLine=3::")
+
+
+def test_what_github_would_drop_is_folded_in_the_log() -> None:
+    splits = [replace(made.IN_LIBRARY, gb_type=f"type {n}") for n in range(13)]
+    lines = annotated(made.explanation(breaks=splits, cudagraph_skips=()))
+    assert sum(line.startswith("::warning ") for line in lines) == 10
+    start = lines.index("::group::3 more than GitHub shows as annotations (10 of each level)")
+    assert lines[start + 4] == "::endgroup::"
+    assert all(line.startswith("warning: src/model.py:3: type 1") for line in lines[start + 1 : start + 4])
+
+
+def test_a_run_without_graphs_is_a_warning() -> None:
+    lines = annotated(Explanation(("x.py",), 0, 0.1, "", "", (), False, None, (), (), (), (), (), 0, 0.0, ()))
+    assert lines[1] == "::warning title=Nothing was compiled::Nothing was compiled: the program did not import torch."
+
+
+def test_annotations_have_paths_relative_to_the_checkout(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (checkout / "packages").mkdir()
+    monkeypatch.chdir(checkout / "packages")
+    for workspace, path in ((checkout, "packages/src/model.py"), (checkout / "packages", "src/model.py")):
+        monkeypatch.setenv("GITHUB_WORKSPACE", str(workspace))
+        assert f",file={path}," in annotated(made.explanation())[2]
+        assert f",file={path}," in checked("github", result(EAGER))

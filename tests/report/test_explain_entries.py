@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 
@@ -12,8 +11,6 @@ import pytest
 from breakscan.explanation.explanation import Explanation
 from breakscan.model.findings import Origin
 from breakscan.model.problem import Caller
-from breakscan.report.explain.report import ExplainReport
-from breakscan.report.formats import EXPLAIN
 
 PARTS_OF_A_PAGE = {"html without scripts": ('<div id="static">', "</main>"), "html": ('id="data">', "</script>")}
 FORMATS = ("terminal", "markdown", "github", "sarif", *PARTS_OF_A_PAGE)
@@ -21,9 +18,7 @@ FORMATS = ("terminal", "markdown", "github", "sarif", *PARTS_OF_A_PAGE)
 
 def written(told: Explanation, format_: str) -> str:
     """The report in one line; of a page, the tables that need no scripts, or the data of the scripts."""
-    stream = io.StringIO()
-    EXPLAIN.write(format_.partition(" ")[0], ExplainReport(told), stream)
-    text = stream.getvalue()
+    text = made.written(format_.partition(" ")[0], told)
     if format_ in PARTS_OF_A_PAGE:
         start, end = PARTS_OF_A_PAGE[format_]
         text = text.partition(start)[2].partition(end)[0]

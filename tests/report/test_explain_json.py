@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -14,28 +13,18 @@ import pytest
 
 import breakscan
 from breakscan.explanation import explanation, graphs, recompiles
-from breakscan.explanation.agreement.result import Agreement
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
-from breakscan.explanation.repro.reproduction import Reproduction
 from breakscan.explanation.run_totals import Timeline
 from breakscan.model.findings import Origin, Place, Verdict
-from breakscan.report.explain.json import WORDS, write_explain_json
-from breakscan.report.explain.report import ExplainReport
+from breakscan.report.explain.json import WORDS
 from breakscan.rulebook.document import Rule
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "explain.schema.json").read_text(encoding="utf-8"))
 
 
-def text_of(told: Explanation, agreement: Agreement | None = None, reproduction: Reproduction | None = None) -> str:
-    stream = io.StringIO()
-    report = ExplainReport(told, agreement, with_agreement=agreement is not None, reproduction=reproduction)
-    write_explain_json(report, stream)
-    return stream.getvalue()
-
-
-def written(told: Explanation, agreement: Agreement | None = None, reproduction: Reproduction | None = None) -> Any:
-    text = text_of(told, agreement, reproduction)
+def written(told: Explanation, **report: Any) -> Any:
+    text = made.written("json", told, **report)
     assert text.isascii()
     assert text.endswith("\n}\n")
     return json.loads(text)
@@ -65,7 +54,7 @@ def test_the_schema_is_one() -> None:
 
 
 def test_every_key_is_written_and_described() -> None:
-    data = written(made.explanation(), made.AGREEMENT, made.REPRODUCTION)
+    data = written(made.explanation(), agreement=made.AGREEMENT, with_agreement=True, reproduction=made.REPRODUCTION)
     validate(data)
     described = properties_of(SCHEMA)
     assert keys_of(data) >= set(described)
@@ -141,7 +130,7 @@ def test_generated_code_is_left_to_its_file() -> None:
 
 
 def test_each_entry_has_a_line_of_its_own() -> None:
-    lines = text_of(made.explanation()).splitlines()
+    lines = made.written("json", made.explanation()).splitlines()
     entry = next(line for line in lines if '"rule": "BRK201"' in line)
     assert json.loads(entry.strip().rstrip(","))["site"]["path"] == "src/model.py"
     assert sum(line.startswith('    {"graph":') for line in lines) == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 
 import explain_results as made
@@ -11,15 +10,12 @@ import pytest
 from breakscan.explanation.advice import recompile_advice
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.recompiles import RecompileAdvice
-from breakscan.report.explain.markdown import LIMIT, write_explain_markdown
-from breakscan.report.explain.report import ExplainReport
+from breakscan.report.explain.markdown import LIMIT
 from breakscan.report.markdown import code, paragraph, prose
 
 
 def written(told: Explanation) -> str:
-    stream = io.StringIO()
-    write_explain_markdown(ExplainReport(told), stream)
-    return stream.getvalue()
+    return made.written("markdown", told)
 
 
 def rows_of(text: str, title: str) -> list[list[str]]:

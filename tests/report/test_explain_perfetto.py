@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any
 
@@ -12,17 +11,14 @@ import pytest
 from breakscan.explanation.breaks import part_words
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.run_totals import CompileSpan, RunTotals, Timeline
-from breakscan.report.explain.report import ExplainReport
-from breakscan.report.formats import EXPLAIN
 
 SPAN = CompileSpan("0/1", "Block.forward", made.SITE, True, 2.0, 0.5, {"dynamo": 0.5})
 
 
 def written(told: Explanation) -> Any:
-    stream = io.StringIO()
-    EXPLAIN.write("perfetto", ExplainReport(told), stream)
-    stream.getvalue().encode("ascii")
-    return json.loads(stream.getvalue())
+    text = made.written("perfetto", told)
+    assert text.isascii()
+    return json.loads(text)
 
 
 def slices(trace: Any, rank: int) -> list[tuple[str, int, float, float]]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 
-from explain_results import BREAK, PRICE, explanation
+from explain_results import BREAK, PRICE, explanation, written
 
 from breakscan.explanation.run_totals import Calls
 from breakscan.model.findings import Verdict
-from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.summary import ceiling_sentence
-from breakscan.report.explain.terminal import write_explanation
 
 STACK = BREAK.stack
 OUTER = STACK[0].function or ""
@@ -21,9 +18,7 @@ def report(price: float, verdict: Verdict = Verdict.SPLITS) -> str:
     """Ten calls of 10 ms each, of which 6 ms lie outside graphs, 1 ms behind breaks."""
     site = replace(BREAK, verdict=verdict, price=replace(PRICE, passes=10, host_seconds=price, device_seconds=None))
     told = explanation(breaks=[site], frames=[], calls=(Calls(OUTER, 10, 0.1, 0.04, 0.01),))
-    stream = io.StringIO()
-    write_explanation(ExplainReport(told), stream)
-    return " ".join(stream.getvalue().split())
+    return " ".join(written("terminal", told).split())
 
 
 def test_a_share_of_the_time_in_calls_is_told() -> None:
@@ -49,9 +44,7 @@ def on_device(host: float, device: float | None, gaps: float = 0.05) -> str:
     price = replace(PRICE, passes=10, host_seconds=host, device_seconds=device, waits=True)
     site = replace(BREAK, verdict=Verdict.SPLITS, price=price)
     told = explanation(breaks=[site], frames=[], calls=(Calls(OUTER, 10, 0.1, 0.04, gaps),))
-    stream = io.StringIO()
-    write_explanation(ExplainReport(told), stream)
-    return " ".join(stream.getvalue().split())
+    return " ".join(written("terminal", told).split())
 
 
 def test_waiting_for_the_device_is_no_cost_of_the_break() -> None:
