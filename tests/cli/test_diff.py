@@ -172,7 +172,7 @@ def test_long_lines_are_broken_at_the_width(diff: Run, monkeypatch: pytest.Monke
 
 def test_markdown_shows_code_as_code(diff: Run) -> None:
     done = diff(report(), report(broken("x = `a``b` | <b>\x1b[31m")), "--format", "markdown")
-    assert "  - ```x = `a``b` | <b>␛[31m```\n" in done.out
+    assert "  - <code>x = &#96;a&#96;&#96;b&#96; &#124; &#60;b&#62;␛&#91;31m</code>\n" in done.out
     assert done.out.startswith("**Regression: 1 new break site.**\n")
 
 

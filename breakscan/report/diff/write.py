@@ -15,6 +15,7 @@ from breakscan.model.findings import Severity
 from breakscan.model.words import place, short_path
 from breakscan.report.console import INDENT, STYLES, report_console
 from breakscan.report.diff.comparison import CauseCounts, ChangedBreak, EagerFunction, RecompileCause, RunComparison
+from breakscan.report.markdown import code
 from breakscan.report.printable import visible
 
 Entries = list[tuple[str, list[str]]]
@@ -128,7 +129,7 @@ def write_diff_markdown(comparison: RunComparison, stream: TextIO) -> None:
     """Writes GitHub-flavoured Markdown."""
     stream.write(f"**{verdict(comparison.regressions)}**\n\n")
     for line in comparison.moved:
-        stream.write(f"{_code(line)}  \n")
+        stream.write(f"{code(visible(line))}  \n")
     if comparison.moved:
         stream.write("\n")
     stream.write("| | before | after |\n| --- | ---: | ---: |\n")
@@ -138,18 +139,9 @@ def write_diff_markdown(comparison: RunComparison, stream: TextIO) -> None:
     for heading, _, entries in sections(comparison):
         stream.write(f"\n### {heading}\n\n")
         for head, details in entries:
-            stream.write(f"- {_code(head)}\n")
+            stream.write(f"- {code(visible(head))}\n")
             for detail in details:
-                stream.write(f"  - {_code(detail)}\n")
-
-
-def _code(text: str) -> str:
-    """Text that markdown shows as it is: between more backticks than it holds in a row."""
-    text = visible(text)
-    longest = max((len(run) for run in "".join(c if c == "`" else " " for c in text).split()), default=0)
-    fence = "`" * (longest + 1)
-    pad = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{pad}{text}{pad}{fence}"
+                stream.write(f"  - {code(visible(detail))}\n")
 
 
 SCHEMA = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from breakscan.explanation.compilations import Specialisation
@@ -58,95 +58,62 @@ def _diagnostics(explanation: Explanation) -> Iterator[Diagnostic]:
     rules = explanation.rules
     for section in sections_of(explanation.problems):
         for problem in section.problems:
-            yield replace(_OF_KIND[problem.kind](problem), rule=rules.get(problem.rule or ""))
+            yield replace(_diagnostic(problem), rule=rules.get(problem.rule or ""))
     differences = explanation.ranks.differences if explanation.ranks else ()
     yield from (_rank_difference(difference) for difference in differences if difference.site)
     yield from (_cudagraph_skip(skip) for skip in explanation.cudagraph_skips if skip.site)
     yield from (_specialisation(size) for size in explanation.specialisations if size.site)
 
 
-def _break(problem: Problem) -> Diagnostic:
+def _diagnostic(problem: Problem) -> Diagnostic:
+    """The diagnostic of a problem, at the user's line that leads to its site if there is one."""
     times = f" {problem.count} times" if problem.count > 1 else ""
-    verb = "torch.compile raises" if problem.verdict is Verdict.RAISES else "The graph breaks"
     inside = f" in {problem.function}" if problem.function else ""
-    why, hints = f"Why: {problem.why}", [f"Hint: {hint}" for hint in problem.hints[:1]]
-    if problem.users_line:
-        where = f"{inside} ({place(problem.site)})" if inside else f" at {place(problem.site)}"
-        message = f"{verb}{times}{where}, which this line leads to"
-        diagnostic = _diagnostic(problem, message, why, *problem.consequences, *hints)
-        return _at_users_line(diagnostic, problem.users_line, Location(problem.site, f"the break{inside}"))
-    if problem.verdict is Verdict.RAISES and problem.consequences:
-        return _diagnostic(problem, problem.consequences[0], why, *hints)
-    return _diagnostic(problem, f"{verb} here{times}", why, *problem.consequences, *hints)
-
-
-def _frame(problem: Problem) -> Diagnostic:
-    return _diagnostic(problem, f"{problem.function} {problem.what}", f"Why: {problem.why}")
-
-
-def _cause(problem: Problem) -> Diagnostic:
-    times = f" {problem.count} times" if problem.count > 1 else ""
-    diagnostic = _diagnostic(problem, f"Recompiled{times} ({problem.function}): {problem.why}", *problem.consequences)
-    if problem.users_line:
-        relies = Location(problem.site, "what relies on the old value")
-        return _at_users_line(diagnostic, problem.users_line, relies)
-    calls = (Location(_line_of(caller), "the call") for caller in problem.called_from)
-    return replace(diagnostic, related=tuple(calls))
-
-
-def _failure(problem: Problem) -> Diagnostic:
-    message = f"torch.compile fails on {problem.function}"
-    diagnostic = _diagnostic(problem, message, f"Why: {problem.why}")
-    users = problem.users_line
-    if users is None or problem.site.path == users.path:
-        return diagnostic
-    return _at_users_line(diagnostic, users, Location(problem.site, "the line that fails to compile"))
-
-
-def _export(problem: Problem) -> Diagnostic:
-    here = "What is exported" if problem.called_from else "This line"
-    inside = f" in {problem.function}" if problem.function else ""
-    hints = (f"Hint: {hint}" for hint in problem.hints[:1])
-    message = f"{here} {problem.what}{inside}"
-    diagnostic = _diagnostic(problem, message, f"Why: {problem.why}", *problem.consequences, *hints)
-    calls = (Location(_line_of(caller), "the export") for caller in problem.called_from)
-    return replace(diagnostic, related=tuple(calls))
-
-
-_OF_KIND: Mapping[ProblemKind, Callable[[Problem], Diagnostic]] = {
-    ProblemKind.BREAK: _break,
-    ProblemKind.FUNCTION: _frame,
-    ProblemKind.EXPORT: _export,
-    ProblemKind.FAILURE: _failure,
-    ProblemKind.EAGER_CALLS: _frame,
-    ProblemKind.RECOMPILES: _cause,
-}
-
-
-def _at_users_line(diagnostic: Diagnostic, line: Caller, site: Location) -> Diagnostic:
-    """The diagnostic at the user's line that leads to its site."""
-    return replace(diagnostic, site=_line_of(line), function=line.function, code=None, related=(site,))
-
-
-def _diagnostic(problem: Problem, message: str, *details: str) -> Diagnostic:
+    why = [f"Why: {problem.why}"]
+    details = [*why, *problem.consequences, *(f"Hint: {hint}" for hint in problem.hints[:1])]
+    users_line, called_from, at_site = problem.users_line, "", ""
+    match problem.kind:
+        case ProblemKind.BREAK:
+            verb = "torch.compile raises" if problem.verdict is Verdict.RAISES else "The graph breaks"
+            message, at_site = f"{verb} here{times}", f"the break{inside}"
+            if users_line:
+                where = f"{inside} ({place(problem.site)})" if inside else f" at {place(problem.site)}"
+                message = f"{verb}{times}{where}, which this line leads to"
+            elif problem.verdict is Verdict.RAISES and problem.consequences:
+                message = problem.consequences[0]
+                del details[1 : 1 + len(problem.consequences)]
+        case ProblemKind.EXPORT:
+            here = "What is exported" if problem.called_from else "This line"
+            message, called_from, users_line = f"{here} {problem.what}{inside}", "the export", None
+        case ProblemKind.RECOMPILES:
+            message = f"Recompiled{times} ({problem.function}): {problem.why}"
+            details, at_site = list(problem.consequences), "what relies on the old value"
+            called_from = "" if users_line else "the call"
+        case ProblemKind.FAILURE:
+            message, details = f"torch.compile fails on {problem.function}", why
+            at_site = "the line that fails to compile"
+            users_line = users_line if users_line and users_line.path != problem.site.path else None
+        case _:
+            message, details, users_line = f"{problem.function} {problem.what}", why, None
+    calls = [Location(_line_of(caller), called_from) for caller in problem.called_from if called_from]
     return Diagnostic(
         id=problem.id,
         name=problem.name,
         kind_summary=_KIND_SUMMARIES.get(problem.id, ""),
         severity=problem.severity,
-        site=problem.site,
-        function=problem.functions[0] if problem.functions else None,
+        site=_line_of(users_line) if users_line else problem.site,
+        function=users_line.function if users_line else next(iter(problem.functions), None),
         message=message,
-        details=details,
+        details=tuple(details),
         help=problem.advice,
         count=problem.count,
-        code=problem.code,
-        flow=tuple(Location(_line_of(caller), _step(caller)) for caller in problem.stack),
+        code=None if users_line else problem.code,
+        flow=tuple(
+            Location(_line_of(caller), f"in {caller.function}" if caller.function else place(caller))
+            for caller in problem.stack
+        ),
+        related=(Location(problem.site, at_site),) if users_line else tuple(calls),
     )
-
-
-def _step(caller: Caller) -> str:
-    return f"in {caller.function}" if caller.function else place(caller)
 
 
 def _rank_difference(difference: RankDifference) -> Diagnostic:
