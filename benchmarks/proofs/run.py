@@ -1,5 +1,4 @@
-"""Whether ``breakscan verify --patch --apply`` writes wrong patches, refuses right ones, or calls one that does nothing
-faster.
+"""Checks if ``breakscan verify --patch --apply`` writes wrong patches, refuses right ones, or calls a no-op faster.
 
     python benchmarks/proofs/run.py [NAME ...] [--programs FILE] [--python PYTHON] [--keep FOLDER]
 
@@ -35,7 +34,7 @@ def texts(body: str) -> tuple[str, str]:
 
 
 def proved(python: str, name: str, before: str, after: str, keep: Path | None) -> tuple[bool, str]:
-    """Whether the verdict is as it should be, and the verdict in words."""
+    """Return True if the verdict is as it should be, and the verdict in words."""
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder, "prog.py")
         program.write_text(before)
