@@ -33,7 +33,7 @@ class FunctionPart:
 
 
 class HasParts(Protocol):
-    """Something about a function, or the part of it that follows a break."""
+    """A thing about a function, or about the part of it that follows a break."""
 
     @property
     def function(self) -> str: ...
@@ -141,7 +141,7 @@ def break_sites(
     values: Mapping[tuple[str, int], Mapping[str, ValueSeen]],
     context: ExplainContext,
 ) -> dict[Key, BreakSite]:
-    """Returns the sites in the order of a report.  ``started`` holds the stack above each compile, ``values`` what the
+    """Return the sites in the order of a report.  ``started`` holds the stack above each compile, ``values`` what the
     names on lines were."""
     groups: dict[Key, list[BreakSeen]] = {}
     for seen in breaks:

@@ -202,7 +202,7 @@ _REASONS = {
 def specialisations(
     records: Iterable[Record], started: Mapping[str, CompileStarted], context: ExplainContext
 ) -> list[Specialisation]:
-    """Each once, in the order in which the compiler met them.  ``started`` holds the frame of each compile."""
+    """The specialisations, each once, in the order of the compiler.  ``started`` holds the frame of each compile."""
     found = {
         (record.compile_id, record.symbol): _specialisation(record, started, context)
         for record in records

@@ -160,7 +160,7 @@ _LONG_LINE = 0.05
 
 
 def parts_in_words(parts: Mapping[CompilePart, float], *, all_parts: bool = False) -> str:
-    """``compiling kernels 12 s, Inductor 3.1 s``, the longest first; without those that no one would look at."""
+    """``compiling kernels 12 s, Inductor 3.1 s``, the longest first; without short ones, unless all are asked for."""
     least = 0.0 if all_parts else _LEAST_PART * sum(parts.values())
     shown = [(part, seconds) for part, seconds in parts.items() if seconds > least]
     return ", ".join(f"{PART_WORDS[part]} {seconds_in_words(seconds)}" for part, seconds in shown)

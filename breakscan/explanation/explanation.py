@@ -105,7 +105,7 @@ class Explanation:
 
     @cached_property
     def problems(self) -> list[Problem]:
-        """All that stood against the run, in the order of a report."""
+        """The problems of the run, in the order of a report."""
         return problems_of(
             self.breaks, self.frames, self.recompiles, self.eager_calls, self.export_failures, self.compile_seconds
         )

@@ -51,7 +51,7 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class ExportTry:
-    """An export that a problem stood against: in which way, of what, from which line."""
+    """An export that had a problem: its way, its subject, and the line that called it."""
 
     way: ExportWay
     name: str
@@ -61,7 +61,7 @@ class ExportTry:
 
 @dataclass(frozen=True, slots=True)
 class ExportFailure:
-    """One problem at one site, in all exports that it stood against.
+    """One problem at one site, in all exports that had it.
 
     ``about`` is what it is about: torch's expression, an operator, a size, a class.  ``reason`` is what torch or an
     exception says of it, in one line, and empty where ``problem`` says all; ``fixes`` are those that torch suggests.
@@ -272,7 +272,7 @@ def export_failures(records: Iterable[Record], context: ExplainContext) -> list[
 
 @dataclass(frozen=True, slots=True)
 class _Met:
-    """A problem that an export met, with the stack at which it did, how often, and torch's text if it ended it."""
+    """A problem of an export, with its stack, a count, and torch's text if it ended it."""
 
     record: ExportEnded
     read: ProblemRead

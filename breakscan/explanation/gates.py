@@ -31,7 +31,7 @@ class Selector:
     ids: frozenset[str] | None
 
     def names(self, rule: str | None, gb_id: str | None) -> bool:
-        """Returns whether it matches this id of a rule or this one of PyTorch."""
+        """Return whether it matches this id of a rule or this one of PyTorch."""
         return self.ids is None or rule in self.ids or gb_id in self.ids
 
 
@@ -51,8 +51,8 @@ class Gates:
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """A gate that was not met: the option, the number that it allows and of what, the number found, and where, each
-    place once."""
+    """A gate that was not met: the option, the number that it allows and the thing that is counted, the number
+    found, and the sites, each once."""
 
     option: str
     allowed: int
@@ -139,7 +139,7 @@ def once(sites: Iterable[Site]) -> tuple[Site, ...]:
 
 
 def nothing_compiled(explanation: Explanation) -> bool:
-    """Returns whether a run says nothing about the program, because the compiler did not look at anything."""
+    """Return whether a run says nothing about the program, because the compiler did not look at anything."""
     tried = any(frame.status is not FrameStatus.PASSED_OVER for frame in explanation.frames)
     return not (explanation.graphs or explanation.breaks or explanation.exports or tried)
 

@@ -113,8 +113,8 @@ def version_notice(torch: str) -> Iterator[Notice]:
 def unread_sources(
     things: Iterable[BreakSite | Recompile | UncompiledFrame], files: SourceFiles, show: Callable[[str], str]
 ) -> Iterator[Notice]:
-    """The files that a report speaks of and cannot show, why, and what to do.  Torch's own do not count, nor does any
-    in a run that breakscan has just made: there, nobody else chose them."""
+    """Notices of the files that a report names and cannot show, with the reason and what to do.  Torch's own do not
+    count, nor does any in a run that breakscan has just made: there, nobody else chose them."""
     if files.is_trusted:
         return
     shown = {thing.site.path for thing in things if thing.origin is not Origin.FRAMEWORK}

@@ -51,7 +51,7 @@ class RecompileAdvice:
 
 @dataclass(frozen=True, slots=True)
 class Recompile:
-    """One time that a function was compiled again.  ``guard`` is what had to hold, ``subject`` what it is about;
+    """A recompile of a function.  ``guard`` is what had to hold, ``subject`` what it is about;
     ``advice`` is None where only the rule has any; ``cause`` numbers, from 0, what they have in common: the same change
     at the same call; ``seconds`` is what compiling took, the backward included.  ``trigger`` is the call that met the
     guard, ``users_line`` the user's line that leads there, where that call or the function is not the user's."""

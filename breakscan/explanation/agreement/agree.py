@@ -48,7 +48,7 @@ def excludes(path: str, settings: FileSettings) -> bool:
 
 
 def silencer(rules: Mapping[str, Rule], settings: FileSettings, sources: Sources) -> Callable[[Problem], bool]:
-    """Returns a function that is True if the rule of a problem is turned off at its site."""
+    """Return a function that is True if the rule of a problem is turned off at its site."""
 
     def is_silenced(problem: Problem) -> bool:
         module, rule = sources.module(problem.site.path), rules.get(problem.rule or "")
@@ -127,7 +127,7 @@ def _compared(
 
 
 def _judge_export(finding: Finding, failures: list[Problem]) -> Judged:
-    """An export that goes on does not show that a line ran, nor one that ended where it would have gone on to."""
+    """The outcome of a finding.  Neither an export that succeeds nor one that ended before shows that a line ran."""
     by = next((one.site for one in failures if one.site.shares_line_with(finding.site)), None)
     return Judged(finding, AgreementOutcome.CONFIRMED if by else AgreementOutcome.NOT_TRIGGERED, by, is_traced=False)
 
@@ -230,7 +230,7 @@ def _judge(
 def _unknown(
     judged: Sequence[Judged], explanation: Explanation, functions: Mapping[str, Mapping[str, bool]]
 ) -> Iterator[Problem]:
-    """Returns what was recorded in the checked files and is not predicted by any finding."""
+    """Return what was recorded in the checked files and is not predicted by any finding."""
     known = {(site.path, line) for one in judged for site in [one.finding.site] for line in lines_of(site)}
     confirming = {one.by for one in judged}
     for one in explanation.problems:

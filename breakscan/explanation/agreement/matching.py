@@ -29,23 +29,23 @@ class Sources:
         self._files: dict[str, _File | None] = {}
 
     def module(self, path: str) -> SourceModule | None:
-        """Returns the syntax tree of a file."""
+        """Return the syntax tree of a file."""
         file = self._file(path)
         return file.module if file else None
 
     def text(self, site: Site) -> str:
-        """Returns the text of a site, or the empty string."""
+        """Return the text of a site, or the empty string."""
         module = self.module(site.path)
         return module.segment(site) if module and site.end_line <= len(module.lines) else ""
 
     def function(self, path: str, line: int) -> str | None:
-        """Returns the qualified name, without ``<locals>``, of the function or lambda around a line."""
+        """Return the qualified name, without ``<locals>``, of the function or lambda around a line."""
         file = self._file(path)
         scope = file.outline.function_at(line, lambdas=True) if file else None
         return scope.path if scope else None
 
     def may_be_skipped(self, site: Site) -> bool:
-        """Returns whether the code of a site may be left out when its line runs."""
+        """Return whether the code of a site may be left out when its line runs."""
         module = self.module(site.path)
         return module is None or may_be_skipped(site, module)
 
@@ -86,7 +86,7 @@ _COMPARED = (Kind.GRAPH_BREAK, Kind.RECOMPILE)
 
 
 def traced_functions(explanation: Explanation, sources: Sources) -> dict[str, dict[str, bool]]:
-    """Returns the functions that the compiler entered, by file, in files that a user may want to change. The value is
+    """Return the functions that the compiler entered, by file, in files that a user may want to change. The value is
     True if Dynamo started there, and False if it followed a call.
     """
     found: dict[str, dict[str, bool]] = {}
@@ -119,20 +119,20 @@ def traced_functions(explanation: Explanation, sources: Sources) -> dict[str, di
 
 
 def with_enclosing(names: Mapping[str, bool]) -> dict[str, bool]:
-    """Returns the functions and their enclosing functions, which bind the names that a lambda uses."""
+    """Return the functions and their enclosing functions, which bind the names that a lambda uses."""
     parts = (name.split(".") for name in names)
     enclosing = {".".join(part[:n]): False for part in parts for n in range(1, len(part))}
     return {**enclosing, **names}
 
 
 def is_wanted(path: str) -> bool:
-    """Returns whether a file may be one that a user wants to change: not torch's or the standard library's."""
+    """Return whether a file may be one that a user wants to change: not torch's or the standard library's."""
     installed = _INSTALLED.match(path)
     return not _STANDARD.match(path) and not (installed and installed["package"] == "torch")
 
 
 def is_compiled(finding: Finding, functions: Mapping[str, Mapping[str, bool]]) -> bool:
-    """Returns whether a finding lies in a function that the run compiled."""
+    """Return whether a finding lies in a function that the run compiled."""
     name = without_locals(finding.function or "")
     return finding.kind in _COMPARED and name in functions.get(finding.site.path, {})
 
@@ -143,7 +143,7 @@ def head_of(problem: Problem) -> FunctionHead:
 
 
 def confirming_sites(findings: Sequence[Finding], problems: Sequence[Problem], sources: Sources) -> dict[int, Site]:
-    """Returns the recorded site that confirms each finding, by the finding's number.
+    """Return the recorded site that confirms each finding, by the finding's number.
 
     A site of the same rule at the same position is preferred, then one of the same rule on the same lines, then any
     other site on these lines that no finding accounts for.
@@ -182,13 +182,13 @@ def _same_function(finding: Finding, problem: Problem) -> bool:
 
 
 def _same_place(one: Site, other: Site) -> bool:
-    """Returns whether two spans overlap."""
+    """Return whether two spans overlap."""
     start, end = (one.line, one.column), (one.end_line, one.end_column)
     return one.path == other.path and start < (other.end_line, other.end_column) and (other.line, other.column) < end
 
 
 def hands_over(finding: Finding, problem: Problem, sources: Sources) -> bool:
-    """Returns whether a finding is about the call that passes a function to the compiler, and the compiler rejects the
+    """Return whether a finding is about the call that passes a function to the compiler, and the compiler rejects the
     function.
     """
     name = head_of(problem).function.rpartition(".")[2]
@@ -198,7 +198,7 @@ def hands_over(finding: Finding, problem: Problem, sources: Sources) -> bool:
 
 
 def hidden_behind(explanation: Explanation, result: CheckResult, sources: Sources) -> dict[Key, tuple[Finding, ...]]:
-    """Returns the findings that the compiler did not reach because of a break of the run, by the break's site and type.
+    """Return the findings that the compiler did not reach because of a break of the run, by the break's site and type.
 
     They follow the break in a function that runs eager because of it, on every path through the break, and were neither
     recorded nor compiled. Each is reported once, at the first break that hides it.
@@ -240,7 +240,7 @@ class _Head:
 
 
 def _heads(site: BreakSite, sources: Sources) -> Iterator[_Head]:
-    """Returns where the compiler stopped in each function that a break made run eager: at the break, or at the call
+    """Return where the compiler stopped in each function that a break made run eager: at the break, or at the call
     that led there.
     """
     if site.verdict not in (Verdict.EAGER, Verdict.RAISES):

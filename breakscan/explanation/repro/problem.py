@@ -114,5 +114,5 @@ def _by_path(found: Sequence[RecordedProblem]) -> list[list[RecordedProblem]]:
 
 
 def _is_path(shown: str, given: str) -> bool:
-    """Return whether a path is meant by its end."""
+    """Return whether a given path is the end of a shown one."""
     return f"/{shown}".endswith(f"/{given.removeprefix('./')}")

@@ -174,7 +174,7 @@ class _Maker:
         return with_part(value, self._parts, self._changes[end.value]) if self._is_set(name) else value
 
     def _end(self, name: str, end: End) -> End:
-        """The one of the values of a name that a call gets."""
+        """The end of the values of a name that a call gets."""
         return End.LOW if self._plan.alone and (name != self._root or self._is_set(name)) else end
 
     def _is_set(self, name: str) -> bool:

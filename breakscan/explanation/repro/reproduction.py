@@ -101,7 +101,7 @@ class ReproStatus(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """A program for a problem, and what running it has shown: ``met`` are the problems that it had, ``error`` what
+    """A program for a problem, and the result of running it: ``met`` are the problems that it had, ``error`` what
     ended it.  ``path`` is where it was written, once it was; ``issue`` is the file of the text for an issue tracker."""
 
     problem: RecordedProblem

@@ -79,7 +79,7 @@ class Compiler:
         self._record(request.text, problem, names)
 
     def can_compile(self, request: Request, namespace: "Any") -> bool:
-        """Returns whether the name refers to something that can be compiled."""
+        """Return whether the name refers to something that can be compiled."""
         try:
             owner, name = _owner(namespace, request.path)
             return callable(getattr(owner, name))

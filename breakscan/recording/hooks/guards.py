@@ -47,7 +47,7 @@ class GuardHook(Hook):
 
 
 class RecompileHook(Hook):
-    """Records which guard of which version did not hold, and which value it met."""
+    """Records the guard that did not hold of each version, and the value that it was checked with."""
 
     name = "recompiles"
     without = "recompiles are read from its structured trace: without the new value of what changed"
@@ -109,7 +109,7 @@ def _lines(guards: Iterable[Any]) -> dict[tuple[str, str | None], StackFrame]:
 
 
 def _line(subject: str | None, kind: str, lines: dict[tuple[str, str | None], StackFrame]) -> StackFrame | None:
-    """Returns the line of a guard. Guards on an object's attributes get the line of the object."""
+    """Return the line of a guard. Guards on an object's attributes get the line of the object."""
     if subject is None:
         return None
     owner = subject.removesuffix(".__dict__")

@@ -109,7 +109,7 @@ def _parse_cause(part: str) -> BreakCause:
 
 
 def traceback_frames(text: str) -> list[StackFrame]:
-    """Returns the frames above the break that an artifact's text lists, outermost first."""
+    """Return the frames above the break that an artifact's text lists, outermost first."""
     head = _HEAD.match(text)
     frames = frames_of(text)
     if head is None:

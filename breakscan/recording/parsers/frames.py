@@ -33,7 +33,7 @@ _COMPREHENSION = re.compile(r"__comprehension_(?P<name>.+)_at_\d+$")
 
 
 def user_name(name: str) -> str:
-    """Returns the name of the function in the user's file that a code object of Dynamo represents."""
+    """Return the name of the function in the user's file that a code object of Dynamo represents."""
     while found := _RESUME.match(name) or _COMPREHENSION.match(name):
         name = found["name"]
     return name

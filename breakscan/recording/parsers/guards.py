@@ -158,7 +158,7 @@ def subject_source(text: str) -> str | None:
 
 
 def read_guard(text: str) -> ParsedGuard:
-    """Returns the guard that the text describes."""
+    """Return the guard that the text describes."""
     text = _first_line(text)
     if found := _TENSOR.match(text):
         return _read_tensor(found)
