@@ -112,12 +112,9 @@ def _merged(by_rank: Mapping[int, Explanation]) -> Explanation:
     if len(by_rank) == 1:
         return next(iter(by_rank.values()))
     world_size = max(by_rank) + 1
-    merged = ranks.merge(by_rank, world_size=world_size)
-    if merged.ranks is None:
-        return merged
     # A log does not say how its process ended.
     missing = {rank: NO_LOG for rank in range(world_size) if rank not in by_rank}
-    return replace(merged, ranks=replace(merged.ranks, endings=missing))
+    return ranks.merge(by_rank, world_size=world_size, endings=missing)
 
 
 def _name(paths: Sequence[Path], cwd: Path) -> str:

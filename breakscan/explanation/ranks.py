@@ -30,14 +30,15 @@ def compare(
     world_size: int | None = None,
     endings: Mapping[int, RankEnding] | None = None,
 ) -> RankReport:
-    """The differences between the ranks, the most important first.  ``endings`` are those of which more is known
-    than the explanations have, also of ranks without one."""
+    """The differences between the ranks, the most important first.  ``endings`` replace the exit statuses of the
+    explanations."""
     ranks = sorted(by_rank)
-    all_endings = {rank: exit_ending(by_rank[rank].status) for rank in ranks} | dict(endings or {})
+    if endings is None:
+        endings = {rank: exit_ending(by_rank[rank].status) for rank in ranks}
     runs = {rank: by_rank[rank] for rank in ranks}
     differences = [*_breaks(runs), *_frames(runs), *_recompiles(runs), *_steps(runs), *_order(runs), *_exports(runs)]
     differences += _graphs(runs, unexplained=not differences)
-    return RankReport(max(world_size or 0, len(ranks)), ranks, dict(sorted(all_endings.items())), differences)
+    return RankReport(max(world_size or 0, len(ranks)), ranks, dict(sorted(endings.items())), differences)
 
 
 def merge(
