@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -184,17 +182,3 @@ def test_no_guard_is_added_and_nothing_of_the_program_runs(tmp_path: Path) -> No
     recorded(tmp_path, program)
     assert guards[0] == guards[1]
     assert calls == alone
-
-
-def test_no_tensor_is_kept(tmp_path: Path) -> None:
-    alive: list[Any] = []
-
-    def program() -> None:
-        x = torch.ones(4)
-        alive.append(weakref.ref(x))
-        torch.compile(Net(), backend="eager")(x)
-        del x
-        gc.collect()
-        assert alive[0]() is None
-
-    recorded(tmp_path, program)
