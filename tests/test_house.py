@@ -35,7 +35,7 @@ ROOMS = {
     "check": Room(STATIC, 12267, 50),
     "fix": Room(f"{STATIC} check", 8674, 54),
     "recording": Room(STATIC, 8531, 45),
-    "explanation": Room(f"{STATIC} check recording", 8247, 44),
+    "explanation": Room(f"{STATIC} check recording", 8245, 44),
     "survey": Room(f"{STATIC} check recording explanation", 2502, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 9972, 39),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 7380, 42),
