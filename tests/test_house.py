@@ -33,7 +33,7 @@ ROOMS = {
     "source": Room("model", 2212, 17),
     "rulebook": Room("model source", 2752, 17),
     "check": Room(STATIC, 12267, 50),
-    "fix": Room(f"{STATIC} check", 8674, 54),
+    "fix": Room(f"{STATIC} check", 8707, 54),
     "recording": Room(STATIC, 8531, 45),
     "explanation": Room(f"{STATIC} check recording", 8245, 44),
     "survey": Room(f"{STATIC} check recording explanation", 2502, 16),

@@ -49,26 +49,41 @@ def _report(context: RewriteContext) -> Edit:
             raise Declined(f"compiled code would skip it, and {reason}")
     if len(run) == 1:
         run = _with_preparation(context, line)
-    owner = context.parent(context.parent(run[0]) or run[0])
-    is_plain = all(_is_plain(context, one) for one in run) and (
-        not isinstance(owner, cst.If) or why_shown(context, owner.test) is None
-    )
-    return _edit(context, _under_guard(context, run), is_plain)
+    test = _skipped_test(context, run)
+    return _silent(context, _under_guard(context, run), run, [] if test is None else [test])
 
 
-def _edit(context: RewriteContext, replace: Mapping[cst.CSTNode, Replacement], is_plain: bool) -> Edit:
-    """An edit that skips reports; a plain one changes nothing else, unless something reads the code itself."""
-    is_safe = is_plain and not reads_code(context.tree.module)
-    return Edit(replace, [] if is_safe else [_SILENT], keeps_operations=True)
+def _silent(
+    context: RewriteContext,
+    replace: Mapping[cst.CSTNode, Replacement],
+    statements: Sequence[cst.CSTNode],
+    tests: Sequence[cst.CSTNode],
+) -> Edit:
+    """An edit with which compiled code skips reports, and the tests above them."""
+    reasons = [*(why_shown(context, one) for one in tests), *(_why_in_arguments(context, one) for one in statements)]
+    reason = next(filter(None, reasons), None)
+    differences = [] if reason is None else [differs(f"{reason}, and compiled code skips it", Effect.STATE)]
+    if differences or reads_code(context.tree.module) or not all(_prints_or_logs(context, one) for one in statements):
+        differences.insert(0, _SILENT)
+    return Edit(replace, differences, keeps_operations=True)
+
+
+def _why_in_arguments(context: RewriteContext, statement: cst.CSTNode) -> str | None:
+    """The reason why the arguments of the calls in a line may have side effects; None if they have none."""
+    calls = [one.value for one in getattr(statement, "body", ()) if isinstance(one, cst.Expr)]
+    args = [arg for call in calls if isinstance(call, cst.Call) for arg in call.args]
+    return next(filter(None, (why_shown(context, arg) for arg in args)), None)
 
 
 def _is_plain(context: RewriteContext, statement: cst.CSTNode) -> bool:
-    """True if a statement only prints lines or makes log records, of values that are plain to show."""
-    calls = [one.value for one in getattr(statement, "body", ()) if isinstance(one, cst.Expr)]
-    return (
-        _reports(context, statement)
-        and all(is_line_or_record(context, one) for one in calls)
-        and all(why_shown(context, arg) is None for call in calls for arg in cst.ensure_type(call, cst.Call).args)
+    return _prints_or_logs(context, statement) and _why_in_arguments(context, statement) is None
+
+
+def _prints_or_logs(context: RewriteContext, statement: cst.CSTNode) -> bool:
+    """True if a statement only prints lines to the console or makes log records."""
+    return _reports(context, statement) and all(
+        is_line_or_record(context, cst.ensure_type(one, cst.Expr).value)
+        for one in cst.ensure_type(statement, cst.SimpleStatementLine).body
     )
 
 
@@ -94,8 +109,8 @@ def _neighbours(context: RewriteContext, line: cst.SimpleStatementLine) -> list[
     is_plain = _is_plain(context, line)
 
     def joins(one: cst.BaseStatement) -> bool:
-        missed = _reports(context, one) and _why_missed_in(context, one) is None
-        return missed and _is_plain(context, one) is is_plain
+        may_be_skipped = _reports(context, one) and _why_missed_in(context, one) is None
+        return may_be_skipped and _is_plain(context, one) is is_plain
 
     while first > 0 and joins(body[first - 1]):
         first -= 1
@@ -117,8 +132,10 @@ def _asking_logger(context: RewriteContext) -> Edit:
                 break
             if (reason := why_missed(context, above)) is not None:
                 raise Declined(f"compiled code would skip it, and {reason}")
-            is_plain = above.test is context.node and all(_is_plain(context, one) for one in above.body.body)
-            return _edit(context, {above.test: and_not_compiling(context, above.test)}, is_plain)
+            others = [one for one in operands(above.test) if one is not context.node]
+            tests = others if above.test is not context.node else []
+            replace: dict[cst.CSTNode, Replacement] = {above.test: and_not_compiling(context, above.test)}
+            return _silent(context, replace, above.body.body, tests)
     name = context.code(cst.ensure_type(context.node, cst.Call).func)
     if isinstance(context.parent(context.node), cst.Expr):
         raise Declined(f"`{name}` does more than report something")
@@ -171,12 +188,28 @@ def _under_guard(context: RewriteContext, statements: Sequence[Statement]) -> di
     If they are the whole body of an ``if``, the guard is added to its test; of an ``else``, it becomes an ``elif``.
     """
     first, *others = statements
-    block = context.parent(first)
-    owner = context.parent(block) if block is not None else None
-    if isinstance(block, cst.IndentedBlock) and len(block.body) == len(statements):
-        if isinstance(owner, cst.If) and owner.orelse is None and block is owner.body:
-            return {owner.test: and_not_compiling(context, owner.test, first=why_missed(context, owner.test) is None)}
-        if isinstance(owner, cst.Else) and isinstance(context.parent(owner), cst.If):
-            above = [line.deep_clone() for line in owner.leading_lines]
-            return {owner: cst.If(not_compiling(context), block.deep_clone(), leading_lines=above)}
+    owner = _whole_owner(context, statements)
+    if isinstance(owner, cst.If):
+        guard_is_first = _skipped_test(context, statements) is not None
+        return {owner.test: and_not_compiling(context, owner.test, first=guard_is_first)}
+    if isinstance(owner, cst.Else):
+        above = [line.deep_clone() for line in owner.leading_lines]
+        return {owner: cst.If(not_compiling(context), owner.body.deep_clone(), leading_lines=above)}
     return {first: guarded(context, statements), **dict.fromkeys(others)}
+
+
+def _whole_owner(context: RewriteContext, statements: Sequence[Statement]) -> cst.If | cst.Else | None:
+    """The ``if`` without other branches, or the ``else``, of which statements are the whole body."""
+    block = context.parent(statements[0])
+    owner = context.parent(block) if block is not None else None
+    if not isinstance(block, cst.IndentedBlock) or len(block.body) != len(statements):
+        return None
+    if isinstance(owner, cst.If):
+        return owner if owner.orelse is None and block is owner.body else None
+    return owner if isinstance(owner, cst.Else) and isinstance(context.parent(owner), cst.If) else None
+
+
+def _skipped_test(context: RewriteContext, statements: Sequence[Statement]) -> cst.BaseExpression | None:
+    """The test of an ``if`` that compiled code skips, too: the guard is put in front of it."""
+    owner = _whole_owner(context, statements)
+    return owner.test if isinstance(owner, cst.If) and why_missed(context, owner.test) is None else None
