@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from traceback import walk_tb
 from typing import TYPE_CHECKING
@@ -73,16 +74,21 @@ def _failing_stage(error: BaseException) -> Stage | None:
 
 
 NO_GRADIENT = "no part of the result requires a gradient"
+NUMBERS = {kind.__name__: kind for kind in (bool, int, float, complex)}
+"""The Python numbers, which are kept as tensors."""
+GONE = "gone"
+"""The text of what had a value before the call, and has none after it."""
 
 
 @dataclass(slots=True)
 class CallResult:
     """All effects of a call.
 
-    ``outputs``, ``gradients`` and the ``changed`` values of inputs and state are tensors by path.  ``others`` are the
-    parts of the result that are not tensors, ``changes`` attributes and items that have another value than before, both
-    as text.  ``aliases`` tells which outputs share memory with an input or the state; ``rng`` holds digests.
-    ``outside`` is what files and the environment hold after the call, ``printed`` the text that it printed.
+    ``outputs``, ``gradients`` and the ``changed`` values of inputs and state are tensors by path, Python numbers among
+    them.  ``others`` has each part of the result, in order, and ``changes`` the attributes and items that have another
+    value than before, as text: the type of a number or container, empty for a tensor.  ``aliases`` has the input, part
+    of the state or earlier output with which an output shares memory; ``rng`` holds digests.  ``outside`` is what files
+    and the environment hold after the call, ``printed`` the text that it printed.
 
     ``error`` is the type of the exception, if there was one, ``error_text`` its message, and ``raised_at`` holds the
     file and line of each of its frames; ``no_backward`` says why there are no gradients.  ``seconds`` and
@@ -95,6 +101,7 @@ class CallResult:
     outputs: dict[str, Tensor] = field(default_factory=dict)
     others: dict[str, str] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
+    strides: dict[str, str] = field(default_factory=dict)
     gradients: dict[str, Tensor] = field(default_factory=dict)
     changed: dict[str, Tensor] = field(default_factory=dict)
     changes: dict[str, str] = field(default_factory=dict)
@@ -104,55 +111,49 @@ class CallResult:
     no_backward: str | None = None
     seconds: float = 0.0
     backward_seconds: float = 0.0
-
-
-@dataclass(slots=True)
-class CallOutcome:
-    """The result of a call, and its failure if it failed."""
-
-    result: CallResult
     failure: Failure | None = None
+    """Why it failed, which is not saved."""
+
+    def tensors(self) -> list[Tensor]:
+        """The tensors that were returned or changed, without Python numbers."""
+        held = ((self.others, self.outputs), (self.changes, self.changed))
+        return [value for texts, values in held for path, value in values.items() if texts.get(path) not in NUMBERS]
 
 
 def save_results(results: Sequence[CallResult], path: str) -> None:
     """Writes results to a file."""
     import torch
 
-    names = [one.name for one in dataclasses.fields(CallResult)]
+    names = [one.name for one in dataclasses.fields(CallResult) if one.name != "failure"]
     torch.save([{name: getattr(result, name) for name in names} for result in results], path)
 
 
 def load_results(path: str) -> list[CallResult]:
-    """The results that a worker wrote."""
+    """The results that a worker wrote.  They stay on disk as long as they are used; their file can be written anew."""
     import torch
 
-    return [CallResult(**plain) for plain in torch.load(path, map_location="cpu", weights_only=True)]
+    saved = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    os.unlink(path)
+    return [CallResult(**plain) for plain in saved]
 
 
 def leaves(result: object, path: str = "output") -> Iterator[tuple[str, object]]:
-    """The parts of a result with their paths: of tuples, lists, dictionaries, dataclasses and plain objects."""
+    """A result and its parts with their paths: of tuples, lists, dictionaries, dataclasses and plain objects."""
+    yield path, result
+    inside: Iterable[tuple[str, object]] = ()
     if isinstance(result, dict):
         # Outputs of transformers are dictionaries, too: their attributes repeat their items.
-        for key, value in result.items():
-            yield from leaves(value, f"{path}[{key!r}]" if isinstance(key, (str, int)) else f"{path}[…]")
+        inside = ((f"{path}[{key!r}]" if isinstance(key, (str, int)) else f"{path}[…]", result[key]) for key in result)
     elif isinstance(result, tuple) and hasattr(result, "_fields"):
-        for name in result._fields:
-            yield from leaves(getattr(result, name), f"{path}.{name}")
+        inside = ((f"{path}.{name}", value) for name, value in zip(result._fields, result, strict=True))
     elif isinstance(result, (tuple, list)):
-        if not result:
-            yield path, type(result)()
-        for number, value in enumerate(result):
-            yield from leaves(value, f"{path}[{number}]" if path != "output" else f"output {number}")
+        inside = ((f"{path}[{n}]" if path != "output" else f"output {n}", value) for n, value in enumerate(result))
     elif dataclasses.is_dataclass(result) and not isinstance(result, type):
-        for one in dataclasses.fields(result):
-            yield from leaves(getattr(result, one.name), f"{path}.{one.name}")
-    elif type(result).__module__.partition(".")[0] not in ("torch", "numpy", "builtins") and hasattr(
-        result, "__dict__"
-    ):
-        for name, value in vars(result).items():
-            yield from leaves(value, f"{path}.{name}")
-    else:
-        yield path, result
+        inside = ((f"{path}.{one.name}", getattr(result, one.name)) for one in dataclasses.fields(result))
+    elif type(result).__module__.partition(".")[0] not in ("torch", "numpy", "builtins"):
+        inside = ((f"{path}.{name}", value) for name, value in getattr(result, "__dict__", {}).items())
+    for name, value in inside:
+        yield from leaves(value, name)
 
 
 def differentiable(result: object) -> list[Tensor]:
@@ -175,31 +176,26 @@ def projections(result: object) -> tuple[list[Tensor], list[Tensor]]:
     return ends, directions
 
 
-def outcome_of(
-    call: Callable[[], object], backward: bool, snapshots: Sequence[StateSnapshot], compare_state: bool = True
-) -> CallOutcome:
+def result_of(call: Callable[[], object], backward: bool, snapshots: Sequence[StateSnapshot]) -> CallResult:
     """Calls, and runs the backward pass if that is wanted and possible.  ``snapshots`` hold the state before."""
-    found = CallOutcome(CallResult())
+    found = CallResult()
     before = [dict(snapshot.plains) for snapshot in snapshots]
     began = time.perf_counter()
     try:
         returned = call()
     except Exception as error:
-        found.result.error, found.result.error_text = type(error).__qualname__, f"{error}"[:500]
-        found.result.raised_at = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
-        found.failure = failure_of(error)
+        found.error, found.error_text, found.failure = type(error).__qualname__, f"{error}"[:500], failure_of(error)
+        found.raised_at = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
         returned = None
     else:
         wait_for_device()
-        found.result.seconds = time.perf_counter() - began
-        _note_outputs(found.result, returned, snapshots)
-    found.result.rng = digests(rng_state())
-    if compare_state:
-        files = [file for snapshot in snapshots for file in snapshot.files]
-        found.result.printed, found.result.outside = OUTSIDE.changes(files)
-        for snapshot, plains in zip(snapshots, before, strict=True):
-            _note_changes(found.result, snapshot, plains)
-    if found.result.error is None:
+        found.seconds = time.perf_counter() - began
+        _note_outputs(found, returned, snapshots)
+    found.rng = digests(rng_state())
+    found.printed, found.outside = OUTSIDE.changes([file for snapshot in snapshots for file in snapshot.files])
+    for snapshot, plains in zip(snapshots, before, strict=True):
+        _note_changes(found, snapshot, plains)
+    if found.error is None:
         _note_gradients(found, returned, backward, snapshots)
     return found
 
@@ -207,64 +203,89 @@ def outcome_of(
 def _note_outputs(found: CallResult, returned: object, snapshots: Sequence[StateSnapshot]) -> None:
     import torch
 
+    reached = [item for snapshot in snapshots for item in reversed(snapshot.tensors.items())]
+    owners = {storage: path for path, own in reached if (storage := _storage(own)) is not None}
+    ids = {id(own): path for path, own in reached}
     for path, leaf in leaves(returned):
-        tensor = _as_tensor(leaf)
+        if isinstance(leaf, int) and leaf in ids:
+            # It is another one in each process.
+            found.others[path] = f"id({ids[leaf]})"
+            continue
+        tensor = as_tensor(leaf)
+        found.others[path] = _as_text(leaf) if tensor is None else type(leaf).__qualname__
         if tensor is None:
-            found.others[path] = _as_text(leaf)
             continue
         found.outputs[path] = plain_copy(tensor)
-        found.others[path] = "" if isinstance(leaf, torch.Tensor) else type(leaf).__qualname__
-        owner = _owner(tensor, snapshots)
-        if owner is not None:
-            found.aliases[path] = owner
+        if not isinstance(leaf, torch.Tensor):
+            continue
+        found.others[path] = ""
+        if tensor.layout is torch.strided and tensor.numel():
+            strides = zip(tensor.shape, tensor.stride(), strict=True)
+            found.strides[path] = str([stride for size, stride in strides if size > 1])
+        storage = _storage(tensor)
+        if storage in owners:
+            found.aliases[path] = owners[storage]
+        elif storage is not None:
+            owners[storage] = path
 
 
-def _as_tensor(leaf: object) -> Tensor | None:
-    """The leaf as a tensor, if it is a tensor or an array of numbers."""
+def as_tensor(leaf: object) -> Tensor | None:
+    """A value as a tensor, if it is a tensor, an array of numbers or a number."""
     import torch
 
     if isinstance(leaf, torch.Tensor):
         return leaf
+    if type(leaf) in NUMBERS.values():
+        dtype = {float: torch.float64, complex: torch.complex128}.get(type(leaf))
+        # An integer may be too large.
+        with contextlib.suppress(RuntimeError, OverflowError):
+            return torch.tensor(leaf, dtype=dtype, device="cpu")
     if type(leaf).__module__ == "numpy" and getattr(getattr(leaf, "dtype", None), "kind", "") in set("biufc"):
         return torch.as_tensor(leaf, device="cpu")
     return None
 
 
 def _as_text(leaf: object) -> str:
-    """Returns the text by which a part that is not a tensor is compared."""
-    return repr(leaf) if isinstance(leaf, (*PLAIN, tuple, list)) else type(leaf).__qualname__
+    """The text by which a part that is not a tensor is compared."""
+    if isinstance(leaf, dict):
+        return f"{type(leaf).__qualname__} of {', '.join(map(_as_text, leaf))}"
+    return repr(leaf) if isinstance(leaf, PLAIN) else type(leaf).__qualname__
 
 
 def _note_changes(found: CallResult, snapshot: StateSnapshot, before: Mapping[str, object]) -> None:
     now = snapshot.now()
     for path, value in now.values.items():
-        # The backward pass comes later.
-        if not path.endswith(".grad") and (path not in snapshot.values or not same_bits(value, snapshot.values[path])):
+        before_call = snapshot.values.get(path)
+        # The backward pass comes later.  In higher precision, dtypes differ.
+        if not path.endswith(".grad") and (before_call is None or not same_bits(value, before_call.to(value.dtype))):
             found.changed[path] = value
     for path in {**before, **now.plains}:
         was, became = before.get(path, _GONE), now.plains.get(path, _GONE)
-        if type(was) is not type(became) or (was != became and not (was != was and became != became)):
-            moved = f"{became - was:+}" if isinstance(was, Position) and isinstance(became, Position) else repr(became)
-            found.changes[path] = "gone" if became is _GONE else moved
-    found.changes.update({path: "gone" for path in now.gone if not path.endswith(".grad")})
+        if type(was) is type(became) and (was == became or (was != was and became != became)):
+            continue
+        moved = f"{became - was:+}" if isinstance(was, Position) and isinstance(became, Position) else repr(became)
+        found.changes[path] = GONE if became is _GONE else moved
+        if (number := as_tensor(became)) is not None:
+            found.changed[path], found.changes[path] = number, type(became).__qualname__
+    found.changes.update({path: GONE for path in now.gone if not path.endswith(".grad")})
 
 
 _GONE = object()
 
 
-def _note_gradients(found: CallOutcome, returned: object, backward: bool, snapshots: Sequence[StateSnapshot]) -> None:
+def _note_gradients(found: CallResult, returned: object, backward: bool, snapshots: Sequence[StateSnapshot]) -> None:
     """Runs the backward pass.  Where the result has none, the call itself may have run one."""
     if not differentiable(returned):
-        found.result.no_backward = NO_GRADIENT if backward else None
+        found.no_backward = NO_GRADIENT if backward else None
     elif not backward or not _run_backward(found, returned):
         return
     for snapshot in snapshots:
         for path, leaf in snapshot.leaves().items():
             if leaf.grad is not None:
-                found.result.gradients[path] = plain_copy(leaf.grad)
+                found.gradients[path] = plain_copy(leaf.grad)
 
 
-def _run_backward(found: CallOutcome, returned: object) -> bool:
+def _run_backward(found: CallResult, returned: object) -> bool:
     """Returns whether it ended."""
     import torch
 
@@ -273,22 +294,12 @@ def _run_backward(found: CallOutcome, returned: object) -> bool:
     try:
         torch.autograd.backward(ends, directions)
     except RuntimeError as error:
-        found.result.no_backward = f"{type(error).__qualname__}: {error}"[:300]
+        found.no_backward = f"{type(error).__qualname__}: {error}"[:300]
         found.failure = failure_of(error)
         return False
     wait_for_device()
-    found.result.backward_seconds = time.perf_counter() - began
+    found.backward_seconds = time.perf_counter() - began
     return True
-
-
-def _owner(tensor: Tensor, snapshots: Sequence[StateSnapshot]) -> str | None:
-    """The path of the input or part of the state whose memory a result shares."""
-    storage = _storage(tensor)
-    if storage is None:
-        return None
-    return next(
-        (path for snapshot in snapshots for path, own in snapshot.tensors.items() if _storage(own) == storage), None
-    )
 
 
 def _storage(tensor: Tensor) -> int | None:

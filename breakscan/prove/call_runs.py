@@ -1,4 +1,4 @@
-"""Runs the captured calls for their results: eager, in double precision, and compiled, from the same state."""
+"""Runs the captured calls for their results: eager, in higher precision, and compiled, from the same state."""
 
 from __future__ import annotations
 
@@ -10,47 +10,39 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from breakscan.prove.call_result import CallOutcome, CallResult, outcome_of, projections, save_results
+from breakscan.prove.call_result import CallResult, one_line, projections, result_of, save_results
 from breakscan.prove.capture import CapturedCall, CapturedCallable
 from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.overlay import executed_code
 from breakscan.prove.protocol import CompiledResult, CompiledRun, EagerRun, RanCode, StateDigests, ValueMismatch
 from breakscan.prove.state import digests
 from breakscan.prove.torch_state import (
-    double_precision,
     eager_stance,
+    higher_precision,
     mark_step,
     set_rng_state,
     wait_for_device,
-    without_autocast,
 )
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class CompileCounter:
-    """``count`` grows by one with each compile that starts."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def started(self, *_: object) -> None:
-        """A compile has started."""
-        self.count += 1
-
-
 @contextlib.contextmanager
-def compiles_counted() -> Iterator[CompileCounter]:
-    """Yields a counter of the compiles that start in the block."""
+def compiles_counted() -> Iterator[list[object]]:
+    """Yields a list that grows by one with each compile that starts in the block."""
     from torch._dynamo.callback import callback_handler
 
-    counter = CompileCounter()
-    callback_handler.register_start_callback(counter.started)
+    compiles: list[object] = []
+
+    def started(*args: object) -> None:
+        compiles.append(args)
+
+    callback_handler.register_start_callback(started)
     try:
-        yield counter
+        yield compiles
     finally:
-        callback_handler.remove_start_callback(counter.started)
+        callback_handler.remove_start_callback(started)
 
 
 class RunQueue:
@@ -192,14 +184,8 @@ def _settle(captured: CapturedCallable) -> None:
     if first.state.fits and first.state.is_other_than(captured.state):
         first.state.share(captured.state)
         with ready(captured, first), eager_stance():
-            outcome = outcome_of(
-                lambda: captured.original(*first.args, **first.kwargs),
-                backward=False,
-                snapshots=captured.snapshots_of(first),
-                compare_state=False,
-            )
-        if outcome.result.error is None:
-            return
+            if run_call(captured, first, captured.original, backward=False).error is None:
+                return
     first.state = None
 
 
@@ -213,15 +199,6 @@ BUSY = 0.1
 """The share of the first compiled calls for which they may wait for a core."""
 SEQUENCE = 6
 """Calls in a row, between which only values are put back: they show recompiles."""
-
-
-@dataclass(frozen=True, slots=True)
-class _CallInRow:
-    """A call of a row: its number, its seconds, and how many compiles started in it."""
-
-    number: int
-    seconds: float
-    compiles: int
 
 
 class CallRuns:
@@ -238,27 +215,26 @@ class CallRuns:
         is_random = False
         for captured, call in self._calls():
             with ready(captured, call), eager_stance(), executed_code(watched, closely=True) as ran:
-                results.append(run_call(captured, call, captured.original, backward=True).result)
+                results.append(run_call(captured, call, captured.original, backward=True))
             before = digests(call.rng)
             is_random = is_random or before != {**before, **results[-1].rng}
             found = {name: found[name] + code for name, code in ran.found().items()}
         save_results(results, path)
         return EagerRun(found, is_random)
 
-    def double(self, path: str) -> str | None:
-        """Runs each call eager in double precision and writes the results.  Returns why that fails, if it does."""
+    def exact(self, path: str, double: bool) -> str | None:
+        """Runs each call eager in higher precision and writes the results.  Returns why that fails, if it does."""
         results: list[CallResult] = []
         for captured, call in self._calls():
             tensors = [tensor for one in captured.snapshots_of(call) for tensor in one.tensors.values()]
-            with ready(captured, call), eager_stance(), without_autocast():
+            with ready(captured, call), eager_stance():
                 try:
-                    with double_precision(tensors):
-                        outcome = run_call(captured, call, captured.original, backward=True, compare_state=False)
+                    with higher_precision(tensors, double):
+                        results.append(run_call(captured, call, captured.original, backward=True))
                 except Exception as error:
-                    return f"{type(error).__qualname__}: {error}"[:300]
-            results.append(outcome.result)
-            if outcome.result.error is not None:
-                return f"{outcome.result.error}: {outcome.result.error_text}"
+                    return one_line(error)
+            if results[-1].failure is not None:
+                return results[-1].failure.text
         save_results(results, path)
         return None
 
@@ -270,13 +246,12 @@ class CallRuns:
         firsts: list[CallResult] = []
         waited, began = waited_for_core(), time.perf_counter()
         for captured, call in self._calls():
-            outcome = run_compiled_call(captured, call)
-            if outcome.failure is not None and not patient:
+            cold.append(run_compiled_call(captured, call))
+            if cold[-1].failure is not None and not patient:
                 self._stop_recording()
-                return CompiledResult(failure=outcome.failure)
-            cold.append(outcome.result)
+                return CompiledResult(failure=cold[-1].failure)
             if call is captured.calls[0]:
-                firsts.append(outcome.result)
+                firsts.append(cold[-1])
         save_results(cold, first)
         row = self._row()
         self._save_compiled(steady)
@@ -286,10 +261,11 @@ class CallRuns:
                 calls=2 * len(cold) + SEQUENCE * len(self._callables),
                 callables=len(self._callables),
                 first_call_seconds=sum(one.seconds + one.backward_seconds for one in firsts),
-                cold_seconds=sum(one.seconds + one.backward_seconds for one in cold) + sum(one.seconds for one in row),
+                cold_seconds=sum(one.seconds + one.backward_seconds for one in cold)
+                + sum(seconds for seconds, _ in row),
                 cold_calls=len(cold) + len(row),
                 busy=waited_for_core() - waited > BUSY * (time.perf_counter() - began),
-                endless=all(one.compiles for one in row if one.number >= SEQUENCE // 2),
+                endless=all(compiles for n, (_, compiles) in enumerate(row) if n % SEQUENCE >= SEQUENCE // 2),
             )
         )
 
@@ -299,10 +275,11 @@ class CallRuns:
                 yield captured, call
 
     def _save_compiled(self, path: str) -> None:
-        save_results([run_compiled_call(captured, call).result for captured, call in self._calls()], path)
+        save_results([run_compiled_call(captured, call) for captured, call in self._calls()], path)
 
-    def _row(self) -> list[_CallInRow]:
-        """A row of calls as the program makes them: numbers that the calls change stay changed."""
+    def _row(self) -> list[tuple[float, int]]:
+        """The seconds and compiles of a row of calls as the program makes them: numbers that the calls change stay
+        changed."""
         row = []
         for captured in self._callables:
             put_back(captured, captured.calls[0])
@@ -312,46 +289,36 @@ class CallRuns:
                     assert captured.state is not None
                     captured.state.restore(values_only=True)
                     call.inputs.restore()
-                row.append(_call_in_row(captured, call, number))
+                row.append(_call_in_row(captured, call))
             put_back(captured, captured.calls[0])
         return row
 
 
-def _call_in_row(captured: CapturedCallable, call: CapturedCall, number: int) -> _CallInRow:
+def _call_in_row(captured: CapturedCallable, call: CapturedCall) -> tuple[float, int]:
     import torch
 
     mark_step()
     wait_for_device()
     began = time.perf_counter()
-    with compiles_counted() as counter:
+    with compiles_counted() as compiles:
         with call.modes.set(), contextlib.suppress(Exception):
             result = captured.compiled(*call.args, **call.kwargs)
             if captured.backward:
                 torch.autograd.backward(*projections(result))
             del result
         wait_for_device()
-    return _CallInRow(number, time.perf_counter() - began, counter.count)
+    return time.perf_counter() - began, len(compiles)
 
 
-def run_call(
-    captured: CapturedCallable,
-    call: CapturedCall,
-    run: Callable[..., object],
-    backward: bool,
-    compare_state: bool = True,
-) -> CallOutcome:
+def run_call(captured: CapturedCallable, call: CapturedCall, run: Callable[..., object], backward: bool) -> CallResult:
     """Runs a captured call, and the backward pass if that is wanted and the call allows it."""
-    return outcome_of(
-        lambda: run(*call.args, **call.kwargs),
-        backward and call.modes.grad and not call.modes.inference,
-        captured.snapshots_of(call),
-        compare_state,
-    )
+    backward = backward and call.modes.grad and not call.modes.inference
+    return result_of(lambda: run(*call.args, **call.kwargs), backward, captured.snapshots_of(call))
 
 
 def run_compiled_call(
     captured: CapturedCallable, call: CapturedCall, compiled: Callable[..., object] | None = None
-) -> CallOutcome:
+) -> CallResult:
     """Runs a captured call compiled, by default as the program compiles it."""
     mark_step()
     with ready(captured, call):

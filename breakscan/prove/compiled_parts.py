@@ -44,7 +44,7 @@ class CompiledParts:
         backend = _PartBackend(part) if part is not None else None
         compiled = {id(one): self._compiled(one, backend) for one in self._callables}
         with inductor.patch(settings):
-            results = [run_compiled_call(one, call, compiled[id(one)]).result for one, call in self._calls(number)]
+            results = [run_compiled_call(one, call, compiled[id(one)]) for one, call in self._calls(number)]
         torch._dynamo.reset()
         save_results(results, path)
         return tuple(backend.operations) if backend is not None else ()

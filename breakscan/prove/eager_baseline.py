@@ -18,7 +18,7 @@ from breakscan.prove.commands import CommandHandler
 from breakscan.prove.equal import ResultDifference
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import Observation, ObservationKind, other_calls, require_calls
-from breakscan.prove.original import Baseline, SavedValues, Unrepeatable
+from breakscan.prove.original import Baseline, SavedValues
 from breakscan.prove.protocol import (
     CompileOption,
     Description,
@@ -54,7 +54,6 @@ class EagerBaseline:
     steps: list[float]
     notes: list[Observation]
     baseline: Baseline
-    unrepeatable: Unrepeatable
     memory_bytes: int | None
     launches: Mapping[str, int] | None
     host_bytes: int | None
@@ -80,7 +79,7 @@ class EagerBaseline:
 
     def unlike(self, worker: Worker) -> list[ResultDifference]:
         """Returns how the compiled results that a worker has written differ from eager ones."""
-        return [] if self.unrepeatable else self.baseline.differences(self.baseline.compiled(worker))
+        return [] if self.baseline.unrepeatable else self.baseline.compiled_differences(worker)
 
     def note(self, observation: Observation) -> None:
         """Adds a note, unless it was added before."""
@@ -109,7 +108,7 @@ def measure_eager(
             available = second.ask(CommandHandler.choices)
             choices = Choices(available, "cuda" in about.devices)
             resolved = second.ask(CommandHandler.resolve, tuple(dict(options) for options in plan(choices)))
-            unrepeatable = baseline.unrepeatable(second)
+            baseline.repeat(second)
             rounds = _rounds(worker, second)
         host_bytes = worker.host_bytes
         memory = worker.ask(StepTimer.memory, StepKind.EAGER)
@@ -117,6 +116,8 @@ def measure_eager(
         launches = None
         with contextlib.suppress(WorkerError):
             launches = worker.ask(StepTimer.launches, StepKind.EAGER)
+    details = (baseline.unrepeatable,) if baseline.unrepeatable is not None else ()
+    unrepeatable = [Observation(ObservationKind.NOT_COMPARED, details=details)] if details else []
     return EagerBaseline(
         program=program,
         folder=folder,
@@ -126,23 +127,13 @@ def measure_eager(
         resolved=resolved,
         same=rounds.ratio("same", "eager"),
         steps=list(chain(*rounds.seconds.values())),
-        notes=_notes(baseline, unrepeatable),
+        notes=[*baseline.notes, *unrepeatable],
         baseline=baseline,
-        unrepeatable=unrepeatable,
         memory_bytes=memory,
         launches=launches,
         host_bytes=host_bytes,
         free_device_bytes=free,
     )
-
-
-def _notes(baseline: Baseline, unrepeatable: Unrepeatable) -> list[Observation]:
-    notes = []
-    if baseline.no_double is not None:
-        notes.append(Observation(ObservationKind.NO_DOUBLE, baseline.no_double))
-    if unrepeatable:
-        notes.append(Observation(ObservationKind.NOT_COMPARED, details=(unrepeatable.first,)))
-    return notes
 
 
 def _rounds(worker: Worker, second: Worker) -> measure.Rounds:

@@ -1,28 +1,24 @@
 """Decides whether the results of two runs are equal: outputs, gradients, changes of state, random numbers, exceptions.
 
-Two tensors are equal in the sense of PyTorch's own accuracy harness (``torch._dynamo.utils.same``): each element is
-within a tolerance, or the error against a run in double precision is at most a few times that of the baseline.  The
-second rule looks at means, which one wrong element of many does not change: so the worst element must not be far off
-either.  Between two eager runs both rules must hold; what is small beside the rest of its tensor may then be off by
-the tolerance of the rest.
+Types, shapes, integers, bools, memory, order and exceptions must be the same.  Floating-point numbers are rounded, most
+of all by TF32 and bfloat16, and atomic additions round them otherwise each time.  So a tensor may be as far from that
+of the unchanged program as further runs of it are (its noise), or as far from a run in higher precision as that of the
+unchanged program is itself, by the rules of PyTorch's own accuracy harness (``torch._dynamo.utils.same``).  Errors that
+are as small as rounding show where both programs run in higher precision: there, they must agree.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import reduce
-from itertools import repeat
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from breakscan.prove.call_result import NO_GRADIENT, CallResult
+from breakscan.prove.call_result import NO_GRADIENT, NUMBERS, CallResult
 from breakscan.prove.object_walk import CACHE_INFO
 from breakscan.prove.state import shape_of
-from breakscan.source.cores import usable_cores
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,14 +47,23 @@ class Change(str, Enum):
     NEW = "new"
     DTYPE = "dtype"
     SHAPE = "shape"
+    STRIDES = "strides"
     ELEMENT = "element"
     """An element of a tensor of integers or bools differs."""
+    TIE = "tie"
+    """As many of them differ as rounding alone makes the unchanged program decide otherwise."""
     ERROR = "error"
     """The error of an element is larger than allowed."""
+    NUMBER = "number"
+    """A tensor replaces the Python number that it holds."""
     TEXT = "text"
     """A part that is not a tensor has another value, or only one of both is a tensor."""
     ALIAS = "alias"
     DRAWN = "drawn"
+
+
+NOTED = (Change.TIE, Change.NUMBER)
+"""Differences that a reader must know of, and that are no error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,294 +87,297 @@ class ResultDifference:
 
 
 TOLERANCES = {"torch.float64": 1e-7, "torch.float32": 1e-4, "torch.float16": 1e-3, "torch.bfloat16": 1e-2}
-"""Relative and absolute, of compiled code."""
-STRICT = {"torch.float64": 1e-12, "torch.float32": 1e-5, "torch.float16": 1e-3, "torch.bfloat16": 1e-2}
+"""Of compiled code.  Relative to an element, or to the root mean square of its tensor if that is larger: where large
+terms cancel, what is left is rounded like the terms."""
+STRICT = {"torch.float64": 1e-9, "torch.float32": 1e-5, "torch.float16": 1e-3, "torch.bfloat16": 1e-2}
 """Of eager code against eager code."""
+SMALLEST = {"torch.float64": 1e-13}
+"""Absolute, 1e-7 of other dtypes: less is rounding of zero."""
 FARTHEST = 10.0
-"""Times the worst element of the baseline."""
-AT_ONCE = 2**17
-"""Elements that a thread compares at once: in double precision they fit into a processor's cache."""
-MOST_THREADS = usable_cores()
-
-_FLOAT = re.compile(r"-?\d+(?:\.\d+(?:e[+-]\d+)?|e[+-]\d+)")
+"""Times the worst element of the unchanged program."""
+FLIPPED = 0.05
+"""The largest part of integers or bools that rounding may decide."""
+AT_ONCE = 2**20
+"""Elements that are compared at once, as double precision needs memory."""
+_TENSORS = {Part.OUTPUT: "outputs", Part.GRADIENT: "gradients", Part.STATE: "changed"}
 
 
 @dataclass(frozen=True, slots=True)
-class Strictness:
-    """``eager`` says that both runs are eager.  Unless ``random``, the generators after the call may differ; unless
-    ``values``, the computed values may; unless ``types``, a tensor may replace the Python number that it holds."""
+class Distance:
+    """The distance of a tensor from another: the root mean square error, and the worst with the number of its element.
+    ``close`` says that each error is within the tolerance.  The error of an integer or a bool is 0 or 1."""
 
-    eager: bool
-    random: bool = True
-    values: bool = True
-    types: bool = True
+    rms: float = 0.0
+    worst: float = 0.0
+    at: int = 0
+    close: bool = True
 
-    EAGER: ClassVar[Strictness]
-    COMPILED: ClassVar[Strictness]
+    @classmethod
+    def between(cls, one: Tensor, other: Tensor, relative: float = 0.0, absolute: float = 0.0) -> Distance:
+        """The distance of ``other`` from ``one``, which has the same shape."""
+        import torch
 
-    def but(self, *, random: bool = True, values: bool = True, types: bool = True) -> Strictness:
-        """With fewer demands."""
-        return replace(self, random=self.random and random, values=self.values and values, types=self.types and types)
+        if not one.numel() or (one.dtype == other.dtype and torch.equal(one, other)):
+            return cls()
+        is_exact = not (one.dtype.is_floating_point or one.dtype.is_complex)
+        scale = root_mean_square(one)
+        squares, worst, at, close = 0.0, -1.0, 0, True
+        parts, others = (torch.split(tensor.flatten(), AT_ONCE) for tensor in (one, other))
+        for number, (a, b) in enumerate(zip(parts, others, strict=True)):
+            error = (a != b).to(torch.float64) if is_exact else _error(_wide(a), _wide(b))
+            squares += float(error.square().sum())
+            largest = int(error.argmax())
+            if float(error[largest]) > worst:
+                worst, at = float(error[largest]), number * AT_ONCE + largest
+            allowed = _size(a).clamp_(min=scale).mul_(relative).add_(absolute)
+            close = close and not is_exact and bool((error <= allowed).all())
+        return cls(math.sqrt(squares / one.numel()), worst, at, close or not worst)
 
-    def tolerance(self, dtype: str) -> float:
-        """Relative and absolute."""
-        return (STRICT if self.eager else TOLERANCES).get(dtype, 1e-4)
-
-
-Strictness.EAGER = Strictness(eager=True)
-Strictness.COMPILED = Strictness(eager=False)
-
-
-def differences(
-    baseline: Sequence[CallResult],
-    runs: Sequence[CallResult],
-    double: Sequence[CallResult] | None,
-    how: Strictness,
-) -> list[ResultDifference]:
-    """How the runs differ from the baseline, call by call; ``double`` are the results in double precision."""
-    if len(baseline) != len(runs):
-        return [ResultDifference(Part.CALLS, Change.CALL_COUNT, was=str(len(baseline)), now=str(len(runs)))]
-    return [
-        replace(difference, call=number)
-        for number, (one, other) in enumerate(zip(baseline, runs, strict=True))
-        for difference in _of_call(one, other, double[number] if double else CallResult(), how)
-    ]
+    def is_like(self, usual: Distance | None, one: Tensor) -> bool:
+        """Return whether it is no larger than a usual distance, in the mean and at the worst element."""
+        if usual is None:
+            return False
+        count = one.numel()
+        half = str(one.dtype) in ("torch.float16", "torch.bfloat16")
+        # A few elements may be close by chance.
+        factor = FARTHEST if count <= 10 else 3.0 if half or count < 1000 else 2.0
+        return self.rms <= factor * usual.rms and self.worst <= FARTHEST * usual.worst
 
 
-def _of_call(one: CallResult, other: CallResult, exact: CallResult, how: Strictness) -> Iterator[ResultDifference]:
-    other = other if how.types else _with_numbers_of(one, other)
-    if one.error != other.error:
-        yield ResultDifference(Part.EXCEPTION, Change.RAISES, was=one.error, now=other.error, message=other.error_text)
-        return
-    if other.no_backward and not one.no_backward:
-        yield ResultDifference(Part.GRADIENT, Change.NO_BACKWARD, message=other.no_backward)
-    yield from _of_tensors(Part.OUTPUT, one.outputs, other.outputs, exact.outputs, how)
-    # Compiled code runs the backward pass only where the program does.  Without one, gradients are those of the call.
-    if how.eager or other.gradients or one.no_backward == NO_GRADIENT:
-        yield from _of_tensors(Part.GRADIENT, one.gradients, other.gradients, exact.gradients, how)
-    yield from _of_tensors(Part.STATE, one.changed, other.changed, exact.changed, how)
-    yield from _of_others(one, other, how)
-    if how.eager:
-        yield from _of_texts(Part.OUTPUT, Change.ALIAS, one.aliases, other.aliases, lambda was, now: was == now)
-    same = _same_text(how)
-    # Compiled code goes around caches of functions.
-    changes, other_changes = (
-        {path: text for path, text in result.changes.items() if how.eager or not path.endswith(CACHE_INFO)}
-        for result in (one, other)
-    )
-    yield from _of_texts(Part.STATE, Change.TEXT, changes, other_changes, same)
-    if how.eager:
-        yield from _of_texts(Part.OUTSIDE, Change.TEXT, one.outside, other.outside, _same_outside)
-    if how.random:
-        drawn = [name for name in one.rng if one.rng[name] != other.rng.get(name)]
-        if drawn:
+class Expected:
+    """The results of the unchanged program, call by call, with which others are compared.
+
+    ``exact`` are those in higher precision.  Noise is by path: that of all calls counts for each.
+    """
+
+    def __init__(self, results: Sequence[CallResult], exact: Sequence[CallResult] | None = None) -> None:
+        self.results = results
+        self._exact = exact or [CallResult() for _ in results]
+        self._noise: dict[tuple[Part, str], Distance] = {}
+        self._own: dict[tuple[Part, str], Distance] = {}
+        """The distances of the results from those in higher precision."""
+        self._zero: set[tuple[Part, str]] = set()
+        """Values that are nothing but rounding, as higher precision shows."""
+        gradients = (gradient for one in results for gradient in one.gradients.values())
+        self._largest_gradient = max(map(root_mean_square, gradients), default=0.0)
+        relative = []
+        for _, part, path, one, exactly in _pairs(results, self._exact):
+            own, size = Distance.between(exactly, one), root_mean_square(one)
+            if _is_rounded(one) and root_mean_square(exactly) < 0.1 * own.rms:
+                self._zero.add((part, path))
+            elif _is_rounded(one) and own.rms > size / 2:
+                # Other random numbers are drawn in higher precision, or too much rests on rounding.
+                continue
+            elif _is_rounded(one) and size:
+                relative.append(own.rms / size)
+            _widen(self._own, part, path, own)
+        # How much of its distance the program has left in higher precision, where some code may still round to float32.
+        self._left = min(1.0, STRICT["torch.float32"] / max(statistics.median(relative or [0.0]), 1e-9))
+
+    def add_run(self, runs: Sequence[CallResult]) -> None:
+        """Adds the results of a further run of the unchanged program: what differs is noise."""
+        for _, part, path, one, other in _pairs(self.results, runs):
+            _widen(self._noise, part, path, Distance.between(one, other))
+
+    def drowns(self, part: Part, path: str) -> bool:
+        """Return whether the noise of a value is of its size."""
+        noise = self._noise.get((part, path), Distance()).rms
+        sizes = [root_mean_square(tensors[path]) for one in self.results if path in (tensors := _tensors(one, part))]
+        return (part, path) not in self._zero and noise > 0.1 * max(sizes, default=0.0)
+
+    def differences(self, runs: Sequence[CallResult], eager: bool) -> list[ResultDifference]:
+        """The differences of results of another program, or of the compiled one unless ``eager``."""
+        if len(self.results) != len(runs):
+            return [ResultDifference(Part.CALLS, Change.CALL_COUNT, was=str(len(self.results)), now=str(len(runs)))]
+        return [
+            replace(difference, call=number)
+            for number, (one, other) in enumerate(zip(self.results, runs, strict=True))
+            for difference in self._of_call(one, other, self._exact[number], eager)
+        ]
+
+    def differences_when_exact(self, runs: Sequence[CallResult]) -> list[ResultDifference]:
+        """The differences of results of another program in higher precision: values alone, as types may follow the
+        precision."""
+        found = []
+        for number, part, path, exactly, now in _pairs(self._exact, runs):
+            one = self.results[number]
+            plain = _tensors(one, part).get(path, exactly)
+            is_double = str(plain.dtype) == "torch.float64" and not _is_number(one, part, path)
+            tolerance = STRICT["torch.float64" if is_double else "torch.float32"]
+            distance = Distance.between(exactly, now, tolerance, self._absolute(part, exactly, exactly, tolerance))
+            own = self._own.get((part, path), Distance())
+            left = Distance(own.rms * self._left, own.worst * self._left)
+            if not (distance.close or (_is_rounded(exactly) and distance.is_like(left, exactly))):
+                found.append(replace(_at(part, path, exactly, now, distance, tolerance), call=number))
+        return found
+
+    def _absolute(self, part: Part, one: Tensor, exact: Tensor | None, tolerance: float) -> float:
+        """The absolute tolerance, which only matters for what is nothing but rounding."""
+        if exact is not None and str(exact.dtype) in ("torch.float64", "torch.complex128"):
+            return SMALLEST.get(str(one.dtype), 1e-7)
+        return tolerance * self._largest_gradient if part is Part.GRADIENT else tolerance
+
+    def _of_call(
+        self, one: CallResult, other: CallResult, exact: CallResult, eager: bool
+    ) -> Iterator[ResultDifference]:
+        if one.error != other.error:
+            yield ResultDifference(
+                Part.EXCEPTION, Change.RAISES, was=one.error, now=other.error, message=other.error_text
+            )
+            return
+        if other.no_backward and not one.no_backward:
+            yield ResultDifference(Part.GRADIENT, Change.NO_BACKWARD, message=other.no_backward)
+        # Compiled code runs the backward pass only where the program does, unless the call runs it itself.
+        has_gradients = eager or other.gradients or one.no_backward == NO_GRADIENT
+        for part in (Part.OUTPUT, *([Part.GRADIENT] if has_gradients else []), Part.STATE):
+            yield from self._of_part(part, one, other, exact, eager)
+        for difference in _of_texts(one, other):
+            # Compiled code goes around caches of functions.
+            if eager or not difference.path.endswith(CACHE_INFO):
+                yield difference
+        for path in one.outputs if eager else ():
+            # Numbers have no memory of their own.
+            if one.others.get(path) == other.others.get(path):
+                yield from _unlike(Part.OUTPUT, Change.ALIAS, path, one.aliases, other.aliases)
+                yield from _unlike(Part.OUTPUT, Change.STRIDES, path, one.strides, other.strides)
+        for path in {**one.outside, **other.outside} if eager else ():
+            yield from _unlike(Part.OUTSIDE, Change.TEXT, path, one.outside, other.outside)
+        if drawn := [name for name in one.rng if one.rng[name] != other.rng.get(name)]:
             yield ResultDifference(Part.RANDOM, Change.DRAWN, path=",".join(drawn))
 
+    def _of_part(
+        self, part: Part, one: CallResult, other: CallResult, exact: CallResult, eager: bool
+    ) -> Iterator[ResultDifference]:
+        was, now, exactly = (_tensors(result, part) for result in (one, other, exact))
+        for path in dict.fromkeys([*was, *now]):
+            if path in was and path in now:
+                if _becomes_tensor(one, other, part, path):
+                    yield ResultDifference(part, Change.NUMBER, path, _texts(one, part)[path], _dtype(now[path]))
+                elif was[path].dtype != now[path].dtype:
+                    # Python types say so themselves.
+                    if _texts(one, part).get(path) == _texts(other, part).get(path):
+                        yield ResultDifference(part, Change.DTYPE, path, _dtype(was[path]), _dtype(now[path]))
+                    continue
+                is_number = _is_number(one, part, path)
+                if found := self._of_tensor(part, path, was[path], now[path], exactly.get(path), eager, is_number):
+                    yield found
+            # Of outputs, the texts have all paths.
+            elif part is not Part.OUTPUT:
+                change = Change.NEW if path in now else Change.MISSING
+                yield ResultDifference(part, change, path, _only(was.get(path)), _only(now.get(path)))
 
-NOISE = "*"
-"""What is outside of the program and differs each time."""
-
-
-def _same_outside(was: str | None, now: str | None) -> bool:
-    return was == now or NOISE in (was, now)
-
-
-def _with_numbers_of(one: CallResult, other: CallResult) -> CallResult:
-    """The other result, with a number in place of each tensor that holds one where the first result has a number."""
-    outputs = {
-        path: repr(held.item()) for path, held in other.outputs.items() if path not in one.outputs and not held.ndim
-    }
-    # An attribute that was None and holds a tensor now is in both: as a tensor, and as a text that is gone.
-    changed = {
-        path: repr(held.item())
-        for path, held in other.changed.items()
-        if path in one.changes and path not in one.changed and not held.ndim
-    }
-    return replace(
-        other,
-        outputs={path: tensor for path, tensor in other.outputs.items() if path not in outputs},
-        others={**other.others, **outputs},
-        aliases={path: owner for path, owner in other.aliases.items() if path not in outputs},
-        changed={path: tensor for path, tensor in other.changed.items() if path not in changed},
-        changes={**other.changes, **changed},
-    )
-
-
-def _of_others(one: CallResult, other: CallResult, how: Strictness) -> Iterator[ResultDifference]:
-    """Parts of the result that are not tensors, in one of both at least."""
-    for difference in _of_texts(Part.OUTPUT, Change.TEXT, one.others, other.others, _same_text(how)):
-        if difference.was is not None and difference.now is not None:
-            yield difference
-        elif difference.path not in one.outputs and difference.path not in other.outputs:
-            yield replace(difference, change=Change.MISSING if difference.now is None else Change.NEW)
-
-
-def _of_texts(
-    part: Part,
-    change: Change,
-    one: Mapping[str, str],
-    other: Mapping[str, str],
-    same: Callable[[str | None, str | None], bool],
-) -> Iterator[ResultDifference]:
-    for path in dict.fromkeys([*one, *other]):
-        was, now = one.get(path), other.get(path)
-        if not same(was, now):
-            yield ResultDifference(part, change, path, was, now)
-
-
-def _same_text(how: Strictness) -> Callable[[str | None, str | None], bool]:
-    """Compares values as text.  Python numbers that are made of tensors are rounded as those are."""
-    tolerance = how.tolerance("torch.float32")
-
-    def same(was: str | None, now: str | None) -> bool:
-        if was == now or was is None or now is None or not (_FLOAT.fullmatch(was) and _FLOAT.fullmatch(now)):
-            return was == now
-        return math.isclose(float(was), float(now), rel_tol=tolerance, abs_tol=tolerance)
-
-    return same
-
-
-def _of_tensors(
-    part: Part, one: Mapping[str, Tensor], other: Mapping[str, Tensor], exact: Mapping[str, Tensor], how: Strictness
-) -> Iterator[ResultDifference]:
-    for path in dict.fromkeys([*one, *other]):
-        if path not in one or path not in other:
-            yield ResultDifference(part, Change.NEW if path in other else Change.MISSING, path)
-            continue
-        difference = tensor_difference(part, path, one[path], other[path], exact.get(path), how)
-        if difference is not None:
-            yield difference
-
-
-def tensor_difference(
-    part: Part, path: str, one: Tensor, other: Tensor, exact: Tensor | None, how: Strictness
-) -> ResultDifference | None:
-    """How a tensor differs from that of the baseline; None where they are equal.  ``exact`` is the same in double
-    precision."""
-    import torch
-
-    if one.dtype != other.dtype:
-        return ResultDifference(part, Change.DTYPE, path, _dtype(one), _dtype(other))
-    if one.shape != other.shape:
-        return ResultDifference(part, Change.SHAPE, path, shape_of(one), shape_of(other))
-    if not how.values or not one.numel() or torch.equal(one, other):
-        return None
-    if not (one.dtype.is_floating_point or one.dtype.is_complex):
-        first = int((one != other).flatten().to(torch.uint8).argmax())
-        return replace(_at(part, path, one, other, first), change=Change.ELEMENT)
-    exact = exact if exact is not None and exact.shape == one.shape else None
-    tolerance = how.tolerance(str(one.dtype))
-    found = _Errors.between(one, other, exact if how.eager else None, tolerance)
-    if exact is not None and not how.eager and not found.close:
-        found = _Errors.between(one, other, exact, tolerance)
-    if found.are_small(one, other, tolerance, both_rules=how.eager):
-        return None
-    return replace(_at(part, path, one, other, found.at), size=found.worst, allowed=tolerance)
+    def _of_tensor(
+        self, part: Part, path: str, one: Tensor, other: Tensor, exact: Tensor | None, eager: bool, is_number: bool
+    ) -> ResultDifference | None:
+        """The difference of a tensor; None where it counts as equal."""
+        if one.shape != other.shape:
+            return ResultDifference(part, Change.SHAPE, path, shape_of(one), shape_of(other))
+        exact = exact if exact is not None and exact.shape == one.shape else None
+        tolerance = _tolerance(other if is_number else one, STRICT if eager else TOLERANCES, is_number)
+        distance = Distance.between(one, other, tolerance, self._absolute(part, one, exact, tolerance))
+        if distance.close:
+            return None
+        own, noise = self._own.get((part, path)), self._noise.get((part, path))
+        is_usual = distance.is_like(noise, one) or (
+            exact is not None and own is not None and Distance.between(exact, other).is_like(own, one)
+        )
+        found = _at(part, path, one, other, distance, tolerance)
+        if not is_usual or _is_rounded(one):
+            return None if is_usual else found
+        flipped = max(usual.rms**2 for usual in (own, noise) if usual is not None)
+        is_tie = part is Part.OUTPUT and flipped <= FLIPPED
+        return replace(found, change=Change.TIE) if is_tie else found
 
 
 def has_information(tensor: Tensor) -> bool:
-    """Whether any element is neither zero nor infinite nor NaN: other code would hardly compute the same."""
+    """Return whether any element is neither zero nor infinite nor NaN: other code would hardly compute the same."""
     wide = _wide(tensor)
     return bool((wide.isfinite() & (wide != 0)).any())
 
 
-@dataclass(slots=True)
-class _FromExact:
-    """How far one of the results is from the one in double precision: the sum of the squares, and the worst element."""
-
-    squares: float = 0.0
-    worst: float = 0.0
-
-    @classmethod
-    def between(cls, result: Tensor, exact: Tensor) -> _FromExact:
-        import torch
-
-        error = result - exact
-        return cls(float(torch.linalg.vector_norm(error)) ** 2, float(torch.linalg.vector_norm(error, math.inf)))
-
-    def __add__(self, other: _FromExact) -> _FromExact:
-        return _FromExact(self.squares + other.squares, max(self.worst, other.worst))
-
-
-@dataclass(slots=True)
-class _Errors:
-    """The errors of all elements of a result, or of a part of it.
-
-    ``close`` says that each element is within the tolerance, ``worst`` is the largest error and ``at`` the place of its
-    element.  ``of_one`` and ``of_other`` are the errors against the result in double precision; None without one, or if
-    it or the baseline is not finite.
-    """
-
-    close: bool = True
-    worst: float = -1.0
-    at: int = 0
-    of_one: _FromExact | None = None
-    of_other: _FromExact | None = None
-
-    @classmethod
-    def between(cls, one: Tensor, other: Tensor, exact: Tensor | None, tolerance: float) -> _Errors:
-        """The errors of ``other``; ``exact`` has the shape of ``one``."""
-        import torch
-
-        parts, others = (torch.split(tensor.flatten(), AT_ONCE) for tensor in (one, other))
-        exacts = torch.split(exact.flatten(), AT_ONCE) if exact is not None else repeat(None)
-        # Each thread of Python computes by itself.
-        threads = torch.get_num_threads()
-        if parts[1:]:
-            torch.set_num_threads(1)
-        try:
-            with ThreadPoolExecutor(min(len(parts), MOST_THREADS)) as pool:
-                errors = pool.map(cls._of_part, parts, others, exacts, repeat(tolerance))
-                return reduce(cls._joined, (replace(part, at=n * AT_ONCE + part.at) for n, part in enumerate(errors)))
-        finally:
-            torch.set_num_threads(threads)
-
-    @classmethod
-    def _of_part(cls, one: Tensor, other: Tensor, exact: Tensor | None, tolerance: float) -> _Errors:
-        a, b = _wide(one), _wide(other)
-        error = _error(a, b)
-        at = int(error.argmax())
-        worst = float(error[at])
-        # Where that does not decide, the tolerance is relative, too, unless the element is infinite.
-        close = worst <= tolerance or bool((error <= tolerance + tolerance * a.abs().nan_to_num_(0.0, 0.0)).all())
-        found = cls(close, worst, at)
-        if exact is not None and bool(exact.isfinite().all()) and bool(a.isfinite().all()):
-            true = exact.to(a.dtype)
-            found.of_one, found.of_other = _FromExact.between(a, true), _FromExact.between(b, true)
-        return found
-
-    def _joined(self, after: _Errors) -> _Errors:
-        """The errors of this part and the one after it."""
-        first = self if self.worst >= after.worst else after
-        joined = _Errors(self.close and after.close, first.worst, first.at)
-        if self.of_one and self.of_other and after.of_one and after.of_other:
-            joined.of_one, joined.of_other = self.of_one + after.of_one, self.of_other + after.of_other
-        return joined
-
-    def are_small(self, one: Tensor, other: Tensor, tolerance: float, both_rules: bool) -> bool:
-        """Whether the results count as equal, by one of the rules or by both."""
-        if self.of_one is None or self.of_other is None:
-            return self.close
-        near = _is_near(self.of_one, self.of_other, one, tolerance)
-        if not both_rules:
-            return self.close or near
-        return near and (self.close or _is_close_in_scale(one, other, tolerance))
-
-
-def _is_close_in_scale(one: Tensor, other: Tensor, tolerance: float) -> bool:
-    """Whether each element is within a tolerance that is relative to the root mean square if the element is smaller.
-
-    Where large terms cancel, as in gradients that are added up over calls, what is left is rounded like the terms.
-    """
+def root_mean_square(tensor: Tensor) -> float:
+    """Of the finite elements."""
     import torch
 
-    parts, others = (torch.split(tensor.flatten(), AT_ONCE) for tensor in (one, other))
-    scale = math.sqrt(sum(float(_wide(part).abs().square().sum()) for part in parts) / one.numel())
-    for part, other_part in zip(parts, others, strict=True):
-        a = _wide(part)
-        if not bool((_error(a, _wide(other_part)) <= tolerance + tolerance * a.abs().clamp(min=scale)).all()):
-            return False
-    return True
+    parts = torch.split(tensor.flatten(), AT_ONCE)
+    return math.sqrt(sum(float(_size(part).square().sum()) for part in parts) / max(1, tensor.numel()))
+
+
+def _size(tensor: Tensor) -> Tensor:
+    """That of each element, 0 for what is not finite."""
+    return _wide(tensor).abs().nan_to_num_(0.0, 0.0)
+
+
+def _tensors(result: CallResult, part: Part) -> Mapping[str, Tensor]:
+    tensors: Mapping[str, Tensor] = getattr(result, _TENSORS[part])
+    return tensors
+
+
+def _pairs(
+    results: Sequence[CallResult], runs: Sequence[CallResult]
+) -> Iterator[tuple[int, Part, str, Tensor, Tensor]]:
+    """The tensors that both have in the same shape, with the number of the call."""
+    for number, (one, other) in enumerate(zip(results, runs, strict=False)):
+        for part in _TENSORS:
+            others = _tensors(other, part)
+            for path, tensor in _tensors(one, part).items():
+                if path in others and others[path].shape == tensor.shape:
+                    yield number, part, path, tensor, others[path]
+
+
+def _widen(distances: dict[tuple[Part, str], Distance], part: Part, path: str, distance: Distance) -> None:
+    known = distances.get((part, path), Distance())
+    if math.isfinite(distance.rms):
+        distances[part, path] = Distance(max(known.rms, distance.rms), max(known.worst, distance.worst))
+
+
+def _texts(result: CallResult, part: Part) -> Mapping[str, str]:
+    return {Part.OUTPUT: result.others, Part.STATE: result.changes}.get(part, {})
+
+
+def _is_number(result: CallResult, part: Part, path: str) -> bool:
+    return _texts(result, part).get(path) in NUMBERS
+
+
+def _of_texts(one: CallResult, other: CallResult) -> Iterator[ResultDifference]:
+    """Differences of texts and types, unless those of tensors say so."""
+    for part in (Part.OUTPUT, Part.STATE):
+        was, now = _texts(one, part), _texts(other, part)
+        for path in dict.fromkeys([*was, *now]):
+            before, after = was.get(path), now.get(path)
+            if before == after or _becomes_tensor(one, other, part, path):
+                continue
+            if part is Part.STATE:
+                if (path in one.changed) is (path in other.changed):
+                    yield ResultDifference(part, Change.TEXT, path, before, after)
+            elif before is None or after is None:
+                yield ResultDifference(part, Change.NEW if before is None else Change.MISSING, path, before, after)
+            else:
+                yield ResultDifference(part, Change.TEXT, path, before, after)
+
+
+def _unlike(
+    part: Part, change: Change, path: str, one: Mapping[str, str], other: Mapping[str, str]
+) -> Iterator[ResultDifference]:
+    if one.get(path) != other.get(path):
+        yield ResultDifference(part, change, path, one.get(path), other.get(path))
+
+
+def _becomes_tensor(one: CallResult, other: CallResult, part: Part, path: str) -> bool:
+    """Return whether a tensor without dimensions replaces a Python number."""
+    tensor = _tensors(other, part).get(path)
+    is_number = _is_number(one, part, path) and path in _tensors(one, part)
+    return is_number and tensor is not None and not tensor.ndim and not _is_number(other, part, path)
+
+
+def _tolerance(tensor: Tensor, tolerances: Mapping[str, float], is_number: bool = False) -> float:
+    """The relative tolerance of a dtype.  Python numbers are made of tensors, and rounded as those are."""
+    dtype = "torch.float32" if is_number and str(tensor.dtype) == "torch.float64" else str(tensor.dtype)
+    return tolerances.get(dtype, tolerances["torch.float32"])
+
+
+def _is_rounded(tensor: Tensor) -> bool:
+    return tensor.dtype.is_floating_point or tensor.dtype.is_complex
 
 
 def _error(a: Tensor, b: Tensor) -> Tensor:
@@ -381,31 +389,28 @@ def _error(a: Tensor, b: Tensor) -> Tensor:
     return error.nan_to_num_(nan=math.inf, posinf=math.inf)
 
 
-def _is_near(of_one: _FromExact, of_other: _FromExact, one: Tensor, tolerance: float) -> bool:
-    """Whether the error against the exact run is about that of the baseline, in the mean and at the worst element."""
-    half = str(one.dtype) in ("torch.float16", "torch.bfloat16")
-    factor = 3.0 if half or one.numel() < 1000 else 2.0
-    rms, other_rms = (math.sqrt(error.squares / one.numel()) for error in (of_one, of_other))
-    mean = other_rms <= factor * rms + tolerance / 10
-    worst = of_other.worst <= FARTHEST * of_one.worst + 10 * tolerance
-    return mean and worst
-
-
 def _wide(tensor: Tensor) -> Tensor:
     import torch
 
-    return tensor.to(torch.complex128 if tensor.dtype.is_complex else torch.float64)
+    return tensor.to(torch.complex128 if tensor.dtype.is_complex else torch.float64, copy=True)
 
 
-def _at(part: Part, path: str, one: Tensor, other: Tensor, number: int) -> ResultDifference:
-    """The difference at an element."""
-    rest = number
+def _at(part: Part, path: str, one: Tensor, other: Tensor, distance: Distance, tolerance: float) -> ResultDifference:
+    """The difference at the worst element."""
+    rest = distance.at
     place: list[int] = []
     for size in reversed(one.shape):
         place.insert(0, rest % size)
         rest //= size
-    was, now = (_number(tensor.flatten()[number].item()) for tensor in (one, other))
-    return ResultDifference(part, Change.ERROR, path, was, now, tuple(place))
+    was, now = (_number(tensor.flatten()[distance.at].item()) for tensor in (one, other))
+    if not _is_rounded(one):
+        return ResultDifference(part, Change.ELEMENT, path, was, now, tuple(place))
+    return ResultDifference(part, Change.ERROR, path, was, now, tuple(place), distance.worst, tolerance)
+
+
+def _only(tensor: Tensor | None) -> str | None:
+    """The value of a single number."""
+    return None if tensor is None or tensor.ndim else _number(tensor.item())
 
 
 def _number(value: object) -> str:

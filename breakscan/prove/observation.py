@@ -81,7 +81,8 @@ class ObservationKind(str, Enum):
     LEFT_OUT = "too many compiled callables: not captured were {names}"
     NOT_CALLED = "compiled and not called until the program was stopped: {names}"
     INCOMPLETE = "the calls reach more objects than were looked at: not all state is the same in all runs"
-    NO_DOUBLE = "there is no reference in double precision: {text}"
+    NO_EXACT = "there is no reference in higher precision: {text}"
+    VARIES = "not compared, as they differ from run to run of the program as it is: {some}"
     CACHE_OF_PROGRAM = (
         "the program chooses the folder of its compiler caches itself, and they are not empty: the seconds of "
         "compiling, and after how many calls it pays, are too small"

@@ -22,16 +22,16 @@ from breakscan.prove.call_result import CallResult, load_results
 from breakscan.prove.call_runs import CallRuns, SharedState
 from breakscan.prove.candidate import UNCHANGED, Candidate, Label, MeasuringStep
 from breakscan.prove.compiled_parts import CompiledParts
-from breakscan.prove.equal import NOISE, ResultDifference, Strictness, differences
+from breakscan.prove.equal import NOTED, Change, Expected, Part, ResultDifference
 from breakscan.prove.fork_server import ForkServerProcess
-from breakscan.prove.observation import require_calls
+from breakscan.prove.observation import Observation, ObservationKind, require_calls
 from breakscan.prove.proof import KernelCode, Metrics
 from breakscan.prove.protocol import (
     CompiledResult,
     CompiledRun,
     Description,
+    EagerRun,
     Mismatch,
-    RanCode,
     StateDigests,
     ValueMismatch,
 )
@@ -75,22 +75,6 @@ def kernels_of_step(explanation: Explanation, steps: float) -> dict[str, int]:
     return {kind: max(1, round(count)) for kind, count in kernels.items() if count}
 
 
-@dataclass(frozen=True, slots=True)
-class Unrepeatable:
-    """The differences of a second process of the same program: values that it cannot take over, and results."""
-
-    values: tuple[ValueMismatch, ...]
-    results: tuple[ResultDifference, ...]
-
-    def __bool__(self) -> bool:
-        return bool(self.values or self.results)
-
-    @property
-    def first(self) -> ValueMismatch | ResultDifference:
-        """The first difference, if there is one."""
-        return self.values[0] if self.values else self.results[0]
-
-
 class SavedValues:
     """The values of the calls of a worker, in a file."""
 
@@ -110,74 +94,111 @@ class SavedValues:
 
 
 class Baseline:
-    """The results of the calls of a worker, run eager with the values that it saved.
+    """The results of the calls of a worker, run eager with the values that it saved, and the noise of these.
 
-    ``eager`` are the results, ``double`` those in double precision, ``no_double`` says why there are none.  ``random``
-    says that random numbers are drawn, ``lines`` which lines of the ``watched`` files the calls execute.
+    ``eager`` are the results, ``no_exact`` says why there are none in higher precision.  ``random`` says that random
+    numbers are drawn, ``lines`` which lines of the ``watched`` files the calls execute.  ``unrepeatable`` is the first
+    result that does not repeat itself in further runs, or the first value that a further process does not take over.
+    ``unlike`` are Python numbers and texts of results that do not, such as a time: they are not compared.
     """
 
     def __init__(self, worker: Worker, values: SavedValues, watched: Sequence[str]) -> None:
         self.values = values
-        path = _at(worker, "eager")
-        run = worker.ask(CallRuns.eager, path, tuple(watched))
+        self.eager, run = run_eager(worker, watched)
         self.random = run.random
         self.lines: Mapping[str, tuple[int, ...]] = {path: ran.lines for path, ran in run.ran.items()}
-        self.eager = load_results(path)
-        self.double: list[CallResult] | None = None
-        self.no_double: str | None = None
         self.prints_same = True
         """Whether the calls print the same each time, as far as that was looked at."""
-        if not self.random:
-            exact = _at(worker, "double")
-            self.no_double = worker.ask(CallRuns.double, exact)
-            if self.no_double is None:
-                self.double = load_results(exact)
+        self.no_exact: str | None = None
+        self.unrepeatable: ValueMismatch | ResultDifference | None = None
+        self.unlike: dict[tuple[Part, str], ResultDifference] = {}
+        self._double = True
+        exact, self.no_exact = self._in_higher_precision(worker)
+        if exact is None:
+            self._double = False
+            exact, self.no_exact = self._in_higher_precision(worker)
+        self._expected = Expected(self.eager, exact)
+        self._repeat(worker)
 
-    def unrepeatable(self, again: Worker) -> Unrepeatable:
-        """Returns how another worker of the same program differs when it has the same values."""
-        problems = self.values.hand_over(again)
-        results, _ = run_eager(again, ())
-        for one, other in zip(self.eager, results, strict=False):
-            self.prints_same = self.prints_same and one.printed == other.printed
-            noise = {
-                name for name in {**one.outside, **other.outside} if one.outside.get(name) != other.outside.get(name)
-            }
-            one.outside |= dict.fromkeys(noise, NOISE)
-        return Unrepeatable(tuple(problems), tuple(differences(self.eager, results, None, Strictness.EAGER)))
+    @property
+    def notes(self) -> list[Observation]:
+        """Remarks on the comparison."""
+        notes = []
+        if self.no_exact is not None:
+            notes.append(Observation(ObservationKind.NO_EXACT, self.no_exact))
+        if names := tuple(path for part, path in self.unlike if part is not Part.OUTSIDE):
+            notes.append(Observation(ObservationKind.VARIES, names=names))
+        return notes
 
-    def compiled(self, worker: Worker) -> dict[str, list[CallResult]]:
-        """The results of a worker that has run its calls compiled: the first ones, and those after a row of calls.
-        Inductor draws other random numbers than eager code: where any are drawn, a further run draws those of eager
-        code."""
-        found = {name: load_results(path) for name, path in _compiled_paths(worker).items()}
+    def repeat(self, again: Worker) -> None:
+        """Runs another worker of the same program, which gets the same values."""
+        if problems := self.values.hand_over(again):
+            self.unrepeatable = self.unrepeatable or problems[0]
+        else:
+            self._repeat(again)
+
+    def differences(self, worker: Worker, results: Sequence[CallResult]) -> list[ResultDifference]:
+        """The differences of a worker of a changed program, in its eager results and in those in higher precision."""
+        found = self._expected.differences(results, eager=True)
+        exact, _ = (None, None) if self.no_exact is not None else self._in_higher_precision(worker)
+        known = {(one.part, one.path) for one in found if one.change not in NOTED}
+        return self._comparable(found) + self._comparable(
+            one for one in self._expected.differences_when_exact(exact or ()) if (one.part, one.path) not in known
+        )
+
+    def compiled_differences(self, worker: Worker, unchanged: bool = False) -> list[ResultDifference]:
+        """The differences between compiled and eager results, at the first calls and after a row of calls.  Inductor
+        draws other random numbers than eager code: where any are drawn, a run in which it draws the same ones is
+        compared.  What differs in the ``unchanged`` program is noise for others."""
+        paths = list(_compiled_paths(worker).values())
         if self.random:
-            path = _at(worker, "random")
-            worker.ask(CompiledParts.run, path, None, {"fallback_random": True}, None)
-            found["random"] = load_results(path)
-        return found
-
-    def differences(self, runs: Mapping[str, list[CallResult]], types: bool = True) -> list[ResultDifference]:
-        """How the results that :meth:`compiled` returns differ from the eager results.  Unless ``types``, a tensor may
-        replace a number."""
-        found: list[ResultDifference] = []
-        for name, results in runs.items():
-            drawn = name == "random"
-            how = Strictness.COMPILED.but(random=drawn, values=drawn or not self.random, types=types)
-            found += differences(self.eager, results, self.double, how)
-        return found
+            paths = [_at(worker, "random")]
+            worker.ask(CompiledParts.run, paths[0], None, {"fallback_random": True}, None)
+        runs = [load_results(path) for path in paths]
+        found = [difference for results in runs for difference in self._expected.differences(results, eager=False)]
+        if unchanged:
+            found = [one for one in found if one.change not in NOTED]
+            for results in runs:
+                self._expected.add_run(results)
+        return self._comparable(found)
 
     def differences_of_call(self, number: int, result: CallResult, same_random: bool) -> list[ResultDifference]:
-        """How the compiled result of one call differs. ``same_random`` says that it draws the random numbers of eager
-        code."""
+        """The differences of the compiled result of one call. ``same_random``: it draws the random numbers of eager
+        code, if there are any. Without, nothing is compared."""
+        if self.random and not same_random:
+            return []
         results = [*self.eager[:number], result, *self.eager[number + 1 :]]
-        return self.differences({"random" if same_random else "first": results})
+        return self._comparable(self._expected.differences(results, eager=False))
+
+    def _repeat(self, worker: Worker) -> None:
+        results, _ = run_eager(worker, ())
+        found = self._expected.differences(results, eager=True)
+        self._expected.add_run(results)
+        printed = [(one.printed, other.printed) for one, other in zip(self.eager, results, strict=False)]
+        self.prints_same = self.prints_same and all(one == other for one, other in printed)
+        for one in found:
+            result = self.eager[one.call]
+            kind = {Part.OUTPUT: result.others, Part.STATE: result.changes}.get(one.part, {}).get(one.path)
+            if one.part is Part.OUTSIDE or (kind and one.change in (Change.ERROR, Change.ELEMENT, Change.TEXT)):
+                self.unlike.setdefault((one.part, one.path), one)
+            elif one.change is not Change.ERROR or self._expected.drowns(one.part, one.path):
+                self.unrepeatable = self.unrepeatable or one
+
+    def _comparable(self, found: Iterable[ResultDifference]) -> list[ResultDifference]:
+        return [one for one in found if (one.part, one.path) not in self.unlike]
+
+    def _in_higher_precision(self, worker: Worker) -> tuple[list[CallResult] | None, str | None]:
+        """The results in higher precision, or why there are none."""
+        path = _at(worker, "exact")
+        problem = worker.ask(CallRuns.exact, path, self._double)
+        return (load_results(path), None) if problem is None else (None, problem)
 
 
-def run_eager(worker: Worker, watched: Sequence[str]) -> tuple[list[CallResult], Mapping[str, RanCode]]:
-    """The eager results of a worker, and which code of these files the calls execute."""
+def run_eager(worker: Worker, watched: Sequence[str]) -> tuple[list[CallResult], EagerRun]:
+    """The eager results of a worker, and which lines of these files the calls execute."""
     path = _at(worker, "eager")
     run = worker.ask(CallRuns.eager, path, tuple(watched))
-    return load_results(path), run.ran
+    return load_results(path), run
 
 
 def run_compiled(worker: Worker, patient: bool = True) -> CompiledResult:
@@ -298,16 +319,7 @@ def running_original(program: UserProgram, folder: Path, library: Library, say: 
         values = SavedValues(first)
         say(MeasuringStep.COMPILE, None)
         compiled = workers.compile(first, UNCHANGED)
-        yield Original(
-            workers,
-            first,
-            second,
-            about,
-            starts,
-            wavering,
-            values,
-            compiled,
-        )
+        yield Original(workers, first, second, about, starts, wavering, values, compiled)
 
 
 def _other_start(own: Sequence[StateDigests], other: Sequence[StateDigests]) -> OtherStart:

@@ -26,7 +26,7 @@ from breakscan.prove.changed_code import (
     unrun,
 )
 from breakscan.prove.commands import CommandHandler
-from breakscan.prove.equal import Change, Part, ResultDifference, Strictness, differences, has_information
+from breakscan.prove.equal import Change, Expected, Part, ResultDifference, has_information
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
 from breakscan.prove.original import Original
 from breakscan.prove.overlay import span_of
@@ -47,7 +47,10 @@ _OF_OUTPUTS: Mapping[Change, Effect] = {
     Change.SHAPE: Effect.SHAPES,
     Change.ELEMENT: Effect.VALUES,
     Change.ERROR: Effect.VALUES,
+    Change.TIE: Effect.VALUES,
+    Change.NUMBER: Effect.TYPES,
     Change.ALIAS: Effect.STORAGE,
+    Change.STRIDES: Effect.STRIDES,
     Change.MISSING: Effect.TYPES,
     Change.NEW: Effect.TYPES,
 }
@@ -96,7 +99,7 @@ def varied_difference(one: CallResult, other: CallResult, effects: Collection[Ef
     """
     if one.error is not None and one.error == other.error:
         return None
-    found = differences([one], [other], None, Strictness.EAGER.but(types=Effect.TYPES not in effects))
+    found = [each for each in Expected([one]).differences([other], eager=True) if each.change is not Change.NUMBER]
     return next((each for each in found if not is_stated(each, effects)), next(iter(found), None))
 
 
@@ -110,8 +113,7 @@ def is_raised(result: CallResult, files: Collection[str]) -> bool:
 
 def _shows(result: CallResult) -> bool:
     """Whether other code would hardly do the same: not where all is zero, infinite or NaN."""
-    values = [*result.outputs.values(), *result.changed.values()]
-    return result.error is not None or any(has_information(value) for value in values if value.numel())
+    return result.error is not None or any(has_information(value) for value in result.tensors() if value.numel())
 
 
 class Probe:

@@ -110,6 +110,8 @@ class Proof:
     """Its code that neither a captured call ran, nor a varied one."""
     varied: tuple[VariedDifference, ...] = ()
     """How the results of varied calls differ. This does not change the verdict."""
+    noted: tuple[ResultDifference, ...] = ()
+    """Differences that are no error: a tensor in place of the number that it holds, near ties that rounding decides."""
     printed: tuple[str, str] | None = None
     """What a call prints, without and with the change, where that differs."""
     accepted_in: Label | None = None

@@ -109,7 +109,7 @@ class StepTimer:
             cycles = -(-calls // len(cycle))
             timed = _timed_on_device if cuda_in_use() else _timed
             seconds, disturbed = timed(run_cycles, cycles)
-        return BlockTime(seconds / len(cycle), compiles.count, disturbed)
+        return BlockTime(seconds / len(cycle), len(compiles), disturbed)
 
     def memory(self, kind: StepKind) -> int | None:
         """The peak memory of a few steps in bytes, on the device if one is in use.  None where the system cannot

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from breakscan.prove.protocol import Autocast, CallModes
 
@@ -31,11 +32,10 @@ class Modes:
         """Returns the modes of the calling thread."""
         import torch
 
-        types = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
         return Modes(
             grad=torch.is_grad_enabled(),
             inference=torch.is_inference_mode_enabled(),
-            autocast={one: (torch.is_autocast_enabled(one), torch.get_autocast_dtype(one)) for one in types},
+            autocast={one: (torch.is_autocast_enabled(one), torch.get_autocast_dtype(one)) for one in _device_types()},
             autocast_cache=torch.is_autocast_cache_enabled(),
             default_dtype=torch.get_default_dtype(),
         )
@@ -60,6 +60,12 @@ class Modes:
         return CallModes(self.grad, self.inference, autocast, str(self.default_dtype))
 
 
+def _device_types() -> tuple[str, ...]:
+    import torch
+
+    return ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+
+
 @contextlib.contextmanager
 def default_dtype(dtype: torch.dtype) -> Iterator[None]:
     """Sets torch's default dtype while the block runs."""
@@ -74,17 +80,6 @@ def default_dtype(dtype: torch.dtype) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def without_autocast() -> Iterator[None]:
-    """Turns autocast off while the block runs."""
-    import torch
-
-    with torch.autocast("cpu", enabled=False), contextlib.ExitStack() as stack:
-        if torch.cuda.is_available():
-            stack.enter_context(torch.autocast("cuda", enabled=False))
-        yield
-
-
-@contextlib.contextmanager
 def eager_stance() -> Iterator[None]:
     """Makes compiled callables run eager while the block runs."""
     import torch
@@ -94,21 +89,37 @@ def eager_stance() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def double_precision(tensors: list[torch.Tensor]) -> Iterator[None]:
-    """Makes these tensors double, and double the default dtype, while the block runs."""
+def higher_precision(tensors: list[torch.Tensor], double: bool) -> Iterator[None]:
+    """Turns autocast and TF32 off while the block runs, and makes these tensors and the default dtype double, or at
+    least float32."""
     import torch
 
-    held = [(tensor, tensor.data) for tensor in tensors if tensor.dtype.is_floating_point]
-    with default_dtype(torch.float64):
+    dtype = torch.float64 if double else torch.float32
+    backends: Any = torch.backends
+    multiplies = (backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn, backends.mkldnn.matmul)
+    before = [(one, one.fp32_precision) for one in multiplies]
+    held = [(one, one.data) for one in tensors if one.is_floating_point() and one.element_size() < dtype.itemsize]
+    with contextlib.ExitStack() as stack:
+        for device in _device_types():
+            stack.enter_context(torch.autocast(device, enabled=False))
+        # The program may turn it on inside of its calls.
+        enable = torch.set_autocast_enabled
+        stack.enter_context(mock.patch.object(torch, "set_autocast_enabled", lambda device, _: enable(device, False)))
+        if torch.get_default_dtype().itemsize < dtype.itemsize:
+            stack.enter_context(default_dtype(dtype))
         try:
+            for one in multiplies:
+                one.fp32_precision = "ieee"
             for tensor, data in held:
                 tensor.grad = None
-                tensor.data = data.double()
+                tensor.data = data.to(dtype)
             yield
         finally:
             for tensor, data in held:
                 tensor.grad = None
                 tensor.data = data
+            for one, precision in before:
+                one.fp32_precision = precision
 
 
 TORCH = "torch"

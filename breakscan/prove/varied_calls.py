@@ -268,7 +268,7 @@ class VariedCalls:
             for captured in self._callables:
                 for call in captured.calls:
                     with ready(captured, call), eager_stance():
-                        run_call(captured, call, captured.original, backward=True, compare_state=False)
+                        run_call(captured, call, captured.original, backward=True)
         return ran.found()
 
     def plan(self, names: tuple[str, ...]) -> tuple[VariedCall, ...]:
@@ -315,7 +315,7 @@ class VariedCalls:
                     setters = captured.snapshots_of(other)[0].setters
                     for path in plains.keys() & setters.keys():
                         setters[path](plains[path])
-                    return run_call(captured, other, captured.original, backward).result
+                    return run_call(captured, other, captured.original, backward)
         except (TimeLimitReached, Exception):
             # What the call itself raises is a result: this call cannot be varied so, or takes too long.
             return None

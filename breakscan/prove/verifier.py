@@ -16,7 +16,7 @@ from breakscan.prove import faster as measure
 from breakscan.prove.candidate import UNCHANGED, Candidate, Label, MeasuringStep
 from breakscan.prove.changed_code import UnseenCode, UnseenKind, evidence
 from breakscan.prove.divergence import find_divergence
-from breakscan.prove.equal import ResultDifference, Strictness, differences
+from breakscan.prove.equal import NOTED, Change, ResultDifference
 from breakscan.prove.faster import Ratio, Rounds, Unsteady
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
 from breakscan.prove.original import Baseline, CompiledProgram, Original, Say, run_eager
@@ -195,9 +195,8 @@ class Verifier:
         self._probed: Probe | None = None
         self._baseline = Baseline(original.first, original.values, files)
         self.race = StepRace(original)
-        self._unrepeatable = self._baseline.unrepeatable(original.second)
-        self._compiled = self._baseline.compiled(original.first)
-        self._original_differs = self._baseline.differences(self._compiled)
+        self._baseline.repeat(original.second)
+        self._original_differs = self._baseline.compiled_differences(original.first, unchanged=True)
 
     @property
     def executed(self) -> Mapping[str, Sequence[int]]:
@@ -207,9 +206,7 @@ class Verifier:
     @property
     def notes(self) -> list[Observation]:
         """Remarks about the unchanged program that the reader must know."""
-        notes = []
-        if self._baseline.no_double is not None:
-            notes.append(Observation(ObservationKind.NO_DOUBLE, self._baseline.no_double))
+        notes = self._baseline.notes
         if self._probed is not None and self._probed.problem is not None:
             notes.append(self._probed.problem)
         return notes
@@ -217,7 +214,7 @@ class Verifier:
     @property
     def repeats_itself(self) -> bool:
         """Whether the unchanged program can be compared with anything."""
-        return not self._unrepeatable
+        return self._baseline.unrepeatable is None
 
     def divergence(self) -> Divergence | None:
         """Finds where the unchanged program, compiled, differs from eager; None if it does not."""
@@ -266,8 +263,8 @@ class Verifier:
         about = worker.ready()
         trial.require_same_calls(about)
         trial.require_loaded(about)
-        if self._unrepeatable:
-            trial.stop(Observation(ObservationKind.UNREPEATABLE, details=(self._unrepeatable.first,)))
+        if self._baseline.unrepeatable is not None:
+            trial.stop(Observation(ObservationKind.UNREPEATABLE, details=(self._baseline.unrepeatable,)))
         trial.require_same_start(worker, about)
         self._say(MeasuringStep.COMPILE, trial.candidate.label)
         changes = BreakChanges(
@@ -293,38 +290,26 @@ class Verifier:
             trial.proof = replace(trial.proof, varied=tuple(varied), unseen=(*trial.proof.unseen, *unseen))
 
     def _require_equal(self, trial: _Trial, worker: Worker, about: Description) -> None:
-        results, ran = run_eager(worker, list(trial.candidate.texts))
-        trial.ran = {path: ran[path] + about.run.ran.get(path, RanCode()) for path in trial.candidate.texts}
+        results, run = run_eager(worker, list(trial.candidate.texts))
+        trial.ran = {path: run.ran[path] + about.run.ran.get(path, RanCode()) for path in trial.candidate.texts}
         trial.require_executed()
         if self._baseline.prints_same:
             texts = [(one.printed, other.printed) for one, other in zip(self._baseline.eager, results, strict=False)]
             trial.proof = replace(trial.proof, printed=next((both for both in texts if both[0] != both[1]), None))
-        types = not trial.candidate.changes_types
-        how = Strictness.EAGER.but(types=types)
-        unequal = differences(self._baseline.eager, results, self._baseline.double, how)
-        compiled = self._compiled_differences(worker, types)
-        for kind, found in ((ObservationKind.EAGER_DIFFERS, unequal), (ObservationKind.COMPILED_DIFFERS, compiled)):
+        # It need not be better than the unchanged program.
+        usual = {(one.part, one.change, one.path) for one in self._original_differs if one.change is not Change.ERROR}
+        for kind, found in (
+            (ObservationKind.EAGER_DIFFERS, self._baseline.differences(worker, results)),
+            (ObservationKind.COMPILED_DIFFERS, self._baseline.compiled_differences(worker)),
+        ):
             # The same value often differs in every call.
             first: dict[object, ResultDifference] = {}
-            for difference in found:
-                first.setdefault((difference.part, difference.change, difference.path), difference)
-            for difference in first.values():
-                trial.add(Observation(kind, details=(difference,)))
-        trial.proof = replace(trial.proof, outputs_equal=not unequal and not compiled)
-
-    def _compiled_differences(self, worker: Worker, types: bool) -> list[ResultDifference]:
-        runs = self._baseline.compiled(worker)
-        found = self._baseline.differences(runs, types)
-        if not found or not self._original_differs:
-            return found
-        # It need not be better than the unchanged program.
-        how = Strictness.COMPILED.but(random=False, types=types)
-        return [
-            difference
-            for name, results in runs.items()
-            if name == "random" or not self._baseline.random
-            for difference in differences(self._compiled[name], results, None, how)
-        ]
+            for one in found:
+                first.setdefault((one.part, one.change, one.path), one)
+            for key, one in first.items():
+                if kind is ObservationKind.EAGER_DIFFERS or key not in usual:
+                    trial.add_difference(kind, one)
+        trial.proof = replace(trial.proof, outputs_equal=not trial.proof.reasons)
 
     def _time(self, trial: _Trial, worker: Worker) -> None:
         try:
@@ -407,6 +392,15 @@ class _Trial:
         if reason not in self.proof.reasons:
             reasons = (*self.proof.reasons, reason)
             self.proof = replace(self.proof, verdict=ProofVerdict.REJECTED, reasons=reasons)
+
+    def add_difference(self, kind: ObservationKind, difference: ResultDifference) -> None:
+        """Adds a difference.  One that is no error is only noted; but rewrites must state that they change types."""
+        is_number = difference.change is Change.NUMBER
+        is_rewrite = bool(self.candidate.rewrite or self.candidate.members)
+        if difference.change not in NOTED or (is_number and is_rewrite and not self.candidate.changes_types):
+            self.add(Observation(kind, details=(difference,)))
+        elif not (is_number and is_rewrite):
+            self.proof = replace(self.proof, noted=tuple(dict.fromkeys((*self.proof.noted, difference))))
 
     def stop(self, reason: Observation, verdict: ProofVerdict = ProofVerdict.REJECTED) -> NoReturn:
         """Raises _Rejected."""

@@ -103,41 +103,33 @@ def _subject(difference: ResultDifference) -> str:
 
 
 def _predicate(difference: ResultDifference) -> str:
-    change, part, was, now = difference.change, difference.part, difference.was, difference.now
+    change, is_state, was, now = difference.change, difference.part is Part.STATE, difference.was, difference.now
+    place = f" at {list(difference.at)}" if difference.at else ""
+    drawn = ", ".join(map(generator_words, difference.path.split(",")))
     if change is Change.RAISES:
         before = f"raises {was}" if was else "returns"
         after = f"raises {now} ({_short(difference.message)})" if now else "returns"
         return f"{after} where the original {before}"
-    if change is Change.NO_BACKWARD:
-        return f"backward() fails: {_short(difference.message)}"
-    if change is Change.DRAWN:
-        names = map(generator_words, difference.path.split(","))
-        return f"random numbers are drawn otherwise: {', '.join(names)}"
-    if change in (Change.MISSING, Change.NEW) and part is Part.STATE:
-        return "is changed by the call" if change is Change.NEW else "is not changed by the call"
-    if change in (Change.MISSING, Change.NEW):
-        return f"is {change.value}"
-    if change is Change.SHAPE:
-        return f"has shape {now}, not {was}"
-    if change is Change.ALIAS:
-        return f"shares its memory with {now or 'nothing'}, not {was or 'nothing'}"
-    return _value_words(difference)
-
-
-def _value_words(difference: ResultDifference) -> str:
-    was, now = difference.was, difference.now
-    place = f" at {list(difference.at)}" if difference.at else ""
-    if difference.change is Change.ELEMENT:
-        return f"is {now}{place}, not {was}"
-    if difference.change is Change.ERROR:
+    if change is Change.ERROR:
         return f"differs by {difference.size:.1g}{place} ({now} for {was}; allowed {difference.allowed:g})"
     if difference.part is Part.OUTSIDE:
         then, before = ("nothing new" if text is None else repr(_short(text)) for text in (now, was))
         return f"holds {then} after the call, not {before}"
-    if difference.change is Change.TEXT and difference.part is Part.STATE:
+    if change is Change.TEXT and is_state:
         after = "unchanged" if now is None else _short(now)
         return f"is {after} after the call, not {_short(was or 'unchanged')}"
-    return f"is {now or 'a tensor'}, not {was or 'a tensor'}"
+    return {
+        Change.NO_BACKWARD: f"backward() fails: {_short(difference.message)}",
+        Change.DRAWN: f"random numbers are drawn otherwise: {drawn}",
+        Change.NEW: f"is changed by the call{f' to {now}' if now else ''}" if is_state else "is new",
+        Change.MISSING: "is not changed by the call" if is_state else "is missing",
+        Change.SHAPE: f"has shape {now}, not {was}",
+        Change.STRIDES: f"has strides {now}, not {was}",
+        Change.ALIAS: f"shares its memory with {now or 'nothing'}, not {was or 'nothing'}",
+        Change.ELEMENT: f"is {now}{place}, not {was}",
+        Change.TIE: f"is {now}{place}, not {was}, a near tie that rounding decides",
+        Change.NUMBER: f"is a {now} tensor, not the {was} that it holds",
+    }.get(change, f"is {now or 'a tensor'}, not {was or 'a tensor'}")
 
 
 def _short(text: str) -> str:

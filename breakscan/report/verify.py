@@ -16,6 +16,7 @@ from breakscan.model.findings import Severity, Site
 from breakscan.model.words import counted, grouped_reasons, listed, megabytes, sentence
 from breakscan.prove.candidate import Label, MeasuringStep
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
+from breakscan.prove.equal import Change
 from breakscan.prove.proof import (
     DeclinedFinding,
     Metrics,
@@ -121,15 +122,17 @@ def verdict_words(proof: Proof) -> str:
         word = REFUSED[proof.verdict]
         return f"{word}: {observation_words(proof.reasons[0])}" if proof.reasons else word
     ratio = proof.ratio
+    kinds = dict.fromkeys("near ties" if one.change is Change.TIE else "types" for one in proof.noted)
+    equal = f"equal but for {' and '.join(kinds)}" if kinds else "equal"
     if proof.accepted_in is not None:
-        words = f"{'equal, ' if proof.after else ''}accepted with {proof.accepted_in!s}"
+        words = f"{f'{equal}, ' if proof.after else ''}accepted with {proof.accepted_in!s}"
     else:
         assert ratio is not None
         if proof.verdict is ProofVerdict.ACCEPTED:
-            words = f"equal, {times_words(ratio)} faster {interval(ratio)}"
+            words = f"{equal}, {times_words(ratio)} faster {interval(ratio)}"
         else:
             how = "too noisy to say if faster" if proof.verdict is ProofVerdict.TOO_NOISY else "no faster"
-            words = f"equal, {'slower' if proof.slower else how} ({ratio_words(ratio)})"
+            words = f"{equal}, {'slower' if proof.slower else how} ({ratio_words(ratio)})"
     first, *others = [unseen_words(unseen, proof) for unseen in proof.unseen] or [""]
     if first:
         words += f"; {first}{f' (and {len(others)} more)' if others else ''}"
@@ -212,6 +215,7 @@ def remarks(proof: Proof) -> list[str]:
         said.append("No break was recorded there in this run: one before it may hide it, or the compiler takes it.")
     if proof.revealed:
         said.append(f"The compiler gets further with it, and breaks the graph there: {', '.join(proof.revealed)}.")
+    said += [_capitalized(difference_words(one)) for one in proof.noted]
     # Of several changes together, each has its own.
     if not proof.members:
         said += [_capitalized(unseen_words(unseen, proof)) for unseen in proof.unseen[1:]]
@@ -504,6 +508,7 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "says": verdict_words(printable(proof)),
         "reason": next(iter(reasons), None),
         "reasons": reasons,
+        "noted": list(map(difference_words, proof.noted)),
         "difference": proof.difference,
         "breaks_there": proof.breaks_there,
         "revealed": list(proof.revealed),

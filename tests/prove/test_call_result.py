@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from breakscan.prove.call_result import NO_GRADIENT, CallResult, outcome_of
-from breakscan.prove.equal import Change, Part, Strictness, differences
+from breakscan.prove.call_result import NO_GRADIENT, CallResult, result_of
+from breakscan.prove.equal import Change, Expected, Part
 from breakscan.prove.state import StateSnapshot
 
 torch = pytest.importorskip("torch")
@@ -25,17 +25,17 @@ def _step(factor: float, backward: bool, is_detached: bool = True) -> CallResult
         return loss.detach() / factor
 
     x = torch.ones(3, 2)
-    return outcome_of(lambda: step(x), backward, [StateSnapshot({"": step})]).result
+    return result_of(lambda: step(x), backward, [StateSnapshot({"": step})])
 
 
-@pytest.mark.parametrize("how", [Strictness.EAGER, Strictness.COMPILED], ids=["eager", "compiled"])
-def test_gradients_of_a_backward_pass_inside_the_call_are_compared(how: Strictness) -> None:
+@pytest.mark.parametrize("eager", [True, False], ids=["eager", "compiled"])
+def test_gradients_of_a_backward_pass_inside_the_call_are_compared(eager: bool) -> None:
     one = _step(1.0, backward=True)
     assert one.no_backward == NO_GRADIENT
     # Compiled code runs no backward pass of ours where the program runs none.
-    same, other = (_step(factor, backward=how.eager) for factor in (1.0, 2.0))
-    assert not differences([one], [same], None, how)
-    found = differences([one], [other], None, how)
+    same, other = (_step(factor, backward=eager) for factor in (1.0, 2.0))
+    assert not Expected([one]).differences([same], eager)
+    found = Expected([one]).differences([other], eager)
     assert {(one.part, one.change, one.path) for one in found} == {
         (Part.GRADIENT, Change.ERROR, ":fc.weight"),
         (Part.GRADIENT, Change.ERROR, ":fc.bias"),
@@ -46,5 +46,5 @@ def test_without_a_backward_pass_compiled_code_need_not_have_gradients() -> None
     one, other = (_step(1.0, backward, is_detached=False) for backward in (True, False))
     assert one.gradients
     assert not other.gradients
-    assert not differences([one], [other], None, Strictness.COMPILED)
-    assert differences([one], [other], None, Strictness.EAGER)
+    assert not Expected([one]).differences([other], eager=False)
+    assert Expected([one]).differences([other], eager=True)
