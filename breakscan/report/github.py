@@ -37,7 +37,9 @@ def annotation(level: str, title: str, path: str | None, site: Site | None, mess
 
 def command(name: str, properties: Mapping[str, object], message: str) -> str:
     """A workflow command as a line of the log, with what would end it or a property escaped."""
-    listed = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items())
+    listed = ",".join(
+        f"{key}={_data(str(value)).replace(':', '%3A').replace(',', '%2C')}" for key, value in properties.items()
+    )
     return f"::{name}{' ' if listed else ''}{listed}::{_data(message)}\n"
 
 
@@ -51,10 +53,6 @@ def checkout_path(path: str, workspace: str | None) -> str:
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def write_github(report: DiagnosticReport, stream: TextIO) -> None:

@@ -113,7 +113,11 @@ def is_report(value: object) -> bool:
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunComparison:
     """Compare two reports.  Raises KeyError, TypeError or ValueError for a value that is not a report."""
     sites = matched(_breaks(before), _breaks(after))
-    changed = [ChangedBreak(*pair) for pair in sites.pairs if _differs(*pair)]
+    changed = [
+        ChangedBreak(old, new)
+        for old, new in sites.pairs
+        if (old.verdict, old.count, old.kind) != (new.verdict, new.count, new.kind)
+    ]
     old, new = _causes(before), _causes(after)
     causes = [CauseCounts(cause, old[cause], new[cause]) for cause in {**new, **old}]
     old_eager, new_eager = _eager(before), _eager(after)
@@ -127,10 +131,6 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunCompariso
         new_eager=[frame for frame in new_eager if frame not in old_eager],
         gone_eager=[frame for frame in old_eager if frame not in new_eager],
     )
-
-
-def _differs(before: KnownBreak, after: KnownBreak) -> bool:
-    return (before.verdict, before.count, before.kind) != (after.verdict, after.count, after.kind)
 
 
 def _breaks(report: Mapping[str, Any]) -> list[KnownBreak]:

@@ -43,7 +43,8 @@ def sections(comparison: RunComparison) -> Iterator[tuple[str, str, Entries]]:
 
 
 def _entry(one: KnownBreak) -> tuple[str, list[str]]:
-    return f"{place(one)}  {one.verdict.words}{_times(one.count)}  {_kind(one)}{_inside(one)}", _text(one)
+    times = f" {one.count}×" if one.count > 1 else ""
+    return f"{place(one)}  {one.verdict.words}{times}  {_kind(one)}{_inside(one)}", _text(one)
 
 
 def _changed(change: ChangedBreak) -> tuple[str, list[str]]:
@@ -83,10 +84,6 @@ def _inside(one: KnownBreak) -> str:
 
 def _text(one: KnownBreak) -> list[str]:
     return [one.code] if one.code else []
-
-
-def _times(count: int) -> str:
-    return f" {count}×" if count > 1 else ""
 
 
 def amount(value: float, unit: str) -> str:

@@ -86,7 +86,8 @@ def _found(what: str, agreement: Agreement) -> str:
 
 def _sections(agreement: Agreement) -> Iterable[tuple[str, Sequence[str]]]:
     hiding = [
-        f"{place(site)} makes {_function(group[0].function)} run eager, and hides {_listed(group)}"
+        f"{place(site)} makes {without_locals(group[0].function or 'the function')} run eager, and hides "
+        + ", ".join(f"line {finding.site.line} {finding.rule}" for finding in group)
         for (site, _), group in agreement.hidden.items()
     ]
     yield "Hidden: breaks that appear once the one before them is fixed", hiding
@@ -120,14 +121,6 @@ def _named(one: Judged) -> str:
     else:
         why = ""
     return f"{place(finding.site)}  {finding.rule} {finding.name}{why}"
-
-
-def _listed(findings: Iterable[Finding]) -> str:
-    return ", ".join(f"line {finding.site.line} {finding.rule}" for finding in findings)
-
-
-def _function(name: str | None) -> str:
-    return without_locals(name or "the function")
 
 
 def _kind(site: Problem) -> str:

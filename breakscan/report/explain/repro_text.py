@@ -33,7 +33,7 @@ def issue_sentence(problem: RecordedProblem, path: str) -> str:
 
 
 def _result(made: Reproduction) -> str:
-    where = _place(made.problem)
+    where = f"{short_path(made.problem.site.path)}:{made.problem.site.line}"
     match made.status:
         case ReproStatus.REPRODUCED:
             words = f"{made.path} reproduces {where}: run alone, it {_happens(made.problem)} at the same line"
@@ -47,7 +47,7 @@ def _result(made: Reproduction) -> str:
             words = f"{made.path} does not reproduce {where}: run alone, it had not ended after {MOST_SECONDS} s"
         case ReproStatus.NOT_RUN:
             words = f"{made.path} may reproduce {where}: it was not run, because torch is not installed here"
-    return f"{words}. {_missing(made)}" if made.program.unknown else words
+    return f"{words}. Not recorded: {', '.join(made.program.unknown)}" if made.program.unknown else words
 
 
 def obstacle_words(error: NotReproducible) -> str:
@@ -63,10 +63,6 @@ def obstacle_words(error: NotReproducible) -> str:
             return f"two files of the program mean different things by {error.about}"
 
 
-def _place(problem: RecordedProblem) -> str:
-    return f"{short_path(problem.site.path)}:{problem.site.line}"
-
-
 def _happens(problem: RecordedProblem) -> str:
     cause = problem.gb_id or problem.gb_type or problem.rule
     happens = "recompiles" if problem.kind is ProblemKind.RECOMPILES else problem.what
@@ -77,10 +73,6 @@ def _met(made: Reproduction) -> str:
     if not made.met:
         return "compiles without a problem"
     return listed([f"{_happens(one)} at {one.code!r}" for one in made.met[:_MOST_MET]], "problem")
-
-
-def _missing(made: Reproduction) -> str:
-    return f"Not recorded: {', '.join(made.program.unknown)}"
 
 
 def repro_text(problem: RecordedProblem, program: MinimalProgram, explanation: Explanation) -> str:

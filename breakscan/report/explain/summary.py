@@ -323,10 +323,6 @@ def _kernels(explanation: Explanation) -> str | None:
     return f"{', '.join(words)}{named}"
 
 
-def _saved(explanation: Explanation) -> str | None:
-    return saved_sentence(saved_memory(explanation.graphs))
-
-
 def _cudagraphs(explanation: Explanation) -> str | None:
     said = []
     for skip in explanation.cudagraph_skips:
@@ -334,10 +330,6 @@ def _cudagraphs(explanation: Explanation) -> str | None:
         said.append(f"{skip.count}× not used: {skip.reason.strip().rstrip('.')}{where}")
     recorded = recordings_sentence(explanation.cudagraph_recordings)
     return "; ".join([*([recorded] if recorded else []), *said]) or None
-
-
-def _peaks(explanation: Explanation) -> str | None:
-    return peaks_sentence(explanation.peak_memory)
 
 
 def _specialisations(explanation: Explanation) -> str | None:
@@ -350,26 +342,24 @@ def _specialisations(explanation: Explanation) -> str | None:
             continue
         where = f" at {place(s.site)}" if s.site else ""
         at_line.setdefault(where, []).append(f"{', '.join(s.sources) or 'a size'} became constant ({s.value})")
-    said = [f"{sizes[0]}{_as_did(len(set(sizes)) - 1)}{where}" for where, sizes in at_line.items()]
-    return f"{'; '.join(said[:_MOST_SIZES])}{_and_more(len(said) - _MOST_SIZES)}" if said else None
-
-
-def _as_did(others: int) -> str:
-    return f", and so did {counted(others, 'other size')}" if others else ""
-
-
-def _and_more(lines: int) -> str:
-    return f"; and at {counted(lines, 'more line')}" if lines > 0 else ""
+    parts = []
+    for where, sizes in at_line.items():
+        others = len(set(sizes)) - 1
+        too = f", and so did {counted(others, 'other size')}" if others else ""
+        parts.append(f"{sizes[0]}{too}{where}")
+    if len(parts) > _MOST_SIZES:
+        parts[_MOST_SIZES:] = [f"and at {counted(len(parts) - _MOST_SIZES, 'more line')}"]
+    return "; ".join(parts) or None
 
 
 def _ddp(explanation: Explanation) -> str | None:
-    split = [graph for graph in explanation.graphs if graph.split_by_ddp]
-    said = [
-        f"the graph of {graph.function or 'a function'} runs as {len(graph.split_by_ddp)} ({_plus(graph.split_by_ddp)} "
+    parts = [
+        f"the graph of {graph.function or 'a function'} runs as {len(sizes)} ({' + '.join(map(str, sizes))} "
         "operations), so that gradients travel while others are computed"
-        for graph in split
+        for graph in explanation.graphs
+        if (sizes := graph.split_by_ddp)
     ]
-    return "; ".join(said) or None
+    return "; ".join(parts) or None
 
 
 def _precompiled(explanation: Explanation) -> str | None:
@@ -394,8 +384,8 @@ _TOPICS: tuple[tuple[str, Callable[[Explanation], str | None]], ...] = (
     ("Loaded compiled", _precompiled),
     ("Caches", _caches),
     ("Kernels", _kernels),
-    ("Kept in memory", _saved),
-    ("Memory", _peaks),
+    ("Kept in memory", lambda explanation: saved_sentence(saved_memory(explanation.graphs))),
+    ("Memory", lambda explanation: peaks_sentence(explanation.peak_memory)),
     ("CUDA graphs", _cudagraphs),
     ("Guards", _guards),
     ("Specialised", _specialisations),
@@ -407,10 +397,6 @@ _TOPICS: tuple[tuple[str, Callable[[Explanation], str | None]], ...] = (
 def _with_lines(kernel: Kernel) -> str:
     name = ", ".join(kernel.operators) or kernel.name
     return f"{name} at {place(kernel.lines[0])}" if kernel.lines else name
-
-
-def _plus(parts: Sequence[int]) -> str:
-    return " + ".join(map(str, parts))
 
 
 MANY = 20

@@ -31,7 +31,6 @@ from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.words import short_path
 from breakscan.report.explain.json import COMPUTED, Computed, Plain
 from breakscan.report.explain.summary import ceiling_sentence, costs_sentence, headline, outcome_line
-from breakscan.rulebook.document import Rule
 from breakscan.source.source_files import SourceFiles
 
 MOST_CHARACTERS = 5_000_000
@@ -156,7 +155,10 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
         # Failures can be breaks or functions: the first one decides.
         "order": list(dict.fromkeys(_TABS[one.problems[0].kind] for one in sections_of(explanation.problems))),
         "explanation": data,
-        "rules": {id_: _rule(rule) for id_, rule in explanation.rules.items()},
+        "rules": {
+            id_: {"name": rule.name, "summary": rule.summary, "why": rule.why}
+            for id_, rule in explanation.rules.items()
+        },
         "paths": list(numbers),
         "short": [short_path(path) for path in numbers],
         "sources": plain.sources.segments(),
@@ -278,7 +280,3 @@ def _program(argv: Sequence[str]) -> str:
     if not argv:
         return "this process"
     return " ".join(argv[:2]) if argv[0] in ("-m", "-c") else argv[0]
-
-
-def _rule(rule: Rule) -> dict[str, str]:
-    return {"name": rule.name, "summary": rule.summary, "why": rule.why}
