@@ -79,14 +79,8 @@ class _Search:
     def run(self) -> None:
         """Fills in what was found, as far as the search gets."""
         with contextlib.suppress(_Lost):
-            if not self._differs():
-                if not self._settings:
-                    return
-                self.found = replace(self.found, setting=next(iter(self._settings.items())))
-                self._settings = {}
-                if not self._differs():
-                    return
-            self._find_stage()
+            if self._differs():
+                self._find_stage()
 
     def _find_stage(self) -> None:
         backend = next((one for one in STAGES if self._differs(part=CompiledPart(one, 0, WHOLE))), None)
@@ -130,7 +124,7 @@ class _Search:
         path = str(self._worker.folder / "part.pt")
         operations = self._worker.ask(CompiledParts.run, path, self._call, {**self._settings, **(settings or {})}, part)
         self._operations = operations or self._operations
-        differences = self._baseline.differences_of_call(self._call, load_results(path)[-1], bool(self._settings))
+        differences = self._baseline.differences_of_call(self._call, load_results(path)[-1])
         raises = any(one.part is Part.EXCEPTION for one in differences)
         if raises and not any(one.part is Part.EXCEPTION for one in self.found.differences):
             raise _Lost

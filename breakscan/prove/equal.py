@@ -9,6 +9,7 @@ are as small as rounding show where both programs run in higher precision: there
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -158,8 +159,6 @@ class Expected:
         """The distances of the results from those in higher precision."""
         self._zero: set[tuple[Part, str]] = set()
         """Values that are nothing but rounding, as higher precision shows."""
-        gradients = (gradient for one in results for gradient in one.gradients.values())
-        self._largest_gradient = max(map(root_mean_square, gradients), default=0.0)
         relative = []
         for _, part, path, one, exactly in _pairs(results, self._exact):
             own, size = Distance.between(exactly, one), root_mean_square(one)
@@ -179,11 +178,28 @@ class Expected:
         for _, part, path, one, other in _pairs(self.results, runs):
             _widen(self._noise, part, path, Distance.between(one, other))
 
+    @functools.cached_property
+    def _sizes(self) -> Mapping[tuple[Part, str], float]:
+        """The largest root mean square of each tensor."""
+        sizes: dict[tuple[Part, str], float] = {}
+        for _, part, path, one, _ in _pairs(self.results, self.results):
+            sizes[part, path] = max(sizes.get((part, path), 0.0), root_mean_square(one))
+        return sizes
+
+    def of_other_call(self, result: CallResult) -> Expected:
+        """The same for another call of the unchanged program, whose values are as inexact for their size."""
+        other = Expected([result])
+        for (part, path), usual in (*self._own.items(), *self._noise.items()):
+            tensor = _tensors(result, part).get(path)
+            if tensor is not None and (size := self._sizes.get((part, path))):
+                factor = root_mean_square(tensor) / size
+                _widen(other._noise, part, path, Distance(usual.rms * factor, usual.worst * factor))
+        return other
+
     def drowns(self, part: Part, path: str) -> bool:
         """Return whether the noise of a value is of its size."""
         noise = self._noise.get((part, path), Distance()).rms
-        sizes = [root_mean_square(tensors[path]) for one in self.results if path in (tensors := _tensors(one, part))]
-        return (part, path) not in self._zero and noise > 0.1 * max(sizes, default=0.0)
+        return (part, path) not in self._zero and noise > 0.1 * self._sizes[part, path]
 
     def differences(self, runs: Sequence[CallResult], eager: bool) -> list[ResultDifference]:
         """The differences of results of another program, or of the compiled one unless ``eager``."""
@@ -215,7 +231,9 @@ class Expected:
         """The absolute tolerance, which only matters for what is nothing but rounding."""
         if exact is not None and str(exact.dtype) in ("torch.float64", "torch.complex128"):
             return SMALLEST.get(str(one.dtype), 1e-7)
-        return tolerance * self._largest_gradient if part is Part.GRADIENT else tolerance
+        if part is Part.GRADIENT:
+            return tolerance * max(size for (each, _), size in self._sizes.items() if each is part)
+        return tolerance
 
     def _of_call(
         self, one: CallResult, other: CallResult, exact: CallResult, eager: bool

@@ -47,6 +47,7 @@ class ObservationKind(str, Enum):
     NO_CODE = "it changes no code"
     NOT_EXECUTED = "the rewritten code did not run: none of its changed lines was executed"
     EAGER_DIFFERS = "eager, {detail}"
+    EXACT_DIFFERS = "in higher precision, {detail}"
     COMPILED_DIFFERS = "compiled, {detail}"
     BREAK_STAYS = "the break at {text} is still there"
     MORE_BREAKS = "it breaks the graph {first} times, not {second}{now_at}"

@@ -117,7 +117,7 @@ class Baseline:
         if exact is None:
             self._double = False
             exact, self.no_exact = self._in_higher_precision(worker)
-        self._expected = Expected(self.eager, exact)
+        self.expected = Expected(self.eager, exact)
         self._repeat(worker)
 
     @property
@@ -137,14 +137,14 @@ class Baseline:
         else:
             self._repeat(again)
 
-    def differences(self, worker: Worker, results: Sequence[CallResult]) -> list[ResultDifference]:
-        """The differences of a worker of a changed program, in its eager results and in those in higher precision."""
-        found = self._expected.differences(results, eager=True)
-        exact, _ = (None, None) if self.no_exact is not None else self._in_higher_precision(worker)
-        known = {(one.part, one.path) for one in found if one.change not in NOTED}
-        return self._comparable(found) + self._comparable(
-            one for one in self._expected.differences_when_exact(exact or ()) if (one.part, one.path) not in known
-        )
+    def differences(self, results: Sequence[CallResult]) -> list[ResultDifference]:
+        """The differences of the eager results of a changed program."""
+        return self._comparable(self.expected.differences(results, eager=True))
+
+    def exact_differences(self, worker: Worker) -> list[ResultDifference]:
+        """The differences of a worker of a changed program in higher precision, if both can be run in it."""
+        results = None if self.no_exact is not None else self._in_higher_precision(worker)[0]
+        return self._comparable(self.expected.differences_when_exact(results or ()))
 
     def compiled_differences(self, worker: Worker, unchanged: bool = False) -> list[ResultDifference]:
         """The differences between compiled and eager results, at the first calls and after a row of calls.  Inductor
@@ -155,25 +155,22 @@ class Baseline:
             paths = [_at(worker, "random")]
             worker.ask(CompiledParts.run, paths[0], None, {"fallback_random": True}, None)
         runs = [load_results(path) for path in paths]
-        found = [difference for results in runs for difference in self._expected.differences(results, eager=False)]
+        found = [difference for results in runs for difference in self.expected.differences(results, eager=False)]
         if unchanged:
             found = [one for one in found if one.change not in NOTED]
             for results in runs:
-                self._expected.add_run(results)
+                self.expected.add_run(results)
         return self._comparable(found)
 
-    def differences_of_call(self, number: int, result: CallResult, same_random: bool) -> list[ResultDifference]:
-        """The differences of the compiled result of one call. ``same_random``: it draws the random numbers of eager
-        code, if there are any. Without, nothing is compared."""
-        if self.random and not same_random:
-            return []
+    def differences_of_call(self, number: int, result: CallResult) -> list[ResultDifference]:
+        """The differences of the compiled result of one call, which draws the random numbers of eager code."""
         results = [*self.eager[:number], result, *self.eager[number + 1 :]]
-        return self._comparable(self._expected.differences(results, eager=False))
+        return self._comparable(self.expected.differences(results, eager=False))
 
     def _repeat(self, worker: Worker) -> None:
         results, _ = run_eager(worker, ())
-        found = self._expected.differences(results, eager=True)
-        self._expected.add_run(results)
+        found = self.expected.differences(results, eager=True)
+        self.expected.add_run(results)
         printed = [(one.printed, other.printed) for one, other in zip(self.eager, results, strict=False)]
         self.prints_same = self.prints_same and all(one == other for one, other in printed)
         for one in found:
@@ -181,7 +178,7 @@ class Baseline:
             kind = {Part.OUTPUT: result.others, Part.STATE: result.changes}.get(one.part, {}).get(one.path)
             if one.part is Part.OUTSIDE or (kind and one.change in (Change.ERROR, Change.ELEMENT, Change.TEXT)):
                 self.unlike.setdefault((one.part, one.path), one)
-            elif one.change is not Change.ERROR or self._expected.drowns(one.part, one.path):
+            elif one.change is not Change.ERROR or self.expected.drowns(one.part, one.path):
                 self.unrepeatable = self.unrepeatable or one
 
     def _comparable(self, found: Iterable[ResultDifference]) -> list[ResultDifference]:
@@ -229,20 +226,9 @@ class CompiledProgram:
     """The values of its functions."""
 
 
-@dataclass(frozen=True, slots=True)
-class OtherStart:
-    """The names of values and of generators that differ before the first calls, and of plain values with what each
-    is."""
-
-    values: frozenset[str]
-    generators: frozenset[str]
-    plains: frozenset[tuple[str, str]]
-
-    def without(self, other: OtherStart) -> OtherStart:
-        """Returns the names that ``other`` does not have."""
-        wavering = {name for name, _ in other.plains}
-        plains = frozenset(one for one in self.plains if one[0] not in wavering)
-        return OtherStart(self.values - other.values, self.generators - other.generators, plains)
+OtherStart = dict[tuple[str, str], str]
+"""What differs before the first calls, by kind (``values``, ``generators``, ``plains``) and name: digests, or texts of
+plain values."""
 
 
 class Workers:
@@ -298,7 +284,8 @@ class Original:
 
     def other_start(self, worker: Worker) -> OtherStart:
         """Returns what differs in a worker before the first calls."""
-        return _other_start(self.starts, worker.ask(SharedState.start)).without(self.wavering)
+        found = _other_start(self.starts, worker.ask(SharedState.start))
+        return {key: value for key, value in found.items() if key not in self.wavering}
 
 
 @contextlib.contextmanager
@@ -323,18 +310,13 @@ def running_original(program: UserProgram, folder: Path, library: Library, say: 
 
 
 def _other_start(own: Sequence[StateDigests], other: Sequence[StateDigests]) -> OtherStart:
-    values: set[str] = set()
-    generators: set[str] = set()
-    plains: set[tuple[str, str]] = set()
-    for mine, its in zip(own, other, strict=False):
-        values |= _differing(mine.values, its.values)
-        generators |= _differing(mine.generators, its.generators)
-        plains |= {(name, its.plains[name]) for name in _differing(mine.plains, its.plains)}
-    return OtherStart(frozenset(values), frozenset(generators), frozenset(plains))
-
-
-def _differing(own: Mapping[str, str], other: Mapping[str, str]) -> set[str]:
-    return {name for name in own if name in other and own[name] != other[name]}
+    return {
+        (kind, name): its_value
+        for mine, its in zip(own, other, strict=False)
+        for kind in ("values", "generators", "plains")
+        for name, value in getattr(mine, kind).items()
+        if (its_value := getattr(its, kind).get(name, value)) != value
+    }
 
 
 def _metrics(explanation: Explanation, run: CompiledRun) -> Metrics:

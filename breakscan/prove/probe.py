@@ -26,7 +26,7 @@ from breakscan.prove.changed_code import (
     unrun,
 )
 from breakscan.prove.commands import CommandHandler
-from breakscan.prove.equal import Change, Expected, Part, ResultDifference, has_information
+from breakscan.prove.equal import NOTED, Change, Expected, Part, ResultDifference, has_information
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
 from breakscan.prove.original import Original
 from breakscan.prove.overlay import span_of
@@ -93,13 +93,16 @@ def run_varied(worker: Worker, calls: Iterable[VariedCall]) -> tuple[VariedResul
     return found, ""
 
 
-def varied_difference(one: CallResult, other: CallResult, effects: Collection[Effect] = ()) -> ResultDifference | None:
-    """How one eager result differs from another first; differences that the ``effects`` do not state come before those
-    that they do. After the same exception, nothing else counts.
+def varied_difference(
+    expected: Expected, other: CallResult, effects: Collection[Effect] = ()
+) -> ResultDifference | None:
+    """The first difference of an eager result from another one, if possible one that the ``effects`` do not state.
+    After the same exception, nothing else counts.
     """
-    if one.error is not None and one.error == other.error:
+    error = expected.results[0].error
+    if error is not None and error == other.error:
         return None
-    found = [each for each in Expected([one]).differences([other], eager=True) if each.change is not Change.NUMBER]
+    found = [each for each in expected.differences([other], eager=True) if each.change not in NOTED]
     return next((each for each in found if not is_stated(each, effects)), next(iter(found), None))
 
 
@@ -117,12 +120,14 @@ def _shows(result: CallResult) -> bool:
 
 
 class Probe:
-    """Starts the processes, and ends them again. ``files`` are those that changes replace.
+    """Starts the processes, and ends them again. ``files`` are those that changes replace, ``expected`` has the results
+    of the captured calls.
 
     ``problem`` says what it could not show. An outcome that was not recorded counts as not seen.
     """
 
-    def __init__(self, original: Original, files: Sequence[str]) -> None:
+    def __init__(self, original: Original, files: Sequence[str], expected: Expected) -> None:
+        self._expected = expected
         self.problem: Observation | None = None
         self._names = [one.name for one in original.about.callables]
         self._ran: Mapping[str, RanCode] = {}
@@ -154,7 +159,8 @@ class Probe:
         survived = [call for call, (result, _) in found.items() if result.error is None or is_raised(result, texts)]
         again, _ = run_varied(worker, survived)
         for call in survived:
-            difference = varied_difference(found[call][0], again[call][0]) if call in again else None
+            expected = self._expected.of_other_call(found[call][0])
+            difference = varied_difference(expected, again[call][0]) if call in again else None
             if difference is not None:
                 self.problem = Observation(ObservationKind.VARIED_UNREPEATABLE, details=(difference,))
             elif call in again:
@@ -176,7 +182,7 @@ class Probe:
                 if stopped and not any(one.error for one in found):
                     found.append(VariedDifference(call, name, error=stopped))
                 continue
-            difference = varied_difference(result, changed[call][0], effects)
+            difference = varied_difference(self._expected.of_other_call(result), changed[call][0], effects)
             if difference is not None:
                 found.append(VariedDifference(call, name, difference, is_stated=is_stated(difference, effects)))
         return found, list(self._unseen(candidate, [ran, *(code for _, code in changed.values())]))

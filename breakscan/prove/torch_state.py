@@ -120,6 +120,8 @@ def higher_precision(tensors: list[torch.Tensor], double: bool) -> Iterator[None
                 tensor.data = data
             for one, precision in before:
                 one.fp32_precision = precision
+            # Other processes need the memory.
+            torch.cuda.empty_cache()
 
 
 TORCH = "torch"

@@ -256,7 +256,7 @@ class Verifier:
         """Returns the probe, which runs when it is first needed: it is not there for settings of the compiler."""
         if self._probed is None:
             self._say(MeasuringStep.RECORD_TESTS, None)
-            self._probed = Probe(self.original, self._files)
+            self._probed = Probe(self.original, self._files, self._baseline.expected)
         return self._probed
 
     def _judge(self, trial: _Trial, worker: Worker) -> None:
@@ -296,19 +296,19 @@ class Verifier:
         if self._baseline.prints_same:
             texts = [(one.printed, other.printed) for one, other in zip(self._baseline.eager, results, strict=False)]
             trial.proof = replace(trial.proof, printed=next((both for both in texts if both[0] != both[1]), None))
+        found: dict[object, tuple[ObservationKind, ResultDifference]] = {}
+        # The same value often differs in every call, and in higher precision, too.
+        for one in self._baseline.differences(results):
+            found.setdefault((one.part, one.change, one.path), (ObservationKind.EAGER_DIFFERS, one))
+        for one in self._baseline.exact_differences(worker):
+            found.setdefault((one.part, one.change, one.path), (ObservationKind.EXACT_DIFFERS, one))
         # It need not be better than the unchanged program.
         usual = {(one.part, one.change, one.path) for one in self._original_differs if one.change is not Change.ERROR}
-        for kind, found in (
-            (ObservationKind.EAGER_DIFFERS, self._baseline.differences(worker, results)),
-            (ObservationKind.COMPILED_DIFFERS, self._baseline.compiled_differences(worker)),
-        ):
-            # The same value often differs in every call.
-            first: dict[object, ResultDifference] = {}
-            for one in found:
-                first.setdefault((one.part, one.change, one.path), one)
-            for key, one in first.items():
-                if kind is ObservationKind.EAGER_DIFFERS or key not in usual:
-                    trial.add_difference(kind, one)
+        for one in self._baseline.compiled_differences(worker):
+            if (key := (one.part, one.change, one.path)) not in usual:
+                found.setdefault(("compiled", *key), (ObservationKind.COMPILED_DIFFERS, one))
+        for kind, one in found.values():
+            trial.add_difference(kind, one)
         trial.proof = replace(trial.proof, outputs_equal=not trial.proof.reasons)
 
     def _time(self, trial: _Trial, worker: Worker) -> None:
@@ -435,13 +435,11 @@ class _Trial:
         if problems:
             self.stop(Observation(ObservationKind.OTHER_VALUES, details=tuple(problems)))
         other = self._original.other_start(worker)
-        if other.generators:
-            self.add(Observation(ObservationKind.OTHER_RANDOM_START, names=tuple(sorted(other.generators))))
-        if self.proof.reasons:
-            raise _Rejected
+        if names := tuple(sorted(name for kind, name in other if kind == "generators")):
+            self.stop(Observation(ObservationKind.OTHER_RANDOM_START, names=names))
         found = [
-            *(f"{name} has other values" for name in sorted(other.values)),
-            *map(" is ".join, sorted(other.plains)),
+            f"{name} {'has other values' if kind == 'values' else f'is {value}'}"
+            for (kind, name), value in sorted(other.items(), reverse=True)
         ]
         unseen = [UnseenCode(UnseenKind.START, "", 0, text) for text in found]
         self.proof = replace(self.proof, unseen=tuple(unseen))

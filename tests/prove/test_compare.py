@@ -104,6 +104,16 @@ def test_what_further_runs_of_the_unchanged_program_differ_by_is_noise() -> None
     assert expected.drowns(Part.OUTPUT, "x")
 
 
+def test_other_calls_are_as_inexact_for_their_size() -> None:
+    one = torch.linspace(1, 2, 4096)
+    exact = one.double() + 1e-3 * torch.randn(4096, generator=torch.Generator().manual_seed(0))
+    (large,), (other,), (wrong,) = (of(100 * tensor) for tensor in (one, exact.float(), one * 1.01))
+    expected = Expected(of(one), of(exact)).of_other_call(large)
+    assert expected.differences([other], eager=True) == []
+    assert expected.differences([wrong], eager=True)
+    assert Expected([large]).differences([other], eager=True)
+
+
 def test_what_is_nothing_but_rounding_is_no_noise_and_no_error() -> None:
     """As the gradient of a bias to which softmax makes no difference."""
     generator = torch.Generator().manual_seed(0)

@@ -8,7 +8,7 @@ import pytest
 
 from breakscan.fix.support.difference import EXCEPTIONS, Effect
 from breakscan.prove.call_result import CallResult
-from breakscan.prove.equal import Change, Part, ResultDifference
+from breakscan.prove.equal import Change, Expected, Part, ResultDifference
 from breakscan.prove.probe import is_raised, is_stated, varied_difference
 
 torch = pytest.importorskip("torch")
@@ -35,11 +35,11 @@ def test_after_the_same_exception_nothing_else_counts() -> None:
     def result(error: str | None, state: float) -> CallResult:
         return CallResult(error=error, changed={"self.total": torch.tensor(state)}, rng={"torch": str(state)})
 
-    assert varied_difference(result("ValueError", 1.0), result("ValueError", 2.0)) is None
-    other = varied_difference(result("ValueError", 1.0), result("IndexError", 1.0))
+    assert varied_difference(Expected([result("ValueError", 1.0)]), result("ValueError", 2.0)) is None
+    other = varied_difference(Expected([result("ValueError", 1.0)]), result("IndexError", 1.0))
     assert other is not None
     assert other.change is Change.RAISES
-    other = varied_difference(result(None, 1.0), result(None, 2.0))
+    other = varied_difference(Expected([result(None, 1.0)]), result(None, 2.0))
     assert other is not None
     assert other.part is Part.STATE
 
