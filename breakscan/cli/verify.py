@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from breakscan.cli.exit_status import INTERRUPTED
-from breakscan.cli.measuring import MeasuringOptions, NotMeasured, say
+from breakscan.cli.measuring import MeasuringOptions, NotMeasured, say, say_progress
 from breakscan.cli.options import format_option, options, output_option, words
 from breakscan.cli.output import report_stream
 from breakscan.cli.programs import program_arguments
@@ -25,7 +25,6 @@ from breakscan.prove.verify import verify as prove
 from breakscan.prove.worker import WorkerError
 from breakscan.recording.requests_file import BACKEND
 from breakscan.report.formats import VERIFY
-from breakscan.report.verify import progress_words
 from breakscan.rulebook.config import NearestSettings
 
 
@@ -110,7 +109,7 @@ def verify(
     )
     user_program = measured.program("verify", program, arguments, compile_backend)
     try:
-        verification = prove(user_program, question, lambda step, label: say(progress_words(step, label)))
+        verification = prove(user_program, question, say_progress)
     except (WorkerError, NothingToMeasure) as error:
         raise NotMeasured(str(error)) from error
     say("")

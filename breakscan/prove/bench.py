@@ -10,15 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from breakscan.explanation.explanation import Explanation
-from breakscan.prove.bench_result import OWN, Bench, BenchProgress, BenchRow, LeastTime, MeasurementStatus
-from breakscan.prove.best import best_of, flags_for, least_time, write_for
-from breakscan.prove.candidate import Candidate, MeasuringStep
-from breakscan.prove.eager_baseline import EagerBaseline, measure_eager
+from breakscan.prove.bench_result import OWN, Bench, BenchRow, LeastTime, MeasurementStatus, best_of, least_time
+from breakscan.prove.candidate import Candidate, MeasuringStep, Progress, Say
+from breakscan.prove.eager_baseline import EagerBaseline
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import environment_of, notes_of
+from breakscan.prove.original import Workers, running_original
 from breakscan.prove.protocol import CompileOption
 from breakscan.prove.trial import (
-    Say,
     Trial,
     at_once,
     captures_more,
@@ -35,12 +34,14 @@ from breakscan.prove.variants import (
     Choices,
     WantedVariants,
     doubles,
+    flags_for,
     interrupted,
     is_static,
     planned,
     times_kernels,
     with_settings,
     without_recompiles,
+    write_for,
 )
 from breakscan.prove.worker import UserProgram, Worker, interrupted_once
 
@@ -53,10 +54,10 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
     lacks a backend or mode that is asked for.
     """
     folder = Path(tempfile.mkdtemp(prefix="breakscan-bench-"))
-    work = _Work(program, wanted, folder, say)
+    work = _Work(program, wanted, say)
     try:
         with interrupted_once(), ForkServerProcess(folder / "server") as server:
-            work.run(server)
+            work.run(Workers(program, folder, server))
     except KeyboardInterrupt:
         work.interrupted = True
     finally:
@@ -67,15 +68,14 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
 class _Work:
     """Holds the measurements so far, since an interrupt may end the work at any point."""
 
-    def __init__(self, program: UserProgram, wanted: WantedVariants, folder: Path, say: Say) -> None:
+    def __init__(self, program: UserProgram, wanted: WantedVariants, say: Say) -> None:
         self.program = program
         self.wanted = wanted
-        self.folder = folder
         self.say = say
         self.interrupted = False
         self.measured: _Variants | None = None
 
-    def run(self, server: ForkServerProcess) -> None:
+    def run(self, workers: Workers) -> None:
         """Measures all variants."""
         variants: list[Candidate] = []
 
@@ -83,7 +83,9 @@ class _Work:
             variants.extend(planned(self.wanted, choices))
             return [variant.options or {} for variant in variants]
 
-        baseline = measure_eager(self.program, self.folder, server, plan, self.say)
+        self.say(Progress(MeasuringStep.RUN))
+        with running_original(workers) as original:
+            baseline = EagerBaseline(original, plan, self.say)
         self.measured = _Variants(baseline, variants, self.say)
         self.measured.run()
 
@@ -106,12 +108,12 @@ class _Variants:
         self.device = ""
         self.flags: Candidate | None = None
         self.at_once = 1
-        self._folders: dict[str, Path] = {}
+        self._started: dict[str, Worker] = {}
+        """The first process of each variant, by label."""
         self._compiled: dict[str, Trial] = {}
         """What was compiled side by side, by label. The processes go on until all have been timed."""
         self._traced: dict[str, Explanation | None] = {}
         """What Dynamo alone showed meanwhile, by label."""
-        self._processes = 0
 
     def run(self) -> None:
         """Tries all variants, then repeats those that matter."""
@@ -152,15 +154,10 @@ class _Variants:
         """
         if any(trial.row.recompiles for trial in self._compiled.values()):
             self._say(variant, MeasuringStep.TRACE)
-            self._traced[variant.name] = trace_alone(variant, self.baseline, self._new_folder(), tracing.append)
+            self._traced[variant.name] = trace_alone(variant, self.baseline, tracing.append)
 
     def _trial(self, variant: Candidate) -> Trial:
-        return Trial(variant, self.baseline, self._new_folder(), functools.partial(self._say, variant))
-
-    def _new_folder(self) -> Path:
-        """Returns a path for the files of a process."""
-        self._processes += 1
-        return self.baseline.folder / f"way{self._processes}"
+        return Trial(variant, self.baseline, functools.partial(self._say, variant))
 
     def _try_all(self, skipped: Mapping[str, BenchRow]) -> None:
         for variant in list(self.variants):
@@ -179,16 +176,17 @@ class _Variants:
             trial = self._trial(variant)
             try:
                 trial.compile()
-                tried = trial.time()
+                trial.time()
             finally:
                 trial.end()
         else:
-            tried = trial.time()
-        self.rows.append(tried.row)
-        self._folders[variant.name] = tried.folder
-        if tried.explanation is not None:
-            self.device = self.device or tried.explanation.device or ""
-        return tried.explanation
+            trial.time()
+        self.rows.append(trial.row)
+        if trial.started is not None:
+            self._started[variant.name] = trial.started
+        if trial.explanation is not None:
+            self.device = self.device or trial.explanation.device or ""
+        return trial.explanation
 
     def _without_compiling(self, variant: Candidate) -> BenchRow | None:
         """Returns the row of a static variant if its shapes are constants anyway, or if it is surely unsteady."""
@@ -202,10 +200,10 @@ class _Variants:
         if variant.name in self._traced:
             return self._traced[variant.name]
         self._say(variant, MeasuringStep.TRACE)
-        return trace_alone(variant, self.baseline, self._new_folder())
+        return trace_alone(variant, self.baseline)
 
     def _say(self, variant: Candidate, step: MeasuringStep) -> None:
-        self.say(BenchProgress(step, variant.name, self.variants.index(variant) + 1, len(self.variants)))
+        self.say(Progress(step, variant.name, self.variants.index(variant) + 1, len(self.variants)))
 
     def _try_flags(self, own: Explanation) -> None:
         """Tries the settings that Dynamo's hints name, and then those that the hints name after that, as soon as they
@@ -265,7 +263,7 @@ class _Variants:
                 self.rows[self.rows.index(row)] = self._again(row)
 
     def _again(self, row: BenchRow) -> BenchRow:
-        return run_again(row, self.baseline, self._folders[row.label], self.say)
+        return run_again(row, self.baseline, self._started[row.label], self.say)
 
     def _add(self, variant: Candidate) -> None:
         self.variants.insert(len(self.rows), variant)
@@ -285,7 +283,7 @@ class _Variants:
         left = [interrupted(variant) for variant in self.variants if variant.name not in done]
         callables = {one.name: one.calls for one in about.callables}
         return Bench(
-            argv=self.baseline.program.argv,
+            argv=self.baseline.original.workers.program.argv,
             environment=environment_of(about, self.device),
             callables=callables,
             backward=about.with_backward,
@@ -311,6 +309,6 @@ class _Variants:
         if row is None:
             return None
         baseline = self.baseline
-        asked = bool(baseline.program.requests.compile)
+        asked = bool(baseline.original.workers.program.requests.compile)
         callables = {one.name: one.calls for one in baseline.about.callables}
         return write_for(row, callables, asked, baseline.choices.available)

@@ -1,26 +1,16 @@
-"""The result of ``bench``: the measurements of each variant of the program's calls."""
+"""The result of ``bench``: the measurements of each variant of the program's calls, and which one to choose."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from breakscan.prove.candidate import Candidate, MeasuringStep
-from breakscan.prove.faster import Ratio
+from breakscan.prove.candidate import Candidate
+from breakscan.prove.faster import LEAST, Ratio, apart, is_faster
 from breakscan.prove.observation import Observation
 from breakscan.prove.protocol import Stage
-
-
-@dataclass(frozen=True, slots=True)
-class BenchProgress:
-    """A step for a variant, None for the eager program. ``number`` counts the variants, or its processes."""
-
-    step: MeasuringStep
-    label: str | None = None
-    number: int = 0
-    of: int = 0
-
 
 OWN = "program's own"
 """The label of the variant in which the program itself compiles."""
@@ -88,6 +78,12 @@ class BenchRow:
         return self.variant.name
 
     @property
+    def is_own(self) -> bool:
+        """Whether the program compiles as it does by itself."""
+        variant = self.variant
+        return variant.options is None and not variant.settings and variant.regional is None
+
+    @property
     def spent_on_compiling(self) -> float | None:
         """The seconds that the first steps of a program take longer than later ones, from empty caches, with the import
         of the compiler."""
@@ -152,3 +148,101 @@ class Bench:
     def row(self, label: str | None) -> BenchRow | None:
         """Returns the row with this label."""
         return next((row for row in self.rows if row.label == label), None)
+
+
+AS_CHEAP = 1.25
+"""The program's own variant is kept if its cold cost is at most this many times that of the cheapest variant."""
+
+
+def pays_after(row: BenchRow, same: Ratio) -> int | None:
+    """Returns the number of calls, including the first, after which the time spent on compiling is recovered.
+
+    Returns None if a step is not faster than eager.
+    """
+    spent = row.spent_on_compiling
+    if row.ratio is None or row.eager_seconds is None or row.step_seconds is None or spent is None:
+        return None
+    if row.busy or row.ratio.is_noisy or not is_faster(row.ratio, same):
+        return None
+    return max(1, math.ceil(spent / (row.eager_seconds - row.step_seconds)))
+
+
+def best_of(rows: Sequence[BenchRow], same: Ratio) -> tuple[BenchRow | None, tuple[BenchRow, ...]]:
+    """Returns the variant to choose, and all that are as fast within noise, including it.
+
+    It is the one whose first calls cost least, or the program's own if that costs about as little. Returns None if none
+    is faster than eager.
+    """
+    faster = [
+        row
+        for row in rows
+        if row.status is MeasurementStatus.MEASURED and row.ratio is not None and is_faster(row.ratio, same)
+    ]
+    if not faster:
+        return None, ()
+    fastest = max(faster, key=lambda row: _ratio(row).low)
+    least = max(LEAST, apart(same))
+    as_fast = [row for row in faster if not is_slower(row, fastest, least)]
+    cheapest = min(as_fast, key=_cost)
+    own = next((row for row in as_fast if row.is_own), None)
+    best = own if own is not None and _cost(own) <= AS_CHEAP * _cost(cheapest) else cheapest
+    return best, tuple(as_fast)
+
+
+def is_slower(row: BenchRow, fastest: BenchRow, least: float) -> bool:
+    """Returns whether a variant is slower than another.
+
+    Each was timed against eager runs in its own process. A machine that was faster at that time changes the ratio, and
+    it changes the step as well, so both have to agree.
+    """
+    if row.step_seconds is None or fastest.step_seconds is None:
+        return False
+    by_ratio = _ratio(fastest).low > least * _ratio(row).high
+    return by_ratio and row.step_seconds > least * fastest.step_seconds
+
+
+def _ratio(row: BenchRow) -> Ratio:
+    assert row.ratio is not None
+    return row.ratio
+
+
+def _cost(row: BenchRow) -> float:
+    return row.spent_on_compiling or 0.0
+
+
+EAGER = "eager"
+
+
+def least_time(rows: Sequence[BenchRow], eager_seconds: float, same: Ratio) -> tuple[LeastTime, ...]:
+    """Returns the variants that take the least time in all, each with the first number of calls for which it does.
+
+    Eager comes first. A variant follows another only if its step is faster by more than noise.
+    """
+    faster = [row for row in rows if row.status is MeasurementStatus.MEASURED and row.pays_after_calls is not None]
+    found = [LeastTime(EAGER, 1)]
+    last: BenchRow | None = None
+    while True:
+        least = max(LEAST, apart(same))
+        later = [row for row in faster if last is None or is_slower(last, row, least)]
+        starts = {row.label: _starts(row, last, eager_seconds) for row in later}
+        if not starts:
+            return tuple(found)
+        first = min(later, key=lambda row: (starts[row.label], -_speed(row)))
+        found.append(LeastTime(first.label, max(starts[first.label], found[-1].from_call)))
+        last = first
+
+
+def _starts(row: BenchRow, before: BenchRow | None, eager_seconds: float) -> int:
+    """Returns the number of calls for which a variant takes no longer in all than another, or than eager."""
+    if before is None:
+        assert row.pays_after_calls is not None
+        return row.pays_after_calls
+    more = _cost(row) - _cost(before)
+    # Steps by their ratios: each was timed beside eager steps of its own process.
+    gained = eager_seconds / _speed(before) - eager_seconds / _speed(row)
+    return max(1, math.ceil(more / gained)) if gained > 0 else 1
+
+
+def _speed(row: BenchRow) -> float:
+    assert row.ratio is not None
+    return row.ratio.median

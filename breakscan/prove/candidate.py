@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -22,6 +22,20 @@ class MeasuringStep(Enum):
     REPEAT = "timing it in further processes"
     RECORD_TESTS = "recording the outcomes of tests"
     DIVERGE = "finding where compiled code differs from eager"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A step for a candidate; without a label, for the program as it is.  It is ``number`` of ``of`` candidates, or
+    processes of one that is repeated; 0 if that is not known."""
+
+    step: MeasuringStep
+    label: str | None = None
+    number: int = 0
+    of: int = 0
+
+
+Say = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)

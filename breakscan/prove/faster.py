@@ -15,10 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from breakscan.prove.candidate import Candidate
-from breakscan.prove.commands import CommandHandler
 from breakscan.prove.protocol import BlockTime, StepKind
-from breakscan.prove.regions import RegionalCompiler
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import Worker
 
@@ -103,11 +100,14 @@ class Rounds:
         return all(one.high < SHARP * one.low for one in intervals)
 
 
+Decided = Callable[[Rounds], bool]
+
+
 def interleave(
     blocks: Mapping[str, Block],
     seconds: Mapping[str, float],
     longest: float = LONGEST,
-    decided: Callable[[Rounds], bool] = lambda _: False,
+    decided: Decided = lambda _: False,
 ) -> Rounds:
     """Times steps in turns.  ``seconds`` is about the time of a step of each, ``longest`` the limit for all rounds
     together.  No more rounds are run than :data:`ROUNDS` where those are ``decided`` by all bootstrap samples: that is
@@ -210,26 +210,20 @@ class Pace:
         return self.rounds.ratio(StepKind.COMPILED, StepKind.EAGER)
 
 
-def compile_in(worker: Worker, variant: Candidate) -> None:
-    """Makes a worker compile as a variant does from now on."""
-    if variant.options is not None:
-        worker.ask(CommandHandler.compile, dict(variant.options))
-    if variant.regional is not None:
-        worker.ask(RegionalCompiler.compile, variant.regional)
-
-
-def prepare(worker: Worker) -> None:
-    """Compiles what a worker is to be timed with, without the recorder. Raises WorkerError."""
-    worker.ask(StepTimer.prepare, StepKind.COMPILED)
+def race(workers: Mapping[str, Worker], kind: StepKind, longest: float, decided: Decided = lambda _: False) -> Rounds:
+    """Times steps of a kind in several workers.  Raises Unsteady and WorkerError."""
+    seconds = {name: one.prepare(kind) for name, one in workers.items()}
+    blocks = {name: functools.partial(one.block, kind=kind) for name, one in workers.items()}
+    return interleave(blocks, seconds, longest, decided)
 
 
 def pace_of(worker: Worker, longest: float, same: Ratio) -> Pace:
     """Times a worker that is prepared, for ``longest`` seconds at most. By how much something is slower than eager is
     not worth more of them. ``same`` is the ratio of two eager processes. Raises Unsteady and WorkerError.
     """
-    compiled = worker.ask(StepTimer.warm_up, StepKind.COMPILED)
+    seconds = {StepKind.COMPILED.value: worker.ask(StepTimer.warm_up, StepKind.COMPILED)}
     memory = worker.ask(StepTimer.memory, StepKind.COMPILED)
-    eager = worker.prepare(StepKind.EAGER)
+    seconds[StepKind.EAGER.value] = worker.prepare(StepKind.EAGER)
     blocks: dict[str, Block] = {
         kind: functools.partial(worker.block, kind=kind) for kind in (StepKind.EAGER, StepKind.COMPILED)
     }
@@ -237,5 +231,4 @@ def pace_of(worker: Worker, longest: float, same: Ratio) -> Pace:
     def is_decided(rounds: Rounds) -> bool:
         return is_slower(rounds.ratio(StepKind.COMPILED, StepKind.EAGER, certainty=1), same)
 
-    seconds = {StepKind.EAGER.value: eager, StepKind.COMPILED.value: compiled}
     return Pace(interleave(blocks, seconds, longest, is_decided), memory)

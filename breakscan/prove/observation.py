@@ -16,7 +16,6 @@ from breakscan.prove.protocol import Description, ValueMismatch
 
 Detail = ResultDifference | ValueMismatch
 
-_ONE_PROCESS = "{names} was timed in one process alone, as another one failed"
 _NOT_PROBED = "no outcomes of tests were recorded, and no calls were varied"
 
 
@@ -57,9 +56,6 @@ class ObservationKind(str, Enum):
     ORIGINAL_UNSTEADY = "the program as it is is compiled again and again while it is timed"
 
     # A variant of bench was not measured, or differs.
-    VALUES_NOT_TAKEN = "it cannot be given the values of eager runs: {detail}"
-    MAKES_OTHER_CALLS = "it makes {calls}"
-    PROGRAM_SETS = "the program sets {names} itself"
     DIFFERS = "{detail}"
     RECOMPILES_TO_LIMIT = "it is compiled again until torch falls back to eager{cause}"
     RECOMPILES_EACH_CALL = "it is compiled again at every call{cause}"
@@ -98,10 +94,7 @@ class ObservationKind(str, Enum):
     VARIED_UNREPEATABLE = "not all varied calls were compared, as the program does not repeat itself in them: {detail}"
     NOT_PUT_BACK = "the position of an iterator cannot be put back before a call: {some}"
     NOT_COMPARED = "results were not compared, as the program does not repeat itself: {detail}"
-    ONE_PROCESS = f"{_ONE_PROCESS}: {{text}}"
-    ONE_PROCESS_UNSTEADY = f"{_ONE_PROCESS}: it is compiled again while it is timed"
-    ONE_PROCESS_OTHER_CALLS = f"{_ONE_PROCESS}: it makes {{calls}}"
-    ONE_PROCESS_OTHER_VALUES = f"{_ONE_PROCESS}: {{detail}}"
+    ONE_PROCESS = "{names} was timed in one process alone, as another one failed: {text}"
 
 
 class CallAspect(str, Enum):

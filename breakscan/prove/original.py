@@ -10,8 +10,9 @@ import contextlib
 import itertools
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from breakscan.explanation.explanation import Explanation
@@ -20,11 +21,12 @@ from breakscan.explanation.function_values import observations_of
 from breakscan.model.observations import Observations
 from breakscan.prove.call_result import CallResult, load_results
 from breakscan.prove.call_runs import CallRuns, SharedState
-from breakscan.prove.candidate import UNCHANGED, Candidate, Label, MeasuringStep
+from breakscan.prove.candidate import UNCHANGED, Candidate
+from breakscan.prove.commands import CommandHandler
 from breakscan.prove.compiled_parts import CompiledParts
 from breakscan.prove.equal import NOTED, Change, Expected, Part, ResultDifference
 from breakscan.prove.fork_server import ForkServerProcess
-from breakscan.prove.observation import Observation, ObservationKind, require_calls
+from breakscan.prove.observation import Observation, ObservationKind, other_calls, require_calls
 from breakscan.prove.proof import KernelCode, Metrics
 from breakscan.prove.protocol import (
     CompiledResult,
@@ -35,11 +37,11 @@ from breakscan.prove.protocol import (
     StateDigests,
     ValueMismatch,
 )
+from breakscan.prove.regions import RegionalCompiler
 from breakscan.prove.worker import UserProgram, Worker, WorkerError
 from breakscan.recording.recording import compiled
 from breakscan.recording.records import Record
 from breakscan.rulebook.document import Rule
-from breakscan.rulebook.library import Library
 from breakscan.source.paths import display_path
 from breakscan.source.source_files import SourceFiles
 
@@ -198,6 +200,14 @@ def run_eager(worker: Worker, watched: Sequence[str]) -> tuple[list[CallResult],
     return load_results(path), run
 
 
+def compile_as(worker: Worker, candidate: Candidate) -> None:
+    """Makes a worker compile with the options and in the regions of a candidate from now on."""
+    if candidate.options is not None:
+        worker.ask(CommandHandler.compile, dict(candidate.options))
+    if candidate.regional is not None:
+        worker.ask(RegionalCompiler.compile, candidate.regional)
+
+
 def run_compiled(worker: Worker, patient: bool = True) -> CompiledResult:
     """Runs the calls of a worker compiled, for :meth:`Baseline.compiled`."""
     paths = _compiled_paths(worker)
@@ -210,10 +220,6 @@ def _compiled_paths(worker: Worker) -> dict[str, str]:
 
 def _at(worker: Worker, name: str) -> str:
     return str(worker.folder / f"{name}.pt")
-
-
-Say = Callable[[MeasuringStep, Label | None], None]
-"""Told what is done, with the change that it is done for; None stands for the unchanged program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +240,13 @@ plain values."""
 class Workers:
     """Starts the processes of a program, each with its own folder in ``folder``."""
 
-    def __init__(self, program: UserProgram, folder: Path, library: Library, server: ForkServerProcess) -> None:
-        self._program = program
+    def __init__(
+        self, program: UserProgram, folder: Path, server: ForkServerProcess, library: Iterable[Rule] = ()
+    ) -> None:
+        self.program = program
+        self.server = server
         self._folder = folder
         self._library = library
-        self._server = server
         self._numbers = itertools.count(1)
 
     def start(
@@ -251,10 +259,11 @@ class Workers:
         """Starts a process of the program with a change. It has the compiler caches of another one, if one is given."""
         folder = self._folder / f"worker{next(self._numbers)}"
         cache = None if cache_of is None else cache_of.folder
-        return Worker(self._program, candidate, folder, cache, self._server, records_outcomes, looks_later)
+        return Worker(self.program, candidate, folder, cache, self.server, records_outcomes, looks_later)
 
     def compile(self, worker: Worker, candidate: Candidate) -> CompiledProgram:
         """Runs the calls compiled. Raises WorkerError."""
+        compile_as(worker, candidate)
         run = run_compiled(worker).run
         if run is None:
             raise WorkerError("the calls were not compiled")
@@ -267,20 +276,45 @@ class Workers:
         return CompiledProgram(explanation, _metrics(explanation, run), observations_of(processes))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Original:
-    """The two processes of the unchanged program. ``wavering`` holds what already differs between them before the first
-    calls.
-    """
+    """The two processes of the unchanged program."""
 
     workers: Workers
     first: Worker
     second: Worker
     about: Description
-    starts: Sequence[StateDigests]
-    wavering: OtherStart
     values: SavedValues
-    compiled: CompiledProgram
+
+    @cached_property
+    def starts(self) -> Sequence[StateDigests]:
+        """What the first calls found."""
+        return self.first.ask(SharedState.start)
+
+    @cached_property
+    def wavering(self) -> OtherStart:
+        """What already differs between the two before the first calls."""
+        return _other_start(self.starts, self.second.ask(SharedState.start))
+
+    @cached_property
+    def compiled(self) -> CompiledProgram:
+        """The calls of the first process, compiled."""
+        return self.workers.compile(self.first, UNCHANGED)
+
+    def incomparable(self, worker: Worker, about: Description) -> Observation | None:
+        """Gives a worker the values of the first one. Returns why it cannot be compared."""
+        for kind, names in (
+            (ObservationKind.UNKNOWN_SETTINGS, about.run.unknown_settings),
+            (ObservationKind.SETTINGS_LOST, about.run.lost_settings),
+        ):
+            if names:
+                return Observation(kind, names=names)
+        if about.run.error and about.run.error != self.about.run.error:
+            return Observation(ObservationKind.FAILS_WITH_CHANGE, about.run.error)
+        if other := other_calls(about, self.about):
+            return Observation(ObservationKind.OTHER_CALLS, calls=other)
+        problems = self.values.hand_over(worker)
+        return Observation(ObservationKind.OTHER_VALUES, details=tuple(problems)) if problems else None
 
     def other_start(self, worker: Worker) -> OtherStart:
         """Returns what differs in a worker before the first calls."""
@@ -289,24 +323,14 @@ class Original:
 
 
 @contextlib.contextmanager
-def running_original(program: UserProgram, folder: Path, library: Library, say: Say) -> Iterator[Original]:
-    """Starts the program in ``folder``, which is new.  Raises NothingToMeasure and WorkerError."""
-    say(MeasuringStep.RUN, None)
-    with contextlib.ExitStack() as stack:
-        server = stack.enter_context(ForkServerProcess())
-        workers = Workers(program, folder, library, server)
-        first = stack.enter_context(workers.start(UNCHANGED))
-        # The time that it takes to compile is measured in the first one alone.
-        second = stack.enter_context(workers.start(UNCHANGED, first))
+def running_original(workers: Workers) -> Iterator[Original]:
+    """Starts the unchanged program.  Raises NothingToMeasure and WorkerError."""
+    # The time that it takes to compile is measured in the first one alone.
+    with workers.start(UNCHANGED) as first, workers.start(UNCHANGED, first) as second:
         about = first.ready()
         require_calls(about)
         second.ready()
-        starts = first.ask(SharedState.start)
-        wavering = _other_start(starts, second.ask(SharedState.start))
-        values = SavedValues(first)
-        say(MeasuringStep.COMPILE, None)
-        compiled = workers.compile(first, UNCHANGED)
-        yield Original(workers, first, second, about, starts, wavering, values, compiled)
+        yield Original(workers, first, second, about, SavedValues(first))
 
 
 def _other_start(own: Sequence[StateDigests], other: Sequence[StateDigests]) -> OtherStart:

@@ -6,24 +6,21 @@ import contextlib
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 from breakscan.explanation.explanation import Explanation
 from breakscan.prove import faster as measure
-from breakscan.prove.bench_result import BenchProblem, BenchProgress, BenchRow, MeasurementStatus
-from breakscan.prove.best import pays_after
-from breakscan.prove.candidate import Candidate, MeasuringStep
-from breakscan.prove.commands import CommandHandler
+from breakscan.prove.bench_result import BenchProblem, BenchRow, MeasurementStatus, pays_after
+from breakscan.prove.candidate import Candidate, MeasuringStep, Progress, Say
 from breakscan.prove.eager_baseline import LONGEST, EagerBaseline
-from breakscan.prove.faster import PROCESSES, Pace, Unsteady, compile_in, pace_of, prepare
+from breakscan.prove.faster import PROCESSES, Pace, Unsteady, pace_of
 from breakscan.prove.fork_server import DYNAMO, INDUCTOR
 from breakscan.prove.observation import Observation, ObservationKind
-from breakscan.prove.original import explained, kernels_of_step, run_compiled
+from breakscan.prove.original import compile_as, explained, kernels_of_step, run_compiled
 from breakscan.prove.protocol import (
     CompiledResult,
-    Description,
     RegionalCompile,
     Stage,
     StepKind,
@@ -35,25 +32,23 @@ from breakscan.source.cores import CORES_TO_COMPILE, usable_cores
 
 
 def trace_alone(
-    variant: Candidate, baseline: EagerBaseline, folder: Path, started: Callable[[Worker], None] = lambda _: None
+    variant: Candidate, baseline: EagerBaseline, started: Callable[[Worker], None] = lambda _: None
 ) -> Explanation | None:
-    """Runs the calls of a variant with Dynamo alone. ``folder`` is new, ``started`` is given the process.
+    """Runs the calls of a variant with Dynamo alone. ``started`` is given the process.
 
     Returns None if that shows nothing, as it fails or has other calls or values: compiling the variant shows how.
     """
     if baseline.choices.own is None:
         # Its callables are compiled in different ways.
         return None
-    options = {**(variant.options if variant.options is not None else baseline.choices.kept), "backend": "eager"}
+    options = variant.options if variant.options is not None else baseline.choices.kept
+    alone = replace(variant, options={**options, "backend": "eager"})
     try:
-        with Worker(baseline.program, variant, folder, server=baseline.server) as worker:
+        with baseline.original.workers.start(variant) as worker:
             started(worker)
-            about = worker.ready()
-            if about.run.unknown_settings or about.run.lost_settings:
+            if baseline.original.incomparable(worker, worker.ready()):
                 return None
-            if baseline.other_than(about) or baseline.not_taken(worker):
-                return None
-            worker.ask(CommandHandler.compile, options)
+            compile_as(worker, alone)
             result = run_compiled(worker, patient=False)
             return None if result.failure is not None else explained(worker, (), {})[0]
     except WorkerError:
@@ -99,19 +94,8 @@ def _row(variant: Candidate, status: MeasurementStatus, problem: BenchProblem, e
     )
 
 
-Say = Callable[[BenchProgress], None]
-
 STAGES = ("dynamo", "aot_autograd", "inductor")
 """The stages of compiling. Each runs within the one before it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """A row, the folder of its process, and the recorded explanation if there is one."""
-
-    row: BenchRow
-    folder: Path
-    explanation: Explanation | None = None
 
 
 class _Stopped(Exception):
@@ -119,27 +103,22 @@ class _Stopped(Exception):
 
 
 class Trial:
-    """Measures one variant in a separate process, in two steps. ``folder`` is new, ``say`` is called with the progress.
+    """Measures one variant in a separate process, in two steps. ``say`` is called with the progress.
 
     The row records any failure, after which the process has ended and is not timed.
     """
 
-    def __init__(
-        self,
-        variant: Candidate,
-        baseline: EagerBaseline,
-        folder: Path,
-        say: Callable[[MeasuringStep], None],
-    ) -> None:
+    def __init__(self, variant: Candidate, baseline: EagerBaseline, say: Callable[[MeasuringStep], None]) -> None:
         self.row = BenchRow(variant, MeasurementStatus.MEASURED)
-        self.tried: Tried | None = None
-        """What :meth:`time` returned, unless it was interrupted."""
+        self.is_done = False
+        """Whether it was timed, or failed, and was not interrupted."""
         self.explanation: Explanation | None = None
         self.lacked_memory = False
         """Whether it failed and may not have failed with more memory."""
+        self.started: Worker | None = None
+        """Its process, also when that has ended."""
         self._baseline = baseline
         self._say = say
-        self._folder = folder
         self._worker: Worker | None = None
         self._interrupted = False
 
@@ -147,26 +126,22 @@ class Trial:
         """Runs the program, compiles its calls, compares their results, and compiles again what will be timed. A thread
         may do so.
         """
-        baseline = self._baseline
         with self._recorded():
             self._say(MeasuringStep.RUN)
-            self._worker = worker = Worker(baseline.program, self.row.variant, self._folder, server=baseline.server)
+            self.started = self._worker = worker = self._baseline.original.workers.start(self.row.variant)
             if self._interrupted:
                 raise _Stopped
             self._compile(worker)
 
-    def time(self) -> Tried:
+    def time(self) -> None:
         """Times what was compiled, once. The process goes on. A thread may do so."""
-        if self.tried is not None:
-            return self.tried
+        if self.is_done:
+            return
         if self._worker is not None:
             with self._recorded():
                 self._say(MeasuringStep.TIME)
                 self._time(self._worker)
-        tried = Tried(self.row, self._folder, self.explanation)
-        if not self._interrupted:
-            self.tried = tried
-        return tried
+        self.is_done = not self._interrupted
 
     def interrupt(self) -> None:
         """Makes :meth:`compile` or :meth:`time` end early in another thread."""
@@ -200,10 +175,13 @@ class Trial:
 
     def _compile(self, worker: Worker) -> None:
         about = worker.ready()
-        self._require_comparable(about)
-        if problem := self._baseline.not_taken(worker):
-            self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, problem)
-        compile_in(worker, self.row.variant)
+        if problem := self._baseline.original.incomparable(worker, about):
+            is_setting = problem.kind in (ObservationKind.UNKNOWN_SETTINGS, ObservationKind.SETTINGS_LOST)
+            status = MeasurementStatus.SKIPPED if is_setting else MeasurementStatus.FAILED
+            self._stop(status, Stage.NOT_RUN if is_setting else Stage.RUN_TIME, problem)
+        if about.warm_cache:
+            self._baseline.note(Observation(ObservationKind.CACHE_OF_PROGRAM))
+        compile_as(worker, self.row.variant)
         self._say(MeasuringStep.COMPILE)
         result = None
         try:
@@ -214,23 +192,11 @@ class Trial:
             self.lacked_memory = result.failure.out_of_memory
             self._stop(MeasurementStatus.FAILED, result.failure.stage, _error(result.failure.text))
         self._require_steady(self.explanation, result)
-        unlike = self._baseline.unlike(worker)
-        if unlike:
+        if unlike := self._baseline.unlike(worker):
+            # Its time cannot be compared with that of code that computes something else.
             observation = Observation(ObservationKind.DIFFERS, details=(unlike[0],))
-            self._fail(MeasurementStatus.DIFFERS, Stage.RESULTS, observation)
-        prepare(worker)
-
-    def _require_comparable(self, about: Description) -> None:
-        for kind, names in (
-            (ObservationKind.UNKNOWN_SETTINGS, about.run.unknown_settings),
-            (ObservationKind.PROGRAM_SETS, about.run.lost_settings),
-        ):
-            if names:
-                self._stop(MeasurementStatus.SKIPPED, Stage.NOT_RUN, Observation(kind, names=names))
-        if other := self._baseline.other_than(about):
-            self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, other)
-        if about.warm_cache:
-            self._baseline.note(Observation(ObservationKind.CACHE_OF_PROGRAM))
+            self._stop(MeasurementStatus.DIFFERS, Stage.RESULTS, observation)
+        worker.ask(StepTimer.prepare, StepKind.COMPILED)
 
     def _explain(self, worker: Worker, result: CompiledResult | None) -> Explanation:
         """Returns what was recorded, also for failed runs."""
@@ -265,7 +231,7 @@ class Trial:
 
     def _startup(self) -> float:
         """The seconds of the import of the parts of the compiler that the variant needs."""
-        stages = self._baseline.server.startup_seconds
+        stages = self._baseline.original.workers.server.startup_seconds
         parts = (DYNAMO, INDUCTOR) if "inductor" in self.row.compile_seconds else (DYNAMO,)
         return sum(stages.get(part, 0.0) for part in parts)
 
@@ -295,8 +261,7 @@ class Trial:
             memory_bytes=pace.memory_bytes,
             launches=worker.ask(StepTimer.launches, StepKind.COMPILED),
         )
-        differs = row.status is MeasurementStatus.DIFFERS
-        self.row = replace(row, pays_after_calls=None if differs else pays_after(row, self._baseline.same))
+        self.row = replace(row, pays_after_calls=pays_after(row, self._baseline.same))
 
     def _fail(self, status: MeasurementStatus, stage: Stage, observation: Observation) -> None:
         self.row = replace(self.row, status=status, problem=BenchProblem(stage, observation))
@@ -378,11 +343,6 @@ LONGEST_AGAIN = 4.0
 """Seconds for which each of the further processes is timed."""
 FAR = 1.25
 """How many times as long as eager steps those of a variant take that is slower in any further process, too."""
-ONE_PROCESS_KINDS = {
-    ObservationKind.ERROR: ObservationKind.ONE_PROCESS,
-    ObservationKind.MAKES_OTHER_CALLS: ObservationKind.ONE_PROCESS_OTHER_CALLS,
-    ObservationKind.VALUES_NOT_TAKEN: ObservationKind.ONE_PROCESS_OTHER_VALUES,
-}
 
 
 def is_worth_repeating(row: BenchRow) -> bool:
@@ -390,55 +350,40 @@ def is_worth_repeating(row: BenchRow) -> bool:
     return row.ratio is not None and row.ratio.high > 1 / FAR
 
 
-class _NotComparable(Exception):
-    """A process makes other calls than the first one, or has other values."""
-
-    def __init__(self, observation: Observation) -> None:
-        super().__init__(observation.kind.value)
-        self.observation = observation
-
-
-def run_again(row: BenchRow, baseline: EagerBaseline, first: Path, say: Callable[[BenchProgress], None]) -> BenchRow:
+def run_again(row: BenchRow, baseline: EagerBaseline, first: Worker, say: Say) -> BenchRow:
     """Returns the row with the measurements of all processes.
 
-    ``first`` is the folder of the existing process. If another one fails, that is noted, and the row is not changed.
+    ``first`` is the existing process. If another one fails, that is noted, and the row is not changed.
     """
     assert row.ratio is not None
     assert row.step_seconds is not None
     paces = []
     try:
         for number in range(2, PROCESSES + 1):
-            say(BenchProgress(MeasuringStep.REPEAT, row.label, number, PROCESSES))
-            paces.append(_pace(row, baseline, first, number))
-    except (_NotComparable, WorkerError, Unsteady) as error:
-        baseline.note(_failed(row, error))
+            say(Progress(MeasuringStep.REPEAT, row.label, number, PROCESSES))
+            paces.append(_pace(row, baseline, first))
+    except (WorkerError, Unsteady) as error:
+        text = error.first_line if isinstance(error, WorkerError) else "it is compiled again while it is timed"
+        baseline.note(Observation(ObservationKind.ONE_PROCESS, text, (row.label,)))
         return row
     steps = [row.step_seconds, *(pace.step_seconds for pace in paces)]
     ratios = [row.ratio, *(pace.ratio for pace in paces)]
     row = replace(
         row,
         processes=PROCESSES,
-        step_seconds=statistics.median(steps),
+        step_seconds=statistics.geometric_mean(steps),
         ratio=measure.ratio_of_processes(ratios),
     )
     return replace(row, pays_after_calls=pays_after(row, baseline.same))
 
 
-def _failed(row: BenchRow, error: _NotComparable | WorkerError | Unsteady) -> Observation:
-    if isinstance(error, Unsteady):
-        return Observation(ObservationKind.ONE_PROCESS_UNSTEADY, names=(row.label,))
-    if isinstance(error, _NotComparable):
-        return replace(error.observation, kind=ONE_PROCESS_KINDS[error.observation.kind], names=(row.label,))
-    return Observation(ObservationKind.ONE_PROCESS, error.first_line, (row.label,))
-
-
-def _pace(row: BenchRow, baseline: EagerBaseline, first: Path, number: int) -> Pace:
-    folder = first.with_name(f"{first.name}-{number}")
-    with Worker(baseline.program, row.variant, folder, cache_of=first, server=baseline.server) as worker:
-        if problem := baseline.other_than(worker.ready()) or baseline.not_taken(worker):
-            raise _NotComparable(problem)
-        compile_in(worker, row.variant)
-        prepare(worker)
+def _pace(row: BenchRow, baseline: EagerBaseline, first: Worker) -> Pace:
+    original = baseline.original
+    with original.workers.start(row.variant, first) as worker:
+        if original.incomparable(worker, worker.ready()):
+            raise WorkerError("it cannot be compared with the first one")
+        compile_as(worker, row.variant)
+        worker.ask(StepTimer.prepare, StepKind.COMPILED)
         pace = pace_of(worker, LONGEST_AGAIN, baseline.same)
     baseline.steps += pace.rounds.seconds[StepKind.EAGER]
     return pace

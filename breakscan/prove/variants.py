@@ -1,10 +1,12 @@
-"""Plans the variants to try."""
+"""Plans the variants to try, and writes their code."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from breakscan.explanation.breaks import BreakSite
 from breakscan.prove.bench_result import OWN, BenchProblem, BenchRow, MeasurementStatus
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.observation import Observation, ObservationKind
@@ -298,3 +300,51 @@ def interrupted(variant: Candidate) -> BenchRow:
 
 def _skipped(variant: Candidate, same_as: str | None, why: ObservationKind) -> BenchRow:
     return BenchRow(variant, MeasurementStatus.SKIPPED, BenchProblem(Stage.NOT_RUN, Observation(why)), same_as)
+
+
+_NAMED = re.compile(r"config\.(?P<name>[a-z]\w*)\b`?\s*(?:=|to)\s*`?(?P<value>True|False)\b")
+_RISKY = "silent incorrectness"
+_NOT_NAMED = {"Unsupported Tensor.backward() call": {"dynamo.trace_autograd_ops": True}}
+"""Settings that Dynamo's hints leave out, by the type of the break."""
+
+
+def flags_for(breaks: Iterable[BreakSite]) -> dict[str, object]:
+    """Returns the settings that the hints of these breaks name, with their values."""
+    found: dict[str, object] = {}
+    for site in breaks:
+        hints = " ".join(site.hints)
+        if _RISKY not in hints:
+            found |= {f"dynamo.{one['name']}": one["value"] == "True" for one in _NAMED.finditer(hints)}
+        found |= _NOT_NAMED.get(site.gb_type, {})
+    return found
+
+
+def as_written(settings: Mapping[str, object]) -> str:
+    """Returns a setting as a line of code: ``torch._dynamo.config.capture_scalar_outputs = True``."""
+    lines = []
+    for key, value in settings.items():
+        room, _, name = key.partition(".")
+        lines.append(f"torch._{room}.config.{name} = {value!r}")
+    return "; ".join(lines)
+
+
+def write_for(
+    row: BenchRow, callables: Mapping[str, int], asked: bool, available: AvailableChoices | None = None
+) -> str | None:
+    """Returns the code for a variant; None if the program already compiles this way, unless ``--compile`` asked for it.
+
+    ``available`` has the blocks of the program, which the code of a variant with a region names.
+    """
+    if row.variant.regional is not None:
+        return code_for(row.variant.regional, available) if available is not None else None
+    settings = as_written(row.variant.settings)
+    options = row.variant.options
+    if options is None and not asked:
+        return settings or None
+    names = list(callables)
+    subject = names[0] if len(names) == 1 and names[0].isidentifier() and names[0][:1].islower() else "model"
+    arguments = "".join(
+        f', {key}="{value}"' if isinstance(value, str) else f", {key}={value}" for key, value in (options or {}).items()
+    )
+    call = f"torch.compile({subject}{arguments})"
+    return f"{settings}; {call}" if settings else call

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NoReturn
@@ -19,7 +19,7 @@ from breakscan.prove.divergence import find_divergence
 from breakscan.prove.equal import NOTED, Change, ResultDifference
 from breakscan.prove.faster import Ratio, Rounds, Unsteady
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
-from breakscan.prove.original import Baseline, CompiledProgram, Original, Say, run_eager
+from breakscan.prove.original import Baseline, CompiledProgram, Original, compile_as, run_eager
 from breakscan.prove.probe import Probe
 from breakscan.prove.proof import Divergence, Proof, ProofVerdict
 from breakscan.prove.protocol import Description, RanCode, StepKind
@@ -146,10 +146,9 @@ class StepRace:
                 one.ready()
                 if self._original.values.hand_over(one):
                     raise WorkerError("a further process does not take the values")
-            workers = {BEFORE: before, AFTER: after}
-            seconds = {name: one.prepare(StepKind.COMPILED) for name, one in workers.items()}
-            blocks = {name: one.block for name, one in workers.items()}
-            return measure.interleave(blocks, seconds, LONGEST_AGAIN).ratio(AFTER, BEFORE)
+            compile_as(after, change)
+            rounds = measure.race({BEFORE: before, AFTER: after}, StepKind.COMPILED, LONGEST_AGAIN)
+        return rounds.ratio(AFTER, BEFORE)
 
     def launches(self) -> Mapping[str, int] | None:
         """Counts what a step of the unchanged program launches on the device.
@@ -188,11 +187,14 @@ class Verifier:
     ``files`` are watched: ``executed`` holds which of their lines the calls execute.
     """
 
-    def __init__(self, original: Original, files: Sequence[str], say: Say) -> None:
+    def __init__(
+        self, original: Original, files: Sequence[str], say: Callable[[MeasuringStep, Label | None], None]
+    ) -> None:
         self.original = original
         self._files = files
         self._say = say
         self._probed: Probe | None = None
+        self._before = original.compiled
         self._baseline = Baseline(original.first, original.values, files)
         self.race = StepRace(original)
         self._baseline.repeat(original.second)
@@ -269,7 +271,7 @@ class Verifier:
         self._say(MeasuringStep.COMPILE, trial.candidate.label)
         changes = BreakChanges(
             trial.candidate,
-            self.original.compiled,
+            self._before,
             self.original.workers.compile(worker, trial.candidate),
             {_shown(path): lines for path, lines in trial.candidate.lines.items()},
         )

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from breakscan.fix.planner import WantedRewrites
 from breakscan.model.findings import Origin, SourceError
-from breakscan.prove.candidate import Candidate, Label, SetLabel
+from breakscan.prove.candidate import Candidate, Label, MeasuringStep, Progress, Say, SetLabel
 from breakscan.prove.equal import TOLERANCES
+from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import environment_of, notes_of
-from breakscan.prove.original import Original, Say, running_original
+from breakscan.prove.original import Original, Workers, running_original
 from breakscan.prove.proof import Divergence, NotApplied, Proof, ProofVerdict, Verification
 from breakscan.prove.rewrites import Planned, Rewrites
 from breakscan.prove.verifier import Verifier
@@ -122,8 +123,11 @@ def verify(program: UserProgram, question: Question, say: Say) -> Verification:
     folder = Path(tempfile.mkdtemp(prefix="breakscan-verify-"))
     try:
         rules = load_library(question.settings.of(Path.cwd() / "any file").rule_folders)
-        with interrupted_once(), running_original(program, folder, rules, say) as original:
-            return _Work(program, question, original, say).run()
+        with interrupted_once(), ForkServerProcess() as server:
+            say(Progress(MeasuringStep.RUN))
+            with running_original(Workers(program, folder, server, rules)) as original:
+                say(Progress(MeasuringStep.COMPILE))
+                return _Work(program, question, original, say).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -133,11 +137,12 @@ class _Work:
         self.program = program
         self.question = question
         self.original = original
+        self.say = say
         settings = question.settings.changed(observations=original.compiled.observations)
         self.rewrites = Rewrites(self._files(), settings, question.wanted)
         given = question.candidate
         watched = [str(path) for path in self.rewrites.files] if given is None else list(given.texts)
-        self.verifier = Verifier(original, watched, say)
+        self.verifier = Verifier(original, watched, self._progress)
         self.planned = Planned((), (), (), ())
         self.proved = RewriteProofs(self.rewrites, self.verifier)
         self.applied: tuple[str, ...] = ()
@@ -181,6 +186,15 @@ class _Work:
             compared=self.verifier.repeats_itself and not self.interrupted,
             interrupted=self.interrupted,
         )
+
+    def _progress(self, step: MeasuringStep, label: Label | None) -> None:
+        """All together come first, then each if that has to be told apart."""
+        if label is None:
+            self.say(Progress(step))
+            return
+        alone = len(self.planned.alone)
+        number = len(self.proved.proofs) + 1
+        self.say(Progress(step, str(label), number, max(number, alone + (alone > 1))))
 
     def _proofs_with_launches(self) -> tuple[Proof, ...]:
         """Returns the proofs with the launches of the unchanged program, which are counted last, for proofs that were

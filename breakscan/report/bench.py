@@ -16,11 +16,9 @@ from breakscan.model.words import counted, duration, megabytes, sentence
 from breakscan.prove.bench_result import (
     OWN,
     Bench,
-    BenchProgress,
     BenchRow,
     MeasurementStatus,
 )
-from breakscan.prove.candidate import MeasuringStep
 from breakscan.prove.faster import LEAST, PROCESSES
 from breakscan.prove.protocol import Stage
 from breakscan.report import markdown
@@ -278,16 +276,6 @@ def _left(row: BenchRow | None) -> list[str]:
 def _median(row: BenchRow) -> float:
     assert row.ratio is not None
     return row.ratio.median
-
-
-def progress_words(progress: BenchProgress) -> str:
-    """``2 of 6: backend="aot_eager": compiling``."""
-    label = visible(progress.label) if progress.label is not None else None
-    if progress.step is MeasuringStep.REPEAT:
-        return f"{label}: process {progress.number} of {progress.of}"
-    if label is None:
-        return "timing it eager" if progress.step is MeasuringStep.TIME else progress.step.value
-    return f"{progress.number} of {progress.of}: {label}: {progress.step.value}"
 
 
 STYLES = {

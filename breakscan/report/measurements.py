@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from breakscan.model.words import UNITS, counted
+from breakscan.prove.candidate import MeasuringStep, Progress
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import CallAspect, Detail, Observation, OtherCalls
@@ -23,6 +24,15 @@ def captured_words(callables: Mapping[str, int], backward: Collection[str]) -> s
 
 def _backward(count: int) -> str:
     return f" with {'its' if count == 1 else 'their'} backward pass"
+
+
+def progress_words(progress: Progress) -> str:
+    """``2 of 6: backend="aot_eager": compiling``."""
+    step = progress.step
+    if progress.label is None:
+        as_it_is = {MeasuringStep.COMPILE: "compiling the program as it is", MeasuringStep.TIME: "timing it eager"}
+        return as_it_is.get(step, step.value)
+    return f"{progress.number} of {progress.of}: {visible(progress.label)}: {step.value}"
 
 
 def number(value: float) -> str:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from breakscan.model.findings import Severity, Site
 from breakscan.model.words import counted, grouped_reasons, listed, megabytes, sentence
-from breakscan.prove.candidate import Label, MeasuringStep
+from breakscan.prove.candidate import Label
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.equal import Change
 from breakscan.prove.proof import (
@@ -294,13 +294,6 @@ def unproved(verification: Verification) -> list[tuple[str, list[str]]]:
         ("Not proved, as the captured calls do not run there", verification.unreached),
     )
     return [(words, list(map(str, labels))) for words, labels in groups if labels]
-
-
-def progress_words(step: MeasuringStep, label: Label | None) -> str:
-    """``net.py:12 where: compiling``."""
-    if label is None:
-        return "compiling the program as it is" if step is MeasuringStep.COMPILE else step.value
-    return f"{label!s}: {step.value}"
 
 
 def declined_words(declined: DeclinedFinding) -> str:

@@ -12,8 +12,9 @@ from breakscan.model.findings import Site
 from breakscan.prove import faster as measure
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.changed_code import UnseenKind
+from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import ObservationKind
-from breakscan.prove.original import running_original
+from breakscan.prove.original import Workers, running_original
 from breakscan.prove.proof import Proof, ProofVerdict
 from breakscan.prove.verifier import Verifier
 from breakscan.prove.worker import UserProgram
@@ -78,7 +79,10 @@ def prove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prove]:
         patch.setattr(measure, "ROUNDS", 12)
         patch.setattr(measure, "LONGEST", 3.0)
         rules = load_library(load_settings(folder).rule_folders)
-        with running_original(UserProgram((str(script),)), folder / "workers", rules, lambda *_: None) as original:
+        with (
+            ForkServerProcess() as server,
+            running_original(Workers(UserProgram((str(script),)), folder / "workers", server, rules)) as original,
+        ):
             verifier = Verifier(original, [str(script)], lambda *_: None)
 
             def prove(old: str = "", new: str = "", *, path: Path = script) -> Proof:

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from briefly import BRIEFLY
 
-from breakscan.prove.bench_result import OWN, BenchRow, LeastTime, MeasurementStatus
-from breakscan.prove.best import least_time
+from breakscan.prove.bench_result import OWN, BenchRow, LeastTime, MeasurementStatus, least_time
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import ObservationKind

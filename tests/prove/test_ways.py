@@ -10,10 +10,17 @@ import pytest
 from breakscan.explanation.breaks import BreakSite
 from breakscan.model.findings import Origin, Place, Site, Verdict
 from breakscan.prove.bench_result import OWN, BenchRow, MeasurementStatus
-from breakscan.prove.best import flags_for
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.protocol import AvailableChoices, CompileChoice, ResolvedChoice, Stage
-from breakscan.prove.variants import Choices, UnknownName, WantedVariants, doubles, planned, without_recompiles
+from breakscan.prove.variants import (
+    Choices,
+    UnknownName,
+    WantedVariants,
+    doubles,
+    flags_for,
+    planned,
+    without_recompiles,
+)
 
 MODES: dict[str, dict[str, Any]] = {
     "default": {},

@@ -15,17 +15,16 @@ from breakscan.prove.bench_result import (
     OWN,
     Bench,
     BenchProblem,
-    BenchProgress,
     BenchRow,
     Eager,
     LeastTime,
     MeasurementStatus,
 )
-from breakscan.prove.candidate import Candidate, MeasuringStep
+from breakscan.prove.candidate import Candidate
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.protocol import Stage
-from breakscan.report.bench import headline, progress_words, verdict, write_words
+from breakscan.report.bench import headline, verdict, write_words
 from breakscan.report.formats import BENCH
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e::error::"
@@ -305,16 +304,3 @@ def test_it_is_said_which_intervals_hold_how_processes_differ() -> None:
         "differ." in told
     )
     assert "4 processes" not in " ".join(written("terminal", bench(FASTEST)).split())
-
-
-@pytest.mark.parametrize(
-    ("progress", "words"),
-    [
-        (BenchProgress(MeasuringStep.RUN), "running the program"),
-        (BenchProgress(MeasuringStep.TIME), "timing it eager"),
-        (BenchProgress(MeasuringStep.COMPILE, 'backend="eager"', 2, 6), '2 of 6: backend="eager": compiling'),
-        (BenchProgress(MeasuringStep.REPEAT, 'backend="eager"', 2, 3), 'backend="eager": process 2 of 3'),
-    ],
-)
-def test_what_is_done_in_words(progress: BenchProgress, words: str) -> None:
-    assert progress_words(progress) == words

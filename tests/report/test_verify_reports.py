@@ -13,7 +13,7 @@ import pytest
 from report_results import text_of
 
 from breakscan.model.findings import Site
-from breakscan.prove.candidate import Label, MeasuringStep, RewriteLabel, SetLabel
+from breakscan.prove.candidate import Label, MeasuringStep, Progress, RewriteLabel, SetLabel
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
@@ -30,11 +30,11 @@ from breakscan.prove.proof import (
 )
 from breakscan.prove.protocol import Variation, VariedCall
 from breakscan.report.formats import VERIFY
+from breakscan.report.measurements import progress_words
 from breakscan.report.verify import (
     ending_words,
     headline,
     not_applied_words,
-    progress_words,
     steps,
     verdict_words,
 )
@@ -156,17 +156,12 @@ def written(format_: str, told: Verification = WHOLE) -> str:
 )
 def test_labels_in_words(label: Label, words: str) -> None:
     assert str(label) == words
-    assert progress_words(MeasuringStep.TIME, label) == f"{words}: timing"
+    assert progress_words(Progress(MeasuringStep.TIME, str(label), 2, 6)) == f"2 of 6: {words}: timing"
 
 
 def test_what_is_done_in_words() -> None:
-    assert [
-        progress_words(step, None) for step in (MeasuringStep.RUN, MeasuringStep.COMPILE, MeasuringStep.RECORD_TESTS)
-    ] == [
-        "running the program",
-        "compiling the program as it is",
-        "recording the outcomes of tests",
-    ]
+    assert progress_words(Progress(MeasuringStep.RUN)) == "running the program"
+    assert progress_words(Progress(MeasuringStep.COMPILE)) == "compiling the program as it is"
     assert not_applied_words(("net.py: is locked", "other.py: is locked")) == "net.py: is locked; other.py: is locked"
     assert all(map(not_applied_words, NotApplied))
 
