@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from breakscan.cli.exit_status import INTERRUPTED
-from breakscan.cli.measuring import MeasuringOptions, NotMeasured, say, say_progress
+from breakscan.cli.measuring import MeasuringOptions, NotMeasured, say
 from breakscan.cli.options import format_option, options, output_option, words
 from breakscan.cli.output import report_stream
 from breakscan.cli.programs import program_arguments
@@ -18,6 +18,7 @@ from breakscan.prove.observation import NothingToMeasure
 from breakscan.prove.variants import UnknownName, WantedVariants
 from breakscan.prove.worker import WorkerError
 from breakscan.report.formats import BENCH
+from breakscan.report.measurements import progress_words
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -80,7 +81,7 @@ def bench(
         raise click.BadParameter(str(error), param_hint="--config") from error
     user_program = measured.program("bench", program, arguments)
     try:
-        found = measure(user_program, wanted, say_progress)
+        found = measure(user_program, wanted, lambda progress: say(progress_words(progress)))
     except (WorkerError, NothingToMeasure, UnknownName) as error:
         raise NotMeasured(str(error)) from error
     say("")

@@ -13,10 +13,8 @@ import click
 from breakscan.cli.exit_status import FAILED
 from breakscan.cli.options import option
 from breakscan.cli.programs import COMPILE, refuse_notebook, requests_for, require_torch
-from breakscan.prove.candidate import Progress
 from breakscan.prove.worker import CALLS, UserProgram
 from breakscan.recording.requests_file import BACKEND
-from breakscan.report.measurements import progress_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +47,6 @@ class NotMeasured(click.ClickException):
     def show(self, file: Any = None) -> None:
         say("")
         super().show(file)
-
-
-def say_progress(progress: Progress) -> None:
-    """Prints what is done, and of how many candidates."""
-    say(progress_words(progress))
 
 
 def say(what: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from breakscan.cli.exit_status import INTERRUPTED
-from breakscan.cli.measuring import MeasuringOptions, NotMeasured, say, say_progress
+from breakscan.cli.measuring import MeasuringOptions, NotMeasured, say
 from breakscan.cli.options import format_option, options, output_option, words
 from breakscan.cli.output import report_stream
 from breakscan.cli.programs import program_arguments
@@ -25,6 +25,7 @@ from breakscan.prove.verify import verify as prove
 from breakscan.prove.worker import WorkerError
 from breakscan.recording.requests_file import BACKEND
 from breakscan.report.formats import VERIFY
+from breakscan.report.measurements import progress_words
 from breakscan.rulebook.config import NearestSettings
 
 
@@ -109,7 +110,7 @@ def verify(
     )
     user_program = measured.program("verify", program, arguments, compile_backend)
     try:
-        verification = prove(user_program, question, say_progress)
+        verification = prove(user_program, question, lambda progress: say(progress_words(progress)))
     except (WorkerError, NothingToMeasure) as error:
         raise NotMeasured(str(error)) from error
     say("")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from breakscan.explanation.explanation import Explanation
 from breakscan.prove.bench_result import OWN, Bench, BenchRow, LeastTime, MeasurementStatus, best_of, least_time
-from breakscan.prove.candidate import Candidate, MeasuringStep, Progress, Say
+from breakscan.prove.candidate import Candidate, MeasuringProgress, MeasuringStep, Say
 from breakscan.prove.eager_baseline import EagerBaseline
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import environment_of, notes_of
@@ -83,7 +83,7 @@ class _Work:
             variants.extend(planned(self.wanted, choices))
             return [variant.options or {} for variant in variants]
 
-        self.say(Progress(MeasuringStep.RUN))
+        self.say(MeasuringProgress(MeasuringStep.RUN))
         with running_original(workers) as original:
             baseline = EagerBaseline(original, plan, self.say)
         self.measured = _Variants(baseline, variants, self.say)
@@ -203,7 +203,7 @@ class _Variants:
         return trace_alone(variant, self.baseline)
 
     def _say(self, variant: Candidate, step: MeasuringStep) -> None:
-        self.say(Progress(step, variant.name, self.variants.index(variant) + 1, len(self.variants)))
+        self.say(MeasuringProgress(step, variant.name, self.variants.index(variant) + 1, len(self.variants)))
 
     def _try_flags(self, own: Explanation) -> None:
         """Tries the settings that Dynamo's hints name, and then those that the hints name after that, as soon as they

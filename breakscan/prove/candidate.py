@@ -25,7 +25,7 @@ class MeasuringStep(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class MeasuringProgress:
     """A step for a candidate; without a label, for the program as it is.  It is ``number`` of ``of`` candidates, or
     processes of one that is repeated; 0 if that is not known."""
 
@@ -35,7 +35,7 @@ class Progress:
     of: int = 0
 
 
-Say = Callable[[Progress], None]
+Say = Callable[[MeasuringProgress], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from itertools import chain
 
 from breakscan.prove import faster as measure
 from breakscan.prove.bench_result import Eager
-from breakscan.prove.candidate import MeasuringStep, Progress, Say
+from breakscan.prove.candidate import MeasuringProgress, MeasuringStep, Say
 from breakscan.prove.commands import CommandHandler
 from breakscan.prove.equal import ResultDifference
 from breakscan.prove.observation import Observation, ObservationKind
@@ -43,7 +43,7 @@ class EagerBaseline:
         planned = tuple(dict(options) for options in plan(self.choices))
         self.resolved = second.ask(CommandHandler.resolve, planned)
         self._baseline.repeat(second)
-        say(Progress(MeasuringStep.TIME))
+        say(MeasuringProgress(MeasuringStep.TIME))
         rounds = measure.race({"eager": first, "same": second}, StepKind.EAGER, LONGEST)
         self.same = rounds.ratio("same", "eager")
         self.steps = list(chain(*rounds.seconds.values()))

@@ -13,7 +13,7 @@ from typing import NoReturn
 from breakscan.explanation.explanation import Explanation
 from breakscan.prove import faster as measure
 from breakscan.prove.bench_result import BenchProblem, BenchRow, MeasurementStatus, pays_after
-from breakscan.prove.candidate import Candidate, MeasuringStep, Progress, Say
+from breakscan.prove.candidate import Candidate, MeasuringProgress, MeasuringStep, Say
 from breakscan.prove.eager_baseline import LONGEST, EagerBaseline
 from breakscan.prove.faster import PROCESSES, Pace, Unsteady, pace_of
 from breakscan.prove.fork_server import DYNAMO, INDUCTOR
@@ -360,7 +360,7 @@ def run_again(row: BenchRow, baseline: EagerBaseline, first: Worker, say: Say) -
     paces = []
     try:
         for number in range(2, PROCESSES + 1):
-            say(Progress(MeasuringStep.REPEAT, row.label, number, PROCESSES))
+            say(MeasuringProgress(MeasuringStep.REPEAT, row.label, number, PROCESSES))
             paces.append(_pace(row, baseline, first))
     except (WorkerError, Unsteady) as error:
         text = error.first_line if isinstance(error, WorkerError) else "it is compiled again while it is timed"

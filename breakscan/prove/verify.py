@@ -10,7 +10,7 @@ from pathlib import Path
 
 from breakscan.fix.planner import WantedRewrites
 from breakscan.model.findings import Origin, SourceError
-from breakscan.prove.candidate import Candidate, Label, MeasuringStep, Progress, Say, SetLabel
+from breakscan.prove.candidate import Candidate, Label, MeasuringProgress, MeasuringStep, Say, SetLabel
 from breakscan.prove.equal import TOLERANCES
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import environment_of, notes_of
@@ -124,9 +124,9 @@ def verify(program: UserProgram, question: Question, say: Say) -> Verification:
     try:
         rules = load_library(question.settings.of(Path.cwd() / "any file").rule_folders)
         with interrupted_once(), ForkServerProcess() as server:
-            say(Progress(MeasuringStep.RUN))
+            say(MeasuringProgress(MeasuringStep.RUN))
             with running_original(Workers(program, folder, server, rules)) as original:
-                say(Progress(MeasuringStep.COMPILE))
+                say(MeasuringProgress(MeasuringStep.COMPILE))
                 return _Work(program, question, original, say).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -190,11 +190,11 @@ class _Work:
     def _progress(self, step: MeasuringStep, label: Label | None) -> None:
         """All together come first, then each if that has to be told apart."""
         if label is None:
-            self.say(Progress(step))
+            self.say(MeasuringProgress(step))
             return
         alone = len(self.planned.alone)
         number = len(self.proved.proofs) + 1
-        self.say(Progress(step, str(label), number, max(number, alone + (alone > 1))))
+        self.say(MeasuringProgress(step, str(label), number, max(number, alone + (alone > 1))))
 
     def _proofs_with_launches(self) -> tuple[Proof, ...]:
         """Returns the proofs with the launches of the unchanged program, which are counted last, for proofs that were

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from breakscan.model.words import UNITS, counted
-from breakscan.prove.candidate import MeasuringStep, Progress
+from breakscan.prove.candidate import MeasuringProgress, MeasuringStep
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import CallAspect, Detail, Observation, OtherCalls
@@ -26,7 +26,7 @@ def _backward(count: int) -> str:
     return f" with {'its' if count == 1 else 'their'} backward pass"
 
 
-def progress_words(progress: Progress) -> str:
+def progress_words(progress: MeasuringProgress) -> str:
     """``2 of 6: backend="aot_eager": compiling``."""
     step = progress.step
     if progress.label is None:

@@ -142,7 +142,8 @@ def test_an_interrupt_reports_what_is_measured_until_then(tmp_path: Path, valid:
     own = told["ways"][0]
     assert own["ratio"]["low"] > 2
     assert own["processes"] == 1
-    assert 1 <= own["pays_after_calls"] < 10_000
+    busy = any(note.startswith("other programs had the cores") for note in told["notes"])
+    assert own["pays_after_calls"] is None if busy else 1 <= own["pays_after_calls"] < 10_000
     assert told["best"] == "program's own"
     assert told["write"] is None
 

@@ -13,7 +13,7 @@ import pytest
 from report_results import text_of
 
 from breakscan.model.findings import Site
-from breakscan.prove.candidate import Label, MeasuringStep, Progress, RewriteLabel, SetLabel
+from breakscan.prove.candidate import Label, MeasuringProgress, MeasuringStep, RewriteLabel, SetLabel
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
@@ -156,12 +156,12 @@ def written(format_: str, told: Verification = WHOLE) -> str:
 )
 def test_labels_in_words(label: Label, words: str) -> None:
     assert str(label) == words
-    assert progress_words(Progress(MeasuringStep.TIME, str(label), 2, 6)) == f"2 of 6: {words}: timing"
+    assert progress_words(MeasuringProgress(MeasuringStep.TIME, str(label), 2, 6)) == f"2 of 6: {words}: timing"
 
 
 def test_what_is_done_in_words() -> None:
-    assert progress_words(Progress(MeasuringStep.RUN)) == "running the program"
-    assert progress_words(Progress(MeasuringStep.COMPILE)) == "compiling the program as it is"
+    assert progress_words(MeasuringProgress(MeasuringStep.RUN)) == "running the program"
+    assert progress_words(MeasuringProgress(MeasuringStep.COMPILE)) == "compiling the program as it is"
     assert not_applied_words(("net.py: is locked", "other.py: is locked")) == "net.py: is locked; other.py: is locked"
     assert all(map(not_applied_words, NotApplied))
 
