@@ -6,6 +6,7 @@ It is run by its path, with the file of its settings and the descriptors of its 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -200,6 +201,17 @@ def _main(arguments: list[str]) -> None:
             WorkerProcess(worker.settings, worker.commands, worker.replies, server.preloaded).run()
 
 
+def _leave() -> NoReturn:
+    """Ends this process.  It would take Python a second to delete the modules of torch one by one."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(0)
+
+
 if __name__ == "__main__":
     # ``run_script`` replaces this module by the module of the program.
+    leave = _leave
     _main(sys.argv[1:])
+    leave()
