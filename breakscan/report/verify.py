@@ -14,7 +14,6 @@ from rich.text import Text
 
 from breakscan.model.findings import Severity, Site
 from breakscan.model.words import counted, grouped_reasons, listed, megabytes, sentence
-from breakscan.prove.candidate import Label
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.equal import Change
 from breakscan.prove.proof import (
