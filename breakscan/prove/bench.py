@@ -56,7 +56,7 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
     folder = Path(tempfile.mkdtemp(prefix="breakscan-bench-"))
     work = _Work(program, wanted, say)
     try:
-        with interrupted_once(), ForkServerProcess(folder / "server") as server:
+        with interrupted_once(), ForkServerProcess(folder / "server", eager=2) as server:
             work.run(Workers(program, folder, server))
     except KeyboardInterrupt:
         work.interrupted = True

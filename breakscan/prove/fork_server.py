@@ -77,11 +77,13 @@ class CannotFork(Exception):
 
 
 class ForkServer:
-    """Imports torch, and forks a worker for each message of ``control``."""
+    """Imports torch, and forks a worker for each message of ``control``.  The first ``eager`` workers compile nothing:
+    what Inductor asks the C++ compiler is left until they run."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, eager: int) -> None:
         self.preloaded = PreloadedModules()
         self._control = control
+        self._eager = eager
         self._startup: dict[str, float] = {}
         self._workers: dict[int, int] = {}
         """The descriptor for the exit status of each worker, by process id."""
@@ -94,16 +96,24 @@ class ForkServer:
         # Ctrl-C in a terminal reaches all processes: the parent decides when this one ends.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            self._load()
-        finally:
-            self._control.send(json.dumps(self._startup).encode())
+            has_gpu = self._load()
+        except CannotFork:
+            self._tell_startup()
+            raise
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._woken)
         gc.collect()
         # A collection in a worker then touches no memory that all of them share.
         gc.freeze()
         waiting: list[socket.socket | int] = [self._control, self._wakeup]
+        still_eager: int | None = self._eager
         while True:
+            if still_eager == 0:
+                still_eager = None
+                if not has_gpu:
+                    with self._timed(INDUCTOR):
+                        _check_compiler()
+                self._tell_startup()
             ready, _, _ = select.select(waiting, [], [])
             if self._wakeup in ready:
                 self._note_ends()
@@ -111,11 +121,13 @@ class ForkServer:
                 message, files, *_ = socket.recv_fds(self._control, MESSAGE, 4)
                 if not message:
                     return None
+                still_eager = None if still_eager is None else still_eager - 1
                 worker = self._fork(message.decode(), files)
                 if worker is not None:
                     return worker
 
-    def _load(self) -> None:
+    def _load(self) -> bool:
+        """Returns whether there is a GPU."""
         with contextlib.suppress(ImportError):
             self.preloaded.load("numpy")
         # The others are threads of BLAS, which it ends before a fork and starts again after it.
@@ -131,11 +143,13 @@ class ForkServer:
         files = _open_files()
         if any(name.startswith(DEVICES) for name in files):
             raise CannotFork("a device is in use")
-        if not any(name.startswith(NVIDIA) for name in files):
-            with self._timed(INDUCTOR):
-                _check_compiler()
-        elif _began_cuda():
+        has_gpu = any(name.startswith(NVIDIA) for name in files)
+        if has_gpu and _began_cuda():
             raise CannotFork("CUDA is in use")
+        return has_gpu
+
+    def _tell_startup(self) -> None:
+        self._control.send(json.dumps(self._startup).encode())
 
     @contextlib.contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
@@ -274,15 +288,16 @@ class ForkedProcess:
 
 class ForkServerProcess:
     """The fork server. It imports torch in the background from the moment that it is created. Inductor keeps what it
-    finds out of the C++ compiler in the folder ``cache``, by default in the user's cache.
+    finds out of the C++ compiler in the folder ``cache``, by default in the user's cache.  The first ``eager`` workers
+    compile nothing.
     """
 
-    def __init__(self, cache: Path | None = None) -> None:
+    def __init__(self, cache: Path | None = None, eager: int = 0) -> None:
         self._control, control = socket.socketpair()
         self._lock = threading.Lock()
         with control:
             self._process = subprocess.Popen(
-                process_command("--fork", str(control.fileno())),
+                process_command("--fork", str(control.fileno()), str(eager)),
                 env=worker_environment() | (caches_in(cache) if cache is not None else {}),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

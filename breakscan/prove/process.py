@@ -195,7 +195,7 @@ def _main(arguments: list[str]) -> None:
         WorkerProcess(Path(settings), int(commands), int(replies), preloaded).run()
         return
     with contextlib.suppress(CannotFork):
-        server = ForkServer(socket.socket(fileno=int(arguments[1])))
+        server = ForkServer(socket.socket(fileno=int(arguments[1])), int(arguments[2]))
         worker = server.serve()
         if worker is not None:
             WorkerProcess(worker.settings, worker.commands, worker.replies, server.preloaded).run()

@@ -256,8 +256,8 @@ def test_the_figures_of_a_process_stay_where_a_further_one_fails(tmp_path: Path,
     own, _ = told["ways"]
     assert (own["standing"], own["processes"]) == ("measured", 1)
     assert own["ratio"]["low"] > 2
-    (note,) = told["notes"]
-    assert note == ("program's own was timed in one process alone, as another one failed: it ended with exit status 7")
+    (note,) = (note for note in told["notes"] if note.startswith("program's own was timed in one process alone"))
+    assert note.startswith("program's own was timed in one process alone, as another one failed: ")
     assert told["best"] == "program's own"
 
 

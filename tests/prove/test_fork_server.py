@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from breakscan.prove.candidate import UNCHANGED
-from breakscan.prove.fork_server import ForkedProcess, ForkServerProcess
+from breakscan.prove.fork_server import DYNAMO, INDUCTOR, ForkedProcess, ForkServerProcess
 from breakscan.prove.worker import UserProgram, Worker, WorkerError
 
 pytestmark = pytest.mark.torch
@@ -104,3 +104,14 @@ def test_without_a_server_a_process_is_new(tmp_path: Path) -> None:
     with Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "worker", server=gone) as worker:
         assert not isinstance(worker._process, ForkedProcess)
         assert worker.ready().run.error is None
+
+
+def test_what_a_first_run_pays_before_it_compiles_is_measured(tmp_path: Path) -> None:
+    script = tmp_path / "it.py"
+    script.write_text("import torch" + CALLS, encoding="utf-8")
+    with ForkServerProcess(tmp_path / "cache", eager=1) as late:
+        with Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "worker", server=late) as worker:
+            assert isinstance(worker._process, ForkedProcess)
+            worker.ready()
+        assert min(late.startup_seconds[DYNAMO], late.startup_seconds[INDUCTOR]) > 0.05
+    assert any((tmp_path / "cache").rglob("*")), "Inductor keeps what it finds out of the C++ compiler"
