@@ -100,7 +100,7 @@ def prove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prove]:
 @pytest.mark.slow
 def test_an_honest_rewrite_is_equal(prove: Prove) -> None:
     proof = prove(BRANCH, WHERE)
-    assert proof.verdict in (ProofVerdict.ACCEPTED, ProofVerdict.NO_FASTER), proof.reasons
+    assert proof.verdict is not ProofVerdict.REJECTED, proof.reasons
     assert proof.outputs_equal
     assert proof.after
     assert (proof.before.breaks, proof.after.breaks) == (1, 0)
@@ -110,7 +110,7 @@ def test_an_honest_rewrite_is_equal(prove: Prove) -> None:
 @pytest.mark.slow
 def test_the_program_against_itself_is_no_faster(prove: Prove) -> None:
     proof = prove()
-    assert proof.verdict is ProofVerdict.NO_FASTER, (proof.reasons, proof.ratio)
+    assert proof.verdict in (ProofVerdict.NO_FASTER, ProofVerdict.TOO_NOISY), (proof.reasons, proof.ratio)
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_rewrites_of_a_training_program_with_dropout_on_inductor(tmp_path: Path,
     told = valid(verify(tmp_path, "--format", "json", "train.py", brief=True).stdout, "verify")
     (proof,) = told["proofs"]
     assert (proof["label"], proof["rule"], proof["rewrite"]) == ("train.py:12 where", "BRK101", "where")
-    assert proof["verdict"] in ("accepted", "no-faster"), proof["reasons"]
+    assert proof["verdict"] in ("accepted", "no-faster", "too-noisy"), proof["reasons"]
     assert proof["outputs_equal"] is True
     assert proof["breaks"] == {"before": 1, "after": 0}
     assert proof["graphs"] == {"before": 2, "after": 1}
@@ -202,12 +202,12 @@ def test_breaks_that_another_one_hides_are_proved_and_written_together(
     script.write_text(HIDDEN, encoding="utf-8")
     told = valid(verify(tmp_path, "--apply-unseen", "--format", "json", "hidden.py").stdout, "verify")
     inner, mean, std, amax, whole = told["proofs"]
-    assert inner["verdict"] == "no-faster", inner["reasons"]
+    assert inner["verdict"] in ("no-faster", "too-noisy"), inner["reasons"]
     assert inner["breaks"] == {"before": 2, "after": 3}
     assert inner["eager_frames"]["after"] < inner["eager_frames"]["before"]
     assert inner["revealed"] == ["hidden.py:32", "hidden.py:36", "hidden.py:40"]
     assert [one["breaks_there"] for one in told["proofs"]] == [True, False, False, False, True]
-    assert {one["verdict"] for one in (mean, std, amax)} == {"no-faster"}
+    assert {one["verdict"] for one in (mean, std, amax)} <= {"no-faster", "too-noisy"}
     assert (whole["verdict"], whole["breaks"]) == ("accepted", {"before": 2, "after": 0})
     assert told["applied"] == ["hidden.py"]
     assert script.read_text(encoding="utf-8").count("torch.where") == 4

@@ -84,7 +84,7 @@ def test_a_patch_is_verified(call: Callable[..., Any]) -> None:
     patch += '-        print("a block")\n         return x.sin()\n'
     answer = call("verify", {"program": "program.py", "patch": patch}).structured_content
     assert answer["proofs"][0]["breaks"] == "2 → 1", answer
-    assert answer["proofs"][0]["verdict"] in ("accepted", "no-faster"), answer
+    assert answer["proofs"][0]["verdict"] in ("accepted", "no-faster", "too-noisy"), answer
 
 
 def test_a_patch_that_does_not_apply_is_an_error(call: Callable[..., Any]) -> None:
