@@ -244,7 +244,9 @@ class ExecutedCode:
                     return None
                 if event == "opcode":
                     offsets.add(frame.f_lasti)
-                lines.add(frame.f_lineno)
+                # Instructions that the compiler of Python adds have no line.
+                if frame.f_lineno is not None:
+                    lines.add(frame.f_lineno)
                 return on_event
 
             frame.f_trace_opcodes = closely

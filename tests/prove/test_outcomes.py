@@ -86,3 +86,15 @@ def test_lines_and_names_of_functions_stay(tmp_path: Path) -> None:
         return [(code.co_name, code.co_firstlineno), *(each for one in inner for each in functions(one))]
 
     assert functions(recorded) == functions(plain)
+
+
+def test_instructions_without_a_line_end_no_run(tmp_path: Path) -> None:
+    path = str(tmp_path / "it.py")
+    scope: dict[str, Any] = {}
+    # CPython 3.10 to 3.13 give the jump back to the loop, or the end of the handler, no line.
+    text = "def f():\n    for x in 1, 2:\n        if x > 1:\n            x = 3\n"
+    text += "        try:\n            1 / 0\n        except ZeroDivisionError as error:\n            x = 4\n"
+    exec(plain_code(text, path), scope)
+    with executed_code([path], closely=True) as ran:
+        scope["f"]()
+    assert {2, 3, 4, 8} <= {*ran.found()[path].lines}
