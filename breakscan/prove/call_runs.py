@@ -102,9 +102,9 @@ class SharedState:
         """Digests of the state that the first call of each callable found."""
         return tuple(captured.start for captured in self._callables)
 
-    def save(self, path: str) -> tuple[StateDigests, ...]:
-        """Writes the state of all calls to a file for the other processes.  Returns the digests of each call.  Decides
-        before which first calls run from a state of their own."""
+    def save(self, path: str) -> None:
+        """Writes the state of all calls to a file for the other processes.  Decides before which first calls run from a
+        state of their own."""
         import torch
 
         for captured in self._callables:
@@ -120,7 +120,6 @@ class SharedState:
             ],
             path,
         )
-        return self.digests()
 
     def take(self, path: str) -> tuple[ValueMismatch, ...]:
         """Replaces the state of all calls by that of a file.  Returns what could not be taken over."""
@@ -133,18 +132,6 @@ class SharedState:
             for call, rng in zip(captured.calls, saved.rng, strict=False):
                 call.rng = {**call.rng, **rng}
         return tuple(dict.fromkeys(problems))
-
-    def digests(self) -> tuple[StateDigests, ...]:
-        """Digests of the state of each call after it has been put back into the program's objects."""
-        found = []
-        for captured in self._callables:
-            for call in captured.calls:
-                put_back(captured, call)
-                values: dict[str, str] = {}
-                for snapshot in captured.snapshots_of(call):
-                    values.update(digests(snapshot.now().values))
-                found.append(StateDigests(values, digests(call.rng)))
-        return tuple(found)
 
 
 def put_back(captured: CapturedCallable, call: CapturedCall) -> None:

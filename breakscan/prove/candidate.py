@@ -53,26 +53,18 @@ class RewriteLabel:
 
 @dataclass(frozen=True, slots=True)
 class SetLabel:
-    """Several rewrites together: the ``most`` that gain most, all but those of a kind, or those from the first to the
-    last of a ``part``.
-    """
+    """Several rewrites together: all, this many that are accepted by themselves, or all but those of a kind."""
 
     most: int | None = None
     without_slower: bool = False
     without_held_back: bool = False
-    part: tuple[Label, Label] | None = None
 
     def __str__(self) -> str:
-        """``net.py:12 where to net.py:40 cond``; ``without what is slower``; ``all``."""
-        left_out = [
-            *(["slower"] if self.without_slower else []),
-            *(["held back"] if self.without_held_back else []),
-        ]
+        """``without what is slower``; ``all``."""
+        left_out = ["slower"] * self.without_slower + ["held back"] * self.without_held_back
         if left_out:
             return f"without what is {' or '.join(left_out)}"
-        if self.part is not None:
-            return " to ".join(map(str, self.part))
-        return "all" if self.most is None else f"the {self.most} that gain most"
+        return "all" if self.most is None else f"the {self.most} that are accepted"
 
 
 Label = str | RewriteLabel | SetLabel

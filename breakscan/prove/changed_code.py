@@ -43,27 +43,14 @@ class UnseenCode:
     outcomes: tuple[bool, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What is known about the execution of a change.
-
-    ``statements`` of the new text are new or changed, and ``ran`` of them were executed. ``in_functions`` says that at
-    least one of them is in a function, so that it can run during a call.
+def changed_code_ran(after: str, lines: SourceMap, executed: Collection[int]) -> bool | None:
+    """Whether any changed statement of a new text ran, or none is in a function, so that it could run during a call;
+    None if no statement has changed. ``lines`` says where the lines come from. Raises SyntaxError.
     """
-
-    statements: int
-    ran: int
-    in_functions: bool
-
-
-def evidence(after: str, lines: SourceMap, executed: Collection[int]) -> Evidence:
-    """Returns the evidence for a file with this new text, given the executed lines of it.
-
-    ``lines`` says where the lines of the new text come from. Raises SyntaxError.
-    """
-    inner = _innermost(after, lines.changed_lines())
-    ran = sum(span.ran_in(executed) for span in inner)
-    return Evidence(len(inner), ran, any(span.in_function for span in inner))
+    changed = _innermost(after, lines.changed_lines())
+    if not changed:
+        return None
+    return any(span.ran_in(executed) for span in changed) or not any(span.in_function for span in changed)
 
 
 def _innermost(text: str, changed: Set[int]) -> list[_Span]:

@@ -135,6 +135,7 @@ class CommandHandler:
     def describe(self) -> Description:
         """What was captured, and how the program got there."""
         captured = self._callables
+        walks = [snapshot.walk for one in captured for snapshot in one.snapshots()]
         return Description(
             run=self._run,
             callables=tuple(CapturedCount(one.name, len(one.calls)) for one in captured),
@@ -143,8 +144,8 @@ class CommandHandler:
             left_out=tuple(sorted(set(self._capture.left_out))),
             not_called=tuple(sorted({one.name for one in self._capture.callables if not one.calls and not one.passed})),
             devices=tuple(sorted(self._devices())),
-            complete=all(snapshot.complete for one in captured for snapshot in one.snapshots()),
-            iterators=tuple(sorted({path for one in captured for held in one.snapshots() for path in held.iterators})),
+            complete=all(walk.complete for walk in walks),
+            iterators=tuple(sorted({path for walk in walks for path in walk.iterators})),
             warm_cache=_cached_files(self._cache),
         )
 

@@ -6,66 +6,23 @@ which values are handed from one process to the other.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import itertools
-import pickle
-import random
 import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from breakscan.prove.torch_state import HeldGenerator, held_generator
+
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
-
-_BYTES = 8192
-"""What a state of Python or NumPy is padded to, so that two states of a generator have one shape. The longest, of a
-Mersenne Twister, has 3.2 kB."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeldGenerator:
-    """How the state of a generator is read and written."""
-
-    get_state: Callable[[], Tensor]
-    set_state: Callable[[Tensor], object]
-
-
-def held_generator(thing: object) -> HeldGenerator | None:
-    """The generator that an object is; None if it is none, or none whose state can be set."""
-    import torch
-
-    if isinstance(thing, torch.Generator):
-        return HeldGenerator(thing.get_state, thing.set_state)
-    if isinstance(thing, random.Random) and not isinstance(thing, random.SystemRandom):
-        return _pickled(thing.getstate, thing.setstate)
-    numpy = sys.modules.get("numpy.random")
-    if numpy is None:
-        return None
-    if isinstance(thing, numpy.Generator):
-        thing = thing.bit_generator
-    if isinstance(thing, numpy.BitGenerator):
-        return _pickled(functools.partial(getattr, thing, "state"), functools.partial(setattr, thing, "state"))
-    if isinstance(thing, numpy.RandomState):
-        return _pickled(lambda: thing.get_state(legacy=False), thing.set_state)
-    return None
-
-
-def _pickled(get: Callable[[], object], put: Callable[..., object]) -> HeldGenerator:
-    import torch
-
-    def get_state() -> Tensor:
-        written = pickle.dumps(get())
-        return torch.frombuffer(bytearray(written.ljust(_BYTES, b"\0")), dtype=torch.uint8)
-
-    return HeldGenerator(get_state, lambda state: put(pickle.loads(state.numpy().tobytes())))
-
 
 MOST_OBJECTS = 50_000
 """Objects that are looked at."""
@@ -190,9 +147,14 @@ class ObjectWalk:
             yield from self._items(held, lambda name: f"{path}.{name}")
         for name in _slots(type(thing)):
             if (value := getattr(thing, name, _MISSING)) is not _MISSING:
-                self.undo.append(functools.partial(_put_back_slot, thing, name, value))
-                self.setters[f"{path}.{name}"] = functools.partial(setattr, thing, name)
+                # A frozen dataclass refuses it otherwise.
+                put = functools.partial(object.__setattr__, thing, name)
+                self._bound(f"{path}.{name}", functools.partial(getattr, thing, name), put, value)
                 yield f"{path}.{name}", value
+
+    def _bound(self, path: str, get: Callable[[], object], put: Callable[..., object], value: object) -> None:
+        self.undo.append(functools.partial(_rebind, get, put, value))
+        self.setters[path] = put
 
     def _items(self, held: dict[Any, Any], path_of: Callable[[Any], str]) -> Iterator[tuple[str, object]]:
         """The items of a dictionary by path."""
@@ -228,17 +190,17 @@ class ObjectWalk:
             numbers = {id(key): n for n, key in enumerate(held)}
             return self._items(held, lambda key: f"{path}[{_key(key, numbers[id(key)])}]")
         if isinstance(held, set):
-            self.undo.append(functools.partial(_refill_set, held, set(held)))
+            self.undo.append(functools.partial(_refill, held, set(held)))
             # Their order differs between processes.
             self.plains[path] = tuple(sorted(_as_member(one) for one in held))
             return []
         if not isinstance(held, tuple):
-            self.undo.append(functools.partial(_refill_list, held, list(held)))
+            self.undo.append(functools.partial(_refill, held, list(held)))
         return [(f"{path}[{n}]", value) for n, value in enumerate(held)]
 
     def _of_module(self, path: str, module: Module) -> Iterator[tuple[str, object]]:
         own = {name: value for name, value in vars(module).items() if not name.startswith(_HOOKS)}
-        self.undo.append(functools.partial(_put_back, vars(module), dict(own)))
+        self.undo.append(functools.partial(_put_back_module, vars(module), dict(own)))
         for held in ("_parameters", "_buffers", "_modules"):
             inner = own.pop(held, {})
             self.undo.append(functools.partial(_refill_dict, inner, dict(inner)))
@@ -270,8 +232,8 @@ class ObjectWalk:
                 value = cell.cell_contents
             except ValueError:
                 continue
-            self.undo.append(functools.partial(_put_back_cell, cell, value))
-            self.setters[f"{path}:{name}"] = functools.partial(setattr, cell, "cell_contents")
+            get, put = (functools.partial(of, cell, "cell_contents") for of in (getattr, setattr))
+            self._bound(f"{path}:{name}", get, put, value)
             yield f"{path}:{name}", value
         self.undo.append(functools.partial(_refill_dict, function.__dict__, dict(function.__dict__)))
         yield from self._items(function.__dict__, lambda name: f"{path}.{name}")
@@ -291,8 +253,8 @@ class ObjectWalk:
             held = found[module]
             for name in sorted(names & held.keys()):
                 value = held[name]
-                self.undo.append(functools.partial(_put_back_item, held, name, value))
-                self.setters[f"{module}.{name}"] = functools.partial(held.__setitem__, name)
+                get, put = (functools.partial(of, name) for of in (held.__getitem__, held.__setitem__))
+                self._bound(f"{module}.{name}", get, put, value)
                 if isinstance(value, types.ModuleType):
                     if value.__name__ not in found and _is_own(value.__name__):
                         found[value.__name__] = vars(value)
@@ -336,38 +298,21 @@ def _refill_dict(held: dict[Any, Any], contents: dict[Any, Any]) -> bool:
     return True
 
 
-def _put_back(held: dict[str, object], contents: dict[str, object]) -> bool:
+def _put_back_module(held: dict[str, object], contents: dict[str, object]) -> bool:
     new = [name for name in held if name not in contents and not name.startswith(_HOOKS)]
-    if not new and all(held.get(name, _MISSING) is value for name, value in contents.items()):
-        return False
     for name in new:
         del held[name]
-    held.update(contents)
-    return True
+    other = {name: value for name, value in contents.items() if held.get(name, _MISSING) is not value}
+    held.update(other)
+    return bool(new or other)
 
 
-def _put_back_item(held: dict[str, object], name: str, value: object) -> bool:
-    changed = held.get(name, _MISSING) is not value
-    if changed:
-        held[name] = value
-    return changed
-
-
-def _put_back_slot(thing: object, name: str, value: object) -> bool:
-    changed = getattr(thing, name, _MISSING) is not value
-    if changed:
-        # A frozen dataclass refuses it otherwise.
-        object.__setattr__(thing, name, value)
-    return changed
-
-
-def _put_back_cell(cell: types.CellType, value: object) -> bool:
-    try:
-        if cell.cell_contents is value:
+def _rebind(get: Callable[[], object], put: Callable[[object], object], value: object) -> bool:
+    """Binds a value again, unless it still is."""
+    with contextlib.suppress(AttributeError, KeyError, ValueError):
+        if get() is value:
             return False
-    except ValueError:
-        pass
-    cell.cell_contents = value
+    put(value)
     return True
 
 
@@ -378,19 +323,12 @@ def _put_back_iterator(thing: Any, position: object) -> bool:
     return True
 
 
-def _refill_list(held: list[Any] | deque[Any], contents: list[Any]) -> bool:
-    if len(held) == len(contents) and all(one is other for one, other in zip(held, contents, strict=True)):
+def _refill(held: list[Any] | deque[Any] | set[Any], contents: list[Any] | set[Any]) -> bool:
+    same = isinstance(held, set) or all(one is other for one, other in zip(held, contents, strict=False))
+    if same and len(held) == len(contents) and (not isinstance(held, set) or held == contents):
         return False
     held.clear()
-    held.extend(contents)
-    return True
-
-
-def _refill_set(held: set[Any], contents: set[Any]) -> bool:
-    if held == contents:
-        return False
-    held.clear()
-    held.update(contents)
+    (held.update if isinstance(held, set) else held.extend)(contents)
     return True
 
 

@@ -16,8 +16,6 @@ from breakscan.prove.protocol import Description, ValueMismatch
 
 Detail = ResultDifference | ValueMismatch
 
-_NOT_PROBED = "no outcomes of tests were recorded, and no calls were varied"
-
 
 @unique
 class ObservationKind(str, Enum):
@@ -88,9 +86,7 @@ class ObservationKind(str, Enum):
         "other programs had the cores while {names} was compiled: the seconds of compiling are too many, and it is not "
         "said when it pays"
     )
-    NOT_PROBED = f"{_NOT_PROBED}: {{text}}"
-    PROBE_MAKES_OTHER_CALLS = f"{_NOT_PROBED}: a further process makes {{calls}}"
-    PROBE_HAS_OTHER_VALUES = f"{_NOT_PROBED}: in a further process, {{detail}}"
+    NOT_PROBED = "no outcomes of tests were recorded, and no calls were varied: {text}{calls}{detail}"
     VARIED_UNREPEATABLE = "not all varied calls were compared, as the program does not repeat itself in them: {detail}"
     NOT_PUT_BACK = "the position of an iterator cannot be put back before a call: {some}"
     NOT_COMPARED = "results were not compared, as the program does not repeat itself: {detail}"

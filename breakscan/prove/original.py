@@ -33,7 +33,6 @@ from breakscan.prove.protocol import (
     CompiledRun,
     Description,
     EagerRun,
-    Mismatch,
     StateDigests,
     ValueMismatch,
 )
@@ -82,17 +81,11 @@ class SavedValues:
 
     def __init__(self, worker: Worker) -> None:
         self._path = _at(worker, "values")
-        self._digests: tuple[StateDigests, ...] = worker.ask(SharedState.save, self._path)
+        worker.ask(SharedState.save, self._path)
 
-    def hand_over(self, worker: Worker) -> list[ValueMismatch]:
-        """Gives the values to a worker. Returns those that it cannot take over, and those that still differ there."""
-        problems = list(worker.ask(SharedState.take, self._path))
-        if problems:
-            return problems
-        for own, other in zip(self._digests, worker.ask(SharedState.digests), strict=False):
-            for mine, its in ((own.values, other.values), (own.generators, other.generators)):
-                problems += [ValueMismatch(name, Mismatch.DIGEST) for name in mine if its.get(name) != mine[name]]
-        return problems
+    def hand_over(self, worker: Worker) -> tuple[ValueMismatch, ...]:
+        """Gives the values to a worker. Returns those that it cannot take over."""
+        return worker.ask(SharedState.take, self._path)
 
 
 class Baseline:

@@ -37,12 +37,10 @@ from breakscan.prove.worker import Worker, WorkerError
 from breakscan.source.module import SourceProblem, decode_source, read_source
 from breakscan.source.paths import display_path
 
-_OF_PARTS: Mapping[Part, Effect] = {
+_EFFECTS: Mapping[Part | Change, Effect] = {
     Part.GRADIENT: Effect.GRADIENTS,
     Part.STATE: Effect.STATE,
     Part.RANDOM: Effect.RANDOM,
-}
-_OF_OUTPUTS: Mapping[Change, Effect] = {
     Change.DTYPE: Effect.DTYPES,
     Change.SHAPE: Effect.SHAPES,
     Change.ELEMENT: Effect.VALUES,
@@ -58,13 +56,13 @@ _OF_OUTPUTS: Mapping[Change, Effect] = {
 
 def is_stated(difference: ResultDifference, effects: Collection[Effect]) -> bool:
     """Whether one of the effects of a change is this difference."""
-    if difference.change is Change.TEXT and difference.part is Part.OUTPUT:
+    part, change = difference.part, difference.change
+    if change is Change.TEXT and part is Part.OUTPUT:
         # The text of a tensor is empty.
         return (Effect.VALUES if difference.was and difference.now else Effect.TYPES) in effects
-    if difference.part is Part.EXCEPTION:
+    if part is Part.EXCEPTION:
         return not EXCEPTIONS.isdisjoint(effects)
-    effect = _OF_PARTS.get(difference.part) or _OF_OUTPUTS.get(difference.change)
-    return effect in effects
+    return (_EFFECTS.get(part) or _EFFECTS.get(change)) in effects
 
 
 LONGEST = 20.0
@@ -144,11 +142,9 @@ class Probe:
 
     def _ask(self, original: Original, worker: Worker, texts: Mapping[str, str]) -> None:
         about = worker.ready()
-        if other := other_calls(about, original.about):
-            self.problem = Observation(ObservationKind.PROBE_MAKES_OTHER_CALLS, calls=other)
-            return
-        if problems := original.values.hand_over(worker):
-            self.problem = Observation(ObservationKind.PROBE_HAS_OTHER_VALUES, details=tuple(problems))
+        other, problems = other_calls(about, original.about), original.values.hand_over(worker)
+        if other or problems:
+            self.problem = Observation(ObservationKind.NOT_PROBED, calls=other, details=tuple(problems))
             return
         in_calls = worker.ask(VariedCalls.captured)
         self._ran = {path: in_calls[path] + about.run.ran[path] for path in in_calls}

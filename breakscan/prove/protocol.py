@@ -239,8 +239,6 @@ class Mismatch(str, Enum):
     MISSING = "missing"
     SHAPE = "shape"
     DTYPE = "dtype"
-    DIGEST = "digest"
-    """It was taken over, and differs all the same."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable, Container, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 from breakscan.prove.object_walk import ObjectWalk
 from breakscan.prove.protocol import Mismatch, ValueMismatch
@@ -133,15 +133,11 @@ class StateSnapshot:
     def __init__(self, roots: Mapping[str, object], modules: dict[str, Module] | None = None) -> None:
         self._roots = roots
         self._into_modules = modules is None
-        self._found = ObjectWalk(roots, modules)
-        self.values = _values(self._found)
-        self.plains = _plains(self._found)
+        self.walk = walk = ObjectWalk(roots, modules)
+        self.tensors, self.setters, self.files = walk.tensors, walk.setters, walk.files
+        self.values = _values(walk)
+        self.plains = _plains(walk)
         """Numbers, strings and other plain values."""
-
-    @property
-    def tensors(self) -> dict[str, Tensor]:
-        """The tensors by path."""
-        return self._found.tensors
 
     @property
     def data(self) -> dict[str, Tensor]:
@@ -149,8 +145,8 @@ class StateSnapshot:
         import torch
 
         tensors = {path for path, one in self.tensors.items() if not isinstance(one, torch.nn.Parameter)}
-        gradients = {f"{path}.grad" for path in self._found.grads}
-        paths = (tensors | self._found.arrays.keys()) - gradients
+        gradients = {f"{path}.grad" for path in self.walk.grads}
+        paths = (tensors | self.walk.arrays.keys()) - gradients
         return {path: value for path, value in self.values.items() if path in paths}
 
     @contextlib.contextmanager
@@ -163,51 +159,26 @@ class StateSnapshot:
         finally:
             self.values = before
 
-    @property
-    def iterators(self) -> list[str]:
-        """The paths of iterators, whose position cannot be put back."""
-        return self._found.iterators
-
-    @property
-    def setters(self) -> dict[str, Callable[[object], object]]:
-        """What binds another plain value to a path; :meth:`restore` takes it back."""
-        return self._found.setters
-
-    @property
-    def files(self) -> list[IO[Any]]:
-        """The open files."""
-        return self._found.files
-
-    @property
-    def complete(self) -> bool:
-        """Whether all objects were looked at."""
-        return self._found.complete
-
     def restore(self, values_only: bool = False) -> None:
         """Puts the values back, and the contents of containers and attributes unless ``values_only``."""
         import torch
 
-        if not values_only:
-            self.refill()
+        for undo in () if values_only else self.walk.undo:
+            undo()
         with torch.no_grad():
             for path, tensor in self.tensors.items():
                 write_values(tensor, self.values[path])
-        for path, array in self._found.arrays.items():
+        for path, array in self.walk.arrays.items():
             array[...] = self.values[path].numpy()
-        for path, generator in self._found.generators.items():
+        for path, generator in self.walk.generators.items():
             generator.set_state(self.values[path])
-        for path, gradient in self._found.grads.items():
+        for path, gradient in self.walk.grads.items():
             self.tensors[path].grad = gradient
-
-    def refill(self) -> None:
-        """Puts only the contents of containers and attributes back."""
-        for undo in self._found.undo:
-            undo()
 
     def advanced(self) -> list[Callable[[], object]]:
         """Puts all back.  Returns what puts back, in little time, what a call like the one before advances: contents
         of containers, attributes, and integers in small tensors."""
-        found: list[Callable[[], object]] = [undo for undo in self._found.undo if undo()]
+        found: list[Callable[[], object]] = [undo for undo in self.walk.undo if undo()]
         for path, tensor in self.tensors.items():
             value = self.values[path]
             if (
@@ -220,10 +191,13 @@ class StateSnapshot:
         return found
 
     def take_over(self, values: Mapping[str, Tensor]) -> list[ValueMismatch]:
-        """Replaces its values by those of another process.  Returns which of them do not fit."""
+        """Replaces its values by those of another process.  Returns which of them do not fit: state that this program
+        does not name any longer is none."""
         problems: list[ValueMismatch] = []
         for path, value in values.items():
             own = self.values.get(path)
+            if own is None and not path.startswith(("args", "kwargs")):
+                continue
             if own is None:
                 problems.append(ValueMismatch(path, Mismatch.MISSING))
             elif own.shape != value.shape:
@@ -237,9 +211,9 @@ class StateSnapshot:
     def now(self) -> StateNow:
         """The state as it is at this moment: of the same objects, and of those that are bound to names since."""
         walk = self._walk_again()
-        held, bound = ({**one.tensors, **one.arrays} for one in (self._found, walk))
+        held, bound = ({**one.tensors, **one.arrays} for one in (self.walk, walk))
         anew = {path for path, thing in bound.items() if held.get(path) is not thing}
-        values = {**_values(self._found), **_values(walk, anew | walk.generators.keys())}
+        values = {**_values(self.walk), **_values(walk, anew | walk.generators.keys())}
         gone = held.keys() - bound.keys() - walk.plains.keys() if walk.complete else ()
         return StateNow(values, _plains(walk), frozenset(gone))
 
@@ -271,14 +245,14 @@ class StateSnapshot:
     @property
     def fits(self) -> bool:
         """Whether the values can be put back: the tensors still have the shapes and dtypes that they had."""
-        return not self._found.lazy and all(
+        return not self.walk.lazy and all(
             (tensor.shape, tensor.dtype) == (self.values[path].shape, self.values[path].dtype)
             for path, tensor in self.tensors.items()
         )
 
     def leaves(self) -> dict[str, Tensor]:
         """The leaf tensors that require a gradient."""
-        return {path: self.tensors[path] for path in self._found.grads}
+        return {path: self.tensors[path] for path in self.walk.grads}
 
 
 def _plains(walk: ObjectWalk) -> dict[str, object]:

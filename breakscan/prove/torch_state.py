@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import pickle
 import random
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -126,58 +128,75 @@ def higher_precision(tensors: list[torch.Tensor], double: bool) -> Iterator[None
 
 TORCH = "torch"
 PYTHON = "random"
-PYTHON_GAUSS = "random.gauss"
 NUMPY = "numpy"
-NUMPY_GAUSS = "numpy.gauss"
 CUDA = "cuda:"
 """Followed by the number of the device."""
+_BYTES = 8192
+"""What a state of Python or NumPy is padded to, so that two states of a generator have one shape. The longest, of a
+Mersenne Twister, has 3.2 kB."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldGenerator:
+    """How the state of a generator is read and written."""
+
+    get_state: Callable[[], Tensor]
+    set_state: Callable[[Tensor], object]
+
+
+def held_generator(thing: object) -> HeldGenerator | None:
+    """The generator that an object is; None if it is none, or none whose state can be set."""
+    import torch
+
+    if isinstance(thing, torch.Generator):
+        return HeldGenerator(thing.get_state, thing.set_state)
+    if isinstance(thing, random.Random) and not isinstance(thing, random.SystemRandom):
+        return _pickled(thing.getstate, thing.setstate)
+    numpy: Any = sys.modules.get("numpy.random")
+    if numpy is None:
+        return None
+    if isinstance(thing, numpy.Generator):
+        thing = thing.bit_generator
+    if isinstance(thing, numpy.BitGenerator):
+        return _pickled(functools.partial(getattr, thing, "state"), functools.partial(setattr, thing, "state"))
+    if isinstance(thing, numpy.RandomState):
+        return _pickled(lambda: thing.get_state(legacy=False), thing.set_state)
+    return None
+
+
+def _pickled(get: Callable[[], object], put: Callable[..., object]) -> HeldGenerator:
+    import torch
+
+    def get_state() -> Tensor:
+        written = pickle.dumps(get())
+        return torch.frombuffer(bytearray(written.ljust(_BYTES, b"\0")), dtype=torch.uint8)
+
+    return HeldGenerator(get_state, lambda state: put(pickle.loads(state.numpy().tobytes())))
+
+
+def _global_generators() -> dict[str, HeldGenerator]:
+    import torch
+
+    found = {TORCH: HeldGenerator(torch.get_rng_state, torch.set_rng_state)}
+    found[PYTHON] = _pickled(random.getstate, random.setstate)
+    if (numpy := sys.modules.get("numpy.random")) is not None:
+        found[NUMPY] = _pickled(functools.partial(numpy.get_state, legacy=False), numpy.set_state)
+    for number in range(torch.cuda.device_count()) if cuda_in_use() else ():
+        get, put = torch.cuda.get_rng_state, functools.partial(torch.cuda.set_rng_state, device=number)
+        found[f"{CUDA}{number}"] = HeldGenerator(functools.partial(get, number), put)
+    return found
 
 
 def rng_state() -> dict[str, Tensor]:
     """The state of all global generators."""
-    import torch
-
-    def on_cpu(values: list[Any], dtype: torch.dtype) -> Tensor:
-        # The program may have set another device for all new tensors.
-        return torch.tensor(values, dtype=dtype, device="cpu")
-
-    kind, inner, gauss = random.getstate()
-    states = {
-        TORCH: torch.get_rng_state(),
-        PYTHON: on_cpu([*inner, kind], torch.int64),
-        PYTHON_GAUSS: on_cpu([] if gauss is None else [gauss], torch.float64),
-    }
-    if numpy := _loaded_numpy():
-        _, keys, position, has_gauss, cached = numpy.random.get_state()
-        states[NUMPY] = on_cpu([*map(int, keys), position, has_gauss], torch.int64)
-        states[NUMPY_GAUSS] = on_cpu([cached], torch.float64)
-    if cuda_in_use():
-        for number in range(torch.cuda.device_count()):
-            states[f"{CUDA}{number}"] = torch.cuda.get_rng_state(number)
-    return states
+    return {name: generator.get_state() for name, generator in _global_generators().items()}
 
 
 def set_rng_state(states: Mapping[str, Tensor]) -> None:
     """Sets the generators that are named."""
-    import torch
-
-    torch.set_rng_state(states[TORCH])
-    *inner, kind = states[PYTHON].tolist()
-    gauss = states[PYTHON_GAUSS].tolist()
-    random.setstate((kind, tuple(inner), gauss[0] if gauss else None))
-    numpy = _loaded_numpy()
-    if numpy and NUMPY in states:
-        *keys, position, has_gauss = states[NUMPY].tolist()
-        cached = states[NUMPY_GAUSS].item()
-        numpy.random.set_state(("MT19937", keys, position, has_gauss, cached))
-    for name, state in states.items():
-        if name.startswith(CUDA):
-            torch.cuda.set_rng_state(state, int(name.removeprefix(CUDA)))
-
-
-def _loaded_numpy() -> Any:
-    numpy: Any = sys.modules.get("numpy")
-    return numpy if getattr(numpy, "random", None) is not None else None
+    for name, generator in _global_generators().items():
+        if name in states:
+            generator.set_state(states[name])
 
 
 ALLOCATIONS = "allocation.all.allocated"

@@ -14,7 +14,7 @@ from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import Site
 from breakscan.prove import faster as measure
 from breakscan.prove.candidate import UNCHANGED, Candidate, Label, MeasuringStep
-from breakscan.prove.changed_code import UnseenCode, UnseenKind, evidence
+from breakscan.prove.changed_code import UnseenCode, UnseenKind, changed_code_ran
 from breakscan.prove.divergence import find_divergence
 from breakscan.prove.equal import NOTED, Change, ResultDifference
 from breakscan.prove.faster import Ratio, Rounds, Unsteady
@@ -449,11 +449,10 @@ class _Trial:
     def require_executed(self) -> None:
         """Requires that the changed code ran."""
         for path, (_, after) in self.candidate.texts.items():
-            found = evidence(after, self.candidate.lines[path], self.ran[path].lines)
-            if not found.statements:
-                self.stop(Observation(ObservationKind.NO_CODE), ProofVerdict.NOT_TRIED)
-            if found.in_functions and not found.ran:
-                self.stop(Observation(ObservationKind.NOT_EXECUTED), ProofVerdict.NOT_TRIED)
+            has_run = changed_code_ran(after, self.candidate.lines[path], self.ran[path].lines)
+            if not has_run:
+                kind = ObservationKind.NO_CODE if has_run is None else ObservationKind.NOT_EXECUTED
+                self.stop(Observation(kind), ProofVerdict.NOT_TRIED)
 
 
 def _shown(path: str) -> str:

@@ -25,9 +25,6 @@ from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
 from breakscan.source.writing import rewrite_file
 
-FEWEST_HALVED = 4
-"""Of fewer rewrites, each is proved by itself if they are rejected together."""
-
 
 class RewriteProofs:
     """The proofs so far, which an interrupt leaves as they are, and the candidate of each label."""
@@ -40,9 +37,7 @@ class RewriteProofs:
 
     @property
     def in_order(self) -> list[Proof]:
-        """The proofs of single changes, then those of parts of the whole set, of the set, and of what was tried after
-        it.
-        """
+        """The proofs of single changes, then that of the whole set, and of what was tried after it."""
         return sorted(self.proofs, key=_place)
 
     def prove(self, candidate: Candidate, accepted_in: Label | None = None) -> Proof:
@@ -53,50 +48,24 @@ class RewriteProofs:
         return proof
 
     def prove_together(self, planned: Planned, each: bool) -> None:
-        """Proves all rewrites together, and ``each`` by itself or as few as have to be told apart."""
+        """Proves all rewrites together, and each by itself where that is asked for, or where their proof leaves open
+        what each of them does."""
         rewrites = (*planned.alone, *planned.dependent)
         self.candidates |= {one.label: one for one in rewrites}
-        whole = self._prove_set(rewrites, SetLabel()) if len(rewrites) > 1 else None
-        if whole is None or each:
-            self._prove_each(planned.alone)
-        else:
-            self._tell_apart(planned.alone, whole)
-
-    def _tell_apart(self, members: Sequence[Candidate], together: Proof) -> None:
-        """Proves members of a set that is proved already, as far as its proof leaves open what each of them does."""
-        if together.is_clear:
-            self.proofs += [self._verifier.member_of(together, one) for one in members]
-        elif together.verdict is ProofVerdict.ACCEPTED:
-            self._prove_each(members, together.label)
-        elif together.verdict is ProofVerdict.REJECTED and len(members) >= FEWEST_HALVED:
-            middle = len(members) // 2
-            for half in (members[:middle], members[middle:]):
-                self._prove_part(half)
-        else:
-            self._prove_each(members)
-
-    def _prove_part(self, members: Sequence[Candidate]) -> None:
-        together = self._prove_set(members, SetLabel(part=(members[0].label, members[-1].label)))
-        if together is None:
-            self._prove_each(members)
-        else:
-            self._tell_apart(members, together)
-
-    def _prove_set(self, members: Sequence[Candidate], label: SetLabel) -> Proof | None:
-        candidate = self._rewrites.together(members, label)
-        return None if candidate is None else self.prove(candidate)
-
-    def _prove_each(self, members: Sequence[Candidate], accepted_in: Label | None = None) -> None:
-        for one in members:
-            self.prove(one, accepted_in)
+        together = self._rewrites.together(rewrites, SetLabel()) if len(rewrites) > 1 else None
+        whole = None if together is None else self.prove(together)
+        if whole is not None and whole.is_clear and not each:
+            self.proofs += [self._verifier.member_of(whole, one) for one in planned.alone]
+            return
+        is_accepted = whole is not None and whole.verdict is ProofVerdict.ACCEPTED
+        for one in planned.alone:
+            self.prove(one, SetLabel() if is_accepted and not each else None)
 
 
 def _place(proof: Proof) -> int:
     if not proof.members:
         return 0
-    if proof.label == SetLabel():
-        return 2
-    return 1 if isinstance(proof.label, SetLabel) and proof.label.part is not None else 3
+    return 1 if proof.label == SetLabel() else 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,43 +211,31 @@ class _Work:
 
         This is the whole set if it is proved: some rewrites only help together with others, as when one break hides
         another. Rewrites that make a step slower by themselves are left out if that is better, and those that are held
-        back always. Otherwise as many as possible are added, the largest gain first, and each is proved together with
-        those before it.
+        back always. Otherwise it is all that are proved by themselves, if they are proved together, else the best.
         """
+        singles = [proof for proof in self.proved.proofs if not proof.members]
         whole = next((proof for proof in self.proved.proofs if proof.members), None)
-        if whole is not None and not self._doubted():
-            sets = [whole]
-            slower = {proof.label for proof in self.proved.proofs if proof.slower}
-            held = {proof.label for proof in self.proved.proofs if self._is_held_back(proof)}
+        sets = [] if whole is None else [whole]
+        if whole is not None and whole.verdict is ProofVerdict.ACCEPTED:
+            slower = {proof.label for proof in singles if proof.slower}
+            held = {proof.label for proof in singles if self._is_held_back(proof)}
             left_out = (slower | held).intersection(whole.members)
             if left_out:
-                rest = [self.proved.candidates[label] for label in whole.members if label not in left_out]
-                without = SetLabel(None, not slower.isdisjoint(left_out), not held.isdisjoint(left_out))
-                sets += self._together(rest, without)
-            if best := max(filter(self._holds, sets), key=_gain, default=None):
-                return self.proved.candidates[best.label]
-        return self._greedy()
-
-    def _greedy(self) -> Candidate | None:
-        alone = sorted(
-            (one for one in self.proved.proofs if self._holds(one) and not one.members), key=_gain, reverse=True
-        )
-        if not alone:
+                rest = [label for label in whole.members if label not in left_out]
+                sets += self._together(rest, not slower.isdisjoint(left_out), not held.isdisjoint(left_out))
+        good = list(filter(self._holds, singles))
+        if good and not any(map(self._holds, sets)):
+            sets += [*self._together([proof.label for proof in good]), *good]
+        best = max(filter(self._holds, sets), key=_gain, default=None)
+        if best is None:
             self.not_applied = None if self._held_back() else NotApplied.NONE_ACCEPTED
-            return None
-        kept = [self.proved.candidates[alone[0].label]]
-        proved = kept[0]
-        for one in alone[1:]:
-            more = [*kept, self.proved.candidates[one.label]]
-            for proof in filter(self._holds, self._together(more, SetLabel(len(more)))):
-                kept, proved = more, self.proved.candidates[proof.label]
-        return proved
+        return None if best is None else self.proved.candidates[best.label]
 
-    def _together(self, candidates: Sequence[Candidate], label: SetLabel) -> list[Proof]:
-        """Proves several changes as one. A single change keeps its existing proof."""
-        if len(candidates) == 1:
-            return [proof for proof in self.proved.proofs if proof.label == candidates[0].label]
-        together = self.rewrites.together(candidates, label) if candidates else None
+    def _together(self, labels: Sequence[Label], slower: bool = False, held_back: bool = False) -> list[Proof]:
+        """Proves several changes as one, without those that are ``slower`` or ``held_back``."""
+        members = [self.proved.candidates[label] for label in labels]
+        label = SetLabel(None if slower or held_back else len(members), slower, held_back)
+        together = self.rewrites.together(members, label) if len(members) > 1 else None
         return [] if together is None else [self.proved.prove(together)]
 
     def _holds(self, proof: Proof) -> bool:
@@ -293,10 +250,6 @@ class _Work:
         """Returns the accepted changes that are held back; sets only if there is no single one."""
         held = [one for one in self.proved.proofs if one.verdict is ProofVerdict.ACCEPTED and self._is_held_back(one)]
         return tuple(one.label for one in [one for one in held if not one.members] or held)
-
-    def _doubted(self) -> bool:
-        """Returns whether the outputs of any single change are not equal."""
-        return any(proof.outputs_equal is False for proof in self.proved.proofs if not proof.members)
 
 
 def _gain(proof: Proof) -> float:

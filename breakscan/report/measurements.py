@@ -10,7 +10,7 @@ from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import CallAspect, Detail, Observation, OtherCalls
 from breakscan.prove.protocol import CallModes, Description, Mismatch, ValueMismatch
-from breakscan.prove.torch_state import CUDA, NUMPY, NUMPY_GAUSS, PYTHON_GAUSS, TORCH
+from breakscan.prove.torch_state import CUDA, NUMPY, TORCH
 from breakscan.report.printable import visible
 
 
@@ -84,12 +84,7 @@ def generator_words(name: str) -> str:
     """The name of a generator for people."""
     if name.startswith(CUDA):
         return f"the generator of {name}"
-    return {
-        TORCH: "torch's CPU generator",
-        PYTHON_GAUSS: "random (gauss)",
-        NUMPY: "numpy.random",
-        NUMPY_GAUSS: "numpy.random (gauss)",
-    }.get(name, name)
+    return {TORCH: "torch's CPU generator", NUMPY: "numpy.random"}.get(name, name)
 
 
 def mismatch_words(mismatch: ValueMismatch) -> str:
@@ -99,9 +94,7 @@ def mismatch_words(mismatch: ValueMismatch) -> str:
         return f"{name} is not there"
     if mismatch.kind is Mismatch.SHAPE:
         return f"{name} has shape {mismatch.here}, not {mismatch.there}"
-    if mismatch.kind is Mismatch.DTYPE:
-        return f"{name} is {mismatch.here}, not {mismatch.there}"
-    return f"{name} differs after it was handed over"
+    return f"{name} is {mismatch.here}, not {mismatch.there}"
 
 
 def _subject(difference: ResultDifference) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from breakscan.fix.source_map import SourceMap
-from breakscan.prove.changed_code import UnseenKind, evidence, unrun
+from breakscan.prove.changed_code import UnseenKind, changed_code_ran, unrun
 from breakscan.prove.overlay import executed_code
 from breakscan.prove.patch import PatchError, patched_files
 from breakscan.prove.protocol import RanCode
@@ -104,26 +104,24 @@ def g(a, b):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "executed", "ran", "in_functions"),
+    ("old", "new", "executed", "ran"),
     [
-        pytest.param("return b", "return b + 1", {19}, 1, True, id="the line ran"),
-        pytest.param("return b", "return b + 1", {18}, 0, True, id="another line ran"),
-        pytest.param("                2,\n", "                4,\n", {10}, 1, True, id="inside a statement"),
-        pytest.param("if self.x:", "if self.x > 0:", {9}, 1, True, id="the head of a compound statement"),
-        pytest.param("if self.x:", "if self.x > 0:", {10}, 0, True, id="not its body"),
-        pytest.param("    @property\n", "    @cached\n", {14}, 1, True, id="a decorator runs with its function"),
-        pytest.param("    @property\n", "    @cached\n", {18}, 0, True, id="and not with another"),
-        pytest.param("    print(a)\n", "", {18}, 1, True, id="what is gone is told by its neighbours"),
-        pytest.param("x = 1", "x = 2", set(), 0, False, id="outside of functions"),
-        pytest.param("import os", "import sys", {1}, 1, False, id="an import"),
-        pytest.param("return b", "b += 1; return b", {19}, 1, True, id="two statements on a line"),
+        pytest.param("return b", "return b + 1", {19}, True, id="the line ran"),
+        pytest.param("return b", "return b + 1", {18}, False, id="another line ran"),
+        pytest.param("                2,\n", "                4,\n", {10}, True, id="inside a statement"),
+        pytest.param("if self.x:", "if self.x > 0:", {9}, True, id="the head of a compound statement"),
+        pytest.param("if self.x:", "if self.x > 0:", {10}, False, id="not its body"),
+        pytest.param("    @property\n", "    @cached\n", {14}, True, id="a decorator runs with its function"),
+        pytest.param("    @property\n", "    @cached\n", {18}, False, id="and not with another"),
+        pytest.param("    print(a)\n", "", {18}, True, id="what is gone is told by its neighbours"),
+        pytest.param("x = 1", "x = 2", set(), True, id="outside of functions"),
+        pytest.param("import os", "import sys", {1}, True, id="an import"),
+        pytest.param("return b", "b += 1; return b", {19}, True, id="two statements on a line"),
     ],
 )
-def test_evidence_that_changed_code_ran(old: str, new: str, executed: set[int], ran: int, in_functions: bool) -> None:
+def test_whether_changed_code_ran(old: str, new: str, executed: set[int], ran: bool) -> None:
     after = CODE.replace(old, new, 1)
-    found = evidence(after, SourceMap.of_one_change(CODE, after), executed)
-    assert (min(found.ran, 1), found.in_functions) == (ran, in_functions)
-    assert found.statements
+    assert changed_code_ran(after, SourceMap.of_one_change(CODE, after), executed) is ran
 
 
 GUARDED = """\
@@ -178,7 +176,7 @@ def test_new_code_that_did_not_run_is_named(tmp_path: Path, code: str, named: li
 
 def test_a_comment_is_no_code() -> None:
     after = CODE.replace("import os\n\n", "import os\n# a comment\n")
-    assert evidence(after, SourceMap.of_one_change(CODE, after), {1}).statements == 0
+    assert changed_code_ran(after, SourceMap.of_one_change(CODE, after), {1}) is None
 
 
 def test_a_diff_changes_no_file_outside_the_folder(tmp_path: Path) -> None:

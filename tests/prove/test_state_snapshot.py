@@ -103,9 +103,9 @@ def test_values_of_another_process_are_taken_over_or_named() -> None:
     module = torch.nn.Linear(2, 2)
     snapshot = StateSnapshot({"self": module})
     values = {"self.weight": torch.full((2, 2), 7.0), "self.bias": torch.zeros(3), "self.scale": torch.zeros(1)}
-    assert snapshot.take_over(values) == [
+    assert snapshot.take_over({**values, "args[0]": torch.zeros(1)}) == [
         ValueMismatch("self.bias", Mismatch.SHAPE, "2", "3"),
-        ValueMismatch("self.scale", Mismatch.MISSING),
+        ValueMismatch("args[0]", Mismatch.MISSING),
     ]
     snapshot.restore()
     assert torch.equal(module.weight, values["self.weight"])
@@ -180,7 +180,7 @@ def test_iterators_without_a_position_are_named_as_they_cannot_be_put_back(tmp_p
     batches, numbers = iter([1, 2]), (n for n in range(3))
     with (tmp_path / "log.txt").open("w") as log:
         snapshot = StateSnapshot({"self": {"batches": batches, "numbers": numbers, "log": log}})
-    assert snapshot.iterators == ["self['numbers']"]
+    assert snapshot.walk.iterators == ["self['numbers']"]
     assert [next(batches), next(numbers)] == [1, 0]
     snapshot.restore()
     assert [next(batches), next(numbers)] == [1, 1]

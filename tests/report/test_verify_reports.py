@@ -147,11 +147,10 @@ def written(format_: str, told: Verification = WHOLE) -> str:
         (RewriteLabel("net.py", (12,), "where"), "net.py:12 where"),
         (RewriteLabel("net.py", (7, 9), "cond"), "net.py:7+9 cond"),
         (SetLabel(), "all"),
-        (SetLabel(3), "the 3 that gain most"),
+        (SetLabel(3), "the 3 that are accepted"),
         (SetLabel(without_slower=True), "without what is slower"),
         (SetLabel(without_held_back=True), "without what is held back"),
         (SetLabel(None, True, True), "without what is slower or held back"),
-        (SetLabel(part=ALL.members[:2]), "net.py:12 where to net.py:20 cond"),
     ],
 )
 def test_labels_in_words(label: Label, words: str) -> None:
@@ -246,10 +245,7 @@ def test_peak_memory_is_in_the_table_where_a_gpu_is_used(format_: str) -> None:
 def test_what_is_accepted_with_others_says_so(valid: Callable[..., Any]) -> None:
     alone = replace(ACCEPTED, ratio=None, after=None, accepted_in=SetLabel())
     assert verdict_words(alone) == "accepted with all"
-    part = SetLabel(part=(ALL.members[0], ALL.members[1]))
-    assert verdict_words(replace(ACCEPTED, accepted_in=part)) == (
-        "equal, accepted with net.py:12 where to net.py:20 cond"
-    )
+    assert verdict_words(replace(ACCEPTED, accepted_in=SetLabel(3))) == "equal, accepted with the 3 that are accepted"
     whole = replace(ACCEPTED, label=SetLabel(), members=ALL.members, site=None)
     told = " ".join(written("terminal", verification(alone, whole)).split())
     assert "What is accepted with others was not timed by itself: --each does that." in told

@@ -1,0 +1,70 @@
+"""What calls change outside of the program's objects is compared, and put back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """\
+import os, sys
+from pathlib import Path
+from breakscan.prove.outside import OUTSIDE
+
+OUTSIDE.install(Path(sys.argv[1]))
+log = open("log.txt", "w")
+log.write("before\\n")
+Path("old.txt").write_text("old\\n")
+
+
+def call():
+    print("hello")
+    log.write("in\\n")
+    with open("once.txt", "x") as once:
+        once.write("made")
+    with open("old.txt", "a") as old:
+        old.write("more")
+    os.mkdir("folder")
+    os.environ["NAME"] = "it"
+
+
+OUTSIDE.put_back([log])
+for _ in range(2):
+    call()
+    printed, changes = OUTSIDE.changes([log])
+    assert printed == "hello\\n", printed
+    assert changes == {
+        "file log.txt": "in\\n", "file once.txt": "made", "file old.txt": "more", "os.environ['NAME']": "it"
+    }, changes
+    OUTSIDE.put_back([log])
+    assert OUTSIDE.changes([log]) == ("", {})
+assert Path("log.txt").read_text() == "before\\n"
+assert sorted(os.listdir()) == ["log.txt", "old.txt"]
+assert "NAME" not in os.environ
+if len(sys.argv) == 2:
+    # Nothing is put back between timed steps; another process of the same program makes the file again, too.
+    call()
+    call()
+"""
+
+
+@pytest.mark.process
+def test_files_the_environment_and_what_is_printed(tmp_path: Path) -> None:
+    where = tmp_path / "where"
+    where.mkdir()
+    for name, arguments in (("one", []), ("two", ["last"])):
+        own = tmp_path / name
+        own.mkdir()
+        with (own / "output.txt").open("w") as output:
+            done = subprocess.run(
+                [sys.executable, "-c", PROGRAM, str(own), *arguments],
+                cwd=where,
+                stdout=output,
+                stderr=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            )
+        assert done.returncode == 0, done.stderr
