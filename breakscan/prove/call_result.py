@@ -263,9 +263,10 @@ def _note_changes(found: CallResult, snapshot: StateSnapshot, before: Mapping[st
         was, became = before.get(path, _GONE), now.plains.get(path, _GONE)
         if type(was) is type(became) and (was == became or (was != was and became != became)):
             continue
-        moved = f"{became - was:+}" if isinstance(was, Position) and isinstance(became, Position) else repr(became)
-        found.changes[path] = GONE if became is _GONE else moved
-        if (number := as_tensor(became)) is not None:
+        found.changes[path] = GONE if became is _GONE else repr(became)
+        if isinstance(was, Position) and isinstance(became, Position):
+            found.changes[path] = f"{became - was:+}"
+        elif (number := as_tensor(became)) is not None:
             found.changed[path], found.changes[path] = number, type(became).__qualname__
     found.changes.update({path: GONE for path in now.gone if not path.endswith(".grad")})
 

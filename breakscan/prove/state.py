@@ -150,6 +150,19 @@ class StateSnapshot:
         return {path: value for path, value in self.values.items() if path in paths}
 
     @contextlib.contextmanager
+    def binding(self, plains: Mapping[str, object]) -> Iterator[None]:
+        """Binds other plain values, as far as these paths are there: :meth:`restore` takes them back."""
+        before = self.plains
+        known = {path: value for path, value in plains.items() if path in self.setters}
+        self.plains = {**before, **known}
+        for path, value in known.items():
+            self.setters[path](value)
+        try:
+            yield
+        finally:
+            self.plains = before
+
+    @contextlib.contextmanager
     def holding(self, values: Mapping[str, Tensor]) -> Iterator[None]:
         """Holds other values while the block runs: :meth:`restore` then writes these."""
         before = self.values

@@ -317,10 +317,9 @@ class VariedCalls:
                     higher_precision([], double=False),
                     time_limit(seconds),
                 ):
-                    setters = captured.snapshots_of(other)[0].setters
-                    for path in plains.keys() & setters.keys():
-                        setters[path](plains[path])
-                    return run_call(captured, other, captured.original, backward)
+                    state, _ = captured.snapshots_of(other)
+                    with state.binding(plains):
+                        return run_call(captured, other, captured.original, backward)
         except (TimeLimitReached, Exception):
             # What the call itself raises is a result: this call cannot be varied so, or takes too long.
             return None
