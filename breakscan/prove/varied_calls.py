@@ -20,7 +20,7 @@ from breakscan.prove.capture import CapturedCall, CapturedCallable, load_later
 from breakscan.prove.overlay import executed_code
 from breakscan.prove.protocol import RanCode, Variation, VariedCall, VariedRun
 from breakscan.prove.state import StateSnapshot, digest, is_number
-from breakscan.prove.torch_state import eager_stance, higher_precision
+from breakscan.prove.torch_state import eager_stance
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -311,12 +311,7 @@ class VariedCalls:
             with self._varied(captured, varied) as (other, plains):
                 if other is None:
                     return None
-                with (
-                    ready(captured, other),
-                    eager_stance(),
-                    higher_precision([], double=False),
-                    time_limit(seconds),
-                ):
+                with ready(captured, other), eager_stance(), time_limit(seconds):
                     state, _ = captured.snapshots_of(other)
                     with state.binding(plains):
                         return run_call(captured, other, captured.original, backward)
