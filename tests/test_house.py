@@ -38,7 +38,7 @@ ROOMS = {
     "explanation": Room(f"{STATIC} check recording", 8245, 44),
     "survey": Room(f"{STATIC} check recording explanation", 2502, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 9695, 38),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 7331, 42),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 7324, 42),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2242, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3409, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

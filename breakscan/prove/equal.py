@@ -120,19 +120,19 @@ class Distance:
 
         if not one.numel() or (one.dtype == other.dtype and torch.equal(one, other)):
             return cls()
-        is_exact = not (one.dtype.is_floating_point or one.dtype.is_complex)
-        scale = root_mean_square(one)
+        is_rounded, scale = _is_rounded(one), root_mean_square(one) if relative else 0.0
         squares, worst, at, close = 0.0, -1.0, 0, True
         parts, others = (torch.split(tensor.flatten(), AT_ONCE) for tensor in (one, other))
         for number, (a, b) in enumerate(zip(parts, others, strict=True)):
-            error = (a != b).to(torch.float64) if is_exact else _error(_wide(a), _wide(b))
-            squares += float(error.square().sum())
-            largest = int(error.argmax())
-            if float(error[largest]) > worst:
-                worst, at = float(error[largest]), number * AT_ONCE + largest
-            allowed = _size(a).clamp_(min=scale).mul_(relative).add_(absolute)
-            close = close and not is_exact and bool((error <= allowed).all())
-        return cls(math.sqrt(squares / one.numel()), worst, at, close or not worst)
+            error = _error(a, b) if is_rounded else (a != b).to(torch.float32)
+            largest = float(error.max())
+            squares += float(torch.linalg.vector_norm(error, dtype=torch.float64)) ** 2
+            if largest > worst:
+                worst, at = largest, number * AT_ONCE + int(error.argmax())
+            if largest > (absolute + relative * scale if is_rounded else 0.0):
+                allowed = absolute + relative * _wide(a).abs().nan_to_num_(0.0, 0.0).clamp_(min=scale)
+                close = close and is_rounded and bool((error <= allowed).all())
+        return cls(math.sqrt(squares / one.numel()), worst, at, close)
 
     def is_like(self, usual: Distance | None, one: Tensor) -> bool:
         """Return whether it is no larger than a usual distance, in the mean and at the worst element."""
@@ -317,13 +317,11 @@ def root_mean_square(tensor: Tensor) -> float:
     """Of the finite elements."""
     import torch
 
-    parts = torch.split(tensor.flatten(), AT_ONCE)
-    return math.sqrt(sum(float(_size(part).square().sum()) for part in parts) / max(1, tensor.numel()))
-
-
-def _size(tensor: Tensor) -> Tensor:
-    """That of each element, 0 for what is not finite."""
-    return _wide(tensor).abs().nan_to_num_(0.0, 0.0)
+    squares = 0.0
+    for part in map(_wide, torch.split(tensor.flatten(), AT_ONCE)):
+        norm = float(torch.linalg.vector_norm(part, dtype=part.dtype))
+        squares += (norm if math.isfinite(norm) else float(part.abs().nan_to_num_(0.0, 0.0).double().norm())) ** 2
+    return math.sqrt(squares / max(1, tensor.numel()))
 
 
 def _tensors(result: CallResult, part: Part) -> Mapping[str, Tensor]:
@@ -400,8 +398,8 @@ def _is_rounded(tensor: Tensor) -> bool:
 
 def _error(a: Tensor, b: Tensor) -> Tensor:
     """The error of each element: 0 for equal ones, NaN and infinities included, infinite for a NaN on one side."""
-    error = (b - a).abs()
-    if bool(error.isfinite().all()):
+    error = (_wide(b) - _wide(a)).abs()
+    if math.isfinite(float(error.max())):
         return error
     error = error.where((a != b) & ~(a.isnan() & b.isnan()), error.new_zeros(()))
     return error.nan_to_num_(nan=math.inf, posinf=math.inf)
@@ -410,7 +408,9 @@ def _error(a: Tensor, b: Tensor) -> Tensor:
 def _wide(tensor: Tensor) -> Tensor:
     import torch
 
-    return tensor.to(torch.complex128 if tensor.dtype.is_complex else torch.float64, copy=True)
+    if tensor.dtype.is_complex:
+        return tensor.to(torch.complex128)
+    return tensor.to(torch.float32 if tensor.dtype in (torch.float16, torch.bfloat16) else torch.float64)
 
 
 def _at(part: Part, path: str, one: Tensor, other: Tensor, distance: Distance, tolerance: float) -> ResultDifference:

@@ -7,6 +7,7 @@ import pytest
 from breakscan.prove.call_result import NO_GRADIENT, CallResult, result_of
 from breakscan.prove.equal import Change, Expected, Part
 from breakscan.prove.state import StateSnapshot
+from breakscan.prove.torch_state import higher_precision
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -48,3 +49,35 @@ def test_without_a_backward_pass_compiled_code_need_not_have_gradients() -> None
     assert not other.gradients
     assert not Expected([one]).differences([other], eager=False)
     assert Expected([one]).differences([other], eager=True)
+
+
+def test_shared_memory_strides_and_types_are_in_a_result() -> None:
+    x = torch.ones(2, 3)
+    result = result_of(lambda: (x.T, [x.flatten(), 2.0], id(x), {"b": None}), False, [StateSnapshot({"x": x})])
+    assert result.aliases == {"output 0": "x", "output 1[0]": "x"}
+    assert result.strides == {"output 0": "[1, 3]", "output 1[0]": "[1]"}
+    assert result.others == {
+        "output": "tuple",
+        "output 0": "",
+        "output 1": "list",
+        "output 1[0]": "",
+        "output 1[1]": "float",
+        "output 2": "id(x)",
+        "output 3": "dict of 'b'",
+        "output 3['b']": "None",
+    }
+    fresh = result_of(lambda: ((y := x * 2), y.T), False, [StateSnapshot({"x": x})])
+    assert fresh.aliases == {"output 1": "output 0"}
+
+
+@pytest.mark.parametrize(("double", "dtype"), [(True, torch.float64), (False, torch.float32)])
+def test_higher_precision_is_without_autocast_and_tf32(double: bool, dtype: torch.dtype) -> None:
+    weight, precision = torch.ones(2, 2, dtype=torch.bfloat16, requires_grad=True), torch.backends.mkldnn.matmul
+    before = precision.fp32_precision
+    with higher_precision([weight], double), torch.autocast("cpu", torch.bfloat16):
+        assert (weight @ weight).dtype == dtype
+        assert precision.fp32_precision == "ieee"
+    assert weight.dtype == torch.bfloat16
+    assert (precision.fp32_precision, torch.get_default_dtype()) == (before, torch.float32)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16

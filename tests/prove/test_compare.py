@@ -139,14 +139,18 @@ def test_integers_that_rounding_decides_are_near_ties() -> None:
     assert [(found.change, found.at) for found in expected.differences(of(other), eager=True)] == [(Change.TIE, (5,))]
     assert [found.change for found in expected.differences(of(wrong), eager=True)] == [Change.ELEMENT]
     assert [found.change for found in Expected(of(one)).differences(of(other), eager=True)] == [Change.ELEMENT]
+    few = Expected(of(one[:5]), of(exact[:5]))
+    assert [found.change for found in few.differences(of(wrong[:5]), eager=True)] == [Change.ELEMENT]
 
 
 def test_small_numbers_are_compared_relative_to_their_tensor() -> None:
     exact = torch.full((64,), 1e-9, dtype=torch.float64)
     assert "differs by 1e-12" in said(exact, exact * 1.001, exact, strict=True)
-    gradients = [CallResult(gradients={"w": torch.ones(8), "v": torch.full((8,), 1e-3)})]
-    others = [CallResult(gradients={"w": torch.ones(8), "v": torch.full((8,), 1.1e-3)})]
-    assert [found.path for found in Expected(gradients).differences(others, eager=True)] == ["v"]
+    gradients, others = ([CallResult(gradients={"w": torch.full((8,), size)})] for size in (1e-6, 1.1e-6))
+    assert Expected(gradients).differences(others, eager=True)
+    one, other = torch.tensor([1.0, 0.0]), torch.tensor([1.0, 3e-6])
+    assert said(one, other, one.double(), strict=True) == ""
+    assert said(one, other * 10, one.double(), strict=True)
 
 
 def test_what_is_left_where_large_terms_cancel_may_be_rounded_like_them() -> None:
