@@ -59,6 +59,11 @@ from breakscan.rulebook.config import NearestSettings
     is_flag=True,
     help="Prove and time each rewrite by itself, too, where all together are accepted. --apply implies it.",
 )
+@click.option(
+    "--repro",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="If compiled differs from eager, write a minimal program that shows it to this file.",
+)
 @click.option("--compile-backend", default=BACKEND, metavar="NAME", help=f"The backend of --compile.  [{BACKEND}]")
 @options("measured", MeasuringOptions)
 @format_option(VERIFY)
@@ -74,6 +79,7 @@ def verify(
     apply: bool,
     apply_unseen: bool,
     each: bool,
+    repro: Path | None,
     measured: MeasuringOptions,
     compile_backend: str,
     format_: str,
@@ -107,6 +113,7 @@ def verify(
         apply or apply_unseen,
         apply_unseen,
         each,
+        repro.absolute() if repro is not None else None,
     )
     user_program = measured.program("verify", program, arguments, compile_backend)
     try:

@@ -7,6 +7,8 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from breakscan.prove.call_result import save_results
@@ -28,6 +30,39 @@ class CompiledParts:
         self._callables = callables
         self._hook = hook
         self._stop_recording = stop_recording
+        self._last: _PartBackend | None = None
+
+    def write_program(self, path: str, words: str, allowed: float) -> bool:
+        """Writes a program of the part that was compiled last, with its inputs; large ones go into a file next to it.
+        Returns False if it needs more than inputs."""
+        last = self._last
+        if (
+            last is None
+            or last.step is None
+            or any(node.op == "get_attr" for node in last.step.graph_module.graph.nodes)
+        ):
+            return False
+        code = last.step.graph_module.graph.python_code("self")
+        large: list[object] = []
+        inputs = [_literal(value, large) for value in last.step.inputs]
+        if large:
+            import torch
+
+            torch.save(large, f"{path}.pt")
+        text = _PROGRAM.format(
+            words=words,
+            imports="".join(
+                f"import {module.__name__} as {name}\n"
+                for name, module in code.globals.items()
+                if isinstance(module, ModuleType) and name != "torch" and f"{name}." in code.src
+            ),
+            code=code.src.strip().replace("forward(self, ", "program(").replace("forward(self)", "program()"),
+            inputs=", ".join(inputs),
+            backend=last.part.backend,
+            allowed=allowed,
+        )
+        Path(path).write_text(text, encoding="utf-8")
+        return True
 
     def run(
         self, path: str, number: int | None, settings: dict[str, CompileOption], part: CompiledPart | None
@@ -41,7 +76,7 @@ class CompiledParts:
 
         self._stop_recording()
         torch._dynamo.reset()
-        backend = _PartBackend(part) if part is not None else None
+        backend = self._last = _PartBackend(part) if part is not None else None
         compiled = {id(one): self._compiled(one, backend) for one in self._callables}
         with inductor.patch(settings):
             results = [run_compiled_call(one, call, compiled[id(one)]) for one, call in self._calls(number)]
@@ -62,27 +97,73 @@ class CompiledParts:
         return calls if number is None else [one for one in calls[: number + 1] if one[0] is calls[number][0]]
 
 
+_PROGRAM = '''\
+"""{words}"""
+
+from math import inf, nan  # noqa: F401
+
+import torch
+from torch import device  # noqa: F401
+{imports}
+
+{code}
+
+
+def results(function):
+    inputs = [{inputs}]
+    outputs = list(function(*inputs))
+    ends = [one for one in outputs if one.requires_grad]
+    torch.autograd.backward(ends, [torch.ones_like(one) for one in ends])
+    return outputs, inputs, [one.grad for one in inputs if getattr(one, "grad", None) is not None]
+
+
+compiled = torch.compile(program, backend="{backend}")
+exact = dict(equal_nan=True, check_stride=True, rtol={allowed}, atol={allowed})
+torch.testing.assert_close(results(compiled), results(program), **exact)
+'''
+_LARGE = 64
+"""Elements from which on a tensor is not written as a literal."""
+
+
+def _literal(value: Any, large: list[object]) -> str:
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return repr(value)
+    text = f"torch.tensor({value.tolist()}, dtype={value.dtype}, device={str(value.device)!r})"
+    if value.numel() > _LARGE:
+        text = f"torch.load(__file__ + '.pt')[{len(large)}]"
+        large.append(value)
+    if not value.is_contiguous():
+        text = f"torch.empty_strided({tuple(value.shape)}, {value.stride()}, dtype={value.dtype}).copy_({text})"
+    return f"{text}.requires_grad_()" if value.requires_grad else text
+
+
 class _PartBackend:
     """A backend for ``torch.compile``. The ``operations`` are those of all graphs, in the order of compiling."""
 
     def __init__(self, part: CompiledPart) -> None:
         self.operations: list[GraphOperation] = []
-        self._part = part
+        self.part = part
+        self.step: _Step | None = None
+        """The part of the graph that was compiled last, if that is not all of it."""
 
     def __call__(self, graph_module: GraphModule, inputs: Sequence[object]) -> Callable[..., object]:
         from torch._dynamo.backends.registry import lookup_backend
 
         calls = [node for node in graph_module.graph.nodes if node.op.startswith("call_")]
-        first, last = (min(max(0, at - len(self.operations)), len(calls)) for at in (self._part.first, self._part.last))
+        first, last = (min(max(0, at - len(self.operations)), len(calls)) for at in (self.part.first, self.part.last))
         self.operations += _operations(calls)
         if first == last:
             return graph_module.forward
-        backend: Any = lookup_backend(self._part.backend)
-        if last - first == len(calls):
+        backend: Any = lookup_backend(self.part.backend)
+        if last - first == len(calls) and not self.part.keep:
             return backend(graph_module, inputs)  # type: ignore[no-any-return]
-        steps = [_Step(graph_module, calls[:first]), _Step(graph_module, calls[first:last])]
-        steps[1].compile(backend, dict(zip(_placeholders(graph_module), inputs, strict=True)))
-        return _in_steps(graph_module, [*steps, _Step(graph_module, calls[last:])])
+        self.step = _Step(graph_module, calls[first:last])
+        self.step.compile(backend, dict(zip(_placeholders(graph_module), inputs, strict=True)))
+        return _in_steps(
+            graph_module, [_Step(graph_module, calls[:first]), self.step, _Step(graph_module, calls[last:])]
+        )
 
 
 class _Step:
@@ -103,11 +184,30 @@ class _Step:
         for node in (*(node for node in needed if node.op == "get_attr"), *nodes):
             copies[node] = graph.node_copy(node, copies.__getitem__)
         graph.output(tuple(copies[node] for node in self.given))
-        self.run: Callable[..., Sequence[object]] = GraphModule(graph_module, graph)
+        self.graph_module = GraphModule(graph_module, graph)
+        self.inputs: list[object] = []
+        self._function: Callable[..., Sequence[object]] = self.graph_module
+
+    def run(self, *inputs: object) -> Sequence[object]:
+        """Runs the operations, and keeps the inputs if they were compiled."""
+        if self._function is not self.graph_module:
+            self.inputs = [_copied(value) for value in inputs]
+        return self._function(*inputs)
 
     def compile(self, backend: Any, inputs: dict[Node, object]) -> None:
         """Compiles the operations for inputs of the whole graph, and for the fake values of its other nodes."""
-        self.run = backend(self.run, [inputs.get(node, node.meta.get("example_value")) for node in self.needed])
+        self._function = backend(
+            self.graph_module, [inputs.get(node, node.meta.get("example_value")) for node in self.needed]
+        )
+
+
+def _copied(value: Any) -> Any:
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return value
+    copy = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+    return copy.copy_(value.detach()).requires_grad_(value.requires_grad)
 
 
 def _in_steps(graph_module: GraphModule, steps: Sequence[_Step]) -> Callable[..., object]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from breakscan.prove.call_result import load_results
 from breakscan.prove.candidate import UNCHANGED
@@ -44,14 +48,20 @@ SETTINGS: Sequence[tuple[str, CompileOption]] = (
 LONGEST = 120.0
 """Seconds after which nothing more is tried."""
 WHOLE = 10**9
+_SHOWN = 9
+_SHOWS = "import runpy, sys\ntry: runpy.run_path({!r})\nexcept AssertionError: sys.exit({})"
+"""Ends with a status of its own if the results of a program differ, whatever else may be wrong with it."""
 
 
 class _Lost(Exception):
     """The search cannot go on: a part does not run by itself, or it takes too long."""
 
 
-def find_divergence(original: Original, baseline: Baseline, differences: Sequence[ResultDifference]) -> Divergence:
-    """Runs the call with the first difference in a further process, in parts."""
+def find_divergence(
+    original: Original, baseline: Baseline, differences: Sequence[ResultDifference], program: Path | None
+) -> Divergence:
+    """Runs the call with the first difference in a further process, in parts. A minimal program is written to the file
+    ``program``."""
     first: dict[object, ResultDifference] = {}
     for difference in differences:
         first.setdefault((difference.part, difference.path), difference)
@@ -60,14 +70,16 @@ def find_divergence(original: Original, baseline: Baseline, differences: Sequenc
     with contextlib.suppress(WorkerError), original.workers.start(UNCHANGED, original.first) as worker:
         worker.ready()
         if not original.values.hand_over(worker):
-            search = _Search(worker, baseline, found)
+            search = _Search(worker, baseline, found, program)
             search.run()
     return search.found if search is not None else found
 
 
 class _Search:
-    def __init__(self, worker: Worker, baseline: Baseline, found: Divergence) -> None:
+    def __init__(self, worker: Worker, baseline: Baseline, found: Divergence, program: Path | None) -> None:
         self.found = found
+        self._torch = worker.ready().run.torch
+        self._program = program
         self._worker = worker
         self._baseline = baseline
         self._call = found.differences[0].call
@@ -79,8 +91,14 @@ class _Search:
     def run(self) -> None:
         """Fills in what was found, as far as the search gets."""
         with contextlib.suppress(_Lost):
-            if self._differs():
-                self._find_stage()
+            if not self._differs():
+                if not self._settings:
+                    return
+                self.found = replace(self.found, setting=next(iter(self._settings.items())))
+                self._settings = {}
+                if not self._differs():
+                    return
+            self._find_stage()
 
     def _find_stage(self) -> None:
         backend = next((one for one in STAGES if self._differs(part=CompiledPart(one, 0, WHOLE))), None)
@@ -88,12 +106,12 @@ class _Search:
         if backend is None or backend == "eager":
             return
         with contextlib.suppress(_Lost):
-            self.found = replace(self.found, operation=self._find_operation(backend))
+            self._find_operation(backend)
         if backend == "inductor" and self.found.setting is None:
             self.found = replace(self.found, setting=next(filter(self._agrees_with, SETTINGS), None))
 
-    def _find_operation(self, backend: str) -> GraphOperation:
-        """Returns the operation with which a part from the beginning starts to differ."""
+    def _find_operation(self, backend: str) -> None:
+        """Finds the operation with which a part from the beginning starts to differ."""
         ends = [0, *(number for number, one in enumerate(self._operations, 1) if one.ends_part)]
         low, high = 0, len(ends) - 1
         while high - low > 1:
@@ -103,10 +121,34 @@ class _Search:
             else:
                 low = middle
         # The others up to the next end take its result apart, or switch modes.
-        named = [one for one in self._operations[ends[low] : ends[high]] if one.path]
-        return (
-            replace(named[0], path=display_path(named[0].path, os.getcwd())) if named else self._operations[ends[low]]
-        )
+        added = self._operations[ends[low] : ends[high]]
+        operation = next((one for one in added if one.path), added[0])
+        path = display_path(operation.path, os.getcwd()) if operation.path else ""
+        self.found = replace(self.found, operation=replace(operation, path=path))
+        if self._program is not None:
+            self._write_program(self._program, backend, ends[: high + 1])
+
+    def _write_program(self, program: Path, backend: str, ends: Sequence[int]) -> None:
+        """Writes the shortest part that ends with the operation and differs, if it differs by itself."""
+        low, high = 0, len(ends) - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._differs(part=CompiledPart(backend, ends[middle], ends[-1])):
+                low = middle
+            else:
+                high = middle
+        self._differs(part=CompiledPart(backend, ends[low], ends[-1], keep=True))
+        first = self.found.differences[0]
+        words = f"torch {self._torch}: compiled differs from eager ({backend})"
+        # The worker takes back what it writes elsewhere.
+        written = self._worker.folder / "program.py"
+        if self._worker.ask(CompiledParts.write_program, str(written), words, first.allowed or 0.0):
+            code = _SHOWS.format(str(written), _SHOWN)
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=LONGEST, check=False)
+            if done.returncode == _SHOWN:
+                for path in self._worker.folder.glob("program.py*"):
+                    shutil.copy(path, f"{program}{path.name.removeprefix(written.name)}")
+                self.found = replace(self.found, program=display_path(str(program), os.getcwd()))
 
     def _agrees_with(self, setting: tuple[str, CompileOption]) -> bool:
         try:
@@ -124,7 +166,7 @@ class _Search:
         path = str(self._worker.folder / "part.pt")
         operations = self._worker.ask(CompiledParts.run, path, self._call, {**self._settings, **(settings or {})}, part)
         self._operations = operations or self._operations
-        differences = self._baseline.differences_of_call(self._call, load_results(path)[-1])
+        differences = self._baseline.differences_of_call(self._call, load_results(path)[-1], bool(self._settings))
         raises = any(one.part is Part.EXCEPTION for one in differences)
         if raises and not any(one.part is Part.EXCEPTION for one in self.found.differences):
             raise _Lost

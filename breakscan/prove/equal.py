@@ -9,6 +9,7 @@ are as small as rounding show where both programs run in higher precision: there
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import statistics
@@ -65,6 +66,9 @@ class Change(str, Enum):
 
 NOTED = (Change.TIE, Change.NUMBER)
 """Differences that a reader must know of, and that are no error."""
+MEMORY = (Change.ALIAS, Change.STRIDES)
+STRUCTURE = frozenset({Change.RAISES, Change.NO_BACKWARD, Change.DTYPE, Change.SHAPE, *MEMORY})
+"""Differences that other random numbers do not explain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +177,12 @@ class Expected:
         # How much of its distance the program has left in higher precision, where some code may still round to float32.
         self._left = min(1.0, STRICT["torch.float32"] / max(statistics.median(relative or [0.0]), 1e-9))
 
+    def copy(self) -> Expected:
+        """A copy to which runs can be added."""
+        copied = copy.copy(self)
+        copied._noise = dict(self._noise)
+        return copied
+
     def add_run(self, runs: Sequence[CallResult]) -> None:
         """Adds the results of a further run of the unchanged program: what differs is noise."""
         for _, part, path, one, other in _pairs(self.results, runs):
@@ -253,7 +263,7 @@ class Expected:
             # Compiled code goes around caches of functions.
             if eager or not difference.path.endswith(CACHE_INFO):
                 yield difference
-        for path in one.outputs if eager else ():
+        for path in one.outputs:
             # Numbers have no memory of their own.
             if one.others.get(path) == other.others.get(path):
                 yield from _unlike(Part.OUTPUT, Change.ALIAS, path, one.aliases, other.aliases)

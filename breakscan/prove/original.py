@@ -24,7 +24,7 @@ from breakscan.prove.call_runs import CallRuns, SharedState
 from breakscan.prove.candidate import UNCHANGED, Candidate
 from breakscan.prove.commands import CommandHandler
 from breakscan.prove.compiled_parts import CompiledParts
-from breakscan.prove.equal import NOTED, Change, Expected, Part, ResultDifference
+from breakscan.prove.equal import MEMORY, NOTED, STRUCTURE, Change, Expected, Part, ResultDifference
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import Observation, ObservationKind, other_calls, require_calls
 from breakscan.prove.proof import KernelCode, Metrics
@@ -112,7 +112,7 @@ class Baseline:
         if exact is None:
             self._double = False
             exact, self.no_exact = self._in_higher_precision(worker)
-        self.expected = Expected(self.eager, exact)
+        self.expected = self._eager = Expected(self.eager, exact)
         self._repeat(worker)
 
     @property
@@ -145,21 +145,31 @@ class Baseline:
         """The differences between compiled and eager results, at the first calls and after a row of calls.  Inductor
         draws other random numbers than eager code: where any are drawn, a run in which it draws the same ones is
         compared.  What differs in the ``unchanged`` program is noise for others."""
-        paths = list(_compiled_paths(worker).values())
+        runs = [load_results(path) for path in _compiled_paths(worker).values()]
+        found = []
         if self.random:
-            paths = [_at(worker, "random")]
-            worker.ask(CompiledParts.run, paths[0], None, {"fallback_random": True}, None)
-        runs = [load_results(path) for path in paths]
-        found = [difference for results in runs for difference in self.expected.differences(results, eager=False)]
+            found = [one for results in runs for one in self._compiled(results) if one.change in STRUCTURE]
+            path = _at(worker, "random")
+            worker.ask(CompiledParts.run, path, None, {"fallback_random": True}, None)
+            runs = [load_results(path)]
+        found += [one for results in runs for one in self._compiled(results)]
         if unchanged:
             found = [one for one in found if one.change not in NOTED]
+            self._eager = self.expected.copy()
             for results in runs:
                 self.expected.add_run(results)
-        return self._comparable(found)
+            return found
+        return [one for one in found if one.change not in MEMORY]
 
-    def differences_of_call(self, number: int, result: CallResult) -> list[ResultDifference]:
-        """The differences of the compiled result of one call, which draws the random numbers of eager code."""
+    def differences_of_call(self, number: int, result: CallResult, same_random: bool) -> list[ResultDifference]:
+        """The differences of the compiled result of one call of the unchanged program, for which its compiled runs are
+        no noise. ``same_random``: it draws the random numbers of eager code, if there are any."""
         results = [*self.eager[:number], result, *self.eager[number + 1 :]]
+        found = self._comparable(self._eager.differences(results, eager=False))
+        kept = set(Change) if same_random or not self.random else STRUCTURE
+        return [one for one in found if one.change in kept and one.change not in NOTED]
+
+    def _compiled(self, results: Sequence[CallResult]) -> list[ResultDifference]:
         return self._comparable(self.expected.differences(results, eager=False))
 
     def _repeat(self, worker: Worker) -> None:

@@ -385,11 +385,12 @@ class CompiledResult:
 @dataclass(frozen=True)
 class CompiledPart:
     """The operations of all graphs that ``backend`` compiles: from number ``first``, which counts from 0, to the one
-    before ``last``. All others run eager."""
+    before ``last``. All others run eager. If ``keep``, the part is kept with its inputs, for a program of its own."""
 
     backend: str
     first: int
     last: int
+    keep: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import NoReturn
 
 from breakscan.fix.source_map import SourceMap
@@ -218,12 +219,13 @@ class Verifier:
         """Whether the unchanged program can be compared with anything."""
         return self._baseline.unrepeatable is None
 
-    def divergence(self) -> Divergence | None:
-        """Finds where the unchanged program, compiled, differs from eager; None if it does not."""
+    def divergence(self, program: Path | None) -> Divergence | None:
+        """Finds where the unchanged program, compiled, differs from eager; None if it does not. A minimal program is
+        written to the file ``program``."""
         if not self._original_differs or not self.repeats_itself:
             return None
         self._say(MeasuringStep.DIVERGE, None)
-        return find_divergence(self.original, self._baseline, self._original_differs)
+        return find_divergence(self.original, self._baseline, self._original_differs, program)
 
     def prove(self, candidate: Candidate, accepted_in: Label | None = None) -> Proof:
         """Runs the program with the change and returns the proof. It is not timed if it is known to be a member of a

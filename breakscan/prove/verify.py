@@ -72,7 +72,8 @@ def _place(proof: Proof) -> int:
 class Question:
     """What to verify: ``candidate``, or else all rewrites that ``wanted`` and ``settings`` allow. ``apply`` says that
     proved changes are written, ``apply_unseen`` that this includes those that are held back. ``each`` says that each
-    rewrite is proved and timed by itself, also if all are accepted together.
+    rewrite is proved and timed by itself, also if all are accepted together. ``repro`` is the file for a program that
+    shows how compiled differs from eager.
     """
 
     settings: FileSettings
@@ -81,6 +82,7 @@ class Question:
     apply: bool = False
     apply_unseen: bool = False
     each: bool = False
+    repro: Path | None = None
 
 
 def verify(program: UserProgram, question: Question, say: Say) -> Verification:
@@ -128,7 +130,7 @@ class _Work:
                 self._prove_rewrites()
             if self.question.apply:
                 self._apply()
-            self.divergence = self.verifier.divergence()
+            self.divergence = self.verifier.divergence(self.question.repro)
         except KeyboardInterrupt:
             self.interrupted = True
             if self.question.apply and not self.applied:

@@ -269,6 +269,8 @@ def compiled_words(verification: Verification) -> list[str]:
     if divergence.setting is not None:
         name, value = divergence.setting
         said.append(f"With torch._inductor.config.{name} = {value!r} it agrees.")
+    if divergence.program is not None:
+        said.append(f"{divergence.program} shows it by itself.")
     return said
 
 
@@ -483,6 +485,7 @@ def _compiled(verification: Verification) -> dict[str, Any] | None:
         "stage": divergence.stage.value if divergence is not None and divergence.stage is not None else None,
         "operation": {name: getattr(operation, name) for name in ("name", "path", "line")} if operation else None,
         "setting": {"name": f"torch._inductor.config.{setting[0]}", "value": setting[1]} if setting else None,
+        "program": divergence.program if divergence is not None else None,
         "says": " ".join(compiled_words(printable(verification))),
     }
 

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.torch
 PROGRAMS = Path(__file__).parents[2] / "benchmarks" / "compiled_vs_eager"
 
 
-def compared(program: Path, valid: Callable[..., Any]) -> tuple[int, dict[str, Any]]:
-    command = [sys.executable, "-m", "breakscan", "verify", "--format", "json", program.name]
+def compared(program: Path, valid: Callable[..., Any], *options: str) -> tuple[int, dict[str, Any]]:
+    command = [sys.executable, "-m", "breakscan", "verify", "--format", "json", *options, program.name]
     done = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, timeout=580)
     assert done.stdout, done.stderr
     return done.returncode, valid(done.stdout, "verify")["compiled"]
@@ -34,15 +34,19 @@ def compared(program: Path, valid: Callable[..., Any]) -> tuple[int, dict[str, A
     ],
 )
 def test_a_difference_is_traced_to_an_operation(
-    program: str, stage: str, operation: str, line: int, setting: str | None, valid: Callable[..., Any]
+    program: str, stage: str, operation: str, line: int, setting: str | None, valid: Callable[..., Any], tmp_path: Path
 ) -> None:
-    status, told = compared(PROGRAMS / "differs" / f"{program}.py", valid)
+    repro = tmp_path / "repro.py"
+    status, told = compared(PROGRAMS / "differs" / f"{program}.py", valid, "--repro", str(repro))
     assert status == 1
     assert not told["agrees"]
     assert told["differences"]
     assert told["stage"] == stage
     assert told["operation"] == {"name": operation, "path": f"{program}.py", "line": line}
     assert (told["setting"] and told["setting"]["name"]) == setting
+    assert told["program"]
+    alone = subprocess.run([sys.executable, repro], capture_output=True, text=True, timeout=300)
+    assert "AssertionError" in alone.stderr
 
 
 @pytest.mark.slow
