@@ -1,11 +1,12 @@
 """Compares ``breakscan bench`` with a timing script that is written by hand.
 
-    python benchmarks/bench_by_hand.py [--only NAME ...] [--runs N]
+    python benchmarks/bench_by_hand.py [--only NAME ...] [--runs N] [--busy N]
 
 For each program of ``by_hand_programs/``:
 
 - the ratio of eager to compiled steps, by ``breakscan bench`` and by hand: warmed up, in turns, in one process.  Both
   are measured several times, because processes of the same program differ;
+  With ``--busy 10``, ten processes that never wait run beside bench, and not beside what is timed by hand;
 - the number of calls after which compiling pays: processes that only make calls, eager and compiled, each from
   empty compiler caches, until the total times of all calls are equal.
 """
@@ -13,6 +14,7 @@ For each program of ``by_hand_programs/``:
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import json
 import os
@@ -22,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
@@ -47,6 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES)
     parser.add_argument("--runs", type=int, default=3, metavar="N")
+    parser.add_argument("--busy", type=int, default=0, metavar="N")
     # Options of the processes of this file.
     parser.add_argument("--turns", help=argparse.SUPPRESS)
     parser.add_argument("--calls", nargs=3, help=argparse.SUPPRESS)
@@ -60,14 +64,26 @@ def main() -> None:
         print("| program | bench | two equal processes | by hand | pays after, bench | counted |")
         print("| --- | --- | --- | --- | --- | --- |")
         for name in given.only:
-            print(_row(name, given.runs), flush=True)
+            print(_row(name, given.runs, given.busy), flush=True)
 
 
-def _row(name: str, runs: int) -> str:
+@contextlib.contextmanager
+def _busy(count: int) -> Iterator[None]:
+    """Processes that never wait, while the block runs."""
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for one in processes:
+            one.kill()
+
+
+def _row(name: str, runs: int, busy: int) -> str:
     command = [sys.executable, "-m", "breakscan", "bench", "--format", "json", *_ONLY_OWN, _path(name)]
     reports, hand = [], []
     for _ in range(runs):
-        reports.append(_json(command))
+        with _busy(busy):
+            reports.append(_json(command))
         hand += [_json(_myself("--turns", name)) for _ in range(HANDS)]
     ratios = [_own_way(report)["ratio"] for report in reports]
     middle = statistics.median(one[1] for one in hand)

@@ -279,6 +279,9 @@ class Workers:
         return CompiledProgram(explanation, _metrics(explanation, run), observations_of(processes))
 
 
+NOT_TRIED = (ObservationKind.NOT_LOADED, ObservationKind.UNKNOWN_SETTINGS, ObservationKind.SETTINGS_LOST)
+
+
 @dataclass
 class Original:
     """The two processes of the unchanged program."""
@@ -304,18 +307,19 @@ class Original:
         """The calls of the first process, compiled."""
         return self.workers.compile(self.first, UNCHANGED)
 
-    def incomparable(self, worker: Worker, about: Description) -> Observation | None:
-        """Gives a worker the values of the first one. Returns why it cannot be compared."""
-        for kind, names in (
-            (ObservationKind.UNKNOWN_SETTINGS, about.run.unknown_settings),
-            (ObservationKind.SETTINGS_LOST, about.run.lost_settings),
-        ):
-            if names:
-                return Observation(kind, names=names)
-        if about.run.error and about.run.error != self.about.run.error:
-            return Observation(ObservationKind.FAILS_WITH_CHANGE, about.run.error)
+    def incomparable(self, worker: Worker, about: Description, candidate: Candidate) -> Observation | None:
+        """Gives a worker of a candidate the values of the first one. Returns why it cannot be compared, or why the
+        candidate was not tried: a kind that is in :data:`NOT_TRIED`.
+        """
+        run = about.run
+        if run.error and run.error != self.about.run.error:
+            return Observation(ObservationKind.FAILS_WITH_CHANGE, run.error)
         if other := other_calls(about, self.about):
             return Observation(ObservationKind.OTHER_CALLS, calls=other)
+        missing = tuple(display_path(path, os.getcwd()) for path in candidate.texts if path not in run.loaded)
+        for kind, names in zip(NOT_TRIED, (missing, run.unknown_settings, run.lost_settings), strict=True):
+            if names:
+                return Observation(kind, names=names)
         problems = self.values.hand_over(worker)
         return Observation(ObservationKind.OTHER_VALUES, details=tuple(problems)) if problems else None
 

@@ -18,7 +18,7 @@ from breakscan.prove.eager_baseline import LONGEST, EagerBaseline
 from breakscan.prove.faster import PROCESSES, Pace, Unsteady, pace_of
 from breakscan.prove.fork_server import DYNAMO, INDUCTOR
 from breakscan.prove.observation import Observation, ObservationKind
-from breakscan.prove.original import compile_as, explained, kernels_of_step, run_compiled
+from breakscan.prove.original import NOT_TRIED, compile_as, explained, kernels_of_step, run_compiled
 from breakscan.prove.protocol import (
     CompiledResult,
     RegionalCompile,
@@ -46,7 +46,7 @@ def trace_alone(
     try:
         with baseline.original.workers.start(variant) as worker:
             started(worker)
-            if baseline.original.incomparable(worker, worker.ready()):
+            if baseline.original.incomparable(worker, worker.ready(), variant):
                 return None
             compile_as(worker, alone)
             result = run_compiled(worker, patient=False)
@@ -175,10 +175,10 @@ class Trial:
 
     def _compile(self, worker: Worker) -> None:
         about = worker.ready()
-        if problem := self._baseline.original.incomparable(worker, about):
-            is_setting = problem.kind in (ObservationKind.UNKNOWN_SETTINGS, ObservationKind.SETTINGS_LOST)
-            status = MeasurementStatus.SKIPPED if is_setting else MeasurementStatus.FAILED
-            self._stop(status, Stage.NOT_RUN if is_setting else Stage.RUN_TIME, problem)
+        if problem := self._baseline.original.incomparable(worker, about, self.row.variant):
+            if problem.kind in NOT_TRIED:
+                self._stop(MeasurementStatus.SKIPPED, Stage.NOT_RUN, problem)
+            self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, problem)
         if about.warm_cache:
             self._baseline.note(Observation(ObservationKind.CACHE_OF_PROGRAM))
         compile_as(worker, self.row.variant)
@@ -380,7 +380,7 @@ def run_again(row: BenchRow, baseline: EagerBaseline, first: Worker, say: Say) -
 def _pace(row: BenchRow, baseline: EagerBaseline, first: Worker) -> Pace:
     original = baseline.original
     with original.workers.start(row.variant, first) as worker:
-        if original.incomparable(worker, worker.ready()):
+        if original.incomparable(worker, worker.ready(), row.variant):
             raise WorkerError("it cannot be compared with the first one")
         compile_as(worker, row.variant)
         worker.ask(StepTimer.prepare, StepKind.COMPILED)

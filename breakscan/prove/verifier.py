@@ -19,8 +19,8 @@ from breakscan.prove.changed_code import UnseenCode, UnseenKind, changed_code_ra
 from breakscan.prove.divergence import find_divergence
 from breakscan.prove.equal import NOTED, Change, ResultDifference
 from breakscan.prove.faster import Ratio, Rounds, Unsteady
-from breakscan.prove.observation import Observation, ObservationKind, other_calls
-from breakscan.prove.original import Baseline, CompiledProgram, Original, compile_as, run_eager
+from breakscan.prove.observation import Observation, ObservationKind
+from breakscan.prove.original import NOT_TRIED, Baseline, CompiledProgram, Original, compile_as, run_eager
 from breakscan.prove.probe import Probe
 from breakscan.prove.proof import Divergence, Proof, ProofVerdict
 from breakscan.prove.protocol import Description, RanCode, StepKind
@@ -265,11 +265,9 @@ class Verifier:
 
     def _judge(self, trial: _Trial, worker: Worker) -> None:
         about = worker.ready()
-        trial.require_same_calls(about)
-        trial.require_loaded(about)
+        trial.require_same_start(worker, about)
         if self._baseline.unrepeatable is not None:
             trial.stop(Observation(ObservationKind.UNREPEATABLE, details=(self._baseline.unrepeatable,)))
-        trial.require_same_start(worker, about)
         self._say(MeasuringStep.COMPILE, trial.candidate.label)
         changes = BreakChanges(
             trial.candidate,
@@ -412,32 +410,13 @@ class _Trial:
         self.proof = replace(self.proof, verdict=verdict)
         raise _Rejected
 
-    def require_same_calls(self, about: Description) -> None:
-        """Requires that the program makes the same calls."""
-        if about.run.error and about.run.error != self._original.about.run.error:
-            self.stop(Observation(ObservationKind.FAILS_WITH_CHANGE, about.run.error))
-        if other := other_calls(about, self._original.about):
-            self.stop(Observation(ObservationKind.OTHER_CALLS, calls=other))
-
-    def require_loaded(self, about: Description) -> None:
-        """Requires that the changed files were loaded, and that the settings are in effect."""
-        missing = tuple(_shown(path) for path in self.candidate.texts if path not in about.run.loaded)
-        if missing:
-            self.stop(Observation(ObservationKind.NOT_LOADED, names=missing), ProofVerdict.NOT_TRIED)
-        for kind, names in (
-            (ObservationKind.UNKNOWN_SETTINGS, about.run.unknown_settings),
-            (ObservationKind.SETTINGS_LOST, about.run.lost_settings),
-        ):
-            if names:
-                self.stop(Observation(kind, names=names), ProofVerdict.NOT_TRIED)
-
     def require_same_start(self, worker: Worker, about: Description) -> None:
-        """Requires that the caches are empty, and that the state before the first calls is the same."""
+        """Requires that the process can be compared, has empty caches, and drew the same random numbers before."""
+        if problem := self._original.incomparable(worker, about, self.candidate):
+            is_tried = problem.kind not in NOT_TRIED
+            self.stop(problem, ProofVerdict.REJECTED if is_tried else ProofVerdict.NOT_TRIED)
         if about.warm_cache:
             self.stop(Observation(ObservationKind.WARM_CACHE, numbers=(about.warm_cache,)))
-        problems = self._original.values.hand_over(worker)
-        if problems:
-            self.stop(Observation(ObservationKind.OTHER_VALUES, details=tuple(problems)))
         other = self._original.other_start(worker)
         if names := tuple(sorted(name for kind, name in other if kind == "generators")):
             self.stop(Observation(ObservationKind.OTHER_RANDOM_START, names=names))
