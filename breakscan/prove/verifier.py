@@ -80,62 +80,39 @@ BEFORE, SAME, AFTER = "before", "same", "after"
 """The blocks of a round: the two processes of the unchanged program, and that of the change."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    seconds: float
-    memory: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class StepTimes:
-    """The seconds of a step with the change, its speed ratio, and that of the second process of the unchanged
-    program.
-    """
-
-    after: float
-    memory_before: int | None
-    ratio: Ratio
-    same: Ratio
-
-
 class OriginalFails(WorkerError):
     """The unchanged program fails while it is timed."""
 
 
 class StepRace:
     """Times workers against the unchanged program. ``same`` is the last ratio of its two processes, None before
-    anything was timed.
+    anything was timed; ``memory`` is the most that a step of it takes, None if that is not known.
     """
 
     def __init__(self, original: Original) -> None:
         self.same: Ratio | None = None
+        self.memory: int | None = None
         self._original = original
 
     @cached_property
-    def _prepared(self) -> _Prepared:
-        """Prepares both processes of the unchanged program, once."""
+    def _seconds(self) -> float:
+        """The seconds of a step of the unchanged program, both processes of which are prepared once."""
         first = self._original.first
         try:
             seconds = first.prepare(StepKind.COMPILED)
             self._original.second.prepare(StepKind.COMPILED)
-            return _Prepared(seconds, first.ask(StepTimer.memory, StepKind.COMPILED))
+            self.memory = first.ask(StepTimer.memory, StepKind.COMPILED)
         except WorkerError as error:
             raise OriginalFails(str(error)) from error
+        return seconds
 
-    def run(self, worker: Worker) -> StepTimes:
+    def run(self, worker: Worker) -> Rounds:
         """Times a worker with a change.  Raises Unsteady and WorkerError."""
-        before = self._prepared
-        after = worker.prepare(StepKind.COMPILED)
+        seconds = {BEFORE: self._seconds, SAME: self._seconds, AFTER: worker.prepare(StepKind.COMPILED)}
         blocks = {BEFORE: self._original.first.block, SAME: self._original.second.block, AFTER: worker.block}
-        seconds = {BEFORE: before.seconds, SAME: before.seconds, AFTER: after}
         rounds = measure.interleave(blocks, seconds, decided=_is_decided)
         self.same = rounds.ratio(SAME, BEFORE)
-        return StepTimes(
-            memory_before=before.memory,
-            after=statistics.median(rounds.seconds[AFTER]),
-            ratio=rounds.ratio(AFTER, BEFORE, SAME),
-            same=self.same,
-        )
+        return rounds
 
     def run_again(self, worker: Worker, change: Candidate) -> Ratio:
         """Times a change in a new process against a new one of the unchanged program. Both use what the others have
@@ -315,35 +292,37 @@ class Verifier:
 
     def _time(self, trial: _Trial, worker: Worker) -> None:
         try:
-            times = self.race.run(worker)
-            ratio = self._repeated(trial, worker, times)
+            rounds = self.race.run(worker)
+            same = rounds.ratio(SAME, BEFORE)
+            ratio = self._repeated(trial, worker, rounds.ratio(AFTER, BEFORE, SAME), same)
         except Unsteady as error:
             kind = ObservationKind.UNSTEADY if error.name == AFTER else ObservationKind.ORIGINAL_UNSTEADY
             trial.stop(Observation(kind))
-        after = trial.proof.after
-        assert after is not None
-        # In the same rounds: what is shown of both steps is their ratio.
-        seconds = times.after * ratio.median
-        before = replace(trial.proof.before, step_seconds=seconds, memory_bytes=times.memory_before)
-        memory = worker.ask(StepTimer.memory, StepKind.COMPILED)
-        launches = worker.ask(StepTimer.launches, StepKind.COMPILED)
-        slower = measure.is_slower(ratio, times.same)
-        if measure.is_faster(ratio, times.same):
+        assert trial.proof.after is not None
+        slower = measure.is_slower(ratio, same)
+        if measure.is_faster(ratio, same):
             verdict = ProofVerdict.ACCEPTED
-        elif not slower and (ratio.is_noisy or times.same.is_noisy):
+        elif not slower and (ratio.is_noisy or same.is_noisy):
             verdict = ProofVerdict.TOO_NOISY
         else:
             verdict = ProofVerdict.NO_FASTER
+        after = statistics.median(rounds.seconds[AFTER])
         trial.proof = replace(
             trial.proof,
             verdict=verdict,
-            before=before,
-            after=replace(after, step_seconds=times.after, memory_bytes=memory, launches=launches),
+            # In the same rounds: what is shown of both steps is their ratio.
+            before=replace(trial.proof.before, step_seconds=after * ratio.median, memory_bytes=self.race.memory),
+            after=replace(
+                trial.proof.after,
+                step_seconds=after,
+                memory_bytes=worker.ask(StepTimer.memory, StepKind.COMPILED),
+                launches=worker.ask(StepTimer.launches, StepKind.COMPILED),
+            ),
             ratio=ratio,
             slower=slower,
         )
 
-    def _repeated(self, trial: _Trial, worker: Worker, times: StepTimes) -> Ratio:
+    def _repeated(self, trial: _Trial, worker: Worker, claim: Ratio, same: Ratio) -> Ratio:
         """The speed ratio. If it is close, further processes decide; if they cannot run, as memory does not hold two
         more, that of the first ones counts.
         """
@@ -353,9 +332,9 @@ class Verifier:
             return self.race.run_again(worker, trial.candidate)
 
         try:
-            return measure.repeated(times.ratio, times.same, again)
+            return measure.repeated(claim, same, again)
         except WorkerError:
-            return times.ratio
+            return claim
 
 
 class _Trial:
