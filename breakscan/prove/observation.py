@@ -83,8 +83,8 @@ class ObservationKind(str, Enum):
         "compiling, and after how many calls it pays, are too small"
     )
     BUSY = (
-        "other programs had the cores while {names} was compiled: the seconds of compiling are too many, and it is not "
-        "said when it pays"
+        "other programs had the cores during some of the compiling: its seconds are too many, and it is not said when "
+        "that pays"
     )
     NOT_PROBED = "no outcomes of tests were recorded, and no calls were varied: {text}{calls}{detail}"
     VARIED_UNREPEATABLE = "not all varied calls were compared, as the program does not repeat itself in them: {detail}"

@@ -226,7 +226,7 @@ class Trial:
                 busy=run.busy,
             )
             if run.busy:
-                self._baseline.note(Observation(ObservationKind.BUSY, names=(self.row.label,)))
+                self._baseline.note(Observation(ObservationKind.BUSY))
         return explanation
 
     def _startup(self) -> float:
