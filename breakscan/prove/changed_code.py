@@ -27,8 +27,8 @@ class UnseenKind(str, Enum):
     """New code did not run."""
     DEFAULT = "default"
     """No call left out the argument."""
-    START = "start"
-    """The state is another one before the first call, as what sets it up has changed."""
+    OUTSIDE = "outside"
+    """What is set up or read outside of the calls is another one, as ``code`` says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from breakscan.prove.call_result import NO_GRADIENT, NUMBERS, CallResult
 from breakscan.prove.object_walk import CACHE_INFO
@@ -158,6 +158,8 @@ class Expected:
     def __init__(self, results: Sequence[CallResult], exact: Sequence[CallResult] | None = None) -> None:
         self.results = results
         self._exact = exact or [CallResult() for _ in results]
+        self.moves = False
+        """Whether parts of results may be at other places, as the code that reads them has changed, too."""
         self._noise: dict[tuple[Part, str], Distance] = {}
         self._own: dict[tuple[Part, str], Distance] = {}
         """The distances of the results from those in higher precision."""
@@ -199,6 +201,7 @@ class Expected:
     def of_other_call(self, result: CallResult) -> Expected:
         """The same for another call of the unchanged program, whose values are as inexact for their size."""
         other = Expected([result])
+        other.moves = self.moves
         for (part, path), usual in (*self._own.items(), *self._noise.items()):
             tensor = _tensors(result, part).get(path)
             if tensor is not None and (size := self._sizes.get((part, path))):
@@ -253,6 +256,8 @@ class Expected:
                 Part.EXCEPTION, Change.RAISES, was=one.error, now=other.error, message=other.error_text
             )
             return
+        if self.moves:
+            other = _at_places_of(one, other)
         if other.no_backward and not one.no_backward:
             yield ResultDifference(Part.GRADIENT, Change.NO_BACKWARD, message=other.no_backward)
         # Compiled code runs the backward pass only where the program does, unless the call runs it itself.
@@ -363,6 +368,35 @@ def _texts(result: CallResult, part: Part) -> Mapping[str, str]:
 
 def _is_number(result: CallResult, part: Part, path: str) -> bool:
     return _texts(result, part).get(path) in NUMBERS
+
+
+def _at_places_of(one: CallResult, other: CallResult) -> CallResult:
+    """The other result with what it returns at the paths of equal tensors of the first one, and nothing else."""
+    import torch
+
+    places: dict[str, str] = {}
+    for path, tensor in one.outputs.items():
+        alike = (
+            its for its, held in other.outputs.items() if held.shape == tensor.shape and its not in places.values()
+        )
+        near = (its for its in alike if torch.allclose(_wide(other.outputs[its]), _wide(tensor), 0.01, 0.01, True))
+        places[path] = next(near, "")
+    if one.others.keys() == other.others.keys() or "" in places.values() or places.keys() != one.others.keys():
+        return other
+
+    def moved(parts: dict[str, _Of]) -> dict[str, _Of]:
+        return {path: parts[its] for path, its in places.items() if its in parts}
+
+    return replace(
+        other,
+        outputs=moved(other.outputs),
+        others=moved(other.others),
+        aliases=moved(other.aliases),
+        strides=moved(other.strides),
+    )
+
+
+_Of = TypeVar("_Of")
 
 
 def _of_texts(one: CallResult, other: CallResult) -> Iterator[ResultDifference]:

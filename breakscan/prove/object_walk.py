@@ -59,6 +59,7 @@ class ObjectWalk:
         self.setters: dict[str, Callable[[object], object]] = {}
         """Binds another object in place of a plain value, by its path."""
         self.files: list[IO[Any]] = []
+        self.counts: dict[str, itertools.count[int]] = {}
         self.iterators: list[str] = []
         """What has a position that cannot be put back."""
         self.complete = True
@@ -164,8 +165,9 @@ class ObjectWalk:
             yield path, value
 
     def _of_iterator(self, path: str, thing: Any) -> None:
-        if isinstance(thing, itertools.count) and type(position := thing.__reduce__()[1][0]) is int:
-            self.plains[path] = Position(position)
+        if isinstance(thing, itertools.count) and type(thing.__reduce__()[1][0]) is int:
+            self.counts[path] = thing
+            self.plains[path] = Position(thing.__reduce__()[1][0])
         if not hasattr(thing, "__setstate__"):
             self.iterators.append(path)
             return

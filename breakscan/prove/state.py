@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
-from breakscan.prove.object_walk import ObjectWalk
+from breakscan.prove.object_walk import ObjectWalk, Position
 from breakscan.prove.protocol import Mismatch, ValueMismatch
 from breakscan.source.cores import usable_cores
 
@@ -187,6 +187,8 @@ class StateSnapshot:
             generator.set_state(self.values[path])
         for path, gradient in self.walk.grads.items():
             self.tensors[path].grad = gradient
+        now = {path: Position(count.__reduce__()[1][0]) for path, count in self.walk.counts.items()}
+        self.plains = {**self.plains, **now}
 
     def advanced(self) -> list[Callable[[], object]]:
         """Puts all back.  Returns what puts back, in little time, what a call like the one before advances: contents

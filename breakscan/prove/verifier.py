@@ -272,6 +272,9 @@ class Verifier:
         results, run = run_eager(worker, list(trial.candidate.texts))
         trial.ran = {path: run.ran[path] + about.run.ran.get(path, RanCode()) for path in trial.candidate.texts}
         trial.require_executed()
+        changed = {path: lines.changed_lines() for path, lines in trial.candidate.lines.items()}
+        outside = {path: set(about.run.ran[path].lines) - set(run.ran[path].lines) for path in changed}
+        self._baseline.expected.moves = any(changed[path] & outside[path] for path in changed)
         if self._baseline.prints_same:
             texts = [(one.printed, other.printed) for one, other in zip(self._baseline.eager, results, strict=False)]
             trial.proof = replace(trial.proof, printed=next((both for both in texts if both[0] != both[1]), None))
@@ -281,6 +284,9 @@ class Verifier:
             found.setdefault((one.part, one.change, one.path), (ObservationKind.EAGER_DIFFERS, one))
         for one in self._baseline.exact_differences(worker):
             found.setdefault((one.part, one.change, one.path), (ObservationKind.EXACT_DIFFERS, one))
+        if self._baseline.expected.moves and self._baseline.eager[0].others.keys() != results[0].others.keys():
+            unseen = UnseenCode(UnseenKind.OUTSIDE, "", 0, "the calls return other parts, which changed code reads")
+            trial.proof = replace(trial.proof, unseen=(*trial.proof.unseen, unseen))
         # It need not be better than the unchanged program.
         usual = {(one.part, one.change, one.path) for one in self._original_differs if one.change is not Change.ERROR}
         for one in self._baseline.compiled_differences(worker):
@@ -403,7 +409,7 @@ class _Trial:
             f"{name} {'has other values' if kind == 'values' else f'is {value}'}"
             for (kind, name), value in sorted(other.items(), reverse=True)
         ]
-        unseen = [UnseenCode(UnseenKind.START, "", 0, text) for text in found]
+        unseen = [UnseenCode(UnseenKind.OUTSIDE, "", 0, f"before the first call, {text}") for text in found]
         self.proof = replace(self.proof, unseen=tuple(unseen))
 
     def require_executed(self) -> None:

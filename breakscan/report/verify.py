@@ -59,8 +59,8 @@ _SIZES = {Variation.MORE: "one more", Variation.LESS: "one less", Variation.ONE:
 
 def unseen_words(unseen: UnseenCode, proof: Proof) -> str:
     """``no call took the `False` side of `x.sum() > 0`, line 12``. The file is named unless it is that of the proof."""
-    if unseen.kind is UnseenKind.START:
-        return f"before the first call, {unseen.code}"
+    if unseen.kind is UnseenKind.OUTSIDE:
+        return unseen.code
     code = unseen.code if len(unseen.code) <= _LONGEST_CODE else unseen.code[: _LONGEST_CODE - 1] + "…"
     is_here = proof.site is not None and proof.site.path == unseen.path
     place = f"`{code}`, {f'line {unseen.line}' if is_here else f'{unseen.path}:{unseen.line}'}"

@@ -250,7 +250,7 @@ def test_other_weights_from_the_same_random_numbers_are_named(prove: Prove) -> N
     """The runs start from the same weights all the same, so that their results say nothing."""
     doubled = "self.fc.weight.data *= 2\n        self.norm ="
     proof = prove("self.norm =", doubled)
-    assert any(one.kind is UnseenKind.START and "self.fc.weight" in one.code for one in proof.unseen), proof
+    assert any(one.kind is UnseenKind.OUTSIDE and "self.fc.weight" in one.code for one in proof.unseen), proof
     assert proof.is_held_back
 
 

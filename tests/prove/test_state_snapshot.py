@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import itertools
 import random
 import types
 from pathlib import Path
@@ -184,6 +185,15 @@ def test_iterators_without_a_position_are_named_as_they_cannot_be_put_back(tmp_p
     assert [next(batches), next(numbers)] == [1, 0]
     snapshot.restore()
     assert [next(batches), next(numbers)] == [1, 1]
+
+
+def test_how_far_a_count_moves_is_seen_although_it_cannot_be_put_back() -> None:
+    count = itertools.count()
+    snapshot = StateSnapshot({"self": {"count": count}})
+    for number in range(3):
+        snapshot.restore()
+        assert snapshot.plains == {"self['count']": number}
+        next(count)
 
 
 @dataclasses.dataclass(slots=True)
