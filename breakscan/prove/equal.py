@@ -9,6 +9,7 @@ are as small as rounding show where both programs run in higher precision: there
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import math
@@ -104,6 +105,8 @@ FLIPPED = 0.05
 """The largest part of integers or bools that rounding may decide."""
 AT_ONCE = 2**20
 """Elements that are compared at once, as double precision needs memory."""
+LARGE = 2**16
+"""Elements from which on a tensor is compared on a GPU."""
 _TENSORS = {Part.OUTPUT: "outputs", Part.GRADIENT: "gradients", Part.STATE: "changed"}
 
 
@@ -122,6 +125,7 @@ class Distance:
         """The distance of ``other`` from ``one``, which has the same shape."""
         import torch
 
+        one, other = _on_gpu(one), _on_gpu(other)
         if not one.numel() or (one.dtype == other.dtype and torch.equal(one, other)):
             return cls()
         is_rounded, scale = _is_rounded(one), root_mean_square(one) if relative else 0.0
@@ -333,10 +337,20 @@ def root_mean_square(tensor: Tensor) -> float:
     import torch
 
     squares = 0.0
-    for part in map(_wide, torch.split(tensor.flatten(), AT_ONCE)):
+    for part in map(_wide, torch.split(_on_gpu(tensor).flatten(), AT_ONCE)):
         norm = float(torch.linalg.vector_norm(part, dtype=part.dtype))
         squares += (norm if math.isfinite(norm) else float(part.abs().nan_to_num_(0.0, 0.0).double().norm())) ** 2
     return math.sqrt(squares / max(1, tensor.numel()))
+
+
+def _on_gpu(tensor: Tensor) -> Tensor:
+    """A large tensor on the GPU, if there is one with room: a CPU needs a minute for all gradients of a small GPT."""
+    import torch
+
+    if tensor.numel() >= LARGE and torch.cuda.is_available():
+        with contextlib.suppress(torch.OutOfMemoryError):
+            return tensor.to("cuda")
+    return tensor
 
 
 def _tensors(result: CallResult, part: Part) -> Mapping[str, Tensor]:

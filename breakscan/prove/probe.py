@@ -65,7 +65,7 @@ def is_stated(difference: ResultDifference, effects: Collection[Effect]) -> bool
     return (_EFFECTS.get(part) or _EFFECTS.get(change)) in effects
 
 
-LONGEST = 20.0
+LONGEST = 10.0
 """Seconds that the varied calls of a process may take together."""
 
 VariedResults = dict[VariedCall, tuple[CallResult, Mapping[str, RanCode]]]
