@@ -165,6 +165,7 @@ class Expected:
         self.moves = False
         """Whether parts of results may be at other places, as the code that reads them has changed, too."""
         self._noise: dict[tuple[Part, str], Distance] = {}
+        self._exact_noise: dict[tuple[Part, str], Distance] = {}
         self._own: dict[tuple[Part, str], Distance] = {}
         """The distances of the results from those in higher precision."""
         self._zero: set[tuple[Part, str]] = set()
@@ -189,10 +190,16 @@ class Expected:
         copied._noise = dict(self._noise)
         return copied
 
-    def add_run(self, runs: Sequence[CallResult]) -> None:
-        """Adds the results of a further run of the unchanged program: what differs is noise."""
-        for _, part, path, one, other in _pairs(self.results, runs):
-            _widen(self._noise, part, path, Distance.between(one, other))
+    @property
+    def is_noisy(self) -> bool:
+        """Return whether further runs differed."""
+        return any(distance.worst for distance in self._noise.values())
+
+    def add_run(self, runs: Sequence[CallResult], exact: bool = False) -> None:
+        """Adds the results of a further run of the unchanged program: what differs is noise.  ``exact``: in higher
+        precision."""
+        for _, part, path, one, other in _pairs(self._exact if exact else self.results, runs):
+            _widen(self._exact_noise if exact else self._noise, part, path, Distance.between(one, other))
 
     @functools.cached_property
     def _sizes(self) -> Mapping[tuple[Part, str], float]:
@@ -240,7 +247,8 @@ class Expected:
             distance = Distance.between(exactly, now, tolerance, self._absolute(part, exactly, exactly, tolerance))
             own = self._own.get((part, path), Distance())
             left = Distance(own.rms * self._left, own.worst * self._left)
-            if not (distance.close or (_is_rounded(exactly) and distance.is_like(left, exactly))):
+            is_usual = any(distance.is_like(one, exactly) for one in (left, self._exact_noise.get((part, path))))
+            if not (distance.close or (_is_rounded(exactly) and is_usual)):
                 found.append(replace(_at(part, path, exactly, now, distance, tolerance), call=number))
         return found
 

@@ -118,13 +118,13 @@ def _predicate(difference: ResultDifference) -> str:
     if difference.part is Part.OUTSIDE:
         then, before = ("nothing new" if text is None else repr(_short(text)) for text in (now, was))
         return f"holds {then} after the call, not {before}"
-    if change is Change.TEXT and is_state:
+    if is_state and (change is Change.TEXT or (change in (Change.NEW, Change.MISSING) and (was or now))):
         after = "unchanged" if now is None else _short(now)
         return f"is {after} after the call, not {_short(was or 'unchanged')}"
     return {
         Change.NO_BACKWARD: f"backward() fails: {_short(difference.message)}",
         Change.DRAWN: f"random numbers are drawn otherwise: {drawn}",
-        Change.NEW: f"is changed by the call{f' to {now}' if now else ''}" if is_state else "is new",
+        Change.NEW: "is changed by the call" if is_state else "is new",
         Change.MISSING: "is not changed by the call" if is_state else "is missing",
         Change.SHAPE: f"has shape {now}, not {was}",
         Change.STRIDES: f"has strides {now}, not {was}",

@@ -88,6 +88,9 @@ def test_errors_within_rounding_show_in_higher_precision() -> None:
     assert expected.differences(of((exact * 1.001).to(torch.bfloat16)), eager=True) == []
     assert [one.change for one in expected.differences_when_exact(of(exact * 1.001))] == [Change.ERROR]
     assert expected.differences_when_exact(of((exact.float() * 1.0000001).double())) == []
+    expected.add_run(of(exact * 1.002), exact=True)
+    assert expected.differences_when_exact(of(exact * 1.001)) == []
+    assert expected.differences_when_exact(of(exact * 1.01)) != []
 
 
 def test_what_further_runs_of_the_unchanged_program_differ_by_is_noise() -> None:
@@ -235,7 +238,8 @@ ONE = {"output": torch.zeros(1)}
         ({"gradients": {"w": torch.zeros(1)}}, {}, ["the gradient of w is missing"]),
         ({}, {"changed": {"self.mean": torch.zeros(1)}}, ["self.mean is changed by the call"]),
         ({"changed": {"self.mean": torch.zeros(1)}}, {}, ["self.mean is not changed by the call"]),
-        ({"changes": {"self.n": "1"}}, {}, ["self.n is unchanged after the call, not 1"]),
+        ({"changes": {"self.n": "'a'"}}, {}, ["self.n is unchanged after the call, not 'a'"]),
+        ({}, {"changed": {"self.n": torch.tensor(1)}}, ["self.n is 1 after the call, not unchanged"]),
         ({"rng": {"random": "a"}}, {"rng": {"random": "b"}}, ["random numbers are drawn otherwise: random"]),
     ],
 )
