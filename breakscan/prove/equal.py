@@ -126,6 +126,8 @@ class Distance:
         import torch
 
         one, other = _on_gpu(one), _on_gpu(other)
+        if one.device != other.device:
+            one, other = one.cpu(), other.cpu()
         if not one.numel() or (one.dtype == other.dtype and torch.equal(one, other)):
             return cls()
         is_rounded, scale = _is_rounded(one), root_mean_square(one) if relative else 0.0

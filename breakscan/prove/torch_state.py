@@ -100,7 +100,8 @@ def higher_precision(tensors: list[torch.Tensor], double: bool) -> Iterator[None
     backends: Any = torch.backends
     multiplies = (backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn, backends.mkldnn.matmul)
     before = [(one, one.fp32_precision) for one in multiplies]
-    held = [(one, one.data) for one in tensors if one.is_floating_point() and one.element_size() < dtype.itemsize]
+    narrow = [one for one in tensors if one.is_floating_point() and one.element_size() < dtype.itemsize]
+    held = [(one, one.data, one.grad if one.is_leaf else None) for one in narrow]
     with contextlib.ExitStack() as stack:
         for device in _device_types():
             stack.enter_context(torch.autocast(device, enabled=False))
@@ -112,14 +113,18 @@ def higher_precision(tensors: list[torch.Tensor], double: bool) -> Iterator[None
         try:
             for one in multiplies:
                 one.fp32_precision = "ieee"
-            for tensor, data in held:
+            for tensor, data, grad in held:
                 tensor.grad = None
                 tensor.data = data.to(dtype)
+                # A backward pass adds to it.
+                tensor.grad = None if grad is None else grad.detach().to(dtype, copy=True)
             yield
         finally:
-            for tensor, data in held:
+            for tensor, data, _ in held:
                 tensor.grad = None
                 tensor.data = data
+            for tensor, _, grad in held:
+                tensor.grad = grad
             for one, precision in before:
                 one.fp32_precision = precision
             # Other processes need the memory.

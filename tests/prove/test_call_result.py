@@ -73,11 +73,13 @@ def test_shared_memory_strides_and_types_are_in_a_result() -> None:
 @pytest.mark.parametrize(("double", "dtype"), [(True, torch.float64), (False, torch.float32)])
 def test_higher_precision_is_without_autocast_and_tf32(double: bool, dtype: torch.dtype) -> None:
     weight, precision = torch.ones(2, 2, dtype=torch.bfloat16, requires_grad=True), torch.backends.mkldnn.matmul
-    before = precision.fp32_precision
-    with higher_precision([weight], double), torch.autocast("cpu", torch.bfloat16):
+    before, weight.grad = precision.fp32_precision, torch.ones_like(weight)
+    with higher_precision([weight, weight.grad], double), torch.autocast("cpu", torch.bfloat16):
         assert (weight @ weight).dtype == dtype
         assert precision.fp32_precision == "ieee"
-    assert weight.dtype == torch.bfloat16
+        (weight * 2).sum().backward()
+        assert torch.equal(weight.grad, torch.full((2, 2), 3.0, dtype=dtype))
+    assert (weight.dtype, weight.grad.dtype) == (torch.bfloat16, torch.bfloat16)
     assert (precision.fp32_precision, torch.get_default_dtype()) == (before, torch.float32)
     with torch.autocast("cpu", torch.bfloat16):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
