@@ -20,6 +20,7 @@ from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.proof import (
     DeclinedFinding,
+    Divergence,
     KernelCode,
     Metrics,
     NotApplied,
@@ -28,7 +29,7 @@ from breakscan.prove.proof import (
     VariedDifference,
     Verification,
 )
-from breakscan.prove.protocol import Variation, VariedCall
+from breakscan.prove.protocol import GraphOperation, Stage, Variation, VariedCall
 from breakscan.report.formats import VERIFY
 from breakscan.report.measurements import progress_words
 from breakscan.report.verify import (
@@ -37,6 +38,7 @@ from breakscan.report.verify import (
     not_applied_words,
     steps,
     verdict_words,
+    verify_diagnostics,
 )
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e::error::"
@@ -263,6 +265,32 @@ def test_the_json_is_what_its_schema_says_and_the_whole_set_comes_last(valid: Ca
     assert told["proofs"][-1]["members"] == list(map(str, ALL.members))
     verdicts = {verdict.value for verdict in ProofVerdict} - {TOO_NOISY.verdict.value, ProofVerdict.NOT_TRIED.value}
     assert {proof["verdict"] for proof in told["proofs"]} == verdicts
+
+
+DIFFERENCE = ResultDifference(Part.OUTPUT, Change.ELEMENT, "output", "224", "-800")
+DIVERGENCE = Divergence(
+    (DIFFERENCE, replace(DIFFERENCE, path="output 1")),
+    Stage.INDUCTOR,
+    GraphOperation("Tensor.sum", "net.py", 12, True),
+    ("cpp.simdlen", 1),
+    "repro.py",
+)
+
+
+def test_the_report_says_where_compiled_differs_from_eager(valid: Callable[..., Any]) -> None:
+    told = valid(written("json", replace(WHOLE, divergence=DIVERGENCE)), "verify")["compiled"]
+    assert (told["agrees"], len(told["differences"]), told["stage"]) == (False, 2, "Inductor")
+    assert told["operation"] == {"name": "Tensor.sum", "path": "net.py", "line": 12}
+    assert told["setting"] == {"name": "torch._inductor.config.cpp.simdlen", "value": 1}
+    for format_ in ("terminal", "markdown", "html"):
+        shown = html.unescape(written(format_, replace(WHOLE, divergence=DIVERGENCE)))
+        assert all(part in shown for part in ("Tensor.sum", "net.py:12", "simdlen", "repro.py")), format_
+    (warning, *_) = verify_diagnostics(replace(WHOLE, divergence=DIVERGENCE)).diagnostics
+    assert warning.id == "verify-compiled-differs"
+    assert warning.site is not None
+    assert (warning.site.path, warning.site.line) == ("net.py", 12)
+    assert valid(written("json"), "verify")["compiled"]["agrees"]
+    assert valid(written("json", replace(WHOLE, compared=False)), "verify")["compiled"] is None
 
 
 def test_markdown_ends_below_what_github_takes() -> None:

@@ -263,11 +263,13 @@ def verify_answer(report: Report, asked: Report, ended: str | None, offset: int,
     """Answer a call of ``verify`` with the arguments ``asked``; ``ended`` names the time limit that ended it."""
     proofs = report["proofs"]
     not_proved = (("not reached by this run", report["unreached"]), ("without a rewrite", report["declined"]))
+    compiled = report["compiled"]
+    differs = [] if compiled is None or compiled["agrees"] else [compiled["says"]]
     return _answer(
         summary=_verify_summary(proofs, report, ended),
         proofs=map(_proof, proofs[offset : offset + limit]),
         not_proved=[f"{words}: {listed(names, 'name', MOST_NAMED)}" for words, names in not_proved if names],
-        notes=report["notes"][:MOST_NAMED],
+        notes=[*differs, *report["notes"]][:MOST_NAMED],
         more=_more("verify", {"last": True}, offset + limit, len(proofs)),
         next=_after_verify(proofs, asked, report),
     )
