@@ -39,7 +39,7 @@ ROOMS = {
     "survey": Room(f"{STATIC} check recording explanation", 2502, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 9901, 38),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 7327, 42),
-    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2242, 14),
+    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2244, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3416, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
