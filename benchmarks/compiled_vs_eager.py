@@ -1,4 +1,4 @@
-"""Whether ``breakscan verify`` finds where compiled code differs from eager code, and is silent where it does not.
+"""Runs ``breakscan verify`` on programs whose compiled results differ from eager ones, and on ordinary models.
 
     python benchmarks/compiled_vs_eager.py [NAME ...]
 
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def found(compiled: dict) -> tuple[str, str, int, str | None] | None:
-    """What was found in the form of ``DIFFERS``; None for a program that agrees."""
+    """The report in the form of ``DIFFERS``; None for a program that agrees."""
     if compiled["agrees"]:
         return None
     operation, setting = compiled["operation"] or {}, compiled["setting"] or {}

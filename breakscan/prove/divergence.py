@@ -1,5 +1,5 @@
-"""Where a compiled program differs from eager: in which stage of compiling, at which operation first, and with which
-setting it does not."""
+"""Finds the stage of compiling and the first operation at which a compiled program differs from eager, and a setting
+with which it does not."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class _Search:
         self._settings: Mapping[str, CompileOption] = {"fallback_random": True} if baseline.random else {}
 
     def run(self) -> None:
-        """Fills in what was found, as far as the search gets."""
+        """Search, and fill in the stage, the operation and the setting as far as they are found."""
         with contextlib.suppress(_Lost):
             if not self._differs():
                 if not self._settings:

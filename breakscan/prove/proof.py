@@ -140,7 +140,7 @@ class DeclinedFinding:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """How the unchanged program, compiled, differs from eager.
+    """The differences of the unchanged program, compiled, from eager.
 
     ``differences`` has the first one of each value. ``stage`` is the first stage of compiling with which the results
     differ, None if they did not differ in a further process. ``operation`` is the first one that has to be compiled for

@@ -248,8 +248,7 @@ _BEFORE = {Stage.AOT_AUTOGRAD: "eager", Stage.DECOMPOSITIONS: "aot_eager", Stage
 
 
 def compiled_words(verification: Verification) -> list[str]:
-    """Whether the unchanged program, compiled, computes what it does eager; if not, where it differs first, and with
-    which setting it does not."""
+    """The result of comparing the unchanged program, compiled, with eager, in sentences."""
     divergence = verification.divergence
     if divergence is None:
         if not verification.compared:

@@ -1,4 +1,4 @@
-"""Where compiled code differs from eager: which stage, which operation first, and which setting helps."""
+"""The search for the operation at which compiled code differs from eager."""
 
 from __future__ import annotations
 
