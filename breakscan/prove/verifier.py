@@ -193,7 +193,7 @@ class Verifier:
 
     @property
     def repeats_itself(self) -> bool:
-        """Whether the unchanged program can be compared with anything."""
+        """The unchanged program repeats itself, so that others can be compared with it."""
         return self._baseline.unrepeatable is None
 
     def divergence(self, program: Path | None) -> Divergence | None:
