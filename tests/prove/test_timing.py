@@ -229,7 +229,7 @@ def test_blocks_take_about_as_long_so_that_noise_hits_each_as_often() -> None:
 
 def test_rounds_that_other_programs_disturb_do_not_count() -> None:
     source = random.Random(0)
-    clocks = {"before": Clock(2e-3, source, 0.01, disturbed=0.3), "after": Clock(1e-3, source, 0.01)}
+    clocks = {"before": Clock(2e-3, source, 0.01, disturbed=0.6), "after": Clock(1e-3, source, 0.01)}
     claim = interleave(clocks, ABOUT).ratio("after", "before")
     assert claim.low <= 2.0 <= claim.high
     assert not claim.is_noisy
