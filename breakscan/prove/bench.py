@@ -12,12 +12,12 @@ from pathlib import Path
 from breakscan.explanation.explanation import Explanation
 from breakscan.prove.bench_result import OWN, Bench, BenchRow, LeastTime, MeasurementStatus, best_of, least_time
 from breakscan.prove.candidate import Candidate, MeasuringProgress, MeasuringStep, Say
-from breakscan.prove.eager_baseline import EagerBaseline
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import environment_of, notes_of
 from breakscan.prove.original import Workers, running_original
 from breakscan.prove.protocol import CompileOption
 from breakscan.prove.trial import (
+    EagerBaseline,
     Trial,
     at_once,
     captures_more,

@@ -1,34 +1,95 @@
-"""Runs a program in one variant, and measures it."""
+"""Runs a program eager, and in one variant after another, and measures it."""
 
 from __future__ import annotations
 
 import contextlib
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import NoReturn
 
 from breakscan.explanation.explanation import Explanation
 from breakscan.prove import faster as measure
-from breakscan.prove.bench_result import BenchProblem, BenchRow, MeasurementStatus, pays_after
+from breakscan.prove.bench_result import BenchProblem, BenchRow, Eager, MeasurementStatus, pays_after
 from breakscan.prove.candidate import Candidate, MeasuringProgress, MeasuringStep, Say
-from breakscan.prove.eager_baseline import LONGEST, EagerBaseline
+from breakscan.prove.commands import CommandHandler
+from breakscan.prove.equal import ResultDifference
 from breakscan.prove.faster import PROCESSES, Pace, Unsteady, pace_of
 from breakscan.prove.fork_server import DYNAMO, INDUCTOR
 from breakscan.prove.observation import Observation, ObservationKind
-from breakscan.prove.original import NOT_TRIED, compile_as, explained, kernels_of_step, run_compiled
+from breakscan.prove.original import NOT_TRIED, Baseline, Original, compile_as, explained, kernels_of_step, run_compiled
 from breakscan.prove.protocol import (
     CompiledResult,
+    CompileOption,
     RegionalCompile,
     Stage,
     StepKind,
 )
 from breakscan.prove.step_timer import StepTimer
+from breakscan.prove.variants import Choices
 from breakscan.prove.worker import Worker, WorkerError, run_all
 from breakscan.recording.records import CompileTimed, Record
 from breakscan.source.cores import CORES_TO_COMPILE, usable_cores
+
+LONGEST = 8.0
+"""Seconds of timing."""
+
+Plan = Callable[[Choices], Sequence[Mapping[str, CompileOption]]]
+"""A function that chooses the keyword arguments of ``torch.compile`` for each variant."""
+
+
+class EagerBaseline:
+    """The results and times of eager runs.
+
+    ``steps`` are the seconds of eager steps; those of later processes are added. ``resolved`` says what
+    ``torch.compile`` makes of the keyword arguments of each variant.
+    """
+
+    def __init__(self, original: Original, plan: Plan, say: Say) -> None:
+        """Raises WorkerError, and what ``plan`` raises."""
+        first, second = original.first, original.second
+        self.original = original
+        self.about = original.about
+        self._baseline = Baseline(first, original.values, ())
+        self.choices = Choices(second.ask(CommandHandler.choices), "cuda" in self.about.devices)
+        planned = tuple(dict(options) for options in plan(self.choices))
+        self.resolved = second.ask(CommandHandler.resolve, planned)
+        self._baseline.repeat(second)
+        say(MeasuringProgress(MeasuringStep.TIME))
+        rounds = measure.race({"eager": first, "same": second}, StepKind.EAGER, LONGEST)
+        self.same = rounds.ratio("same", "eager")
+        self.steps = list(chain(*rounds.seconds.values()))
+        self.host_bytes = first.host_bytes
+        self.memory_bytes = first.ask(StepTimer.memory, StepKind.EAGER)
+        self.free_device_bytes = first.ask(CommandHandler.free_memory)
+        self._launches: Mapping[str, int] | None = None
+        with contextlib.suppress(WorkerError):
+            self._launches = first.ask(StepTimer.launches, StepKind.EAGER)
+        self.notes = self._baseline.notes
+        if self._baseline.unrepeatable is not None:
+            self.note(Observation(ObservationKind.NOT_COMPARED, details=(self._baseline.unrepeatable,)))
+
+    @property
+    def eager(self) -> Eager:
+        """Returns the measurements of eager runs so far."""
+        results = iter(self._baseline.eager)
+        seconds = 0.0
+        for one in self.about.callables:
+            first, *_ = [next(results) for _ in range(one.calls)]
+            seconds += first.seconds + first.backward_seconds
+        return Eager(seconds, statistics.median(self.steps), self.memory_bytes, self._launches)
+
+    def unlike(self, worker: Worker) -> list[ResultDifference]:
+        """Returns how the compiled results that a worker has written differ from eager ones."""
+        return [] if self._baseline.unrepeatable else self._baseline.compiled_differences(worker)
+
+    def note(self, observation: Observation) -> None:
+        """Adds a note, unless it was added before."""
+        if observation not in self.notes:
+            self.notes.append(observation)
 
 
 def trace_alone(
