@@ -213,13 +213,14 @@ MOST_CALLABLES = 4
 LONGEST_LATER = 4.0
 """Seconds for which later calls are looked at."""
 MOST_LATER = 12
+FIRST_LATER = 4
 MOST_BYTES = 64 << 20
 """Of the values of a later call that are kept."""
 
 
 class LaterCalls:
     """What the program's calls have after those that are captured: those whose arguments or state are of another kind
-    than before, and the 1st, 2nd, 4th, … of all."""
+    than before, the first ones, and the 8th, 16th, … of all."""
 
     def __init__(self) -> None:
         self._kept: list[bytes] = []
@@ -245,7 +246,7 @@ class LaterCalls:
         kind = repr((number, given.plains, sizes, flags))
         is_new = kind not in self._kinds
         self._kinds.add(kind)
-        if not is_new and self._looked & (self._looked - 1):
+        if not is_new and self._looked > FIRST_LATER and self._looked & (self._looked - 1):
             return True
         other = {path: value for path, value in plains.items() if value != state.plains.get(path)}
         values = state.now().values
