@@ -194,6 +194,10 @@ def replaced_tests(before: str, after: str, lines: SourceMap) -> list[ast.expr]:
     old, new = before.split("\n"), after.split("\n")
     tree = ast.parse(before)
     places = {origin + 1: at + 1 for at, origin in enumerate(lines.origins) if old[origin].strip() == new[at].strip()}
+    # A line that both texts have once may have moved farther.
+    was, now = ([line.strip() for line in text] for text in (old, new))
+    once = {line for line, count in Counter(was).items() if line and count == 1 == now.count(line)}
+    places |= {at: now.index(line) + 1 for at, line in enumerate(was, 1) if line in once}
     outlines = Outline(tree), Outline(ast.parse(after))
 
     def functions(line: int) -> list[str]:
