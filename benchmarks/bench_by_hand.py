@@ -6,7 +6,7 @@ For each program of ``by_hand_programs/``:
 
 - the ratio of eager to compiled steps, by ``breakscan bench`` and by hand: warmed up, in turns, in one process.  Both
   are measured several times, because processes of the same program differ;
-  With ``--busy 10``, ten processes that never wait run beside bench, and not beside what is timed by hand;
+  With ``--busy 10``, ten processes that never wait run next to bench, and not next to what is timed by hand;
 - the number of calls after which compiling pays: processes that only make calls, eager and compiled, each from
   empty compiler caches, until the total times of all calls are equal.
 """
