@@ -87,14 +87,14 @@ def verify(
     program: str,
     arguments: tuple[str, ...],
 ) -> None:
-    """Run PROGRAM with its ARGUMENTS as it is and rewritten, and say whether that is equal and faster.
+    """Run PROGRAM with its ARGUMENTS as it is and rewritten, and report if that is equal and faster.
 
     The rewrites are those of breakscan fix, for the code that runs: all together, and each by itself as far as they
-    have to be told apart; or a patch, or settings. Your files are left alone. The program is run several times, each
+    have to be judged; or a patch, or settings. Your files are left alone. The program is run several times, each
     time up to its first calls of what it compiles: what it writes is not shown. Options of breakscan come before
     PROGRAM.
 
-    The report also says whether the program as it is computes compiled what it does eager; where it does not, at which
+    The report also compares the compiled program, without any change, with eager; where it does not, at which
     operation first.
 
     Exits with 0 where each change is tried, none is rejected and compiled agrees with eager, 1 otherwise, 2 where the

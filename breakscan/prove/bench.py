@@ -111,9 +111,9 @@ class _Variants:
         self._started: dict[str, Worker] = {}
         """The first process of each variant, by label."""
         self._compiled: dict[str, Trial] = {}
-        """What was compiled side by side, by label. The processes go on until all have been timed."""
+        """Results of compiling side by side, by label. The processes go on until all have been timed."""
         self._traced: dict[str, Explanation | None] = {}
-        """What Dynamo alone showed meanwhile, by label."""
+        """Results of Dynamo alone, by label."""
 
     def run(self) -> None:
         """Tries all variants, then repeats those that matter."""

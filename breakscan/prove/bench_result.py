@@ -30,7 +30,7 @@ class MeasurementStatus(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class BenchProblem:
-    """What went wrong with a variant: the stage that failed and the reason; or what differs, what is compiled again, or
+    """The fault of a variant: the stage that failed and the reason; or what differs, what is compiled again, or
     why it was not run.
     """
 
@@ -79,7 +79,7 @@ class BenchRow:
 
     @property
     def is_own(self) -> bool:
-        """Whether the program compiles as it does by itself."""
+        """Return True if the program compiles as it does by itself."""
         variant = self.variant
         return variant.options is None and not variant.settings and variant.regional is None
 
@@ -126,8 +126,8 @@ class Bench:
     ``same`` is the ratio of two processes that both run eager. ``best`` is the label of the variant to choose, None if
     none is faster than eager; ``backward`` are the callables whose backward pass the program runs, and it is measured
     with them; ``compiled_at_once`` is the most variants that were compiled at the same time; ``devices`` are those
-    beside the first one; ``as_fast`` are those within noise of the fastest. ``write`` is the code to write for it, None
-    if the program already does so. ``least_time`` says which variant takes the least time for how many calls.
+    next to the first one; ``as_fast`` are those within noise of the fastest. ``write`` is the code to write for it,
+    None if the program already does so. ``least_time`` says which variant takes the least time for how many calls.
     """
 
     argv: tuple[str, ...]
@@ -238,7 +238,7 @@ def _starts(row: BenchRow, before: BenchRow | None, eager_seconds: float) -> int
         assert row.pays_after_calls is not None
         return row.pays_after_calls
     more = _cost(row) - _cost(before)
-    # Steps by their ratios: each was timed beside eager steps of its own process.
+    # Steps by their ratios: each was timed next to eager steps of its own process.
     gained = eager_seconds / _speed(before) - eager_seconds / _speed(row)
     return max(1, math.ceil(more / gained)) if gained > 0 else 1
 

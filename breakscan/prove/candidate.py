@@ -13,7 +13,7 @@ from breakscan.prove.protocol import CompileOption, RegionalCompile
 
 
 class MeasuringStep(Enum):
-    """What a process is doing, as progress shows it."""
+    """The task of a process, as progress shows it."""
 
     RUN = "running the program"
     TRACE = "running Dynamo alone"
@@ -105,7 +105,7 @@ class Candidate:
 
     @property
     def changes_types(self) -> bool:
-        """Whether it states that a tensor replaces a Python number."""
+        """Return True if it states that a tensor replaces a Python number."""
         return any(Effect.TYPES in one.effects for one in self.differences)
 
 

@@ -64,7 +64,8 @@ class CompileHook:
         OptimizeContext.__call__ = call  # type: ignore[method-assign,assignment]
 
     def compile(self, fn: Callable[..., object], options: Mapping[str, CompileOption]) -> tuple[Any, Any]:
-        """What ``torch.compile`` returns for these keyword arguments, not wrapped, and Dynamo's context of it."""
+        """The value that ``torch.compile`` returns for these keyword arguments, not wrapped, and Dynamo's context of
+        it."""
         import torch
         from torch._dynamo.eval_frame import OptimizeContext
 
@@ -90,7 +91,8 @@ class CompileHook:
     def compile_like(
         self, fn: Callable[..., object], context: Callable[..., Callable[..., object]]
     ) -> Callable[..., object]:
-        """What the ``torch.compile`` call that made Dynamo's context returns for another function, not wrapped."""
+        """The value that the ``torch.compile`` call that made Dynamo's context returns for another function, not
+        wrapped."""
         self._paused = True
         try:
             return context(fn)
@@ -105,7 +107,7 @@ class CompileHook:
 
 
 def innermost(fn: Any) -> Callable[..., object]:
-    """What was compiled, without the wrappers of Dynamo around it."""
+    """The compiled object, without the wrappers of Dynamo around it."""
     while (inner := getattr(fn, "_torchdynamo_orig_callable", None)) is not None:
         fn = inner
     original: Callable[..., object] = fn
@@ -134,7 +136,7 @@ def disguise(ours: Any, original: Any) -> None:
 class CapturedCall:
     """One call: its arguments, the values in them, and the modes that it ran in.
 
-    ``state`` is the state that the call found beside its inputs, kept for a first call only: later calls often find
+    ``state`` is the state that the call found besides its inputs, kept for a first call only: later calls often find
     another one.  ``has_returned`` says that the program has its result, ``backward`` that the program ran the backward
     pass of it.
     """
@@ -154,7 +156,7 @@ class CapturedCallable:
     """One compiled callable.
 
     ``original`` is what was compiled, ``compiled`` what ``torch.compile`` returned for it.  ``state`` is what its last
-    captured call could reach beside its inputs.
+    captured call could reach besides its inputs.
     """
 
     name: str
@@ -173,7 +175,7 @@ class CapturedCallable:
 
     @property
     def entry(self) -> Callable[..., object]:
-        """What the program calls.  A module around ``compiled`` takes time as well."""
+        """The object that the program calls.  A module around ``compiled`` takes time as well."""
         if self.module is None:
             return self.compiled
         self.module.forward = self.compiled
@@ -182,12 +184,13 @@ class CapturedCallable:
 
     @property
     def backward(self) -> bool:
-        """Whether the program runs the backward pass of its results.  After the last captured call it is stopped."""
+        """Return True if the program runs the backward pass of its results.  After the last captured call it is
+        stopped."""
         return any(call.backward for call in self.calls)
 
     @property
     def may_run_backward(self) -> bool:
-        """Whether only later calls show if the program runs the backward pass of its only captured call."""
+        """Return True if only later calls show if the program runs the backward pass of its only captured call."""
         if len(self.calls) != 1:
             return False
         call = self.calls[0]
@@ -219,8 +222,8 @@ MOST_BYTES = 64 << 20
 
 
 class LaterCalls:
-    """What the program's calls have after those that are captured: those whose arguments or state are of another kind
-    than before, the first ones, and the 8th, 16th, … of all."""
+    """The values that the program's calls have after those that are captured: those whose arguments or state are of
+    another kind than before, the first ones, and the 8th, 16th, … of all."""
 
     def __init__(self) -> None:
         self._kept: list[bytes] = []
@@ -274,7 +277,7 @@ def torch_save(kept: object, path: str | io.BytesIO) -> None:
 
 
 def load_later(path: str | io.BytesIO) -> Any:
-    """What :class:`LaterCalls` has written: tensors and plain values alone."""
+    """The content that :class:`LaterCalls` has written: tensors and plain values alone."""
     import torch
 
     return torch.load(path, weights_only=True)
@@ -405,7 +408,7 @@ class Capture:
 
 
 def state_of(captured: CapturedCallable, modules: dict[str, Module]) -> StateSnapshot:
-    """What the callable can reach, and the modules among its arguments."""
+    """The objects that the callable can reach, and the modules among its arguments."""
     import torch
 
     subject = subject_of(captured.original)
@@ -419,7 +422,8 @@ def state_of(captured: CapturedCallable, modules: dict[str, Module]) -> StateSna
 
 
 def subject_of(original: Any) -> Any:
-    """What is compiled, without the wrapper that Dynamo puts around callables that have no code of the user's."""
+    """The object that is compiled, without the wrapper that Dynamo puts around callables that have no code of the
+    user's."""
     while not hasattr(original, "__self__") and (inner := getattr(original, "__wrapped__", None)) is not None:
         if not getattr(original, "__globals__", {}).get("__name__", "").startswith("torch."):
             break

@@ -1,4 +1,4 @@
-"""Which code of a change ran and which did not, and which tests of the old text it has replaced."""
+"""The code of a change that ran and that did not, and the tests of the old text that it has replaced."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class UnseenKind(str, Enum):
-    """What no call has shown of a change."""
+    """A part of a change that no call has shown."""
 
     OUTCOME = "outcome"
     """An outcome of a test that it replaces."""
@@ -28,7 +28,7 @@ class UnseenKind(str, Enum):
     DEFAULT = "default"
     """No call left out the argument."""
     OUTSIDE = "outside"
-    """What is set up or read outside of the calls is another one, as ``code`` says."""
+    """Something that is set up or read outside of the calls is another one, as ``code`` says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class UnseenCode:
 
 
 def changed_code_ran(after: str, lines: SourceMap, executed: Collection[int]) -> bool | None:
-    """Whether any changed statement of a new text ran, or none is in a function, so that it could run during a call;
-    None if no statement has changed. ``lines`` says where the lines come from. Raises SyntaxError.
+    """Return True if any changed statement of a new text ran, or none is in a function, so that it could run during a
+    call; None if no statement has changed. ``lines`` says where the lines come from. Raises SyntaxError.
     """
     changed = _innermost(after, lines.changed_lines())
     if not changed:

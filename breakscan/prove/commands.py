@@ -53,8 +53,8 @@ def modes() -> dict[str, dict[str, CompileOption]]:
 
 
 def choice_of(context: Any) -> CompileChoice | None:
-    """What was passed to ``torch.compile``, read from Dynamo's context.  Choices that compile alike are equal.  None
-    where this torch keeps it elsewhere."""
+    """The choice that was passed to ``torch.compile``, read from Dynamo's context.  Choices that compile alike are
+    equal.  None where this torch keeps it elsewhere."""
     backend = getattr(context, "callback", None)
     while True:
         inner = getattr(backend, "_torchdynamo_orig_backend", None) or getattr(
@@ -133,7 +133,7 @@ class CommandHandler:
         }
 
     def describe(self) -> Description:
-        """What was captured, and how the program got there."""
+        """The captured calls, and how the program reached them."""
         captured = self._callables
         walks = [snapshot.walk for one in captured for snapshot in one.snapshots()]
         return Description(
@@ -150,13 +150,13 @@ class CommandHandler:
         )
 
     def choices(self) -> AvailableChoices:
-        """Which choices there are."""
+        """The choices that there are."""
         chosen = tuple(choice_of(one.context) for one in self._callables)
         blocks = self._regional.blocks()
         return AvailableChoices(backends(), all_backends(), modes(), chosen, blocks, has_nested_regions())
 
     def resolve(self, variants: tuple[dict[str, CompileOption], ...]) -> tuple[ResolvedChoice, ...]:
-        """What ``torch.compile`` makes of each set of keyword arguments."""
+        """The result of ``torch.compile`` for each set of keyword arguments."""
         return tuple(map(self._resolved, variants))
 
     def compile(self, options: dict[str, CompileOption]) -> None:

@@ -165,7 +165,7 @@ class Expected:
         self.results = results
         self._exact = exact or [CallResult() for _ in results]
         self.moves = False
-        """Whether parts of results may be at other places, as the code that reads them has changed, too."""
+        """True if parts of results may be at other places, as the code that reads them has changed, too."""
         self._noise: dict[tuple[Part, str], Distance] = {}
         self._exact_noise: dict[tuple[Part, str], Distance] = {}
         self._own: dict[tuple[Part, str], Distance] = {}

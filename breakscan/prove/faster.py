@@ -27,19 +27,19 @@ BLOCK = 0.04
 LONGEST = 20.0
 """Seconds of all rounds, where that leaves :data:`FEWEST_ROUNDS`."""
 SHARP = 1.03
-"""How wide an interval may be before more rounds are run: on a quiet machine :data:`ROUNDS` are enough."""
+"""The width of an interval up to which no more rounds are run: on a quiet machine :data:`ROUNDS` are enough."""
 WIDE = 1.25
-"""How wide an interval may be where its middle says anything."""
+"""The width of an interval up to which its middle says anything."""
 DRAWS = 800
 LEAST = 1.02
-"""What counts as faster at all."""
+"""The least ratio that counts as faster."""
 CLOSE = 1.25
-"""How many times as fast something must be in one process to count as faster without further ones: those of the same
+"""The ratio that one process must show to count as faster without further ones: those of the same
 program were up to 20% apart on a machine of changing speed."""
 PROCESSES = 4
 """Those in which one thing is timed where more than one is."""
 STUDENT = 3.182
-"""How many standard errors the mean of so many values may lie off: the quantile 0.975 of Student's t."""
+"""The number of standard errors that the mean of so many values may lie off: the quantile 0.975 of Student's t."""
 
 Block = Callable[[int], BlockTime]
 """Runs so many steps."""
@@ -55,7 +55,7 @@ class Unsteady(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many times as fast: the median, or the mean of those of several processes, and its interval of 95%.
+    """The speed ratio: the median, or the mean of those of several processes, and its interval of 95%.
 
     ``disturbed`` says that other programs had the cores that the steps needed: nothing is claimed then."""
 
@@ -66,7 +66,7 @@ class Ratio:
 
     @property
     def is_noisy(self) -> bool:
-        """Whether the machine was too noisy for the median to say anything."""
+        """Return True if the machine was too noisy for the median to say anything."""
         return self.disturbed or self.high > WIDE * self.low
 
 
@@ -78,7 +78,7 @@ class Rounds:
     disturbed: bool = False
 
     def ratio(self, other: str, *references: str, certainty: float = 0.95) -> Ratio:
-        """How many times as fast the other is as the references, from pairs of blocks of one round.
+        """The speed ratio of the other to the references, from pairs of blocks of one round.
 
         The references are not averaged first: the mean of two noisy times tends to be longer than one of them.  The
         interval is that of bootstrap samples of the rounds; at a ``certainty`` of 1 it holds them all.
@@ -90,7 +90,7 @@ class Rounds:
         return Ratio(statistics.median(chain(*rounds)), medians[left_out], medians[-1 - left_out], self.disturbed)
 
     def is_sharp(self) -> bool:
-        """Whether more rounds would add little.
+        """Return True if more rounds would add little.
 
         Only the widths of the intervals decide that, not their positions. Otherwise, measuring would go on until it
         gives the desired result.
@@ -178,7 +178,7 @@ def repeated(claim: Ratio, same: Ratio, again: Callable[[], Ratio]) -> Ratio:
 
 
 def is_faster(claim: Ratio, same: Ratio) -> bool:
-    """Whether the claim holds: all of its interval lies above what two processes of the same program show."""
+    """Return True if the claim holds: all of its interval lies above what two processes of the same program show."""
     return not claim.disturbed and claim.low > max(LEAST, apart(same))
 
 
@@ -206,7 +206,7 @@ class Pace:
 
     @property
     def ratio(self) -> Ratio:
-        """How many times as fast as an eager step a compiled one is."""
+        """The speed ratio of a compiled step to an eager one."""
         return self.rounds.ratio(StepKind.COMPILED, StepKind.EAGER)
 
 

@@ -65,7 +65,7 @@ Inductor asks while it is imported."""
 
 @dataclass(frozen=True, slots=True)
 class ForkedWorker:
-    """What a forked worker starts with: the path of its settings, and the descriptors of its commands and replies."""
+    """The input of a forked worker: the path of its settings, and the descriptors of its commands and replies."""
 
     settings: Path
     commands: int
@@ -219,7 +219,7 @@ def _set(variable: str, value: str) -> Iterator[None]:
 
 
 def _began_cuda() -> bool:
-    """Whether a process that is forked from this one could not use CUDA, as torch itself sees it."""
+    """Return True if a process that is forked from this one could not use CUDA, as torch itself sees it."""
     import torch
 
     pid = os.fork()

@@ -61,7 +61,7 @@ class ObjectWalk:
         self.files: list[IO[Any]] = []
         self.counts: dict[str, itertools.count[int]] = {}
         self.iterators: list[str] = []
-        """What has a position that cannot be put back."""
+        """Objects with a position that cannot be put back."""
         self.complete = True
         self.lazy = False
         self._alive: list[object] = []
@@ -215,7 +215,7 @@ class ObjectWalk:
         yield _class_of(module)
 
     def _of_class(self, cls: type) -> Iterator[tuple[str, object]]:
-        """What a class of the user's and its bases hold."""
+        """The values that a class of the user's and its bases hold."""
         for one in cls.__mro__:
             path = f"{one.__module__}.{one.__qualname__}"
             if not _is_users(one.__module__) or path in self._methods:
@@ -271,7 +271,7 @@ def _class_of(thing: object) -> tuple[str, object]:
 
 
 def _is_data(name: str, value: object) -> bool:
-    """Whether an attribute of a class is a value, and neither a method nor a descriptor."""
+    """Return True if an attribute of a class is a value, and neither a method nor a descriptor."""
     return not name.startswith("__") and not hasattr(type(value), "__get__")
 
 
@@ -353,7 +353,7 @@ def _is_users(module: str | None) -> bool:
 
 
 def _is_own(module: str | None, *others: str) -> bool:
-    """Whether a module is one of ``others``, or the user's own and not of an installed package."""
+    """Return True if a module is one of ``others``, or the user's own and not of an installed package."""
     if module in others:
         return True
     file = getattr(sys.modules.get(module or ""), "__file__", None) or ""

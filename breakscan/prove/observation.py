@@ -65,7 +65,7 @@ class ObservationKind(str, Enum):
     NO_CUDA_GRAPHS = "without tensors on a GPU there are no CUDA graphs"
     NO_MODULE = "what is compiled is a function, not a module: its blocks are not known"
     NO_BLOCKS = "there are no repeated blocks: two modules of a class in a ModuleList or Sequential"
-    NO_REST = "there is nothing beside the blocks"
+    NO_REST = "there is nothing besides the blocks"
     NO_NESTED_REGIONS = "this torch has no torch.compiler.nested_compile_region"
     BLOCKS_OF_TORCH = "the forward of the blocks is torch's own"
     CONSTANT_SHAPES = "nothing is compiled again, so all shapes are constants already"
@@ -160,7 +160,7 @@ def notes_of(about: Description) -> list[Observation]:
 
 
 def environment_of(about: Description | None, device: str | None) -> dict[str, str]:
-    """What the figures were measured with; ``device`` is that of the compiled graphs, where one is known."""
+    """The setup that the figures were measured with; ``device`` is that of the compiled graphs, where one is known."""
     devices = about.devices if about else ()
     return {
         "breakscan": __version__,

@@ -103,7 +103,7 @@ class Baseline:
         self.random = run.random
         self.lines: Mapping[str, tuple[int, ...]] = {path: ran.lines for path, ran in run.ran.items()}
         self.prints_same = True
-        """Whether the calls print the same each time, as far as that was looked at."""
+        """True if the calls print the same each time, as far as that was looked at."""
         self.no_exact: str | None = None
         self.unrepeatable: ValueMismatch | ResultDifference | None = None
         self.unlike: dict[tuple[Part, str], ResultDifference] = {}
@@ -238,8 +238,8 @@ class CompiledProgram:
 
 
 OtherStart = dict[tuple[str, str], str]
-"""What differs before the first calls, by kind (``values``, ``generators``, ``plains``) and name: digests, or texts of
-plain values."""
+"""The values that differ before the first calls, by kind (``values``, ``generators``, ``plains``) and name: digests, or
+texts of plain values."""
 
 
 class Workers:
@@ -296,12 +296,12 @@ class Original:
 
     @cached_property
     def starts(self) -> Sequence[StateDigests]:
-        """What the first calls found."""
+        """The start that the first calls found."""
         return self.first.ask(SharedState.start)
 
     @cached_property
     def wavering(self) -> OtherStart:
-        """What already differs between the two before the first calls."""
+        """The values that already differ between the two before the first calls."""
         return _other_start(self.starts, self.second.ask(SharedState.start))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What calls change outside of the program's objects: files, the environment, and the text that they print.
+"""Changes by calls outside of the program's objects: files, the environment, and the text that they print.
 
 ``OUTSIDE`` is that of this process.  An audit hook sees which files are opened for writing, removed or renamed; files
 that C++ code writes (``torch.save``) are seen in the working directory.
@@ -33,7 +33,8 @@ class Outside:
         self._busy = False
         self._environment: dict[str, str] | None = None
         self._files: dict[str, bytes | None] = {}
-        """What the files held that the program has written; None for one that was not there, or is a folder."""
+        """The former content of the files that the program has written; None for one that was not there, or is a
+        folder."""
         self._seen: dict[str, tuple[int, int]] = {}
         """The time and the size of the files in the working directory."""
         self._printed = 0
@@ -74,7 +75,7 @@ class Outside:
             self._seen = _stats()
 
     def changes(self, open_files: Iterable[IO[Any]] = ()) -> tuple[str, dict[str, str]]:
-        """What was printed since it was put back, and what files and variables of the environment hold now, or have in
+        """The text printed since it was put back, and what files and variables of the environment hold now, or have in
         addition."""
         with self._not_watched():
             _flush(open_files)

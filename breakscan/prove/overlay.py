@@ -199,7 +199,7 @@ class ExecutedCode:
         return self._offsets.setdefault(code, (path, set()))[1]
 
     def found(self) -> dict[str, RanCode]:
-        """What was executed."""
+        """The executed code."""
         spans: dict[str, set[ExpressionSpan]] = {path: set() for path in self.lines}
         for code, (path, offsets) in self._offsets.items():
             # Python 3.10 knows lines alone.
@@ -221,7 +221,7 @@ class ExecutedCode:
         }
 
     def stop(self) -> None:
-        """What runs from here on is not noted."""
+        """Code that runs from here on is not noted."""
         self._stopped = True
 
     @contextlib.contextmanager

@@ -28,7 +28,7 @@ class PreloadedModules:
     """The modules that this process has imported in advance, in stages: a program that imports any module of a stage
     gets all of it, and those before it.
 
-    ``hide`` takes them out of ``sys.modules``. The program's own import brings a stage back, without executing it
+    ``hide`` removes them from ``sys.modules``. The program's own import brings a stage back, without executing it
     again, if the environment variables are those with which it was imported.
     """
 

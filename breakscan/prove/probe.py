@@ -1,5 +1,5 @@
-"""What further processes of the unchanged program show: what its later calls have, its results in varied calls, and the
-code that all these run.
+"""Results of further processes of the unchanged program: what its later calls have, its results in varied calls, and
+the code that all these run.
 
 Varied calls can end a process, and on a GPU they can make it unusable: so it is none of those that are timed.
 """
@@ -55,7 +55,7 @@ _EFFECTS: Mapping[Part | Change, Effect] = {
 
 
 def is_stated(difference: ResultDifference, effects: Collection[Effect]) -> bool:
-    """Whether one of the effects of a change is this difference."""
+    """Return True if one of the effects of a change is this difference."""
     part, change = difference.part, difference.change
     if change is Change.TEXT and part is Part.OUTPUT:
         # The text of a tensor is empty.
@@ -105,15 +105,15 @@ def varied_difference(
 
 
 def is_raised(result: CallResult, files: Collection[str]) -> bool:
-    """Whether one of these files itself raises the exception of a result: another one shows nothing but that the call
-    cannot be made."""
+    """Return True if one of these files itself raises the exception of a result: another one shows nothing but that the
+    call cannot be made."""
     path, line = result.raised_at[-1] if result.raised_at else ("", 0)
     text = linecache.getline(path, line).strip()
     return os.path.realpath(path) in files and text.startswith(("raise", "assert"))
 
 
 def _shows(result: CallResult) -> bool:
-    """Whether other code would hardly do the same: not where all is zero, infinite or NaN."""
+    """Return True if other code would hardly do the same: not where all is zero, infinite or NaN."""
     return result.error is not None or any(has_information(value) for value in result.tensors() if value.numel())
 
 

@@ -151,7 +151,7 @@ class WorkerProcess:
         self._recorder.__enter__()
 
     def _stop_recording(self) -> None:
-        """What follows is not recorded, and not slowed down."""
+        """From here on nothing is recorded or slowed down."""
         recorder, self._recorder = self._recorder, None
         if recorder is not None:
             recorder.__exit__(None, None, None)

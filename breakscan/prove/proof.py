@@ -21,7 +21,7 @@ class ProofVerdict(str, Enum):
     ACCEPTED = "accepted"
     NO_FASTER = "no-faster"
     TOO_NOISY = "too-noisy"
-    """It is equal, and the machine is too noisy to say whether it is faster."""
+    """It is equal, and the machine is too noisy to decide if it is faster."""
     REJECTED = "rejected"
     NOT_TRIED = "not-tried"
     """The changed code did not run, or the settings did not hold: nothing is known of it."""
@@ -65,9 +65,9 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class VariedDifference:
-    """How a callable with a change differs in a varied call. Without a ``difference``, ``error`` says why it could not
-    be run, while the unchanged program could. ``is_stated`` says that the change states a difference of this kind.
-    """
+    """The difference of a callable with a change in a varied call. Without a ``difference``, ``error`` says why it
+    could not be run, while the unchanged program could. ``is_stated`` says that the change states a difference of this
+    kind."""
 
     call: VariedCall
     callable: str
@@ -103,29 +103,30 @@ class Proof:
     slower: bool = False
     """The change is slower, not merely no faster."""
     breaks_there: bool = True
-    """Whether the unchanged program breaks the graph at the change, if that is asked. Another break may hide it."""
+    """True if the unchanged program breaks the graph at the change, if that is asked. Another break may hide it."""
     revealed: tuple[str, ...] = ()
     """The places that break the graph with the change only."""
     unseen: tuple[UnseenCode, ...] = ()
     """Its code that neither a captured call ran, nor a varied one."""
     varied: tuple[VariedDifference, ...] = ()
-    """How the results of varied calls differ. This does not change the verdict."""
+    """The differences of the results of varied calls. This does not change the verdict."""
     noted: tuple[ResultDifference, ...] = ()
     """Differences that are no error: a tensor in place of the number that it holds, near ties that rounding decides."""
     printed: tuple[str, str] | None = None
-    """What a call prints, without and with the change, where that differs."""
+    """The text that a call prints, without and with the change, where that differs."""
     accepted_in: Label | None = None
 
     @property
     def is_clear(self) -> bool:
-        """Whether the change is accepted, and nothing is left to be told of its members one by one: all of its code
-        ran, and it does the same in varied calls.
+        """Return True if the change is accepted, and nothing is left to report of its members one by one: all of its
+        code ran, and it does the same in varied calls.
         """
         return self.verdict is ProofVerdict.ACCEPTED and not self.unseen and not self.varied
 
     @property
     def is_held_back(self) -> bool:
-        """Whether the change may behave otherwise in calls that were not captured, and does not state that it does."""
+        """Return True if the change may behave otherwise in calls that were not captured, and does not state that it
+        does."""
         return bool(self.unseen) or not all(found.is_stated for found in self.varied)
 
 

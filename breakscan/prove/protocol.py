@@ -26,7 +26,7 @@ CompileOption = str | int | float | bool | None
 
 
 class StepKind(str, Enum):
-    """How a timed step runs."""
+    """The way in which a timed step runs."""
 
     COMPILED = "compiled"
     EAGER = "eager"
@@ -50,7 +50,7 @@ class Stage(str, Enum):
 
 @dataclass(frozen=True)
 class ProcessSettings:
-    """What a worker process is started with.  ``records_outcomes`` says that the outcomes of tests in the texts of
+    """The input of a worker process.  ``records_outcomes`` says that the outcomes of tests in the texts of
     ``overlay`` are recorded, ``looks_later`` that the program goes on for a while after the captured calls, to see what
     its later calls have."""
 
@@ -79,7 +79,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class ProgramRun:
-    """How the program reached the point at which it serves.
+    """The way in which the program reached the point at which it serves.
 
     ``ran`` holds the executed code of new texts by path.  ``lost_settings`` are settings that the program has set to
     another value since, ``unknown_settings`` those that this torch does not have.
@@ -96,7 +96,7 @@ class ProgramRun:
 
 @dataclass(frozen=True)
 class CapturedCount:
-    """How many calls of a callable were captured."""
+    """The number of captured calls of a callable."""
 
     name: str
     calls: int
@@ -104,7 +104,7 @@ class CapturedCount:
 
 @dataclass(frozen=True)
 class Autocast:
-    """Whether autocast is on for a device type, and its dtype."""
+    """Return True if autocast is on for a device type, and its dtype."""
 
     enabled: bool
     dtype: str
@@ -122,7 +122,7 @@ class CallModes:
 
 @dataclass(frozen=True)
 class Description:
-    """What was captured.  ``complete`` is False where the calls reach more objects than were looked at; ``iterators``
+    """The captured calls.  ``complete`` is False where the calls reach more objects than were looked at; ``iterators``
     are the paths of what has a position that cannot be put back; ``warm_cache`` is the number of files that the
     compiler caches held before anything was compiled.  ``devices`` are types."""
 
@@ -148,8 +148,8 @@ class Description:
 
 @dataclass(frozen=True)
 class CompileChoice:
-    """How ``torch.compile`` compiles a callable.  Two backends may have the same name: ``function`` is the id of the
-    backend's function."""
+    """The way in which ``torch.compile`` compiles a callable.  Two backends may have the same name: ``function`` is the
+    id of the backend's function."""
 
     backend: str
     function: int
@@ -159,7 +159,7 @@ class CompileChoice:
 
 
 class RegionalCompile(str, Enum):
-    """Which parts of a module are compiled by themselves."""
+    """The parts of a module that are compiled by themselves."""
 
     BLOCKS = "blocks"
     """Each of its repeated blocks."""
@@ -201,7 +201,7 @@ class CallableBlocks:
 @dataclass(frozen=True)
 class AvailableChoices:
     """Backends for use, all backends that can be named, the options of each mode of Inductor, and the choice of the
-    program for each callable (None where this torch does not tell).  ``blocks`` are those of each callable;
+    program for each callable (None where this torch does not report it).  ``blocks`` are those of each callable;
     ``nested`` says that torch can compile a region within a graph once."""
 
     backends: tuple[str, ...]
@@ -284,7 +284,7 @@ class Variation(str, Enum):
     """In which way a call is varied.  The last ones are the most likely to make a device fail."""
 
     LATER = "later"
-    """What a later call of the program has."""
+    """The values of a later call of the program."""
     ARGUMENT = "argument"
     """Another number or flag."""
     DEFAULT = "default"
@@ -370,7 +370,7 @@ class CompiledRun:
 
     @property
     def calls_each(self) -> float:
-        """How often each callable was called while it was recorded."""
+        """The number of times that each callable was called while it was recorded."""
         return self.calls / self.callables
 
 

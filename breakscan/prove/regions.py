@@ -36,20 +36,20 @@ def blocks_of(module: Module) -> Blocks:
 
 
 def _collect(path: str, module: Module, found: Blocks) -> bool:
-    """Adds the blocks in a module and what is beside them.  Returns whether it holds any."""
+    """Adds the blocks in a module and what is next to them.  Returns whether it holds any."""
     repeated = _repeated(path, module)
     found.lists += [_block_list(path, module, names) for names in repeated]
     blocks = {name for names in repeated for name in names}
-    beside = {}
+    others = {}
     for name, child in module.named_children():
         inner = f"{path}.{name}" if path else name
         if name in blocks:
             found.blocks[inner] = child
         elif not _collect(inner, child, found):
-            beside[inner] = child
-    if not blocks and len(beside) == len(list(module.children())):
+            others[inner] = child
+    if not blocks and len(others) == len(list(module.children())):
         return False
-    for inner, child in beside.items():
+    for inner, child in others.items():
         found.rest.update(_callable_parts(inner, child))
     return True
 
@@ -68,7 +68,7 @@ def _repeated(path: str, module: Module) -> list[list[str]]:
 
 
 def _kind(module: Module) -> object:
-    """What is equal for modules that run the same code.  A ``Sequential`` runs that of its parts."""
+    """A key that is equal for modules that run the same code.  A ``Sequential`` runs that of its parts."""
     import torch
 
     inner = map(type, module.modules()) if isinstance(module, torch.nn.Sequential) else ()
@@ -76,7 +76,7 @@ def _kind(module: Module) -> object:
 
 
 def _is_layer(module: Module) -> bool:
-    """Whether it is a single layer of torch: compiled alone, there is little to fuse."""
+    """Return True if it is a single layer of torch: compiled alone, there is little to fuse."""
     return type(module).__module__.startswith("torch.nn.") and not any(True for _ in module.children())
 
 
@@ -104,7 +104,7 @@ def _block_list(path: str, module: Module, names: list[str]) -> BlockList:
 
 
 def has_forward_of_torch(module: Module) -> bool:
-    """Whether the ``forward`` of a module is torch's: Dynamo does not start to trace in torch's files."""
+    """Return True if the ``forward`` of a module is torch's: Dynamo does not start to trace in torch's files."""
     return str(getattr(type(module).forward, "__module__", "")).startswith("torch.")
 
 
@@ -139,7 +139,7 @@ class RegionalCompiler:
         self._replaced: list[_Replaced] = []
 
     def blocks(self) -> tuple[CallableBlocks, ...]:
-        """What of each callable can be compiled by itself."""
+        """The parts of each callable that can be compiled by themselves."""
         return tuple(map(_described, self._callables))
 
     def compile(self, regional: RegionalCompile) -> None:
@@ -187,7 +187,7 @@ class RegionalCompiler:
 
 
 def has_nested_regions() -> bool:
-    """Whether torch can compile a region within a graph once."""
+    """Return True if torch can compile a region within a graph once."""
     import torch
 
     return hasattr(torch.compiler, "nested_compile_region")

@@ -59,7 +59,7 @@ def digests(values: Mapping[str, Tensor]) -> dict[str, str]:
 
 
 def same_bits(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors on the CPU have the same shape, the same dtype and the same bits."""
+    """Return True if two tensors on the CPU have the same shape, the same dtype and the same bits."""
     import torch
 
     if (one.shape, one.dtype) != (other.shape, other.dtype):
@@ -75,14 +75,14 @@ def _bits(value: Tensor) -> Tensor:
 
 
 def equal(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same dtype and the same values."""
+    """Return True if two tensors have the same dtype and the same values."""
     import torch
 
     return one is other or (one.dtype == other.dtype and torch.equal(one, other))
 
 
 def is_number(value: object) -> TypeGuard[bool | int | float]:
-    """Whether it is a number or a flag of Python's, not of a class of its own."""
+    """Return True if it is a number or a flag of Python's, not of a class of its own."""
     return type(value) in (bool, int, float)
 
 
@@ -246,7 +246,7 @@ class StateSnapshot:
                 self.values[path] = other.values[path]
 
     def is_other_than(self, other: StateSnapshot) -> bool:
-        """Whether more than gradients and floating-point tensors has changed, so that other code may run."""
+        """Return True if more than gradients and floating-point tensors has changed, so that other code may run."""
         own, its = (one.values.keys() - {f"{path}.grad" for path in one.leaves()} for one in (self, other))
         return (
             self.plains != other.plains
@@ -259,7 +259,7 @@ class StateSnapshot:
 
     @property
     def fits(self) -> bool:
-        """Whether the values can be put back: the tensors still have the shapes and dtypes that they had."""
+        """Return True if the values can be put back: the tensors still have the shapes and dtypes that they had."""
         return not self.walk.lazy and all(
             (tensor.shape, tensor.dtype) == (self.values[path].shape, self.values[path].dtype)
             for path, tensor in self.tensors.items()

@@ -30,7 +30,7 @@ QUIET = 0.02
 FEWEST_QUIET = 0.25
 """The share of the parts of a block that have to be quiet."""
 NEAR = 1.1
-"""How many times as long the host's clock may show as the device's."""
+"""The largest ratio of the host's time to the device's."""
 MOST_WARMUP = 30.0
 """Seconds."""
 
@@ -113,7 +113,7 @@ class StepTimer:
 
     def memory(self, kind: StepKind) -> int | None:
         """The peak memory of a few steps in bytes, on the device if one is in use.  None where the system cannot
-        tell."""
+        report it."""
         import torch
 
         if kind is StepKind.EAGER and self._steps.pop(StepKind.COMPILED, None) is not None:
@@ -136,7 +136,7 @@ class StepTimer:
         return int(line.split()[1]) * 1024 if line else None
 
     def launches(self, kind: StepKind) -> dict[str, int] | None:
-        """What one step launches on the device: ``kernels`` and ``cuda_graphs``.  None without a device."""
+        """The launches of one step on the device: ``kernels`` and ``cuda_graphs``.  None without a device."""
 
         if not cuda_in_use():
             return None

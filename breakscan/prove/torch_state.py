@@ -1,4 +1,5 @@
-"""What torch keeps for the whole process: the modes of calls, the generators of random numbers, and the device."""
+"""State that torch keeps for the whole process: the modes of calls, the generators of random numbers, and the
+device."""
 
 from __future__ import annotations
 
@@ -137,13 +138,13 @@ NUMPY = "numpy"
 CUDA = "cuda:"
 """Followed by the number of the device."""
 _BYTES = 8192
-"""What a state of Python or NumPy is padded to, so that two states of a generator have one shape. The longest, of a
-Mersenne Twister, has 3.2 kB."""
+"""The size that a state of Python or NumPy is padded to, so that two states of a generator have one shape. The longest,
+of a Mersenne Twister, has 3.2 kB."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldGenerator:
-    """How the state of a generator is read and written."""
+    """The functions that read and write the state of a generator."""
 
     get_state: Callable[[], Tensor]
     set_state: Callable[[Tensor], object]
@@ -205,11 +206,11 @@ def set_rng_state(states: Mapping[str, Tensor]) -> None:
 
 
 ALLOCATIONS = "allocation.all.allocated"
-"""What torch's allocator has handed out on a device since it began."""
+"""The bytes that torch's allocator has handed out on a device since it began."""
 
 
 def cuda_in_use() -> bool:
-    """Whether the program has used CUDA, which is whether it has had a tensor there.
+    """Return True if the program has used CUDA, which is whether it has had a tensor there.
 
     Where there is a GPU, the compiler initializes CUDA for any program, to keep the states of its generators.
     """

@@ -117,12 +117,12 @@ def trace_alone(
 
 
 def captures_more(explanation: Explanation, than: Explanation) -> bool:
-    """Whether there are fewer breaks, or fewer functions that run eager, than in another run."""
+    """Return True if there are fewer breaks, or fewer functions that run eager, than in another run."""
     return explanation.break_events < than.break_events or explanation.eager_frames < than.eager_frames
 
 
 def is_over_limit(explanation: Explanation) -> bool:
-    """Whether a function was compiled again until torch fell back to eager."""
+    """Return True if a function was compiled again until torch fell back to eager."""
     return any(frame.over_limit for frame in explanation.frames)
 
 
@@ -172,10 +172,10 @@ class Trial:
     def __init__(self, variant: Candidate, baseline: EagerBaseline, say: Callable[[MeasuringStep], None]) -> None:
         self.row = BenchRow(variant, MeasurementStatus.MEASURED)
         self.is_done = False
-        """Whether it was timed, or failed, and was not interrupted."""
+        """True if it was timed, or failed, and was not interrupted."""
         self.explanation: Explanation | None = None
         self.lacked_memory = False
-        """Whether it failed and may not have failed with more memory."""
+        """True if it failed and may not have failed with more memory."""
         self.started: Worker | None = None
         """Its process, also when that has ended."""
         self._baseline = baseline
@@ -354,7 +354,7 @@ MOST = 4
 """Processes at the same time for each device: more cores would not be used, as the longest ones have to be waited for
 anyway."""
 DEVICE_MEMORY = 4
-"""How many times the memory of an eager step there has to be on the device for each process."""
+"""The multiple of the memory of an eager step that has to be on the device for each process."""
 HOST_MEMORY = 2
 """Likewise for the memory of the machine."""
 
@@ -403,7 +403,7 @@ def _free_host_bytes() -> int | None:
 LONGEST_AGAIN = 4.0
 """Seconds for which each of the further processes is timed."""
 FAR = 1.25
-"""How many times as long as eager steps those of a variant take that is slower in any further process, too."""
+"""The ratio to eager steps from which a variant is slower in any further process, too."""
 
 
 def is_worth_repeating(row: BenchRow) -> bool:

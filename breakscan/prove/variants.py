@@ -146,7 +146,7 @@ class WantedVariants:
 
     ``backends`` and ``modes`` are names, None for all that exist; ``settings`` are tried one by one. Without
     ``autotune``, modes that take minutes are left out; without ``dynamic``, the choice of dynamic shapes is left out.
-    ``regional`` says whether blocks are compiled by themselves; None means: if Inductor is tried.
+    ``regional``: if blocks are compiled by themselves; None means: if Inductor is tried.
     """
 
     backends: tuple[str, ...] | None = None
@@ -273,12 +273,12 @@ def _key(choice: CompileChoice, without: str | None = None) -> _ChoiceKey:
 
 
 def is_static(variant: Candidate) -> bool:
-    """Whether all shapes are constants in a variant."""
+    """Return True if all shapes are constants in a variant."""
     return variant.options is not None and variant.options.get("dynamic") is False
 
 
 def times_kernels(choice: CompileChoice | None) -> bool:
-    """Whether Inductor chooses kernels by timing them: what else runs on the machine then changes the choice."""
+    """Return True if Inductor chooses kernels by timing them: what else runs on the machine then changes the choice."""
     return choice is not None and any(
         value for name, value in choice.options.items() if name.startswith("max_autotune")
     )

@@ -70,10 +70,10 @@ def _place(proof: Proof) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to verify: ``candidate``, or else all rewrites that ``wanted`` and ``settings`` allow. ``apply`` says that
-    proved changes are written, ``apply_unseen`` that this includes those that are held back. ``each`` says that each
-    rewrite is proved and timed by itself, also if all are accepted together. ``repro`` is the file for a program that
-    shows how compiled differs from eager.
+    """The thing to verify: ``candidate``, or else all rewrites that ``wanted`` and ``settings`` allow. ``apply`` says
+    that proved changes are written, ``apply_unseen`` that this includes those that are held back. ``each`` says that
+    each rewrite is proved and timed by itself, also if all are accepted together. ``repro`` is the file for a program
+    that shows how compiled differs from eager.
     """
 
     settings: FileSettings
@@ -159,7 +159,7 @@ class _Work:
         )
 
     def _progress(self, step: MeasuringStep, label: Label | None) -> None:
-        """All together come first, then each if that has to be told apart."""
+        """All together come first, then each if the set alone does not decide."""
         if label is None:
             self.say(MeasuringProgress(step))
             return

@@ -200,16 +200,16 @@ class Worker:
         return self.ask(StepTimer.block, calls, kind)
 
     def records(self) -> list[list[Record]]:
-        """What was recorded in the process until now."""
+        """The records of the process until now."""
         return read_recording(self.recording)
 
     def output(self) -> str:
-        """What the program has written."""
+        """The output of the program."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     @property
     def host_bytes(self) -> int | None:
-        """The most memory of the machine that the process has taken so far. None if the system does not tell."""
+        """The most memory of the machine that the process has taken so far. None if the system does not report it."""
         try:
             lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
         except OSError:
@@ -224,7 +224,7 @@ class Worker:
 
     @property
     def ended(self) -> bool:
-        """Whether the process has ended."""
+        """Return True if the process has ended."""
         return self._process.poll() is not None
 
     def close(self) -> None:

@@ -43,7 +43,7 @@ _WORTH_SAYING = 0.1
 
 
 def calls_words(count: int) -> str:
-    """``2,300 calls``: two digits, as a further run of the same program tells up to a quarter more or less."""
+    """``2,300 calls``: two digits, as a further run of the same program counts up to a quarter more or less."""
     rounded = round(count, 2 - len(str(count)))
     return f"{rounded:,} {'call' if rounded == 1 else 'calls'}"
 
@@ -104,7 +104,7 @@ def headline(bench: Bench) -> str:
     elif row is not None and row.ratio is not None:
         said = f"Fastest: {visible(row.label)}, {times_words(row.ratio)} eager {interval(row.ratio)}"
     elif any(row.ratio is not None and row.ratio.is_noisy for row in bench.rows):
-        said = "The machine is too noisy to say whether anything is faster than eager"
+        said = "The machine is too noisy to say if anything is faster than eager"
     elif any(row.ratio is not None for row in bench.rows):
         said = "Nothing is faster than eager here"
     else:
@@ -195,7 +195,7 @@ def stage_words(row: BenchRow) -> str:
 
 
 def _compiling(row: BenchRow) -> float | None:
-    """What compiling takes in a first run; what was recorded, if it was not timed."""
+    """The seconds of compiling in a first run; those recorded, if it was not timed."""
     recorded = row.compile_seconds.get("total")
     return row.startup_seconds + recorded if row.ratio is None and recorded is not None else row.spent_on_compiling
 
@@ -346,8 +346,8 @@ def _widths(lines: list[tuple[str, ...]], room: int) -> dict[int, int]:
 
 def _line(line: tuple[str, ...], widths: dict[int, int]) -> str:
     """The first cell to the left, numbers to the right."""
-    told = [line[at].rjust(width) if at else line[at].ljust(width) for at, width in widths.items()]
-    return f" {'  '.join(told)}".rstrip()
+    fields = [line[at].rjust(width) if at else line[at].ljust(width) for at, width in widths.items()]
+    return f" {'  '.join(fields)}".rstrip()
 
 
 SCHEMA = 1
@@ -355,7 +355,7 @@ SCHEMA = 1
 
 def write_bench_json(bench: Bench, stream: TextIO) -> None:
     """Writes all ways as one JSON object, ASCII only, and a line end."""
-    told = {
+    fields = {
         "program": list(bench.argv),
         "environment": dict(bench.environment),
         "calls": [
@@ -373,21 +373,21 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
         "write": bench.write,
         "least_time": [{"way": one.label, "from_call": one.from_call, "write": one.write} for one in bench.least_time],
     }
-    write_json_report(SCHEMA, told, stream)
+    write_json_report(SCHEMA, fields, stream)
 
 
 def _variant(row: BenchRow) -> dict[str, Any]:
-    told = asdict(replace(row, problem=None))
-    del told["variant"], told["status"], told["busy"]
+    fields = asdict(replace(row, problem=None))
+    del fields["variant"], fields["status"], fields["busy"]
     if row.problem is not None:
-        told["problem"] = {"stage": row.problem.stage.value, "error": observation_words(row.problem.observation)}
+        fields["problem"] = {"stage": row.problem.stage.value, "error": observation_words(row.problem.observation)}
     return {
         "way": row.label,
         "options": dict(row.variant.options or {}),
         "settings": dict(row.variant.settings),
         "regional": row.variant.regional.value if row.variant.regional else None,
         "standing": row.status.value,
-        **told,
+        **fields,
     }
 
 
@@ -423,7 +423,7 @@ def _markdown_table(bench: Bench) -> str:
         bold = "**" if row is not None and row.label == bench.best else ""
         lines.append((f"{bold}{label}{bold}", *map(markdown.prose, (*measured, outcome))))
     titles = (*TITLES, "")
-    # Peak memory is told of a GPU alone.
+    # Peak memory is reported for a GPU alone.
     shown = [at for at, title in enumerate(titles) if title != "memory" or any(line[at] for line in lines)]
     head = markdown.table_head(*(titles[at] for at in shown))
     return head + "".join(markdown.row(*(line[at] for at in shown)) for line in lines)

@@ -53,7 +53,7 @@ def ratio_words(ratio: Ratio) -> str:
 
 
 def times_words(ratio: Ratio) -> str:
-    """How many times as fast: ``4.9×``, or ``at least 1.71×`` where the median says nothing."""
+    """The speed ratio: ``4.9×``, or ``at least 1.71×`` where the median says nothing."""
     return f"at least {number(ratio.low)}×" if ratio.is_noisy else f"{number(ratio.median)}×"
 
 

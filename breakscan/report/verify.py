@@ -190,7 +190,7 @@ def facts(proof: Proof) -> list[tuple[str, str]]:
     before, after = proof.before, proof.after
     if after is None:
         return []
-    told = [
+    fields = [
         ("breaks", from_to(before.breaks, after.breaks)),
         ("recompiles", from_to(before.recompiles, after.recompiles)),
         ("graphs", from_to(before.graphs, after.graphs)),
@@ -202,7 +202,7 @@ def facts(proof: Proof) -> list[tuple[str, str]]:
         ("compiling", steps(before.compile_seconds, after.compile_seconds)),
         ("most memory", pair_of_bytes(before.memory_bytes, after.memory_bytes)),
     ]
-    return [(name, text) for name, text in told if text not in ("", "0")]
+    return [(name, text) for name, text in fields if text not in ("", "0")]
 
 
 def remarks(proof: Proof) -> list[str]:
@@ -449,7 +449,7 @@ SCHEMA = 1
 
 def write_verify_json(verification: Verification, stream: TextIO) -> None:
     """Writes all proofs as one JSON object, ASCII only, and a line end."""
-    told = {
+    fields = {
         "program": list(verification.argv),
         "environment": dict(verification.environment),
         "calls": [
@@ -470,7 +470,7 @@ def write_verify_json(verification: Verification, stream: TextIO) -> None:
         "not_applied": not_applied_words(verification.not_applied),
         "held_back": list(map(str, verification.held_back)),
     }
-    write_json_report(SCHEMA, told, stream)
+    write_json_report(SCHEMA, fields, stream)
 
 
 def _compiled(verification: Verification) -> dict[str, Any] | None:
@@ -548,14 +548,14 @@ _FENCE = "````"
 def write_verify_markdown(verification: Verification, stream: TextIO) -> None:
     """Writes GitHub-flavoured Markdown of at most :data:`LIMIT` characters: the verdicts first, then what each change
     is and what was measured, as far as there is room."""
-    told = printable(verification)
-    parts = [f"{MARK}\n### breakscan verify: {markdown.prose(headline(told))}\n"]
-    if told.proofs:
-        titles, *changes = table_rows(told)
-        parts.append("".join([markdown.table_head(*titles), *map(_row, told.proofs, changes)]))
-    parts += [markdown.paragraph(line) + "\n" for line in closing_words(told)]
+    printed = printable(verification)
+    parts = [f"{MARK}\n### breakscan verify: {markdown.prose(headline(printed))}\n"]
+    if printed.proofs:
+        titles, *changes = table_rows(printed)
+        parts.append("".join([markdown.table_head(*titles), *map(_row, printed.proofs, changes)]))
+    parts += [markdown.paragraph(line) + "\n" for line in closing_words(printed)]
     room = LIMIT - sum(len(part) + 1 for part in parts)
-    for proof, original in zip(told.proofs, verification.proofs, strict=True):
+    for proof, original in zip(printed.proofs, verification.proofs, strict=True):
         details = _details(proof, original.diff)
         room -= len(details) + 1
         if room < 0:
@@ -583,7 +583,7 @@ def _details(proof: Proof, diff: str) -> str:
 _KIND_SUMMARIES = {
     ProofVerdict.ACCEPTED: "a change is equal and faster",
     ProofVerdict.NO_FASTER: "a change is equal and no faster",
-    ProofVerdict.TOO_NOISY: "a change is equal, and the machine is too noisy to say whether it is faster",
+    ProofVerdict.TOO_NOISY: "a change is equal, and the machine is too noisy to say if it is faster",
     ProofVerdict.REJECTED: "a change is rejected",
 }
 

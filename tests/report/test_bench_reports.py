@@ -282,7 +282,7 @@ def test_a_machine_that_is_too_noisy_is_named() -> None:
     assert " too noisy [2.00, 4.00] " in told
     disturbed = replace(FASTEST, ratio=Ratio(3.0, 2.9, 3.1, disturbed=True))
     told = written("terminal", bench(disturbed))
-    assert told.startswith("The machine is too noisy to say whether anything is faster than eager.")
+    assert told.startswith("The machine is too noisy to say if anything is faster than eager.")
     assert "3.00" not in told
 
 

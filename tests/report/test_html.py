@@ -381,7 +381,15 @@ def test_recompiles_are_a_tree_of_call_cause_and_function(show: Any) -> None:
     ]
     told = [
         *changes,
-        replace(RECOMPILE, trigger=other, guard="flag == 'a'", subject="flag", old="'a'", new="'b'", cause=1),
+        replace(
+            RECOMPILE,
+            trigger=other,
+            guard=replace(RECOMPILE.guard, subject="flag", demand="flag == 'a'"),
+            subject="flag",
+            old="'a'",
+            new="'b'",
+            cause=1,
+        ),
     ]
     page = show(explanation(recompiles=told), "#recompiles")
     triggers = page.locator(".trigger > summary").all_inner_texts()
