@@ -38,7 +38,7 @@ ROOMS = {
     "explanation": Room(f"{STATIC} check recording", 8245, 44),
     "survey": Room(f"{STATIC} check recording explanation", 2502, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 9897, 37),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 7326, 42),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 7328, 42),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2244, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3416, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

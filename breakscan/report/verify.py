@@ -129,9 +129,10 @@ def verdict_words(proof: Proof) -> str:
         assert ratio is not None
         if proof.verdict is ProofVerdict.ACCEPTED:
             words = f"{equal}, {times_words(ratio)} faster {interval(ratio)}"
+        elif proof.verdict is ProofVerdict.TOO_NOISY:
+            words = f"{equal}, too noisy to say if faster{'' if ratio.disturbed else f' {interval(ratio)}'}"
         else:
-            how = "too noisy to say if faster" if proof.verdict is ProofVerdict.TOO_NOISY else "no faster"
-            words = f"{equal}, {'slower' if proof.slower else how} ({ratio_words(ratio)})"
+            words = f"{equal}, {'slower' if proof.slower else 'no faster'} ({ratio_words(ratio)})"
     first, *others = [unseen_words(unseen, proof) for unseen in proof.unseen] or [""]
     if first:
         words += f"; {first}{f' (and {len(others)} more)' if others else ''}"
@@ -314,10 +315,11 @@ def basis_words(verification: Verification) -> list[str]:
     said = [f"Compared: {calls}; every run has the same weights, inputs and random numbers."]
     if verification.same is not None:
         same = verification.same
-        said.append(
-            f"Two processes of the program as it is differ by {ratio_words(same)}: what lies within "
-            "that, or below 1.02, counts as no faster."
-        )
+        if not same.disturbed:
+            said.append(
+                f"Two processes of the program as it is differ by {ratio_words(same)}: what lies within "
+                "that, or below 1.02, counts as no faster."
+            )
         noisy = any(proof.verdict is ProofVerdict.TOO_NOISY for proof in verification.proofs)
         if noisy or max(same.high, 1 / same.low) > NOISY:
             said.append("The machine was busy: on a quieter one, smaller gains can be measured.")

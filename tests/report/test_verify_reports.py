@@ -169,7 +169,7 @@ def test_what_is_done_in_words() -> None:
 
 def test_verdicts_in_words() -> None:
     assert verdict_words(ACCEPTED) == "equal, 1.49× faster [1.46, 1.52]"
-    assert verdict_words(TOO_NOISY) == "equal, too noisy to say if faster (too noisy [0.90, 1.60])"
+    assert verdict_words(TOO_NOISY) == "equal, too noisy to say if faster [0.90, 1.60]"
     assert verdict_words(NO_FASTER) == "equal, no faster (1.00 [0.99, 1.02])"
     assert (
         verdict_words(replace(NO_FASTER, ratio=Ratio(0.5, 0.48, 0.52), slower=True))
