@@ -50,9 +50,13 @@ OTHERS = (
     "torch._inductor:list_mode_options",
     "torch._inductor.config:trace",
     "torch._inductor.cpu_vec_isa:pick_vec_isa",
+    "torch._C:_set_grad_enabled",
     "torch.cuda:_is_in_bad_fork",
+    "torch.utils._pytree:keystr",
+    "torch.utils._pytree:tree_flatten_with_path",
     "torch.utils._pytree:tree_leaves",
     "torch.utils._pytree:tree_map",
+    "torch.utils._pytree:tree_map_with_path",
 )
 """Names that no hook states."""
 SINCE = {"torch._dynamo.convert_frame:CatchErrorsWrapper._handle_skip": (2, 13)}
