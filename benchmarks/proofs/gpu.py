@@ -106,7 +106,7 @@ def main() -> int:
             if given.names and not {name, f"{name}:{variant}"} & {*given.names}:
                 continue
             with tempfile.TemporaryDirectory() as folder:
-                row = {"program": name, "variant": variant}
+                row: dict[str, object] = {"program": name, "variant": variant}
                 row |= proved(Path(folder), texts["original"], texts[variant], variant)
                 if given.by_hand and variant == "right":
                     pair = [by_hand(Path(folder), texts[each]) for each in ("original", variant)]

@@ -9,7 +9,7 @@ layers = [
     *(nn.Conv2d(16, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.AdaptiveAvgPool2d(1)),
     *(nn.Flatten(), nn.Linear(32, 10)),
 ]
-model = nn.Sequential(*layers).to(memory_format=torch.channels_last)
+model = nn.Sequential(*layers).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
 compiled = torch.compile(model)
 for _ in range(4):
