@@ -249,12 +249,15 @@ class ExecutedCode:
                     lines.add(frame.f_lineno)
                 return on_event
 
-            frame.f_trace_opcodes = closely
+            # CPython 3.13 traces instructions only where the frame has its function already.
+            frame.f_trace, frame.f_trace_opcodes = on_event, closely
             lines.add(frame.f_lineno)
             return on_event
 
         before, outer = sys.gettrace(), ExecutedCode.current
         if wanted:
+            # CPython 3.12 traces instructions only if a frame has asked for that before.
+            sys._getframe().f_trace_opcodes = closely
             sys.settrace(on_call)
         ExecutedCode.current = self
         try:
