@@ -12,7 +12,6 @@ exit status is 1 if a verdict is not as it should be.
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 import os
 import re
@@ -21,6 +20,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from run import report_on
 
 VARIANTS = ("right", "wrong", "noop")
 HEADER = """\
@@ -73,22 +74,18 @@ def by_hand(folder: Path, program: str) -> tuple[float, float]:
 
 def proved(folder: Path, before: str, after: str, variant: str) -> dict[str, object]:
     """Return the verdict on a patch, and if it is as it should be."""
-    (folder / "prog.py").write_text(before)
-    lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), "a/prog.py", "b/prog.py")
-    (folder / "p.patch").write_text("".join(lines))
-    options = ("--patch", "p.patch", "--format", "json", "--output", "proofs.json", "prog.py")
     start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", "breakscan", "verify", *options], cwd=folder, capture_output=True, text=True, check=False
-    )
+    report = report_on(sys.executable, folder, before, after)
     row: dict[str, object] = {"seconds": round(time.perf_counter() - start)}
-    try:
-        proof = json.loads((folder / "proofs.json").read_text())["proofs"][-1]
-    except (OSError, ValueError, LookupError):
-        return {**row, "good": False, "error": done.stderr[-500:]}
-    row["good"] = (proof["verdict"] == "rejected") is (variant == "wrong") and (
-        variant != "noop" or proof["verdict"] != "accepted"
-    )
+    if isinstance(report, str):
+        return {**row, "good": False, "error": report}
+    proof = report["proofs"][-1]
+    wanted = {
+        "right": ("accepted", "no-faster", "too-noisy"),
+        "wrong": ("rejected",),
+        "noop": ("no-faster", "too-noisy"),
+    }
+    row["good"] = proof["verdict"] in wanted[variant]
     return row | {key: proof[key] for key in ("verdict", "reason", "ratio", "held_back") if proof.get(key)}
 
 

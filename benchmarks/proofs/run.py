@@ -33,24 +33,30 @@ def texts(body: str) -> tuple[str, str]:
     return HEAD + before, HEAD + after
 
 
+def report_on(python: str, folder: Path, before: str, after: str, *options: str) -> dict[str, Any] | str:
+    """The report of ``verify`` on the change of ``prog.py`` in a folder, or why there is none."""
+    (folder / "prog.py").write_text(before)
+    lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), "a/prog.py", "b/prog.py")
+    (folder / "p.patch").write_text("".join(lines))
+    command = [python, "-m", "breakscan", "verify", "--patch", "p.patch", *options]
+    command += ["--format", "json", "--output", "proofs.json", "prog.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    try:
+        report: dict[str, Any] = json.loads((folder / "proofs.json").read_text())
+    except (OSError, ValueError):
+        return f"no report (exit status {done.returncode}): {done.stderr.strip()[-300:]}"
+    return report
+
+
 def proved(python: str, name: str, before: str, after: str, keep: Path | None) -> tuple[bool, str]:
     """Return True if the verdict is as it should be, and the verdict in words."""
     with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder, "prog.py")
-        program.write_text(before)
-        lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), "a/prog.py", "b/prog.py")
-        Path(folder, "p.patch").write_text("".join(lines))
-        options = ("--patch", "p.patch", "--apply", "--format", "json", "--output", "proofs.json", "prog.py")
-        done = subprocess.run(
-            [python, "-m", "breakscan", "verify", *options], capture_output=True, text=True, cwd=folder, check=False
-        )
-        try:
-            found = json.loads(Path(folder, "proofs.json").read_text())
-        except (OSError, ValueError):
-            return False, f"no report (exit status {done.returncode}): {done.stderr.strip()[-300:]}"
+        report = report_on(python, Path(folder), before, after, "--apply")
+        if isinstance(report, str):
+            return False, report
         if keep is not None:
-            (keep / f"{name}.json").write_text(json.dumps(found, indent=1))
-        return judged(name.partition("_")[0], found, program.read_text() != before)
+            (keep / f"{name}.json").write_text(json.dumps(report, indent=1))
+        return judged(name.partition("_")[0], report, Path(folder, "prog.py").read_text() != before)
 
 
 def judged(kind: str, found: dict[str, Any], written: bool) -> tuple[bool, str]:
@@ -63,7 +69,7 @@ def judged(kind: str, found: dict[str, Any], written: bool) -> tuple[bool, str]:
     good = {
         "wrong": not written and (proof["verdict"] in ("rejected", "not-tried") or bool(notes)),
         "noted": bool(said),
-        "right": proof["verdict"] != "rejected",
+        "right": proof["verdict"] not in ("rejected", "not-tried"),
         "noop": proof["verdict"] == "no-faster",
     }[kind]
     return good, f"{words}: {str(said)[:400]}" if said else words
