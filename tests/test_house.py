@@ -37,7 +37,7 @@ ROOMS = {
     "recording": Room(STATIC, 8531, 45),
     "explanation": Room(f"{STATIC} check recording", 8245, 44),
     "survey": Room(f"{STATIC} check recording explanation", 2502, 16),
-    "prove": Room(f"{STATIC} check fix recording explanation", 9900, 37),
+    "prove": Room(f"{STATIC} check fix recording explanation", 9902, 37),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 7328, 42),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2244, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3416, 27),

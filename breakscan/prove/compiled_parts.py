@@ -237,6 +237,8 @@ def _operations(calls: Sequence[Node]) -> Iterator[GraphOperation]:
     import torch
 
     root = os.path.dirname(torch.__file__) + os.sep
+    # Without it, parts may end within a block of another mode.
+    sets_mode = getattr(torch._C, "_set_grad_enabled", None)
     crossing: set[Node] = set()
     modes = 0
     done = set()
@@ -244,7 +246,7 @@ def _operations(calls: Sequence[Node]) -> Iterator[GraphOperation]:
         done.add(node)
         crossing.add(node)
         crossing -= {one for one in (node, *node.all_input_nodes) if done.issuperset(one.users)}
-        modes += node.target is torch._C._set_grad_enabled
+        modes += node.target is sets_mode
         frames = frames_of(node.meta.get("stack_trace") or "")
         path, line = next(((one.path, one.line) for one in reversed(frames) if not one.path.startswith(root)), ("", 0))
         ends = modes % 2 == 0 and all(_is_passed(one) for one in crossing)
