@@ -29,13 +29,13 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1063, 9),
+    "model": Room("", 1166, 9),
     "source": Room("model", 2212, 17),
     "rulebook": Room("model source", 2752, 17),
     "check": Room(STATIC, 12267, 50),
     "fix": Room(f"{STATIC} check", 8707, 54),
-    "recording": Room(STATIC, 8531, 45),
-    "explanation": Room(f"{STATIC} check recording", 8245, 44),
+    "recording": Room(STATIC, 8566, 45),
+    "explanation": Room(f"{STATIC} check recording", 8325, 44),
     "survey": Room(f"{STATIC} check recording explanation", 2502, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 9902, 37),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 7328, 42),

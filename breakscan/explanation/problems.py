@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from breakscan.explanation.advice import break_advice, frame_advice, is_torchs_wish, recompile_advice
@@ -17,9 +17,19 @@ from breakscan.explanation.exports import (
     failure_reason,
 )
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
-from breakscan.explanation.recompiles import Recompile, recompile_sentence
+from breakscan.explanation.recompiles import Recompile, changes_of, recompile_sentence
 from breakscan.model.findings import Origin, Severity, Verdict
-from breakscan.model.problem import Caller, FunctionHead, Price, Problem, ProblemKind, Remedy, RemedyKind, users_line
+from breakscan.model.problem import (
+    Caller,
+    FunctionHead,
+    Price,
+    Problem,
+    ProblemKind,
+    Remedy,
+    RemedyKind,
+    SharedCode,
+    users_line,
+)
 from breakscan.model.words import INSIDE, listed, seconds_in_words
 from breakscan.recording.records import DEFAULT_STANCE
 from breakscan.rulebook.document import Rule
@@ -134,7 +144,7 @@ def problems_of(
     breaks: Iterable[BreakSite],
     frames: Sequence[UncompiledFrame],
     recompiles: Sequence[Recompile],
-    eager_calls: Iterable[EagerCalls],
+    eager_calls: Sequence[EagerCalls],
     export_failures: Iterable[ExportFailure],
     compile_seconds: float,
 ) -> list[Problem]:
@@ -150,7 +160,7 @@ def problems_of(
         *sorted(functions, key=lambda problem: -_cost([problem])),
         *map(export_problem, export_failures),
         *(eager_calls_problem(calls) for calls in eager_calls if calls.stance != DEFAULT_STANCE),
-        *_recompile_problems(recompiles, over_limit, compile_seconds),
+        *_recompile_problems(recompiles, over_limit, eager_calls, compile_seconds),
     ]
     in_sections = [problem for section in sections_of(problems) for problem in section.problems]
     return [*in_sections, *(problem for problem in problems if problem.cause is not None)]
@@ -296,7 +306,10 @@ def export_problem(failure: ExportFailure) -> Problem:
 
 
 def _recompile_problems(
-    recompiles: Iterable[Recompile], over_limit: dict[str, UncompiledFrame], compile_seconds: float
+    recompiles: Sequence[Recompile],
+    over_limit: dict[str, UncompiledFrame],
+    eager_calls: Sequence[EagerCalls],
+    compile_seconds: float,
 ) -> list[Problem]:
     """One for each change that caused some: those that took longest come first.  Where a function was recompiled too
     often, its main cause says so."""
@@ -306,7 +319,39 @@ def _recompile_problems(
         main = max(groups, key=lambda group: sum(recompile.function == function for recompile in group))
         sentence = f"{function} runs eager from then on: {frame.reason.text}."
         eager.setdefault(main[0].cause, []).append(sentence)
-    return [cause_problem(group, eager.get(group[0].cause, ()), compile_seconds) for group in groups]
+    shared = shared_codes(recompiles, over_limit, eager_calls)
+    return [
+        replace(
+            cause_problem(group, eager.get(group[0].cause, ()), compile_seconds),
+            shared=shared.get(group[0].function or ""),
+        )
+        for group in groups
+    ]
+
+
+def shared_codes(
+    recompiles: Iterable[Recompile], over_limit: Collection[str], eager_calls: Iterable[EagerCalls]
+) -> dict[str, SharedCode]:
+    """The functions that were compiled more than twice, by name."""
+    by_function: dict[str, list[Recompile]] = {}
+    for recompile in recompiles:
+        by_function.setdefault(recompile.function or "", []).append(recompile)
+    past_limit = {calls.function: calls.calls for calls in eager_calls if calls.stance == DEFAULT_STANCE}
+    codes = {}
+    for function, group in by_function.items():
+        is_over = function in over_limit
+        callers = dict.fromkeys(recompile.trigger for recompile in group if recompile.trigger)
+        if function and len(group) > 1:
+            codes[function] = SharedCode(
+                function,
+                versions=len(group) + 1 - is_over,
+                limit=len(group) if is_over else None,
+                objects=0,
+                callers=tuple(callers),
+                eager_calls=past_limit.get(function, 0) if is_over else 0,
+                eager_values=tuple(filter(None, [group[-1].new])) if is_over else (),
+            )
+    return codes
 
 
 def cause_problem(
@@ -337,6 +382,7 @@ def cause_problem(
         called_from=tuple(dict.fromkeys(filter(None, (*callers, first.users_line)))),
         users_line=first.users_line if first.origin is not Origin.USER else None,
         cost=seconds,
+        changes=tuple(changes_of(group)),
     )
 
 

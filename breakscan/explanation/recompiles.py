@@ -14,12 +14,11 @@ from breakscan.explanation.compilations import CompiledFrame
 from breakscan.explanation.context import ExplainContext, package_of
 from breakscan.explanation.frames import UncompiledFrame
 from breakscan.model.findings import Origin, Site
-from breakscan.model.problem import Caller, RemedyKind, users_line
+from breakscan.model.problem import Caller, ChangeKind, Holder, RemedyKind, ValueChange, users_line
 from breakscan.recording.parsers.frames import calls_user_code, is_compiler_entry, is_module_wrapper, is_resumed
 from breakscan.recording.parsers.guards import (
     BEFORE_BREAK,
     NONE_FAILED,
-    GuardKind,
     ParsedGuard,
     lost_view,
     parse_expression,
@@ -54,7 +53,8 @@ class Recompile:
     """A recompile of a function.  ``guard`` is what had to hold, ``subject`` what it is about;
     ``advice`` is None where only the rule has any; ``cause`` numbers, from 0, what they have in common: the same change
     at the same call; ``seconds`` is what compiling took, the backward included.  ``trigger`` is the call that met the
-    guard, ``users_line`` the user's line that leads there, where that call or the function is not the user's."""
+    guard, ``users_line`` the user's line that leads there, where that call or the function is not the user's, and
+    ``asked_at`` the line that the guard is for."""
 
     rule: Rule | None
     function: str | None
@@ -69,28 +69,52 @@ class Recompile:
     compile_id: str
     cause: int
     users_line: Caller | None = None
+    asked_at: Caller | None = None
     seconds: float = 0.0
 
 
 _MOST_VALUES = 5
 
 
+def changes_of(group: Sequence[Recompile]) -> list[ValueChange]:
+    """The changes that came at once, in recompiles of one cause."""
+    by_subject: dict[tuple[str, str | None], list[Recompile]] = {}
+    for recompile in group:
+        if recompile.function == group[0].function:
+            by_subject.setdefault((recompile.subject, recompile.function), []).append(recompile)
+    return [_change(recompiles) for recompiles in by_subject.values()]
+
+
+def _change(recompiles: Sequence[Recompile]) -> ValueChange:
+    """The change that recompiles of one function over one value have in common."""
+    guard = recompiles[0].guard
+    values = (recompiles[0].old, *(recompile.new for recompile in recompiles))
+    return ValueChange(
+        guard.kind,
+        guard.holder,
+        guard.subject,
+        guard.demand,
+        tuple(value for value in dict.fromkeys(values) if value is not None),
+        owner=guard.owner,
+        dimension=guard.dimension,
+        is_parameter=guard.is_parameter,
+        asked_at=recompiles[0].asked_at,
+    )
+
+
 def recompile_sentence(group: Sequence[Recompile]) -> str:
     """The change: ``x.shape[0] was 32, then 31``."""
     first = group[0]
-    values = [first.old, *(r.new for r in group if (r.subject, r.function) == (first.subject, first.function))]
-    known = [value for value in dict.fromkeys(values) if value is not None]
+    known = changes_of(group)[0].values
     kind, demand = first.guard.kind, first.guard.demand
-    if kind is GuardKind.QUOTED:
-        return f"no compiled version fits (torch says: {demand})"
     if not first.subject:
-        return demand
+        return demand if first.guard == NONE_FAILED else f"no compiled version fits (torch says: {demand})"
     subject = _PART_OF_VALUE.sub(_part_first, first.subject)
-    if kind is GuardKind.GLOBAL:
+    if kind in (ChangeKind.GLOBAL_STATE, ChangeKind.GRAD_MODE):
         return f"{subject} changed"
-    if kind is GuardKind.FREED:
+    if kind is ChangeKind.FREED:
         return f"{subject} was freed, and with it the version that was compiled for it"
-    if kind is GuardKind.IDENTITY:
+    if kind in (ChangeKind.OBJECT, ChangeKind.FUNCTION) and first.old == "another object":
         return f"{subject} is another object than before{f' ({first.new})' if first.new else ''}"
     if first.old is None or len(known) < 2:
         now = f", and is {known[0]} now" if known and first.old is None else ""
@@ -114,15 +138,22 @@ _IN_KWARGS = re.compile(r"^kwargs\['(\w+)'\]$")
 _POSITIONAL = re.compile(r"^args\[\d+\]")
 _LEARNING_RATE = re.compile(r"\.param_groups\[\d+\]\['lr'\]$")
 _ARGUMENTS = re.compile(r"^(?:len\((?:kw)?args\)|(?:not )?'\w+' in kwargs|list\(kwargs\)\[\d+\])$")
-_SPREADING = (
-    GuardKind.SIZE,
-    GuardKind.STRIDE,
-    GuardKind.TENSOR,
-    GuardKind.PARAMETER,
-    GuardKind.TYPE,
-    GuardKind.GLOBAL,
-)
+_SPREADING = {
+    ChangeKind.SIZE: "size",
+    ChangeKind.BRANCH_ON_SIZE: "size",
+    ChangeKind.LAYOUT: "layout",
+    ChangeKind.RANK: "tensor",
+    ChangeKind.DTYPE: "tensor",
+    ChangeKind.DEVICE: "tensor",
+    ChangeKind.REQUIRES_GRAD: "tensor",
+    ChangeKind.INFERENCE: "tensor",
+    ChangeKind.TENSOR: "tensor",
+    ChangeKind.TYPE: "type",
+    ChangeKind.GRAD_MODE: "state",
+    ChangeKind.GLOBAL_STATE: "state",
+}
 """Kinds of guards that, once one fails, fail in all functions that the changed input runs through."""
+_SAME = {ChangeKind.FREED: ChangeKind.OBJECT, ChangeKind.FUNCTION: ChangeKind.OBJECT}
 _GRADIENT = ".requires_grad"
 _APART = ("0", "1")
 """Sizes that are compiled separately from all others."""
@@ -161,7 +192,7 @@ class _Change:
 
     name: str
     trigger: Caller | None
-    kind: GuardKind
+    kind: str
     frames: set[Code] = field(default_factory=set)
     values: set[_Values] = field(default_factory=set)
 
@@ -188,21 +219,23 @@ class _Causes:
     def number(
         self, frame: Code, guard: ParsedGuard, values: _Values, trigger: Caller | None, *, begins_call: bool
     ) -> int:
-        kind = GuardKind.IDENTITY if guard.kind is GuardKind.FREED else guard.kind
-        about = (trigger, guard.kind) if guard.kind in _SPREADING else (trigger, guard.kind, guard.subject)
-        change = None if begins_call else self.changes.get(about, self._unplaced(guard.kind))
+        kind = _SPREADING.get(guard.kind, _SAME.get(guard.kind, guard.kind).value)
+        about = (trigger, kind) if guard.kind in _SPREADING else (trigger, kind, guard.subject)
+        change = None if begins_call else self.changes.get(about, self._unplaced(kind))
         if change is None or not change.brings(frame, guard, values, is_last=change is self.last):
-            change = _Change(f"{frame.path}:{frame.line}:{kind.value}:{guard.subject}", trigger, guard.kind)
+            change = _Change(
+                f"{frame.path}:{frame.line}:{_SAME.get(guard.kind, guard.kind).value}:{guard.subject}", trigger, kind
+            )
         self.changes[about] = change
         self.last = change
         change.frames.add(frame)
         change.values.add(values)
         return self.numbers.setdefault((change.trigger, change.name), len(self.numbers))
 
-    def _unplaced(self, kind: GuardKind) -> _Change | None:
+    def _unplaced(self, kind: str) -> _Change | None:
         """The last change, if it has no call and is of that kind: what follows it is part of the same call."""
         last = self.last
-        return last if last is not None and last.trigger is None and last.kind is kind else None
+        return last if last is not None and last.trigger is None and last.kind == kind else None
 
 
 def _closest_guards(process: Iterable[RecompileSeen]) -> list[FailedGuard | None]:
@@ -272,6 +305,7 @@ def _recompile(
         advice=broken or _advice(guard, new, seen.frame, origin, context),
         compile_id=seen.compile_id or "",
         users_line=_users_line(seen, trigger, origin, context),
+        asked_at=context.caller(failed.stack[-1]) if failed and failed.stack else None,
         cause=causes.number(
             seen.frame,
             guard,
@@ -353,7 +387,7 @@ def _advice(
     guard: ParsedGuard, new: str | None, frame: Code, origin: Origin, context: ExplainContext
 ) -> RecompileAdvice | None:
     """Advice in the names of the case at hand, where that is possible."""
-    if guard.crosses_break:
+    if guard.holder is Holder.RESULT:
         at = f"{PurePath(frame.path).name}:{frame.line}"
         return RecompileAdvice(f"remove the break at {at}: the code after it is compiled for the values that cross it")
     if _ARGUMENTS.match(guard.subject):
@@ -368,7 +402,7 @@ def _advice(
             "table.index_select(0, t.reshape(1)) in place of table[t] keeps it in the graph"
         )
     is_gradient = guard.subject.endswith(_GRADIENT)
-    if guard.kind is GuardKind.PARAMETER:
+    if guard.is_parameter:
         return RecompileAdvice(
             "freeze and unfreeze parameters before the first compiled call: what changed is one of them"
             if is_gradient

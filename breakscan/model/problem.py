@@ -114,6 +114,104 @@ class FunctionHead:
     function: str
 
 
+class ChangeKind(str, Enum):
+    """The kind of thing that a function was compiled for, and that was another in a later call."""
+
+    SIZE = "size"
+    BRANCH_ON_SIZE = "branch-on-size"
+    """A condition on a size that was left open: another branch is taken, or it has to divide evenly."""
+    RANK = "rank"
+    LAYOUT = "layout"
+    """Strides, or that a tensor is a view of another one."""
+    DTYPE = "dtype"
+    DEVICE = "device"
+    REQUIRES_GRAD = "requires-grad"
+    INFERENCE = "inference"
+    """The tensor was made under ``torch.inference_mode()``, or not."""
+    TENSOR = "tensor"
+    """Another property of a tensor."""
+    TYPE = "type"
+    NUMBER = "number"
+    FLAG = "flag"
+    """A bool, a string, None, a dtype, a tuple of such."""
+    SET_LATER = "set-later"
+    """An attribute that was missing or None when a version was compiled."""
+    LENGTH = "length"
+    KEYS = "keys"
+    """A key is in a dictionary, or not."""
+    FUNCTION = "function"
+    OBJECT = "object"
+    """Another object, where the version is for one object."""
+    FREED = "freed"
+    """An object that a version was compiled for is no longer in memory."""
+    TRAINING = "training"
+    GRAD_MODE = "grad-mode"
+    GLOBAL_STATE = "global-state"
+    """Autocast, default dtype, deterministic algorithms, number of threads, torch function modes."""
+    ALIAS = "alias"
+    BACKEND = "backend"
+    OTHER = "other"
+
+
+class Holder(str, Enum):
+    """The holder of a value that changed."""
+
+    ARGUMENT = "argument"
+    ATTRIBUTE = "attribute"
+    MODULE = "module"
+    """An attribute of a module, of which torch compiles each int in."""
+    GLOBAL = "global"
+    CLOSURE = "closure"
+    """A variable that a function closes over."""
+    DEFAULT = "default"
+    """A default argument, or what ``functools.partial`` holds."""
+    RESULT = "result"
+    """A value that crosses a break: computed before it, and used after it."""
+    NONE = "none"
+    """Nothing of the program's: a state of torch, or not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueChange:
+    """A change that recompiled a function: ``subject`` is the expression that changed, ``values`` what it was compiled
+    for and what came later, as far as known, each once, and ``demand`` what has to hold.
+
+    Of an attribute, ``owner`` is the expression of its object, as ``self.norm`` of ``self.norm.eps``, and ``objects``
+    is the number of objects that were met, if each keeps its own value: 0 where one object changes it.  Of a tensor,
+    ``owner`` is the tensor, ``dimension`` that of a size or stride, and ``is_parameter`` is true if torch keeps its
+    sizes fixed, as it does for those of a ``Parameter``.
+
+    ``asked_at`` is the line that needs it to be so, as an ``if``, and ``switched_at`` the line that changed it.
+    """
+
+    kind: ChangeKind
+    holder: Holder
+    subject: str
+    demand: str
+    values: tuple[str, ...]
+    owner: str = ""
+    dimension: int | None = None
+    is_parameter: bool = False
+    objects: int = 0
+    asked_at: Caller | None = None
+    switched_at: Caller | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedCode:
+    """A function of which there are several versions, for whatever reasons: their number and their limit, the objects
+    that it belongs to (layers, parameters; 0 or 1 where it is not about objects), the lines that call it, and the calls
+    that ran eager past the limit, with the values of what changed in the first of them."""
+
+    function: str
+    versions: int
+    limit: int | None
+    objects: int
+    callers: tuple[Caller, ...]
+    eager_calls: int
+    eager_values: tuple[str, ...]
+
+
 class ProblemKind(str, Enum):
     """A kind of problem of a run, with ``words`` for it and a ``summary``."""
 
@@ -152,6 +250,9 @@ class Problem:
     few words; ``why`` a sentence without its full stop: of recompiles, what changed; ``reason`` is torch's own.
     ``consequences`` are whole sentences; ``hints`` are Dynamo's, where there is no remedy.
 
+    Of recompiles, ``changes`` are those that came at once, that by which torch noticed first; ``shared`` is the
+    function with all its versions, also those of other causes.
+
     ``verdict`` is None where nothing is lost.  ``cause`` is the kind of problem that explains this one: a break that
     makes a function run eager, or recompiles past the limit.  ``rest_only`` says that it is the part of a function that
     follows a break; ``head`` is the function that was to be compiled, where the site is another.
@@ -189,6 +290,8 @@ class Problem:
     cause: ProblemKind | None = None
     rest_only: bool = False
     head: FunctionHead | None = None
+    changes: tuple[ValueChange, ...] = ()
+    shared: SharedCode | None = None
 
     @property
     def is_lost(self) -> bool:

@@ -45,9 +45,9 @@ from breakscan.model.findings import (
     Verdict,
 )
 from breakscan.model.observations import TensorSeen, ValueSeen
-from breakscan.model.problem import Caller, LongPass, Price
+from breakscan.model.problem import Caller, ChangeKind, LongPass, Price
 from breakscan.recording.parsers.export_errors import ExportProblem
-from breakscan.recording.parsers.guards import GuardKind, ParsedGuard
+from breakscan.recording.parsers.guards import ParsedGuard
 from breakscan.recording.records import RecordingCause
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.formats import EXPLAIN
@@ -128,7 +128,7 @@ RECOMPILE = Recompile(
     site=Site("src/model.py", 2, 19, 2, 20),
     origin=Origin.USER,
     trigger=CALLER,
-    guard=ParsedGuard(GuardKind.SIZE, "x.shape[0]", "x.shape[0] == 32"),
+    guard=ParsedGuard(ChangeKind.SIZE, "x.shape[0]", "x.shape[0] == 32"),
     subject="x.shape[0]",
     old="32",
     new="31",

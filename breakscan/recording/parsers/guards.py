@@ -11,10 +11,10 @@ import ast
 import builtins
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from breakscan.model.problem import ChangeKind, Holder
 from breakscan.recording.parsers.frames import frames_of
 from breakscan.recording.records import FailedGuard, Guard
 
@@ -50,7 +50,7 @@ _NOT_TENSOR = re.compile(
 )
 """Since 2.15, the class is named."""
 _MISSING_KEY = re.compile(r"KeyError on (?P<source>.+)\[(?P<key>'[^']*'|\d+)\]$")
-_CONTAINS = re.compile(r"(?P<absent>not )?___dict_contains\((?P<key>[^,]+), (?P<source>.+)\)$")
+_CONTAINS = re.compile(r"(?P<absent>not )?___dict_contains\((?P<key>\(.+?\)|'[^']*'|[^,]+), (?P<source>.+)\)$")
 _GLOBAL = re.compile(r"GLOBAL_STATE changed: (?P<what>.+)")
 BEFORE_BREAK = "the value computed before the break"
 """The name for a value that Dynamo hands from one side of a break to the other."""
@@ -76,47 +76,28 @@ _OF_BASE = re.compile(r"(?<![\w.])([\w.\[\]']+)\._base\b")
 _WITHOUT_BASE = re.compile(r"'NoneType' object has no attribute '\w+'$")
 """Python's error for a tensor that is no view, where a guard asks for its base."""
 _DUPLICATE = "Duplicate tensor found where not expected"
+_AUTOGRAD = "Autograd"
 _SAVED_TENSOR_HOOKS = "top_saved_tensors_hooks"
 _PIECES = {"size": "shape[{}]", "stride": "stride()[{}]", "rank": "dim()"}
 
 
-class GuardKind(str, Enum):
-    """The kinds of checks of a guard."""
-
-    SIZE = "size"
-    STRIDE = "stride"
-    TENSOR = "tensor"
-    """Another property of a tensor."""
-    PARAMETER = "parameter"
-    """A property of a tensor that a module holds."""
-    TYPE = "type"
-    IDENTITY = "identity"
-    FREED = "freed"
-    """An object that a version was compiled for is no longer in memory."""
-    PRESENCE = "presence"
-    GLOBAL = "global"
-    BACKEND = "backend"
-    ALIAS = "alias"
-    VALUE = "value"
-    QUOTED = "quoted"
-    """The text is no expression."""
-    OTHER = "other"
-
-
 @dataclass(frozen=True, slots=True)
 class ParsedGuard:
-    """A guard as torch's text has it.  ``subject`` is the expression that is guarded, in the names of the program;
-    ``demand`` is what has to hold, such as ``n is a tensor``; ``old`` and ``new`` are the values then and now, if the
-    text has them.  ``is_bound`` says that the old value is only known to be within bounds, ``is_view`` that the subject
-    was a view of another tensor and is none now."""
+    """A guard as torch's text has it.  ``subject`` is the expression that is guarded, in the names of the program, and
+    ``holder`` what holds its value; ``demand`` is what has to hold, such as ``n is a tensor``; ``old`` and ``new`` are
+    the values then and now, if the text has them.  ``is_bound`` says that the old value is only known to be within
+    bounds, ``is_view`` that the subject was a view of another tensor and is none now, ``is_parameter`` that it is of a
+    tensor that torch keeps fixed, as it does with parameters."""
 
-    kind: GuardKind
+    kind: ChangeKind
     subject: str
     demand: str
     old: str | None = None
     new: str | None = None
+    holder: Holder = Holder.NONE
     is_bound: bool = False
     is_view: bool = False
+    is_parameter: bool = False
 
     @property
     def view(self) -> str | None:
@@ -125,24 +106,64 @@ class ParsedGuard:
         return self.subject if self.is_view else base[1] if base else None
 
     @property
-    def crosses_break(self) -> bool:
-        """Return whether the guard is about a value that was computed before a break and is used after it."""
-        return BEFORE_BREAK in self.subject
+    def owner(self) -> str:
+        """The tensor or the object of which the guarded expression is a size, a property or an attribute."""
+        owner = _PROPERTY.match(self.subject)
+        return owner["measured"] or owner["container"] or owner["whole"] if owner else ""
+
+    @property
+    def dimension(self) -> int | None:
+        """The dimension of a size or a stride."""
+        found = _PROPERTY.match(self.subject)
+        return int(found["dimension"]) if found and found["dimension"] else None
 
 
+_PROPERTY = re.compile(
+    r"(?:len\((?P<measured>.+)\)|.+ in (?P<container>.+)"
+    r"|(?P<whole>.+?)\.(?:(?:shape|stride\(\))\[(?P<dimension>\d+)\]|\w+(?:\(\))?))$"
+)
+"""The length or a key of a container, a size or a stride, another property or an attribute."""
 _STATES = {
     "GLOBAL_STATE": "grad mode, autocast, default dtype and other global settings are as they were",
     "TORCH_FUNCTION_MODE_STACK": "the same torch function modes are active",
     "DEFAULT_DEVICE": "the default device is as it was",
 }
-_ASKING_FOR = {
-    GuardKind.STRIDE: re.compile(r"\.stride\(\)|\._base\b"),
-    GuardKind.SIZE: re.compile(r"\.size\(\)|\.shape\["),
+_KINDS = (
+    # The layout before sizes: strides are those of sizes, as a rule.
+    (ChangeKind.LAYOUT, re.compile(r"\.stride\(\)|\._base\b")),
+    (ChangeKind.BRANCH_ON_SIZE, re.compile(r"\.size\(\)|\.shape\[")),
+    (ChangeKind.TRAINING, re.compile(r"\.training\b")),
+    (ChangeKind.SET_LATER, re.compile(r"hasattr\(|\.\w+ is (?:not )?None$")),
+    (ChangeKind.LENGTH, re.compile(r"\blen\(|^not ")),
+    (ChangeKind.KEYS, re.compile(r"list\(dict\.keys\(")),
+    (ChangeKind.FUNCTION, re.compile(r"\.__code__\b|function_or_method")),
+    (ChangeKind.GLOBAL_STATE, re.compile(r"^___check_torch_function_mode_stack")),
+    (ChangeKind.NUMBER, re.compile(r"(?:[=!]=|<=?|>=?) -?(?:\d|inf|float)|^-?\d[\d.]* <=? ")),
+)
+"""The kinds of expressions, the first that fits."""
+_HOLDERS = (
+    (Holder.RESULT, re.compile(r"___stack\d|__resume_frame_values|___\w*?stack")),
+    (Holder.CLOSURE, re.compile(r"\.__closure__\[")),
+    (Holder.DEFAULT, re.compile(r"\.__(?:kw)?defaults__|\.keywords\[")),
+    (Holder.MODULE, re.compile(r"considers integer attributes of the nn\.Module")),
+    (Holder.GLOBAL, re.compile(r"\bG\['\w+'\](?!\.(?!size|stride|item|dim))")),
+    (
+        Holder.ATTRIBUTE,
+        re.compile(r"\b[LG]\['\w+'\](?:\[[^\]]+\])*\.(?!size|shape|stride|item|dim|_base|__code__|__dict__)\w"),
+    ),
+    (Holder.ARGUMENT, re.compile(r"\bL\['")),
+)
+_KIND_OF = {
+    "size": ChangeKind.SIZE,
+    "stride": ChangeKind.LAYOUT,
+    "rank": ChangeKind.RANK,
+    "dtype": ChangeKind.DTYPE,
+    "device": ChangeKind.DEVICE,
+    "requires_grad": ChangeKind.REQUIRES_GRAD,
 }
-"""The kinds of expressions about the layout or the sizes of tensors: strides are those of sizes, as a rule."""
-_KIND_OF = {"size": GuardKind.SIZE, "stride": GuardKind.STRIDE}
+_STATE_KINDS = {"grad_mode": ChangeKind.GRAD_MODE}
 NONE_FAILED = ParsedGuard(
-    GuardKind.OTHER, "", "no guard fails when asked again: two threads may have compiled it at once"
+    ChangeKind.OTHER, "", "no guard fails when asked again: two threads may have compiled it at once"
 )
 """Used when all guards of a version hold by the time that torch looks for the one that failed."""
 
@@ -160,34 +181,40 @@ def subject_source(text: str) -> str | None:
 def read_guard(text: str) -> ParsedGuard:
     """Return the guard that the text describes."""
     text = _first_line(text)
+    holder = next((holder for holder, asks in _HOLDERS if asks.search(text)), Holder.NONE)
+    return replace(_read_guard(text), holder=holder)
+
+
+def _read_guard(text: str) -> ParsedGuard:
     if found := _TENSOR.match(text):
         return _read_tensor(found)
     if found := _NOT_TENSOR.match(text):
         subject, old, new = readable(found["source"]), _class_name(found["old"] or "Tensor"), _class_name(found["new"])
         old = "a tensor" if old == "Tensor" else with_article(old)
         new = new if new == "None" else with_article(new)
-        return ParsedGuard(GuardKind.TYPE, subject, f"{subject} is a tensor", old, new)
+        return ParsedGuard(ChangeKind.TYPE, subject, f"{subject} is a tensor", old, new)
     if found := _CHECKED.match(text):
         return _read_checked(found)
     if found := _MISSING_KEY.match(text):
         subject = f"{found['key']} in {readable(found['source'])}"
-        return ParsedGuard(GuardKind.PRESENCE, subject, subject, "True", "False")
+        return ParsedGuard(ChangeKind.KEYS, subject, subject, "True", "False")
     if found := _CONTAINS.match(_code(text)):
         subject = f"{found['key']} in {readable(found['source'])}"
         old, new = ("False", "True") if found["absent"] else ("True", "False")
-        return ParsedGuard(GuardKind.PRESENCE, subject, f"{found['absent'] or ''}{subject}", old, new)
+        return ParsedGuard(ChangeKind.KEYS, subject, f"{found['absent'] or ''}{subject}", old, new)
     if found := _GLOBAL.match(text):
-        what = ", ".join(found["what"].split())
-        return ParsedGuard(GuardKind.GLOBAL, what, f"{what} is unchanged")
+        states = found["what"].split()
+        kind = _STATE_KINDS.get(states[0], ChangeKind.GLOBAL_STATE)
+        return ParsedGuard(kind, ", ".join(states), f"{', '.join(states)} is unchanged")
     if text.startswith("BACKEND_MATCH"):
-        return ParsedGuard(GuardKind.BACKEND, "the backend", "the backend is the same as before")
+        return ParsedGuard(ChangeKind.BACKEND, "the backend", "the backend is the same as before")
     if found := _FREED.match(text):
         subject = readable(found["source"])
-        return ParsedGuard(GuardKind.FREED, subject, f"{subject} is still in memory")
+        return ParsedGuard(ChangeKind.FREED, subject, f"{subject} is still in memory")
     if text.startswith(_NONE_FAILS):
         return NONE_FAILED
     if text.startswith(_DUPLICATE):
-        return ParsedGuard(GuardKind.ALIAS, "two inputs", "no two inputs are the same tensor")
+        return ParsedGuard(ChangeKind.ALIAS, "two inputs", "no two inputs are the same tensor")
     return _read_expression(text)
 
 
@@ -201,7 +228,7 @@ def lost_view(text: str, demands: Iterable[str]) -> ParsedGuard | None:
         return None
     subject = views.pop() if len(views) == 1 else "an input"
     view = "a view of another tensor"
-    return ParsedGuard(GuardKind.STRIDE, subject, f"{subject} is {view}", view, "no view", is_view=True)
+    return ParsedGuard(ChangeKind.LAYOUT, subject, f"{subject} is {view}", view, "no view", is_view=True)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -258,17 +285,23 @@ def _class_name(text: str) -> str:
 
 def _read_tensor(found: re.Match[str]) -> ParsedGuard:
     what, tensor = found["what"], readable(found["source"])
-    old, new = found["old"], found["new"]
+    old, new, is_parameter = found["old"], found["new"], bool(found["fixed"])
+    kind = _KIND_OF.get(what, ChangeKind.TENSOR)
     if what == "requires_grad":
         before = old.endswith("=1")
         subject = f"{tensor}.requires_grad"
-        kind = GuardKind.PARAMETER if found["fixed"] else GuardKind.TENSOR
-        return ParsedGuard(kind, subject, f"{subject} is {before}", str(before), str(not before))
-    subject = f"{tensor}.{_PIECES.get(what, what.replace(' ', '_')).format(found['index'])}"
-    if what == "dtype":
-        old, new = (_DTYPES.get(name, name) for name in (old, new))
-    kind = GuardKind.PARAMETER if found["fixed"] else _KIND_OF.get(what, GuardKind.TENSOR)
-    return ParsedGuard(kind, subject, f"{subject} == {old}", old, new)
+        demand, old, new = f"{subject} is {before}", str(before), str(not before)
+    elif what == "dispatch key set" and new and (_AUTOGRAD in old) != (_AUTOGRAD in new):
+        # Tensors that are made under inference_mode() have no keys of autograd.
+        subject = f"{tensor}.is_inference()"
+        kind, old, new = ChangeKind.INFERENCE, str(_AUTOGRAD not in old), str(_AUTOGRAD not in new)
+        demand = f"{subject} is {old}"
+    else:
+        subject = f"{tensor}.{_PIECES.get(what, what.replace(' ', '_')).format(found['index'])}"
+        if what == "dtype":
+            old, new = (_DTYPES.get(name, name) for name in (old, new))
+        demand = f"{subject} == {old}"
+    return ParsedGuard(kind, subject, demand, old, new, is_parameter=is_parameter)
 
 
 def _read_checked(found: re.Match[str]) -> ParsedGuard:
@@ -276,9 +309,10 @@ def _read_checked(found: re.Match[str]) -> ParsedGuard:
     if found["what"] == "type_id":
         name = (found["type"] or "").rsplit(".", 1)[-1]
         demand = f"{subject} is {with_article(name) if name else 'of the same type'}"
-        return ParsedGuard(GuardKind.TYPE, subject, demand, with_article(name) if name else None)
+        return ParsedGuard(ChangeKind.TYPE, subject, demand, with_article(name) if name else None)
+    kind = ChangeKind.FUNCTION if subject.endswith(".__code__") else ChangeKind.OBJECT
     subject = subject.removesuffix(".__code__")
-    return ParsedGuard(GuardKind.IDENTITY, subject, f"{subject} is the same object", "another object")
+    return ParsedGuard(kind, subject, f"{subject} is the same object", "another object")
 
 
 def _guarded_side(text: str) -> ast.expr | None:
@@ -303,19 +337,20 @@ def _read_expression(text: str) -> ParsedGuard:
     demand = readable(code)
     node, side = parse_expression(text), _guarded_side(text)
     if node is None:
-        return ParsedGuard(GuardKind.QUOTED, demand, demand)
+        return ParsedGuard(ChangeKind.OTHER, "", demand)
+    kind = next((kind for kind, asks in _KINDS if asks.search(code)), ChangeKind.FLAG)
     if side is None:
-        return ParsedGuard(GuardKind.OTHER, demand, demand)
+        return ParsedGuard(ChangeKind.OTHER if kind is ChangeKind.FLAG else kind, demand, demand)
     subject = readable(ast.unparse(side))
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Is):
+    only = node.ops[0] if isinstance(node, ast.Compare) and len(node.ops) == 1 else None
+    if isinstance(node, ast.Compare) and isinstance(only, ast.Is):
         other = node.comparators[0]
         if _reads_scope(other):
-            return ParsedGuard(GuardKind.ALIAS, f"{subject} and {readable(ast.unparse(other))}", demand)
-        return ParsedGuard(GuardKind.VALUE, subject, demand, ast.unparse(other))
+            return ParsedGuard(ChangeKind.ALIAS, f"{subject} and {readable(ast.unparse(other))}", demand)
+        return ParsedGuard(kind, subject, demand, ast.unparse(other))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return ParsedGuard(GuardKind.VALUE, subject, f"{subject} is empty or false", "empty or false")
-    kind = next((kind for kind, asks in _ASKING_FOR.items() if asks.search(code)), GuardKind.VALUE)
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
+        return ParsedGuard(kind, subject, f"{subject} is empty or false", "empty or false")
+    if isinstance(node, ast.Compare) and isinstance(only, ast.Eq):
         return ParsedGuard(kind, subject, demand, readable(ast.unparse(node.comparators[0])))
     is_bound = isinstance(node, ast.Compare)
     return ParsedGuard(kind, subject, demand, f"within {demand}" if is_bound else None, is_bound=is_bound)

@@ -6,9 +6,9 @@ import pytest
 
 from breakscan.explanation.recompiles import Recompile, recompile_sentence
 from breakscan.model.findings import Origin, Site
+from breakscan.model.problem import ChangeKind, Holder
 from breakscan.recording.parsers.guards import (
     NONE_FAILED,
-    GuardKind,
     ParsedGuard,
     lost_view,
     read_demand,
@@ -20,47 +20,61 @@ from breakscan.recording.parsers.guards import (
 CASES: list[tuple[str, ParsedGuard]] = [
     (
         "tensor 'L['x']' size mismatch at index 0. expected 4, actual 5",
-        ParsedGuard(GuardKind.SIZE, "x.shape[0]", "x.shape[0] == 4", "4", "5"),
+        ParsedGuard(ChangeKind.SIZE, "x.shape[0]", "x.shape[0] == 4", "4", "5", holder=Holder.ARGUMENT),
     ),
     (
         "tensor 'L['x']' stride mismatch at index 0. expected 4, actual 1",
-        ParsedGuard(GuardKind.STRIDE, "x.stride()[0]", "x.stride()[0] == 4", "4", "1"),
+        ParsedGuard(ChangeKind.LAYOUT, "x.stride()[0]", "x.stride()[0] == 4", "4", "1", holder=Holder.ARGUMENT),
     ),
     (
         "tensor 'L['x']' rank mismatch. expected 1, actual 2",
-        ParsedGuard(GuardKind.TENSOR, "x.dim()", "x.dim() == 1", "1", "2"),
+        ParsedGuard(ChangeKind.RANK, "x.dim()", "x.dim() == 1", "1", "2", holder=Holder.ARGUMENT),
     ),
     (
         "tensor 'L['x']' dtype mismatch. expected Float, actual Double",
-        ParsedGuard(GuardKind.TENSOR, "x.dtype", "x.dtype == float32", "float32", "float64"),
+        ParsedGuard(ChangeKind.DTYPE, "x.dtype", "x.dtype == float32", "float32", "float64", holder=Holder.ARGUMENT),
     ),
     (
-        "tensor 'L['self']._parameters['w']' requires_grad mismatch. expected requires_grad=1. Guard failed on a "
-        "parameter, consider using torch._dynamo.config.force_parameter_static_shapes = False to allow dynamism on "
-        "parameters.",
-        ParsedGuard(GuardKind.PARAMETER, "self.w.requires_grad", "self.w.requires_grad is True", "True", "False"),
+        "tensor 'L['self']._parameters['w']' requires_grad mismatch. expected requires_grad=1."
+        " Guard failed on a parameter, consider using torch._dynamo.config.force_parameter_static_shapes = False to "
+        "allow dynamism on parameters.",
+        ParsedGuard(
+            ChangeKind.REQUIRES_GRAD,
+            "self.w.requires_grad",
+            "self.w.requires_grad is True",
+            "True",
+            "False",
+            holder=Holder.ATTRIBUTE,
+            is_parameter=True,
+        ),
     ),
     (
-        "tensor 'L['self'].weight' dtype mismatch. expected Float, actual BFloat16. Guard failed on a parameter, "
-        "consider using torch._dynamo.config.force_parameter_static_shapes = False to allow dynamism on parameters.",
-        ParsedGuard(GuardKind.PARAMETER, "self.weight.dtype", "self.weight.dtype == float32", "float32", "bfloat16"),
+        "tensor 'L['self'].weight' dtype mismatch. expected Float, actual BFloat16."
+        " Guard failed on a parameter, consider using torch._dynamo.config.force_parameter_static_shapes = False to "
+        "allow dynamism on parameters.",
+        ParsedGuard(
+            ChangeKind.DTYPE,
+            "self.weight.dtype",
+            "self.weight.dtype == float32",
+            "float32",
+            "bfloat16",
+            holder=Holder.ATTRIBUTE,
+            is_parameter=True,
+        ),
     ),
     (
         "L['x'].stride()[0] == L['x'].size()[1]*L['x'].size()[2]  # (unknown source L['x'].stride()[0], please file …",
         ParsedGuard(
-            GuardKind.STRIDE,
+            ChangeKind.LAYOUT,
             "x.stride()[0]",
             "x.stride()[0] == x.shape[1] * x.shape[2]",
             "x.shape[1] * x.shape[2]",
+            holder=Holder.ARGUMENT,
         ),
     ),
     (
         "'NoneType' object has no attribute 'size'",
-        ParsedGuard(
-            GuardKind.QUOTED,
-            "'NoneType' object has no attribute 'size'",
-            "'NoneType' object has no attribute 'size'",
-        ),
+        ParsedGuard(ChangeKind.OTHER, "", "'NoneType' object has no attribute 'size'"),
     ),
     (
         "Unexpected recompilation: runtime guards failed even though they passed during recompilation-reason analysis.",
@@ -69,76 +83,93 @@ CASES: list[tuple[str, ParsedGuard]] = [
     (
         "Cache line invalidated because L['___stack0'] got deallocated",
         ParsedGuard(
-            GuardKind.FREED,
+            ChangeKind.FREED,
             "the value computed before the break",
             "the value computed before the break is still in memory",
+            holder=Holder.RESULT,
         ),
     ),
     (
         "expected type of 'L['n']' to be a tensor type, ' but found <class 'int'>",
-        ParsedGuard(GuardKind.TYPE, "n", "n is a tensor", "a tensor", "an int"),
+        ParsedGuard(ChangeKind.TYPE, "n", "n is a tensor", "a tensor", "an int", holder=Holder.ARGUMENT),
     ),
     (
         "tensor 'L['x']' requires_grad mismatch. expected requires_grad=0",
-        ParsedGuard(GuardKind.TENSOR, "x.requires_grad", "x.requires_grad is False", "False", "True"),
+        ParsedGuard(
+            ChangeKind.REQUIRES_GRAD,
+            "x.requires_grad",
+            "x.requires_grad is False",
+            "False",
+            "True",
+            holder=Holder.ARGUMENT,
+        ),
     ),
     (
         "expected type of 'L['s']' to be a tensor type, ' but found <class 'NoneType'>",
-        ParsedGuard(GuardKind.TYPE, "s", "s is a tensor", "a tensor", "None"),
+        ParsedGuard(ChangeKind.TYPE, "s", "s is a tensor", "a tensor", "None", holder=Holder.ARGUMENT),
     ),
     (
         "expected type of 'L['s']' to be <class 'torch.Tensor'>, but found <class 'NoneType'>",
-        ParsedGuard(GuardKind.TYPE, "s", "s is a tensor", "a tensor", "None"),
+        ParsedGuard(ChangeKind.TYPE, "s", "s is a tensor", "a tensor", "None", holder=Holder.ARGUMENT),
     ),
     (
         "expected type of 'L['s']' to be <class 'torch.nn.parameter.Parameter'>, but found <class 'torch.Tensor'>",
-        ParsedGuard(GuardKind.TYPE, "s", "s is a tensor", "a Parameter", "a Tensor"),
+        ParsedGuard(ChangeKind.TYPE, "s", "s is a tensor", "a Parameter", "a Tensor", holder=Holder.ARGUMENT),
     ),
     (
         "L['s'] == 'a#b'                             # return x + len(s)  # work/model.py:3 in f",
-        ParsedGuard(GuardKind.VALUE, "s", "s == 'a#b'", "'a#b'"),
+        ParsedGuard(ChangeKind.FLAG, "s", "s == 'a#b'", "'a#b'", holder=Holder.ARGUMENT),
     ),
     (
         "L['self']._modules['block'].step == 3   # self.step += 1  # model.py:12 in forward",
-        ParsedGuard(GuardKind.VALUE, "self.block.step", "self.block.step == 3", "3"),
+        ParsedGuard(ChangeKind.NUMBER, "self.block.step", "self.block.step == 3", "3", holder=Holder.ATTRIBUTE),
     ),
-    ("G['CONFIG'].scale == 2.0", ParsedGuard(GuardKind.VALUE, "CONFIG.scale", "CONFIG.scale == 2.0", "2.0")),
-    ("len(L['xs']) == 2", ParsedGuard(GuardKind.VALUE, "len(xs)", "len(xs) == 2", "2")),
-    ("L['s'] is None", ParsedGuard(GuardKind.VALUE, "s", "s is None", "None")),
-    ("not L['args']", ParsedGuard(GuardKind.VALUE, "args", "args is empty or false", "empty or false")),
-    ("L['x'] is L['y']", ParsedGuard(GuardKind.ALIAS, "x and y", "x is y")),
+    (
+        "G['CONFIG'].scale == 2.0",
+        ParsedGuard(ChangeKind.NUMBER, "CONFIG.scale", "CONFIG.scale == 2.0", "2.0", holder=Holder.ATTRIBUTE),
+    ),
+    ("len(L['xs']) == 2", ParsedGuard(ChangeKind.LENGTH, "len(xs)", "len(xs) == 2", "2", holder=Holder.ARGUMENT)),
+    ("L['s'] is None", ParsedGuard(ChangeKind.FLAG, "s", "s is None", "None", holder=Holder.ARGUMENT)),
+    (
+        "not L['args']",
+        ParsedGuard(ChangeKind.LENGTH, "args", "args is empty or false", "empty or false", holder=Holder.ARGUMENT),
+    ),
+    ("L['x'] is L['y']", ParsedGuard(ChangeKind.ALIAS, "x and y", "x is y", holder=Holder.ARGUMENT)),
     (
         "Duplicate tensor found where not expected!",
-        ParsedGuard(GuardKind.ALIAS, "two inputs", "no two inputs are the same tensor"),
+        ParsedGuard(ChangeKind.ALIAS, "two inputs", "no two inputs are the same tensor"),
     ),
     (
         "2 <= L['x'].size()[0] <= 5  # if x.shape[0] > 5:  # model.py:3 in f",
-        ParsedGuard(GuardKind.SIZE, "x.shape[0]", "2 <= x.shape[0] <= 5", "within 2 <= x.shape[0] <= 5", is_bound=True),
+        ParsedGuard(
+            ChangeKind.BRANCH_ON_SIZE,
+            "x.shape[0]",
+            "2 <= x.shape[0] <= 5",
+            "within 2 <= x.shape[0] <= 5",
+            holder=Holder.ARGUMENT,
+            is_bound=True,
+        ),
     ),
-    ("KeyError on L['d']['a']", ParsedGuard(GuardKind.PRESENCE, "'a' in d", "'a' in d", "True", "False")),
+    (
+        "KeyError on L['d']['a']",
+        ParsedGuard(ChangeKind.KEYS, "'a' in d", "'a' in d", "True", "False", holder=Holder.ARGUMENT),
+    ),
     (
         "not ___dict_contains('lr', G['cfg'].__dict__)",
-        ParsedGuard(GuardKind.PRESENCE, "'lr' in cfg", "not 'lr' in cfg", "False", "True"),
+        ParsedGuard(ChangeKind.KEYS, "'lr' in cfg", "not 'lr' in cfg", "False", "True"),
     ),
-    (
-        "GLOBAL_STATE changed: grad_mode ",
-        ParsedGuard(GuardKind.GLOBAL, "grad_mode", "grad_mode is unchanged"),
-    ),
+    ("GLOBAL_STATE changed: grad_mode ", ParsedGuard(ChangeKind.GRAD_MODE, "grad_mode", "grad_mode is unchanged")),
     (
         "___check_obj_id(L['f'].__code__, 140579410519024), type=<class 'code'>  # f(x)",
-        ParsedGuard(GuardKind.IDENTITY, "f", "f is the same object", "another object"),
+        ParsedGuard(ChangeKind.FUNCTION, "f", "f is the same object", "another object", holder=Holder.ARGUMENT),
     ),
     (
         "___check_type_id(L['x'], 94), type=<class 'collections.OrderedDict'>",
-        ParsedGuard(GuardKind.TYPE, "x", "x is an OrderedDict", "an OrderedDict"),
+        ParsedGuard(ChangeKind.TYPE, "x", "x is an OrderedDict", "an OrderedDict", holder=Holder.ARGUMENT),
     ),
     (
         "something that no version said so far",
-        ParsedGuard(
-            GuardKind.QUOTED,
-            "something that no version said so far",
-            "something that no version said so far",
-        ),
+        ParsedGuard(ChangeKind.OTHER, "", "something that no version said so far"),
     ),
 ]
 
