@@ -1,8 +1,8 @@
 """The architectures of transformers, each in a tiny configuration with random weights, for surveys.
 
-A manifest of ``breakscan survey run`` in Python:
+They are the models of a manifest:
 
-    breakscan survey run benchmarks/survey_transformers.py
+    breakscan survey run benchmarks/survey_transformers.toml
 
 Needs transformers.
 """
@@ -129,12 +129,3 @@ def outcome(call: Callable[[], T]) -> T | Exception:
         raise
     except Exception as error:
         return error
-
-
-manifest = {
-    "backends": ["eager"],
-    "modes": ["eval", "train"],
-    "seconds": 300,
-    "sources": ["survey_transformers*.py"],
-    "model": [{"name": "transformers", "build": build, "names": names}],
-}

@@ -53,7 +53,7 @@ BEHAVIOURS = (
 )
 """Programs that are run, of ``tests/recording/behaviours``: none compiles kernels, which takes longest."""
 
-LOG_FORMATS = ("github", "sarif", "gitlab", "rdjson", "junit", "checkstyle")
+LOG_FORMATS = ("github", "sarif", "gitlab", "rdjson", "junit")
 
 SMALL_PROGRAM = """import torch
 
@@ -171,7 +171,7 @@ class Checkout:
 def tasks(checkout: Checkout) -> Iterator[tuple[Step, ...]]:
     """All steps; those of one tuple run one after the other."""
     yield from ((step,) for step in [*static_steps(), *checkout.help_steps()])
-    for folder, formats in (("gallery", ("perfetto", *LOG_FORMATS)), ("recorded", ())):
+    for folder, formats in (("gallery", LOG_FORMATS), ("recorded", ())):
         for path in sorted((checkout.inputs / folder).glob("*/")):
             yield from ((step,) for step in report_steps(f"{folder}/{path.name}", formats))
     pair = ("diff", "gallery/vision", "gallery/generation", "--source-root", f"{HOME}={checkout.inputs}")
@@ -206,7 +206,7 @@ def static_steps() -> Iterator[Step]:
     for name in ("text", "json"):
         yield Step(f"rule/BRK101.{name}", ("rule", "BRK101", "--format", name))
     yield Step("rule/rules.table", ("rules",))
-    yield Step("rule/rules.json", ("rules", "--family", "7", "--format", "json"))
+    yield Step("rule/rules.json", ("rule", "BRK7", "--format", "json"))
     yield Step("rule/config", ("config", "examples"))
 
 

@@ -6,7 +6,7 @@ import os
 import time
 import tokenize
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,11 +29,11 @@ from breakscan.cli.selection import (
 )
 from breakscan.model.findings import CheckResult, Finding, Severity, SourceError
 from breakscan.model.words import counted
-from breakscan.report.check import CheckReport, detail_lines
+from breakscan.report.check import CheckReport
 from breakscan.report.formats import CHECK
 from breakscan.report.printable import visible
 from breakscan.report.sources import cells_in
-from breakscan.rulebook.config import FileSettings, Settings, check_targets, library_of, resolve_target
+from breakscan.rulebook.config import FileSettings, check_targets, library_of
 from breakscan.rulebook.config.keys import selector_problem
 from breakscan.rulebook.library import Library
 from breakscan.source.files import Discovery, discover, is_excluded
@@ -87,7 +87,6 @@ class _Options:
     )
     exit_zero: bool = option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
     quiet: bool = option("-q", "--quiet", is_flag=True, help="Print findings only.")
-    verbose: bool = option("-v", "--verbose", is_flag=True, help="Print which settings and cached results were used.")
 
     def require_sense(self, format_: str, **others: bool) -> None:
         """Raises UsageError for options that cannot be combined; ``others`` are options of other groups, and
@@ -101,9 +100,8 @@ class _Options:
             "--fail-on": self.fail_on is not None,
             "--exit-zero": self.exit_zero,
             "--quiet": self.quiet,
-            "--verbose": self.verbose,
         }
-        if self.statistics and format_ not in ("full", "concise", "json"):
+        if self.statistics and format_ not in ("full", "concise"):
             raise click.UsageError(f"--statistics cannot be combined with --format {format_}")
         for name in _ABOUT_FILES:
             if given["--stdin"] and given[name]:
@@ -125,7 +123,6 @@ _ABOUT_FILES = (
 _EXCLUSIVE = (
     ("--add-ignore", "--remove-unused-ignores"),
     ("--baseline", "--diff"),
-    ("--quiet", "--verbose"),
     ("--exit-zero", "--fail-on"),
 )
 
@@ -212,15 +209,13 @@ def check(
     for warning in result.warnings:
         click.echo(visible(f"warning: {warning.path}:{warning.line}:{warning.column}: {warning.message}"), err=True)
     warn_of_callees(library_of(named))
-    if own.verbose:
-        _say_details(files, settings, result.kept)
     known = compared.known if compared else 0
     report = CheckReport(result, time.perf_counter() - started, library, texts, cells, known, own.quiet)
     with report_stream(output) as stream:
         if own.statistics:
-            from breakscan.report.check import write_statistics, write_statistics_json
+            from breakscan.report.check import write_statistics
 
-            (write_statistics_json if format_ == "json" else write_statistics)(report, stream)
+            write_statistics(report, stream)
         else:
             CHECK.write(format_, report, stream)
     unchecked = sum(not error.syntax for error in result.errors)
@@ -244,17 +239,6 @@ def _failing(asked: tuple[str, ...] | None, library: Library) -> Callable[[Findi
             raise click.UsageError(f"--fail-on: {problem}; severities are {', '.join(severities)}")
     named = set().union(*(severities[word.lower()] for word in asked if word not in rules))
     return lambda finding: finding.severity in named or any(selects(word, finding.rule, finding.name) for word in rules)
-
-
-def _say_details(files: Iterable[Path], settings: FileSettings, kept: int) -> None:
-    """Prints the settings that files were checked with, and how many results came from the cache (``kept``)."""
-    by_settings: dict[int, tuple[Settings, int]] = {}
-    for file in files:
-        one = settings.of(file)
-        by_settings[id(one)] = one, by_settings.get(id(one), (one, 0))[1] + 1
-    groups = [(one, resolve_target(one), count) for one, count in by_settings.values()]
-    for line in detail_lines(groups, kept, os.getcwd()):
-        click.echo(visible(f"breakscan: {line}"), err=True)
 
 
 def _add_ignores(result: CheckResult, reason: str) -> int:

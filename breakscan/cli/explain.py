@@ -31,7 +31,6 @@ from breakscan.recording.session import (
     start_session,
     wait_for_ranks,
 )
-from breakscan.report.explain.news import tally_words
 from breakscan.report.formats import EXPLAIN, FOR_LOGS, WITH_REPRO
 from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.library import Library, load_library
@@ -152,7 +151,7 @@ def _title_progress(folder: Path) -> Callable[[], None] | None:
         with contextlib.suppress(OSError, ValueError):
             tally.read()
             # A single write, so that no output of the program comes in between.
-            os.write(sys.stderr.fileno(), f"\x1b]2;breakscan: {tally_words(tally)}\x07".encode())
+            os.write(sys.stderr.fileno(), f"\x1b]2;breakscan: {tally.words}\x07".encode())
 
     return show
 

@@ -61,11 +61,6 @@ def output_option(command: F) -> F:
     return _output(click.Path(path_type=Path, dir_okay=False), "Write the report to this file.")(command)
 
 
-def folder_or_file_option(command: F) -> F:
-    """Adds ``--output``, a file or a folder; without it, the report goes to standard output."""
-    return _output(click.Path(path_type=Path), "Write the report to this file, or pages into this folder.")(command)
-
-
 def stream_option(default: str) -> Callable[[F], F]:
     """Adds ``--output``, a file or ``-`` for standard output; ``default`` names the place of the report without it."""
     help_ = f"Write the report to this file (- is standard output).  [{default}]"

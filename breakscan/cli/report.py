@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -30,13 +28,6 @@ from breakscan.rulebook.library import Library, load_library
 from breakscan.source.paths import shown_path
 from breakscan.source.source_files import SourceFiles
 
-if TYPE_CHECKING:
-    from breakscan.recording.session import RecordedRun
-
-_PAUSE = 1.0
-"""Least seconds between two readings of a run that goes on."""
-_READING = 10
-"""Reading takes no more than one part in so many of the time: the program needs the processor more."""
 _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
 
 
@@ -49,11 +40,6 @@ _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
 @options("gate", GateOptions)
 @options("repro", ReproOptions)
 @click.option("--last", is_flag=True, help="Report the last run of breakscan explain that was not saved.")
-@click.option(
-    "--follow",
-    is_flag=True,
-    help="Print what a run that goes on compiles and where it breaks, and report at its end.",
-)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True))
 def report(
     format_: str,
@@ -64,7 +50,6 @@ def report(
     gate: GateOptions,
     repro: ReproOptions,
     last: bool,
-    follow: bool,
     paths: tuple[Path, ...],
 ) -> int:
     """Report a run from a saved recording, or from logs of torch.
@@ -85,7 +70,7 @@ def report(
         from breakscan.recording.recent_runs import last_run
 
         paths = (last_run(),)
-    explanation = _explained(paths, library, relocation, files, follow, format_)
+    explanation = _explained(paths, library, relocation, files)
     repro.require_site()
     reproduction, unreproduced = repro.write(explanation, files, library)
     made = explain_report(explanation, files, format_, check, tables, reproduction=reproduction)
@@ -96,46 +81,20 @@ def report(
     return unreproduced or gate_status(gates, explanation)
 
 
-def _explained(
-    paths: Sequence[Path], library: Library, relocation: Relocation, files: SourceFiles, follow: bool, format_: str
-) -> Explanation:
+def _explained(paths: Sequence[Path], library: Library, relocation: Relocation, files: SourceFiles) -> Explanation:
     from breakscan.explanation.from_recording import explain_run
     from breakscan.explanation.from_trace_logs import explain_logs
     from breakscan.recording.session import read_run
 
     try:
         if not any(_is_recording(path) for path in paths):
-            if follow:
-                raise click.UsageError("--follow takes the folder of breakscan explain --save")
             return explain_logs(paths, library, relocation, Path.cwd(), files)
         if len(paths) > 1:
             raise click.UsageError("one recording makes one report: breakscan diff compares two")
-
-        def read() -> tuple[RecordedRun, Explanation]:
-            run = relocated(read_run(paths[0]), relocation)
-            return run, explain_run(run, rules=library, show=lambda path: shown_path(path, os.getcwd()), files=files)
-
-        return _follow(read, aside=format_ != "terminal") if follow else read()[1]
+        run = relocated(read_run(paths[0]), relocation)
+        return explain_run(run, rules=library, show=lambda path: shown_path(path, os.getcwd()), files=files)
     except OSError as error:
         raise click.ClickException(f"cannot read {error.filename}: {error.strerror}") from error
-
-
-def _follow(read: Callable[[], tuple[RecordedRun, Explanation]], *, aside: bool) -> Explanation:
-    """Print what is new, again and again, until no rank of the run is left.  Return the explanation of all of it.
-
-    With ``aside``, the news goes to standard error, since programs read the report from standard output.
-    """
-    from breakscan.report.explain.news import News
-
-    news = News()
-    while True:
-        began = time.monotonic()
-        run, explanation = read()
-        for line in news.lines(explanation):
-            click.echo(line, err=aside)
-        if not any(part.running for part in run.parts):
-            return explanation
-        time.sleep(max(_PAUSE, _READING * (time.monotonic() - began)))
 
 
 def _is_recording(path: Path) -> bool:

@@ -16,28 +16,23 @@ from breakscan.model.words import counted
 from breakscan.report.formats import RULES
 from breakscan.report.rules import RuleListReport
 from breakscan.rulebook.config import ConfigError, load_settings, resolve_target
-from breakscan.rulebook.document import FAMILIES, Rule
+from breakscan.rulebook.document import Rule
 from breakscan.rulebook.ledger import ExampleRulings, Ledger, ledger_folder, load_ledger, read_ledger, write_ledger
 from breakscan.rulebook.library import Library, load_library
 
 
 @click.group(invoke_without_command=True)
-@click.option(
-    "--family",
-    type=click.IntRange(min(FAMILIES), max(FAMILIES)),
-    help="Only this family: 1 for BRK1xx, …; 0 for your own.",
-)
 @click.option("--torch", metavar="VERSION", help="Only rules that this torch version does not compile.")
 @format_option(RULES)
 @click.pass_context
-def rules(ctx: click.Context, /, family: int | None, torch: str | None, format_: str) -> None:
+def rules(ctx: click.Context, /, torch: str | None, format_: str) -> None:
     """List the rules, with the verdicts of the target torch version on their examples.
 
     The target is --torch, else the version in the configuration, else the installed one.
     """
     if ctx.invoked_subcommand is not None:
-        if family is not None or torch:
-            raise click.UsageError("--family and --torch filter the list, and go with no command")
+        if torch:
+            raise click.UsageError("--torch filters the list, and goes with no command")
         return
     try:
         settings = load_settings(Path.cwd(), target_torch=torch)
@@ -49,9 +44,8 @@ def rules(ctx: click.Context, /, family: int | None, torch: str | None, format_:
     ledger = load_ledger(target.ledger)
     library = load_library(settings.rule_folders)
     warn_of_callees(library)
-    listed = [rule for rule in library if family in (None, rule.family)]
-    compiled = [rule for rule in listed if torch and _compiles(rule, ledger)]
-    listed = [rule for rule in listed if rule not in compiled]
+    compiled = [rule for rule in library if torch and _compiles(rule, ledger)]
+    listed = [rule for rule in library if rule not in compiled]
     with report_stream(None) as stream:
         RULES.write(format_, RuleListReport(listed, ledger, target.torch, compiled), stream)
 

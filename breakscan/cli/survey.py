@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import closing, redirect_stdout
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from breakscan.cli.options import folder_or_file_option, format_option, output_option
+from breakscan.cli.options import format_option, output_option
 from breakscan.cli.output import report_stream
 from breakscan.report.formats import SURVEY, SURVEY_DIFF
 from breakscan.report.printable import visible
@@ -19,7 +18,7 @@ from breakscan.survey.units import StageStatus
 
 if TYPE_CHECKING:
     from breakscan.survey.engine import Engine
-    from breakscan.survey.store import Store, Surveyed
+    from breakscan.survey.store import Surveyed
     from breakscan.survey.survey import Progressed
 
 STATUSES = tuple(one.value for one in StageStatus if one is not StageStatus.OK)
@@ -99,46 +98,14 @@ def run(
 @survey.command()
 @click.argument("store", type=click.Path(path_type=Path, dir_okay=False))
 @format_option(SURVEY)
-@folder_or_file_option
+@output_option
 def report(store: Path, format_: str, output: Path | None) -> None:
-    """Report the last survey in STORE, also while it runs.
-
-    With --format html, --output may be a folder for the page of the survey, index.html, and one page for each unit.
-    """
+    """Report the last survey in STORE, also while it runs."""
     from breakscan.survey.overview import overview
     from breakscan.survey.store import Store
 
-    folder = output if output is not None and (output.is_dir() or not output.suffix) and format_ == "html" else None
-    if folder is None and output is not None and output.is_dir():
-        raise click.UsageError("--output is a folder, which --format html alone writes to")
-    with Store(store, must_exist=True) as opened:
-        if folder is not None:
-            _write_pages(opened, folder)
-            return
-        with report_stream(output) as stream:
-            SURVEY.write(format_, overview(opened.surveyed(opened.latest())), stream)
-
-
-def _write_pages(store: Store, folder: Path) -> None:
-    """Write the page of the survey, and those of units, which it links to."""
-    from breakscan.report.survey_html import write_unit_page
-    from breakscan.survey.overview import overview
-    from breakscan.survey.unit_row import PAGES, WAITING, page_names, unit_reports
-
-    surveyed = list(store.surveyed(store.latest()))
-    report = overview(surveyed)
-    pages = page_names(row for row in report.rows if row.status != WAITING)
-    try:
-        (folder / PAGES).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise click.ClickException(f"cannot write {folder}: {error.strerror}") from error
-    for one in unit_reports(store, surveyed):
-        if one.row.key in pages:
-            with report_stream(folder / pages[one.row.key]) as stream:
-                write_unit_page(one, stream)
-    with report_stream(folder / "index.html") as stream:
-        SURVEY.write("html", replace(report, pages=pages), stream)
-    click.echo(f"breakscan: {folder / 'index.html'} and {len(pages)} pages of units", err=True)
+    with Store(store, must_exist=True) as opened, report_stream(output) as stream:
+        SURVEY.write(format_, overview(opened.surveyed(opened.latest())), stream)
 
 
 @survey.command(short_help="Show what has changed from one survey to another.")

@@ -22,7 +22,7 @@ from breakscan.explanation.notices import Notice
 from breakscan.explanation.problems import problems_of
 from breakscan.explanation.rank_report import RankReport
 from breakscan.explanation.recompiles import Recompile
-from breakscan.explanation.run_totals import Calls, RunTotals, Timeline
+from breakscan.explanation.run_totals import Calls, RunTotals
 from breakscan.model.problem import Problem
 from breakscan.rulebook.document import Rule
 
@@ -34,11 +34,9 @@ class Explanation:
     """One run.  ``status`` is the exit status, negative for the signal that ended the program; ``seconds`` its wall
     time, ``compile_seconds`` the part of it spent compiling.  ``entries`` counts the compilations that a call of
     a compiled function asked for: without breaks, each gives one graph.  ``libraries`` are the versions of those that
-    were traced, by the names that they are imported by.  ``traced`` holds, by file, the lines
-    that operations of graphs come from.  ``began`` is when the recording began, in seconds since the epoch;
-    ``timelines`` are the compilations and runs of each rank, and empty without ranks.  Of a run that
-    is read from torch's own trace, ``trace`` names its log, ``argv`` is empty, and ``status`` and ``seconds``
-    are None."""
+    were traced, by the names that they are imported by.  ``traced`` holds, by file, the lines that operations of graphs
+    come from.  ``began`` is when the recording began, in seconds since the epoch.  Of a run that is read from torch's
+    own trace, ``trace`` names its log, ``argv`` is empty, and ``status`` and ``seconds`` are None."""
 
     argv: tuple[str, ...]
     status: int | None
@@ -74,7 +72,6 @@ class Explanation:
     traced: Mapping[str, Sequence[int]] = field(default_factory=dict)
     trace: str | None = None
     began: float | None = None
-    timelines: Mapping[int, Timeline] = field(default_factory=dict)
     libraries: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -14,7 +14,6 @@ from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.graphs import Graph
 from breakscan.explanation.rank_report import RankDifference, RankEnding, RankReport, exit_ending
 from breakscan.explanation.recompiles import Recompile
-from breakscan.explanation.run_totals import timeline
 from breakscan.model.findings import Site
 from breakscan.model.problem import LongPass
 from breakscan.model.words import counted, place
@@ -74,7 +73,6 @@ def merge(
         exports=exports,
         export_failures=failures,
         notices=tuple(notices),
-        timelines={rank: timeline(run.began, run.compiles, run.graphs, run.runs) for rank, run in by_rank.items()},
         processes=sum(explanation.processes for explanation in by_rank.values()),
         ranks=compare(by_rank, world_size=world_size, endings=endings),
     )

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TypeVar
 
-from breakscan.explanation.compilations import CompiledFrame
 from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.forks import Inherited, clock_shifts
-from breakscan.explanation.graphs import Graph
-from breakscan.model.findings import Site
 from breakscan.recording.records import (
     CallsOnDevice,
     CallsRan,
@@ -51,44 +48,6 @@ class RunTotals:
     graph: int
     at: float
     seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class CompileSpan:
-    """One compilation: of which function, when it began, in seconds since the recording did, and how long it took."""
-
-    compile_id: str
-    function: str
-    site: Site
-    rest_only: bool
-    at: float
-    seconds: float
-    phases: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """The compilations and runs of one rank.
-
-    ``began`` is when its recording began, in seconds since the epoch; ``graphs`` are the functions of its graphs, by
-    number; ``runs`` are the first runs of graphs.
-    """
-
-    began: float | None
-    compiles: Sequence[CompileSpan]
-    graphs: Sequence[str | None]
-    runs: Sequence[RunTotals]
-
-
-def timeline(
-    began: float | None, compiles: Iterable[CompiledFrame], graphs: Iterable[Graph], runs: Sequence[RunTotals]
-) -> Timeline:
-    """The timeline of one rank, without guards and kernels: a report holds those of all ranks."""
-    spans = [
-        CompileSpan(one.compile_id, one.function, one.site, one.rest_only, one.at, one.seconds, one.phases)
-        for one in compiles
-    ]
-    return Timeline(began, spans, [graph.function for graph in graphs], runs)
 
 
 R = TypeVar("R", GraphRan, GapRan, CallsRan, CallsOnDevice)

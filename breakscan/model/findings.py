@@ -141,17 +141,6 @@ class Region:
     recorded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledFunction:
-    """A function, by its qualified name and the file that defines it, and where the program hands it to the compiler:
-    the file ``by`` and the line."""
-
-    path: str
-    name: str
-    by: str
-    line: int
-
-
 class ConditionKind(Enum):
     """The kind of question that a condition asks about its subject; those that say more of it come first."""
 
@@ -264,8 +253,7 @@ class CheckResult:
     have no effect because they cannot be parsed or name no rule.  ``covered`` are all findings that comments suppress,
     those too that settings would hide.  ``roots`` gives for each file with findings the
     absolute paths of checked files from which all of them are reached.  ``depends`` are the files that the result of a
-    text from standard input rests on, ``compiled`` what its file hands to the compiler.  ``kept`` counts the files
-    whose results were those of an earlier run."""
+    text from standard input depends on."""
 
     findings: tuple[Finding, ...]
     errors: tuple[SourceError, ...]
@@ -276,5 +264,3 @@ class CheckResult:
     covered: tuple[Finding, ...] = ()
     roots: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     depends: frozenset[str] = frozenset()
-    kept: int = field(default=0, compare=False)
-    compiled: tuple[CompiledFunction, ...] = ()

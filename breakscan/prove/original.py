@@ -27,7 +27,7 @@ from breakscan.prove.compiled_parts import CompiledParts
 from breakscan.prove.equal import MEMORY, NOTED, STRUCTURE, Change, Expected, Part, ResultDifference
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import Observation, ObservationKind, other_calls, require_calls
-from breakscan.prove.proof import KernelCode, Metrics
+from breakscan.prove.proof import Metrics
 from breakscan.prove.protocol import (
     CompiledResult,
     CompiledRun,
@@ -353,12 +353,6 @@ def _other_start(own: Sequence[StateDigests], other: Sequence[StateDigests]) -> 
 
 
 def _metrics(explanation: Explanation, run: CompiledRun) -> Metrics:
-    code = [
-        KernelCode(graph.function or "", made.phase, made.code)
-        for graph in explanation.graphs
-        for made in graph.generated
-        if made.code
-    ]
     return Metrics(
         breaks=explanation.break_events,
         recompiles=len(explanation.recompiles),
@@ -367,5 +361,4 @@ def _metrics(explanation: Explanation, run: CompiledRun) -> Metrics:
         kernels=kernels_of_step(explanation, run.calls_each),
         compile_seconds=explanation.compile_seconds,
         first_call_seconds=run.first_call_seconds,
-        code=tuple(code),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -28,15 +28,6 @@ class ProofVerdict(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class KernelCode:
-    """The code that the backend generated for one phase of a graph, with the function that the graph belongs to."""
-
-    function: str
-    phase: str
-    code: str
-
-
-@dataclass(frozen=True, slots=True)
 class Metrics:
     """The measurements of one process that made the captured calls.
 
@@ -55,7 +46,6 @@ class Metrics:
     memory_bytes: int | None = None
     launches: Mapping[str, int] | None = None
     step_seconds: float | None = None
-    code: Sequence[KernelCode] = ()
 
     @property
     def all_kernels(self) -> int:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from breakscan.model.dataclass_json import decoder, encode
+from breakscan.model.words import counted
 from breakscan.recording.records import (
     KINDS,
     BreakSeen,
@@ -193,6 +194,14 @@ class Tally:
                         break
                     self._read[path] = self._read.get(path, 0) + len(line)
                     self._take(line)
+
+    @property
+    def words(self) -> str:
+        """``12 graphs, 3 breaks, 2 recompiles, 41 s compiling``."""
+        parts = [counted(self.kinds["GraphCompiled"], "graph"), counted(self.kinds["BreakSeen"], "break")]
+        if recompiles := self.kinds["RecompileSeen"]:
+            parts.append(counted(recompiles, "recompile"))
+        return f"{', '.join(parts)}, {self.compile_seconds:.0f} s compiling"
 
     def _take(self, line: bytes) -> None:
         kind = line[2 : line.find(b'"', 2)].decode("ascii", "replace")

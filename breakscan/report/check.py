@@ -1,4 +1,4 @@
-"""Reports of ``check``: JSON, diagnostics, statistics, and what it says of settings and baselines.
+"""Reports of ``check``: JSON, diagnostics and statistics.
 
 ``schemas/check.schema.json`` describes the JSON; ``check_terminal.py`` has the reports for terminals.
 """
@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import TextIO
 
 from breakscan.model.findings import CheckResult, Mode, Severity
 from breakscan.model.words import counted
@@ -17,9 +17,7 @@ from breakscan.report.findings import MODE_WORDS, finding_object, targets_object
 from breakscan.report.json_report import write_json_report
 from breakscan.report.printable import printable
 from breakscan.report.sources import NotebookCells
-from breakscan.rulebook.config import Settings, Target
 from breakscan.rulebook.library import Library
-from breakscan.source.paths import display_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,46 +77,28 @@ SCHEMA = 1
 
 def write_json(report: CheckReport, stream: TextIO) -> None:
     """Writes the result as JSON."""
-    findings = [finding_object(finding, report.cells, report.library) for finding in report.result.findings]
-    _write_json(report, {"findings": findings}, {}, stream)
-
-
-def write_statistics_json(report: CheckReport, stream: TextIO) -> None:
-    """The counts as JSON: what ``check --format json`` has, without findings."""
-    statistics = [{"rule": rule, "name": name, "findings": count} for (rule, name), count in _counts(report)]
-    _write_json(report, {}, {"statistics": statistics}, stream)
-
-
-def _write_json(report: CheckReport, first: dict[str, Any], last: dict[str, Any], stream: TextIO) -> None:
-    result = report.result
+    result, cells = report.result, report.cells
     by_rule = Counter(finding.rule for finding in result.findings)
     data = {
         **targets_object(result.targets),
-        **first,
-        "errors": [report.cells.object(error) for error in result.errors],
-        "warnings": [report.cells.object(warning) for warning in result.warnings],
+        "findings": [finding_object(finding, cells, report.library) for finding in result.findings],
+        "errors": [cells.object(error) for error in result.errors],
+        "warnings": [cells.object(warning) for warning in result.warnings],
         "summary": {
             "files": result.files,
             "findings": len(result.findings),
             "known": report.known,
             "by_rule": dict(sorted(by_rule.items())),
         },
-        **last,
     }
     write_json_report(SCHEMA, data, stream)
 
 
-def _counts(report: CheckReport) -> list[tuple[tuple[str, str], int]]:
-    """Each rule with the number of its findings, the most frequent first."""
-    counts = Counter((finding.rule, finding.name) for finding in report.result.findings)
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-
-
 def write_statistics(report: CheckReport, stream: TextIO) -> None:
     """One line for each rule, the most frequent first, then the counts."""
-    counts = _counts(report)
-    width = len(str(max((count for _, count in counts), default=0)))
-    for (rule, name), count in counts:
+    counts = Counter((finding.rule, finding.name) for finding in report.result.findings)
+    width = len(str(max(counts.values(), default=0)))
+    for (rule, name), count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         stream.write(f"{count:>{width}}  {rule}  {name}\n")
     for error in printable(report.result.errors):
         stream.write(f"{error.path}:{error.line}:{error.column}: not checked {error.message}\n")
@@ -142,19 +122,3 @@ def check_diagnostics(report: CheckReport) -> DiagnosticReport:
         cells=report.cells,
         originals=originals,
     )
-
-
-def detail_lines(groups: Sequence[tuple[Settings, Target, int]], kept: int, cwd: str) -> Iterator[str]:
-    """A line for each of some settings, with what is checked for under them and how many files; then how many results
-    were ``kept`` from earlier runs."""
-    for settings, target, files in groups:
-        config = display_path(settings.config_file, cwd) if settings.config_file else "no configuration file"
-        judged = "" if target.ledger == target.torch else f", judged by the verdicts of {target.ledger}"
-        folder = settings.cache_folder
-        cache = "no cache" if folder is None else f"cache in {display_path(folder, cwd)}"
-        torch = f"torch {target.torch} ({_SOURCES.get(target.source, target.source)}{judged})"
-        yield f"{counted(files, 'file')} under {config}: {torch}, {cache}"
-    yield f"{kept} of {counted(sum(files for _, _, files in groups), 'result')} kept from earlier runs"
-
-
-_SOURCES = {"config": "configured", "option": "--target-torch"}

@@ -1,4 +1,4 @@
-"""Formats of services that show a list of diagnostics: Checkstyle, GitLab, JUnit and reviewdog."""
+"""Formats of services that show a list of diagnostics: GitLab, JUnit and reviewdog."""
 
 from __future__ import annotations
 
@@ -21,28 +21,6 @@ def write_xml(root: ElementTree.Element, stream: TextIO) -> None:
         element.text = element.text and _NO_XML.sub("\ufffd", element.text)
     ElementTree.indent(root)
     stream.write(ElementTree.tostring(root, encoding="us-ascii", xml_declaration=True).decode("ascii") + "\n")
-
-
-_CHECKSTYLE_VERSION = "4.3"
-"""Of the format: what the tools that read it know."""
-
-
-def write_checkstyle(report: DiagnosticReport, stream: TextIO) -> None:
-    """Writes an error for each diagnostic and each remark that has a site, by file."""
-    root = Element("checkstyle", version=_CHECKSTYLE_VERSION)
-    files: dict[str, Element] = {}
-    for one in placed(report):
-        if one.path is None or one.site is None:
-            continue
-        if one.path not in files:
-            files[one.path] = SubElement(root, "file", name=one.path)
-        error = SubElement(files[one.path], "error", line=str(one.site.line))
-        if one.has_columns:
-            error.set("column", str(one.site.column))
-        error.set("severity", one.severity.value)
-        error.set("message", one.text if one.not_checked else f"{one.title}: {one.text}")
-        error.set("source", f"breakscan.{one.check}")
-    write_xml(root, stream)
 
 
 _GITLAB_SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.INFO: "info"}

@@ -31,7 +31,6 @@ DIAGNOSTIC_FORMATS = {
     "gitlab": "ci_formats:write_gitlab",
     "rdjson": "ci_formats:write_rdjson",
     "junit": "ci_formats:write_junit",
-    "checkstyle": "ci_formats:write_checkstyle",
 }
 """Formats of ``check``, ``explain``, ``report``, ``fix`` and ``verify``, written from diagnostics."""
 
@@ -81,7 +80,6 @@ EXPLAIN: Formats[ExplainReport] = Formats(
         "json": "explain.json:write_explain_json",
         "markdown": "explain.markdown:write_explain_markdown",
         "html": "explain.html.write:write_html",
-        "perfetto": "explain.perfetto:write_explain_perfetto",
     },
     producer="explain.diagnostics:explain_diagnostics",
 )
@@ -93,7 +91,6 @@ VERIFY: Formats[Verification] = Formats(
         "terminal": "verify:write_verify_terminal",
         "json": "verify:write_verify_json",
         "markdown": "verify:write_verify_markdown",
-        "html": "verify_html:write_verify_html",
     },
     producer="verify:verify_diagnostics",
 )

@@ -11,11 +11,10 @@ from importlib import resources
 from string import Template
 from typing import Any
 
-from breakscan.report.printable import CHARACTERS, visible
+from breakscan.report.printable import visible
 
 _SCRIPTS = ("dom", "words", "table", "theme", "tabs")
 """In the order in which they run: names defined at the top of one are known to those after it."""
-_KEPT = {code: mark for code, mark in CHARACTERS.items() if code not in (ord("\n"), ord("\t"))}
 
 
 def escaped(text: str) -> str:
@@ -23,26 +22,16 @@ def escaped(text: str) -> str:
     return html.escape(visible(text)).encode("ascii", "xmlcharrefreplace").decode()
 
 
-def escaped_lines(text: str) -> str:
-    """The same for text whose lines and tabs stay."""
-    return html.escape(text.translate(_KEPT)).encode("ascii", "xmlcharrefreplace").decode()
-
-
-def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]], css_class: str = "list") -> str:
+def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of text."""
     head = "".join(f"<th>{name}" for name in columns)
     body = "".join(f"<tr>{''.join(f'<td>{escaped(cell)}' for cell in row)}" for row in rows)
-    return f'<table class="{css_class}"><tr>{head}{body}</table>'
+    return f'<table class="list"><tr>{head}{body}</table>'
 
 
 def page_style() -> str:
     """The style sheet of all pages with tables that sort and filter."""
-    return base_style() + page_part("style.css")
-
-
-def base_style() -> str:
-    """Colours and text, for a page that has little of its own."""
-    return page_part("base.css")
+    return page_part("base.css") + page_part("style.css")
 
 
 def scripted_page(
@@ -72,24 +61,6 @@ def scripted_page(
         static=static,
         data=json_for_html(data),
     )
-
-
-def plain_page(title: str, style: str, body: Iterable[str]) -> str:
-    """A page without scripts; ``body`` is HTML."""
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src {digest(style)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{escaped(title)}</title>
-<style>{style}</style>
-</head>
-<body>
-{"".join(body)}</body>
-</html>
-"""
 
 
 def json_for_html(data: dict[str, Any]) -> str:

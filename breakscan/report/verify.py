@@ -1,6 +1,6 @@
 """Reports of ``verify``: for terminals, JSON, Markdown and diagnostics.
 
-``schemas/verify.schema.json`` describes the JSON; ``verify_html.py`` has the page.
+``schemas/verify.schema.json`` describes the JSON.
 """
 
 from __future__ import annotations
@@ -561,7 +561,7 @@ def write_verify_markdown(verification: Verification, stream: TextIO) -> None:
         details = _details(proof, original.diff)
         room -= len(details) + 1
         if room < 0:
-            parts.append("The rest does not fit into a comment: `breakscan verify --format html` shows everything.\n")
+            parts.append("The rest does not fit into a comment: `breakscan verify --format json` has everything.\n")
             break
         parts.append(details)
     stream.write("\n".join(parts))

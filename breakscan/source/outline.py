@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ast
 import bisect
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from breakscan.source.module import SourceModule
 from breakscan.source.walking import Definition, FunctionNode
 
 _LOCALS = ".<locals>"
@@ -81,16 +79,3 @@ def _scopes(tree: ast.Module) -> Iterator[OutlineEntry]:
         body: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else [*node.body]
         inside = f"{name}." if isinstance(node, ast.ClassDef) else f"{name}{_LOCALS}."
         stack.extend((child, inside if child in body else prefix) for child in ast.iter_child_nodes(node))
-
-
-def functions_by_name(module: SourceModule) -> dict[str, OutlineEntry]:
-    """The functions and classes of a file, by their qualified names without ``<locals>``; none for a name that several
-    have."""
-    scopes = Outline(module.tree).scopes
-    names = Counter(scope.path for scope in scopes)
-    return {scope.path: scope for scope in scopes if names[scope.path] == 1}
-
-
-def code_of(module: SourceModule, scope: OutlineEntry) -> str:
-    """The lines of a function, with its decorators."""
-    return "\n".join(module.lines[scope.first_line - 1 : scope.last_line])

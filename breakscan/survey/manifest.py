@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 from breakscan.model.errors import InputError
 from breakscan.rulebook.document import nearest
 from breakscan.source.toml_text import TomlProblem, parse_toml
-from breakscan.survey.ask import Unanswered, ask
 from breakscan.survey.units import SurveyStage
 
 MODES = ("eval", "train")
@@ -69,8 +67,8 @@ class SurveyManifest:
 
 
 def read_manifest(path: Path) -> SurveyManifest:
-    """The manifest in a file of TOML, or of Python, which runs.  Raises ManifestError."""
-    data = _of_python(path) if path.suffix == ".py" else _of_toml(path)
+    """The manifest in a file of TOML.  Raises ManifestError."""
+    data = _of_toml(path)
     reader = _Reader(path)
     known = ("program", "model", "folder", "stages", "modes", "backends", "devices", "dtypes", "pythons")
     reader.known(data, (*known, "sources", "seconds", "memory"), "")
@@ -109,25 +107,6 @@ def _of_toml(path: Path) -> dict[str, Any]:
         raise ManifestError(f"{path} cannot be read: {error.strerror}") from error
     except (TomlProblem, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: {error}") from error
-
-
-def _of_python(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise ManifestError(f"{path} cannot be read: there is no such file")
-    try:
-        answer = ask(sys.executable, "manifest", str(path))
-    except Unanswered as error:
-        if error.status:
-            raise ManifestError(
-                f"{path} ended its Python with status {error.status}: it must only assign `manifest`"
-            ) from error
-        said = f"failed: {error}" if error.status is None else "prints at its end: it must only assign `manifest`"
-        raise ManifestError(f"{path} {said}") from error
-    if "problem" in answer:
-        line = "" if answer["line"] is None else f":{answer['line']}"
-        raise ManifestError(f"{path}{line}: {answer['problem']}")
-    data: dict[str, Any] = answer["manifest"]
-    return data
 
 
 def _seen_from(here: Path, folder: Path) -> str:

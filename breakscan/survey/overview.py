@@ -67,8 +67,7 @@ class EndingCount:
 @dataclass(frozen=True, slots=True)
 class SurveyOverview:
     """All rows, and what they have in common: under the same conditions, with the same torch (``versions``, of any
-    conditions), by cause, line and file of breaks, and why units did not run; each by the number of units.  ``pages``
-    are those of units, relative to that of the survey, by key, where there are any."""
+    conditions), by cause, line and file of breaks, and why units did not run; each by the number of units."""
 
     rows: Sequence[UnitRow]
     counts: Sequence[ConditionCount]
@@ -78,7 +77,6 @@ class SurveyOverview:
     files: Sequence[FileCount]
     endings: Sequence[EndingCount]
     statuses: Mapping[str, int] = field(default_factory=dict)
-    pages: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def shares(self) -> Sequence[ConditionCount]:

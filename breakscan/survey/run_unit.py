@@ -15,7 +15,6 @@ import sys
 import tempfile
 import threading
 import uuid
-from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,7 +31,6 @@ from breakscan.survey.units import (
     SurveyStage,
     Unit,
     has_work,
-    packed,
 )
 
 _MISSING = re.compile(r"^(?:\w+\.)*(?:ModuleNotFoundError|ImportError): ", re.MULTILINE)
@@ -93,18 +91,15 @@ def _run(stage: SurveyStage, task: Task, files: tuple[str, ...]) -> StageResult:
             folder=Path(task.folder),
             environment=_environment(task, made),
         )
-        whole = None
         try:
-            text = report.read_text(encoding="utf-8")
-            data: Mapping[str, Any] = json.loads(text)
+            data: Mapping[str, Any] = json.loads(report.read_text(encoding="utf-8"))
             facts = FACTS[stage](data)
-            whole = packed(text)
         except (OSError, ValueError, KeyError, TypeError):
             data, facts = {}, {}
     status = _status(stage, run, data)
     lines = [line for line in run.said.splitlines() if str(report) not in line]
     said = "" if status is StageStatus.OK else "\n".join(lines).strip()
-    return StageResult(stage.value, status.value, run.seconds, run.peak, facts, whole, said, socket.gethostname())
+    return StageResult(stage.value, status.value, run.seconds, run.peak, facts, said, socket.gethostname())
 
 
 def _arguments(stage: SurveyStage, unit: Unit, files: tuple[str, ...], report: str) -> list[str]:
@@ -140,15 +135,12 @@ def _status(stage: SurveyStage, run: LimitedRun, data: Mapping[str, Any]) -> Sta
 
 def line_of(result: StageResult) -> str:
     """A result as a line of JSON."""
-    report = None if result.report is None else b64encode(result.report).decode("ascii")
-    return json.dumps({**asdict(result), "report": report})
+    return json.dumps(asdict(result))
 
 
 def result_of(line: str) -> StageResult:
     """The result in a line of :func:`line_of`."""
-    values = json.loads(line)
-    report = values["report"]
-    return StageResult(**{**values, "report": None if report is None else b64decode(report)})
+    return StageResult(**json.loads(line))
 
 
 class UnitProcesses:

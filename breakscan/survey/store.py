@@ -14,17 +14,15 @@ from typing import Any
 
 from breakscan.model.errors import InputError
 from breakscan.survey.plan import PlannedUnit
-from breakscan.survey.units import Environment, StageResult, Unit, digest, unpacked
+from breakscan.survey.units import Environment, StageResult, Unit, digest
 
 VERSION = 2
 _TABLES = (
     "CREATE TABLE environments (id TEXT PRIMARY KEY, python TEXT NOT NULL, torch TEXT, packages TEXT NOT NULL)",
     "CREATE TABLE units (key TEXT PRIMARY KEY, name TEXT NOT NULL, environment TEXT NOT NULL, unit TEXT NOT NULL)",
-    # Without the reports, which are long: whoever reads all results does not read them.
     "CREATE TABLE results (key TEXT NOT NULL, stage TEXT NOT NULL, status TEXT NOT NULL, seconds REAL NOT NULL, "
     "peak INTEGER, facts TEXT NOT NULL, said TEXT NOT NULL, host TEXT NOT NULL, finished REAL NOT NULL, "
     "digest TEXT NOT NULL, PRIMARY KEY (key, stage))",
-    "CREATE TABLE reports (key TEXT NOT NULL, stage TEXT NOT NULL, report BLOB NOT NULL, PRIMARY KEY (key, stage))",
     "CREATE TABLE surveys "
     "(id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL, stages TEXT NOT NULL, units INTEGER NOT NULL)",
     "CREATE TABLE survey_units (survey INTEGER NOT NULL, key TEXT NOT NULL, PRIMARY KEY (survey, key)) WITHOUT ROWID",
@@ -127,7 +125,7 @@ class Store:
             self._db.execute("UPDATE surveys SET ended = ? WHERE id = ?", (time.time(), number))
 
     def endings(self, number: int) -> dict[str, dict[str, StageResult]]:
-        """Return the results of a survey, by key and stage, without their facts and reports."""
+        """Return the results of a survey, by key and stage, without their facts."""
         found: dict[str, dict[str, StageResult]] = {}
         with self._faults():
             for key, *ended in self._db.execute(
@@ -139,7 +137,7 @@ class Store:
         return found
 
     def results(self, key: str) -> dict[str, StageResult]:
-        """The results of a unit, by stage, without their reports."""
+        """The results of a unit, by stage."""
         with self._faults():
             rows = self._db.execute(f"SELECT {_RESULT} FROM results WHERE key = ?", (key,)).fetchall()
         return {row[1]: self._result(row) for row in rows}
@@ -150,7 +148,7 @@ class Store:
             if _result_digest(*values) != written:
                 raise ValueError("it is not as it was written")
             _, stage, status, seconds, peak, facts, said, host = values
-            return StageResult(stage, status, seconds, peak, json.loads(facts), None, said, host)
+            return StageResult(stage, status, seconds, peak, json.loads(facts), said, host)
         except (ValueError, TypeError) as error:
             raise _damaged(self.path, f"a result of {row[1]}: {error}") from error
 
@@ -163,18 +161,6 @@ class Store:
                 f"INSERT OR REPLACE INTO results ({_RESULT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*row, time.time(), _result_digest(*row)),
             )
-            self._db.execute("DELETE FROM reports WHERE key = ? AND stage = ?", (key, result.stage))
-            if result.report is not None:
-                self._db.execute("INSERT INTO reports VALUES (?, ?, ?)", (key, result.stage, result.report))
-
-    def report(self, key: str, stage: str) -> str | None:
-        """The whole JSON of a command; None where it wrote none."""
-        with self._faults():
-            row = self._db.execute("SELECT report FROM reports WHERE key = ? AND stage = ?", (key, stage)).fetchone()
-        try:
-            return None if row is None else unpacked(row[0])
-        except (ValueError, TypeError) as error:
-            raise _damaged(self.path, f"a report of {stage}: {error}") from error
 
     def latest(self) -> int:
         """The number of the last survey."""
@@ -238,12 +224,6 @@ class Store:
             before = self._count()
             self._take("environments", 4, other._rows("SELECT * FROM environments"))
             self._take("units", 4, other._rows("SELECT * FROM units"))
-            # Before the results: a report of another run does not fit a result that is here.
-            self._db.executemany(
-                "INSERT INTO reports SELECT ?1, ?2, ?3 "
-                "WHERE NOT EXISTS (SELECT 1 FROM results WHERE key = ?1 AND stage = ?2)",
-                other._rows("SELECT key, stage, report FROM reports"),
-            )
             self._take("results", 10, other._whole(other._rows(f"SELECT {_RESULT} FROM results")))
             self._take("surveys", 5, other._rows(f"SELECT id + {moved}, began, ended, stages, units FROM surveys"))
             self._take("survey_units", 2, other._rows(f"SELECT survey + {moved}, key FROM survey_units"))

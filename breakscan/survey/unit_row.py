@@ -1,23 +1,18 @@
-"""A unit of a survey as a row of a table, and the data of its own page."""
+"""A unit of a survey as a row of a table."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from breakscan.survey.store import Store, Surveyed
+from breakscan.survey.store import Surveyed
 from breakscan.survey.units import StageResult, StageStatus, SurveyStage
 
 WAITING = "waiting"
 """The status of a unit that has not run yet."""
-PAGES = "units"
-_LONGEST = 100
-_UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
 
 
 class CauseKind(str, Enum):
@@ -187,34 +182,3 @@ def _speed(facts: Mapping[str, Any]) -> float | None:
     """Return the speed of the best way, as a multiple of eager."""
     ratios = [way["ratio"]["median"] for way in facts.get("ways", ()) if way["ratio"]]
     return max(ratios, default=None)
-
-
-@dataclass(frozen=True, slots=True)
-class UnitReport:
-    """A unit, and the JSON that each stage wrote."""
-
-    row: UnitRow
-    surveyed: Surveyed
-    reports: Mapping[str, Mapping[str, Any]]
-
-
-def unit_reports(store: Store, surveyed: Iterable[Surveyed]) -> Iterator[UnitReport]:
-    """Yield the data of the pages of units, one after the other: all together can be large."""
-    for one in surveyed:
-        row = row_of(one)
-        texts = {stage: store.report(row.key, stage) for stage in one.results}
-        yield UnitReport(row, one, {stage: json.loads(text) for stage, text in texts.items() if text is not None})
-
-
-def page_names(rows: Iterable[UnitRow]) -> dict[str, str]:
-    """The path of the page of each unit, by its key: of names that any file system and address can hold."""
-    names: dict[str, str] = {}
-    taken: set[str] = set()
-    for row in rows:
-        words = "-".join(filter(None, (row.name, *row.conditions, row.torch)))
-        name = _UNSAFE.sub("-", words).strip("-.")[:_LONGEST] or "unit"
-        if name.lower() in taken:
-            name = f"{name}-{row.key}"
-        taken.add(name.lower())
-        names[row.key] = f"{PAGES}/{name}.html"
-    return names

@@ -145,12 +145,6 @@ class TestNothingToReport:
         assert "Nothing was compiled in what the trace holds." in done.out
 
 
-def test_a_log_cannot_be_followed(breakscan: Run) -> None:
-    done = breakscan("report", "--follow", LOG)
-    assert done.status == 2
-    assert "--follow takes the folder of breakscan explain --save" in done.err
-
-
 def test_damage_is_told(breakscan: Run, folder: Path) -> None:
     text = Path(LOG).read_bytes()
     (folder / "cut.log.gz").write_bytes(gzip.compress(text[: len(text) // 2]))

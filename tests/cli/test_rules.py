@@ -69,14 +69,6 @@ def test_the_table_lists_every_rule_with_its_verdicts(breakscan: Run) -> None:
     assert row[-2:] == ["splits", "eager"]
 
 
-def test_the_table_of_a_family(breakscan: Run) -> None:
-    data = breakscan("rules", "--family", "1", "--format", "json").json
-    assert data
-    assert all(rule["rule"].startswith("BRK1") for rule in data)
-    assert "BRK101" in breakscan("rules", "--family", "1").out
-    assert "BRK101" not in breakscan("rules", "--family", "4").out
-
-
 def test_the_table_leaves_out_what_a_version_compiles(
     breakscan: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,7 +100,7 @@ def test_a_version_that_was_not_measured_says_by_which_it_is_judged(breakscan: R
     assert f"torch 9.9 (by {measured_versions()[-1]})" in breakscan("rules", "--torch", "9.9").out
 
 
-@pytest.mark.parametrize("arguments", [["--family", "10"], ["--torch", "new"], ["--format", "xml"], ["relay"]])
+@pytest.mark.parametrize("arguments", [["--torch", "new"], ["--format", "xml"], ["relay"]])
 def test_wrong_usage_is_status_2(breakscan: Run, arguments: list[str]) -> None:
     done = breakscan("rules", *arguments)
     assert (done.status, done.out) == (2, "")

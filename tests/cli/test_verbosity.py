@@ -1,4 +1,4 @@
-"""``--quiet``, ``--verbose`` and ``--fail-on``."""
+"""``--quiet`` and ``--fail-on``."""
 
 from __future__ import annotations
 
@@ -32,21 +32,6 @@ def test_quiet_fix_prints_the_diff_and_what_failed(breakscan: Run, folder: Path)
     assert quiet.err == ""
     (folder / "clean.py").write_text("def f(:\n", encoding="utf-8")
     assert breakscan("fix", "--unsafe", "-q").err.startswith("clean.py:1:7")
-
-
-def test_verbose_says_what_counted(breakscan: Run, folder: Path) -> None:
-    (folder / "inner").mkdir()
-    (folder / "inner" / "breakscan.toml").write_text('target-torch = "2.11"\ncache-dir = "kept"\n', encoding="utf-8")
-    (folder / "inner" / "model.py").write_text(WARNING, encoding="utf-8")
-    (folder / "breakscan.toml").write_text('target-torch = "2.13"\n', encoding="utf-8")
-    assert "breakscan: 0 of 3 results kept from earlier runs\n" in breakscan("check", "-v").err
-    again = breakscan("check", "-v")
-    assert again.err == (
-        "breakscan: 2 files under breakscan.toml: torch 2.13 (configured), cache in .breakscan_cache\n"
-        "breakscan: 1 file under inner/breakscan.toml: torch 2.11 (configured), cache in inner/kept\n"
-        "breakscan: 3 of 3 results kept from earlier runs\n"
-    )
-    assert "(--target-torch), no cache\n" in breakscan(*CHECK, "-v", "--no-cache").err
 
 
 @pytest.mark.parametrize(
@@ -88,7 +73,6 @@ def test_with_a_baseline_it_is_about_what_is_new(breakscan: Run, folder: Path) -
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--quiet", "--verbose"), "--quiet and --verbose cannot be combined"),
         (("--exit-zero", "--fail-on", "error"), "--exit-zero and --fail-on cannot be combined"),
         (("--fail-on", "branch-on-tenso"), "no rule is called 'branch-on-tenso': did you mean branch-on-tensor?"),
         (("--fail-on", ","), "needs at least one word"),

@@ -34,7 +34,7 @@ def parsed(format_: str, text: str) -> Any:
     """The data of a report; of SARIF its run."""
     assert text.isascii()
     assert text.endswith("\n")
-    if format_ in ("junit", "checkstyle"):
+    if format_ == "junit":
         return ElementTree.fromstring(text)
     data = json.loads(text)
     if format_ != "sarif":
@@ -210,7 +210,7 @@ def test_the_program_that_reproduces_a_finding_is_a_notification() -> None:
 
 
 INFO = replace(EAGER, severity=Severity.INFO)
-FORMATS = ("gitlab", "rdjson", "junit", "checkstyle")
+FORMATS = ("gitlab", "rdjson", "junit")
 
 
 def test_gitlab() -> None:
@@ -277,16 +277,6 @@ def test_junit_of_nothing_is_a_test_that_passes() -> None:
     """GitLab and Jenkins take a report without test cases for one that is missing."""
     root = read("junit", result())
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("1", "0", "0")
-
-
-def test_checkstyle() -> None:
-    root = read("checkstyle", result(EAGER, SPLIT))
-    (file,) = root
-    assert file.get("name") == "src/model.py"
-    assert [(one.get("line"), one.get("column"), one.get("severity"), one.get("source")) for one in file] == [
-        ("3", "8", "error", "breakscan.BRK101"),
-        ("5", "4", "warning", "breakscan.BRK101"),
-    ]
 
 
 @pytest.mark.parametrize("format_", FORMATS)

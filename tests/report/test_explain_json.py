@@ -12,10 +12,9 @@ import jsonschema
 import pytest
 
 import breakscan
-from breakscan.explanation import explanation, graphs, recompiles
+from breakscan.explanation import graphs, recompiles
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
-from breakscan.explanation.run_totals import Timeline
 from breakscan.model.findings import Origin, Place, Verdict
 from breakscan.report.explain.json import WORDS
 from breakscan.rulebook.document import Rule
@@ -73,7 +72,7 @@ def test_every_field_of_an_explanation_is_written() -> None:
 
 def classes_of(kind: Any, known: set[type]) -> set[type]:
     """The dataclasses that one consists of, by the types of its fields."""
-    if is_dataclass(kind) and kind not in {*known, *WORDS, Rule, Timeline}:
+    if is_dataclass(kind) and kind not in {*known, *WORDS, Rule}:
         known.add(kind)
         for hint in get_type_hints(kind).values():
             classes_of(hint, known)
@@ -86,9 +85,8 @@ RENAMED = {(Explanation, "status"): "exit_status"}
 NOT_WRITTEN = {
     graphs.Generated: {"code"},
     recompiles.RecompileAdvice: {"text", "kind", "remedy", "dimension"},
-    explanation.Explanation: {"timelines"},
 }
-"""Generated code is in its file, advice is a sentence, and time lines have a format of their own."""
+"""Generated code is in its file, and advice is a sentence."""
 
 
 def test_advice_is_a_sentence() -> None:

@@ -1,4 +1,4 @@
-"""What reads a run reads the same problems: gates, locks, pytest, news and agents."""
+"""What reads a run reads the same problems: gates, locks, pytest and agents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from breakscan.model.findings import Origin
 from breakscan.model.problem import Problem, ProblemKind, RemedyKind
 from breakscan.report.explain.assertion_message import objections
 from breakscan.report.explain.json import explain_object
-from breakscan.report.explain.news import News
 from breakscan.serve.agents.answers import problems as answers
 
 FUNCTIONS = (made.FRAME, made.BEHIND_BREAK, made.OVER_LIMIT, made.PASSED_OVER, made.FAILED)
@@ -33,10 +32,8 @@ def test_a_lost_function_is_the_same_for_all() -> None:
     assert gate.found == len({made.FRAME.site, made.OVER_LIMIT.site, made.FAILED.site})
     assert {one.function for one in known_breaks(run, "/")} == LOST
     text = "\n".join(objections(run, breaks=0, recompiles=None))
-    news = "\n".join(News().lines(run))
     for name in LOST:
         assert f"{name} " in text
-        assert f"{name} " in news
 
 
 def test_torchs_own_functions_do_not_count() -> None:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakscan.cli.survey import survey
+from breakscan.cli.main import cli
 from breakscan.survey.plan import PlannedUnit, part_of
 from breakscan.survey.store import Store
 from breakscan.survey.units import Environment, StageResult, Unit
@@ -40,7 +40,7 @@ def test_a_unit_stays_in_its_part_with_another_torch() -> None:
 
 @pytest.mark.parametrize("text", ["", "0/3", "4/3", "1", "a/b", "1/0", "-1/3", "1/3/4", " 1/3"])
 def test_a_part_must_be_one_of_them(text: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(survey, ["run", str(tmp_path / "m.toml"), "--shard", text])
+    done = CliRunner().invoke(cli, ["survey", "run", str(tmp_path / "m.toml"), "--shard", text])
     assert done.exit_code == 2
     assert "3/16 is the third of 16" in done.output
 
@@ -57,8 +57,8 @@ def test_merged_parts_are_one_survey(tmp_path: Path) -> None:
                 store.put(one.key, StageResult("explain", "failed", 1.0, None))
             store.end(begun)
     target = str(tmp_path / "all.db")
-    assert CliRunner().invoke(survey, ["merge", target, *map(str, paths)]).exit_code == 0
-    told = json.loads(CliRunner().invoke(survey, ["report", target, "--format", "json"]).stdout)
+    assert CliRunner().invoke(cli, ["survey", "merge", target, *map(str, paths)]).exit_code == 0
+    told = json.loads(CliRunner().invoke(cli, ["survey", "report", target, "--format", "json"]).stdout)
     assert [unit["name"] for unit in told["units"]] == sorted(["one", "two", "three", "four"] * 2)
     assert told["statuses"] == {"failed": 8}
 
@@ -70,5 +70,5 @@ def test_a_damaged_unit_in_a_part_is_an_error(tmp_path: Path) -> None:
             store.end(store.begin(planned([name]), ["explain"]))
     with closing(sqlite3.connect(paths[1], isolation_level=None)) as db:
         db.execute("UPDATE units SET unit = '{'")
-    done = CliRunner().invoke(survey, ["merge", str(tmp_path / "all.db"), *map(str, paths)])
+    done = CliRunner().invoke(cli, ["survey", "merge", str(tmp_path / "all.db"), *map(str, paths)])
     assert "all.db is damaged (a unit: " in str(done.exception)

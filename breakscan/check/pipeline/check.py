@@ -12,7 +12,7 @@ from pathlib import Path
 from breakscan.check.pipeline.checker import Checker, Shown
 from breakscan.check.pipeline.results import FileResult, Merged, Roots
 from breakscan.check.pipeline.shadowed import Reach, mark_behind
-from breakscan.model.findings import CheckResult, CompiledFunction, SourceError
+from breakscan.model.findings import CheckResult, SourceError
 from breakscan.rulebook.config import FileSettings, check_targets, library_of
 from breakscan.source.cores import usable_cores
 from breakscan.source.paths import display_path
@@ -44,7 +44,6 @@ def check_paths(
     warnings: list[SourceError] = []
     reaches: list[Reach] = []
     depends: set[str] = set()
-    compiled: tuple[CompiledFunction, ...] = ()
     roots = Roots()
     shown = Shown(settings)
 
@@ -73,8 +72,6 @@ def check_paths(
                 result = checker.check_file(*way)
                 take(result)
                 depends.update(result.depends)
-                if result.path == str(name):
-                    compiled = tuple(result.compiled)
     earlier = earlier or checker.known
     anew: list[Path] = []
     for path in files:
@@ -106,8 +103,6 @@ def check_paths(
         covered=tuple(covered.findings()),
         roots=roots.by_path(),
         depends=frozenset(depends),
-        kept=len(files) - len(anew),
-        compiled=compiled,
     )
 
 

@@ -19,7 +19,6 @@ from breakscan.check.project.entry_points import Entry, find_entries, named_entr
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.model.findings import (
-    CompiledFunction,
     Confidence,
     Finding,
     Kind,
@@ -192,7 +191,7 @@ class FileChecker:
         own = Suppressions.read(index.module)
         result.warnings += own.problems(self.library.select)
         suppressions = {index: own}
-        for where, finding in self._findings(index, notes, result.compiled):
+        for where, finding in self._findings(index, notes):
             if where not in suppressions:
                 suppressions[where] = Suppressions.read(where.module)
             if suppressions[where].covers(finding):
@@ -202,14 +201,11 @@ class FileChecker:
             if gives_up(finding):
                 result.reaches.append(reach_of(finding.site, where.module))
 
-    def _findings(
-        self, index: ModuleIndex, notes: Notes | None, handed: list[CompiledFunction]
-    ) -> Iterator[tuple[ModuleIndex, Finding]]:
+    def _findings(self, index: ModuleIndex, notes: Notes | None) -> Iterator[tuple[ModuleIndex, Finding]]:
         if not _MAY_COMPILE.search(index.module.text):
             return
         if self.functions is None:
             entries = find_entries(self.project, index, self.settings.regions, self.settings.mode)
-            handed += filter(None, map(_handed_over, entries))
             entries += observed_entries(self.project, index, self.settings.mode)
         else:
             entries = named_entries(index, self.functions.get(index.module.path, {}))
@@ -245,14 +241,6 @@ class FileChecker:
             return self.settings.mode
         modes = {entry.mode for entry in entries}
         return Mode.EXPORT if Mode.EXPORT in modes else Mode.EXPORT_STRICT
-
-
-def _handed_over(entry: Entry) -> CompiledFunction | None:
-    """The function of an entry, where the code says that it is compiled."""
-    region, function = entry.region, entry.function
-    if region.assumed is not None or entry.mode is not None:
-        return None
-    return CompiledFunction(function.index.module.display, function.qualname, region.path, region.line)
 
 
 _MAY_COMPILE = re.compile("torch|Tensor")

@@ -12,7 +12,6 @@ from pathlib import Path
 from breakscan.check.pipeline.shadowed import Reach
 from breakscan.check.project.index import ModuleIndex
 from breakscan.model.findings import (
-    CompiledFunction,
     Condition,
     ConditionKind,
     Confidence,
@@ -32,8 +31,7 @@ class FileResult:
 
     ``suppressed`` are the findings that a comment suppresses.  ``depends`` are the files that the result depends on:
     absolute path → digest of the content (see :class:`.Digests`), ``""`` where a file was looked for and not found.
-    ``reaches`` are the sites after breaks that make a function run eager, ``compiled`` the functions and modules that
-    the file compiles.
+    ``reaches`` are the sites after breaks that make a function run eager.
     """
 
     path: str = ""
@@ -43,7 +41,6 @@ class FileResult:
     warnings: list[SourceError] = field(default_factory=list)
     depends: dict[str, str] = field(default_factory=dict)
     reaches: list[Reach] = field(default_factory=list)
-    compiled: list[CompiledFunction] = field(default_factory=list)
 
 
 class Merged:

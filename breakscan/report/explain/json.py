@@ -61,7 +61,7 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {Generated: ("code",), Problem: ("st
 """Fields that have no key.  Generated code takes hundreds of kilobytes a graph; breaks and frames have the others."""
 _IN_OTHER_KEYS = {
     "argv", "status", "seconds", "processes", "trace", "torch", "python", "devices", "torch_imported", "disabled_by",
-    "entries", "compile_seconds", "began", "timelines",
+    "entries", "compile_seconds", "began",
 }  # fmt: skip
 
 

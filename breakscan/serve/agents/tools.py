@@ -11,7 +11,6 @@ from typing import Any
 import anyio
 
 from breakscan.recording.recording import Tally
-from breakscan.report.explain.news import tally_words
 from breakscan.report.printable import visible
 from breakscan.report.rules import rule_object
 from breakscan.rulebook.config import ConfigError, load_settings
@@ -148,7 +147,7 @@ class Tools:
             if not tally:
                 tally.append(Tally(recording))
             tally[0].read()
-            return tally_words(tally[0])
+            return tally[0].words
 
         last = await self._run("explain", [], asked, progress, doing)
         script = last.report["script"]

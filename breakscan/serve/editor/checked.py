@@ -11,7 +11,7 @@ from breakscan.check.pipeline.check import check_paths, no_collector
 from breakscan.check.pipeline.checker import Checker
 from breakscan.check.pipeline.rewrite_facts import Studies
 from breakscan.fix.planner import WantedRewrites, place_of, repair_file
-from breakscan.model.findings import CompiledFunction, Finding, SourceError
+from breakscan.model.findings import Finding, SourceError
 from breakscan.rulebook.config import NearestSettings
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import Library, load_library
@@ -21,7 +21,7 @@ from breakscan.source.files import is_excluded, is_settings_file
 @dataclass(frozen=True, slots=True)
 class CheckedText:
     """The result for a text.  The compiler reaches it from ``roots``; ``depends`` are the files that the result depends
-    on, and ``compiled`` the functions that it passes to the compiler."""
+    on."""
 
     path: Path
     text: str
@@ -29,7 +29,6 @@ class CheckedText:
     errors: tuple[SourceError, ...]
     roots: tuple[Path, ...]
     depends: frozenset[str]
-    compiled: tuple[CompiledFunction, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +73,12 @@ class TextChecker:
         ``reached_from`` are other files that compile code of this one.  Excluded files have no findings.
         """
         if is_excluded(str(path), self._settings):
-            return CheckedText(path, text, (), (), (), frozenset(), ())
+            return CheckedText(path, text, (), (), (), frozenset())
         others = tuple(root for root in reached_from if root != path and root.is_file())
         with no_collector():
             result = check_paths((), self._settings, stdin=(text, path), reached_from=others, checkers=self._checkers)
         errors = tuple(error for error in result.errors if os.path.abspath(error.path) == str(path))
-        return CheckedText(path, text, result.findings, errors, (path, *others), result.depends, result.compiled)
+        return CheckedText(path, text, result.findings, errors, (path, *others), result.depends)
 
     def library(self, path: Path) -> Library:
         """Return the rules that apply to a file."""

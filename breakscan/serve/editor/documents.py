@@ -1,11 +1,11 @@
-"""Open files of the editor: their text, and findings, edits and costs at its lines."""
+"""Open files of the editor: their text, and findings and edits at its lines."""
 
 from __future__ import annotations
 
 import os
 import tokenize
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -14,18 +14,15 @@ from lsprotocol import types
 from pygls.uris import from_fs_path
 from pygls.workspace import PositionCodec, TextDocument
 
-from breakscan.explanation.function_costs import FunctionCost
-from breakscan.model.findings import CompiledFunction, Finding, Severity, Site
-from breakscan.model.words import counted, duration
+from breakscan.model.findings import Finding, Severity, Site
 from breakscan.report.diagnostics import finding_diagnostic
 from breakscan.report.printable import printable
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import Library
 from breakscan.serve.editor.checked import CheckedText, TextChecker
-from breakscan.source.module import SourceProblem, with_plain_line_ends
+from breakscan.source.module import with_plain_line_ends
 from breakscan.source.notebook_file import CodeCell
-from breakscan.source.outline import code_of, functions_by_name, without_locals
-from breakscan.source.python_text import cells_of_text, is_notebook, parse_text, shown, text_of_cells, with_start_inside
+from breakscan.source.python_text import cells_of_text, is_notebook, shown, text_of_cells, with_start_inside
 from breakscan.source.suppressions import with_suppressions
 
 
@@ -216,48 +213,3 @@ def page_of(finding: Finding, rule: Rule | None) -> str:
     head = f"**{finding.rule} {finding.name}**"
     said = f"{head}\n\n{message_words(finding, rule)}"
     return f"{said}\n\n---\n\n{rule.body}" if rule else said
-
-
-def lenses_of(
-    opened: OpenText, compiled: Iterable[CompiledFunction], costs: Mapping[str, FunctionCost], uri: str
-) -> list[types.CodeLens]:
-    """Return the code lenses of a document.  ``costs`` are those of its file; changed functions have none."""
-    try:
-        module = parse_text(opened.text, opened.path, str(opened.path))
-    except SourceProblem:
-        return []
-    places: dict[str, list[CompiledFunction]] = {}
-    for one in compiled:
-        places.setdefault(without_locals(one.name), []).append(one)
-    found = []
-    for name, scope in functions_by_name(module).items():
-        cost = costs.get(name)
-        said = _compiled_words(places[name]) if name in places else None
-        if cost is not None and cost.code == code_of(module, scope):
-            said = " · ".join(filter(None, [said, _cost_words(cost)]))
-        if not said:
-            continue
-        line = scope.node.lineno
-        part, place = opened.range_of(Site("", line, scope.node.col_offset + 1, line, scope.node.col_offset + 1))
-        if part.uri == uri:
-            found.append(types.CodeLens(place, types.Command(said, "")))
-    return found
-
-
-def _compiled_words(places: Sequence[CompiledFunction]) -> str:
-    """``compiled from train.py:12 and 2 other places``."""
-    named = list(dict.fromkeys(f"{one.by}:{one.line}" for one in places))
-    more = f" and {counted(len(named) - 1, 'other place')}" if len(named) > 1 else ""
-    return printable(f"compiled from {named[0]}{more}")
-
-
-def _cost_words(cost: FunctionCost) -> str | None:
-    """Return the cost of a function in the last recorded run; None if there is none."""
-    parts = [
-        f"{duration(cost.seconds / cost.calls)} a call" if cost.calls else None,
-        "runs eager" if cost.runs_eager else None,
-        counted(cost.breaks, "graph break") if cost.breaks else None,
-        counted(cost.recompiles, "recompile") if cost.recompiles else None,
-    ]
-    words = ", ".join(filter(None, parts))
-    return f"in the last recording: {words}" if words else None

@@ -15,15 +15,9 @@ def make_server() -> BreakscanServer:
     """Return a server with all its features."""
     server = BreakscanServer()
 
-    @server.feature(types.INITIALIZE)
-    async def initialize(ls: BreakscanServer, params: types.InitializeParams) -> None:
-        options = params.initialization_options
-        ls.has_lenses = not (isinstance(options, dict) and options.get("codeLens") is False)
-
     @server.feature(types.INITIALIZED)
     async def initialized(ls: BreakscanServer, _: types.InitializedParams) -> None:
         ls.scan_soon()
-        ls.watch_recordings()
         workspace = ls.client_capabilities.workspace
         watching = workspace.did_change_watched_files if workspace else None
         if watching is not None and watching.dynamic_registration:
@@ -104,12 +98,6 @@ def make_server() -> BreakscanServer:
             if part.uri == uri and place.start <= params.range.end and params.range.start <= place.end:
                 asked.append(finding)
         return await ls.checking(actions_at, ls.checker, opened, checked, asked, params.context)
-
-    @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
-    async def code_lens(ls: BreakscanServer, params: types.CodeLensParams) -> list[types.CodeLens]:
-        uri = params.text_document.uri
-        known = await ls.current(uri)
-        return ls.lenses(*known, uri) if known is not None else []
 
     @server.feature(types.SHUTDOWN)
     async def shutdown(ls: BreakscanServer, _: None) -> None:

@@ -7,8 +7,6 @@ import os
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -18,17 +16,12 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from breakscan import __version__
-from breakscan.explanation.function_costs import Costs
-from breakscan.model.findings import CompiledFunction
-from breakscan.recording.recent_runs import last_run
-from breakscan.recording.session import SessionError
 from breakscan.rulebook.config import ConfigError
 from breakscan.rulebook.document import RuleError
 from breakscan.serve.editor.checked import CheckedText, TextChecker
-from breakscan.serve.editor.documents import OpenText, diagnostics_of, lenses_of, text_of_file, text_of_notebook
+from breakscan.serve.editor.documents import OpenText, diagnostics_of, text_of_file, text_of_notebook
 from breakscan.serve.editor.workspace_scan import ScanProcess
 from breakscan.source.module import SourceProblem, with_plain_line_ends
-from breakscan.source.paths import relative_to
 
 T = TypeVar("T")
 
@@ -36,8 +29,6 @@ _PAUSE = 0.1
 """Seconds without a keystroke before a text is checked."""
 _GATHER = 0.2
 """Seconds in which changes of files are gathered: a checkout changes hundreds."""
-_LOOK = 2.0
-"""Seconds between two looks for a new recording: the folder has a few entries."""
 _MOST_DEATHS = 2
 """Deaths of the process in a row after which the scan stops."""
 
@@ -57,16 +48,11 @@ class BreakscanServer(LanguageServer):
             notebook_document_sync=types.NotebookDocumentSyncOptions([_NOTEBOOKS], save=True),
         )
         self.checked: dict[str, tuple[OpenText, CheckedText]] = {}
-        self.has_lenses = True
         self.checker = TextChecker()
         self._shown: dict[str, set[str]] = {}
         """The documents of each open file that have diagnostics, or had them."""
         self._roots: dict[Path, tuple[Path, ...]] = {}
         """For each file those from which the compiler reaches its findings."""
-        self._compiled: dict[Path, tuple[CompiledFunction, ...]] = {}
-        """For each file its functions that others hand to the compiler."""
-        self._costs: Costs = {}
-        self._recordings: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1)
         """Where everything is checked: what the checker keeps is not safe for several."""
         self._waiting: dict[str, asyncio.Task[None]] = {}
@@ -104,32 +90,14 @@ class BreakscanServer(LanguageServer):
         if self._scan is None or self._scan.done():
             self._scan = asyncio.get_running_loop().create_task(self._scan_all(pause))
 
-    def watch_recordings(self) -> None:
-        """Show the costs of functions in the last recorded run from now on."""
-        if self.has_lenses:
-            self._recordings = asyncio.get_running_loop().create_task(self._watch_recordings())
-
-    def lenses(self, opened: OpenText, checked: CheckedText, uri: str) -> list[types.CodeLens]:
-        """Return the code lenses above the functions of an open document."""
-        if not self.has_lenses:
-            return []
-        compiled = [*checked.compiled, *self._compiled.get(opened.path, ())]
-        own = [
-            replace(one, by=self._below_folder(os.path.abspath(one.by)))
-            for one in compiled
-            if os.path.abspath(one.path) == str(opened.path)
-        ]
-        return lenses_of(opened, own, self._costs.get(str(opened.path), {}), uri)
-
     async def checking(self, function: Callable[..., T], *arguments: object) -> T:
         """Calls a function in the thread that checks."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
 
     def end(self) -> None:
         """End all tasks, since the editor is gone."""
-        for task in (self._scan, self._recordings):
-            if task is not None:
-                task.cancel()
+        if self._scan is not None:
+            self._scan.cancel()
         self._process.end()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
@@ -209,37 +177,15 @@ class BreakscanServer(LanguageServer):
                 continue
             deaths = 0
             self._roots |= step.roots
-            self._compiled |= step.compiled
-            if any(opened.path in step.compiled for opened, _ in self.checked.values()):
-                self._refresh_lenses()
             for uri, (opened, _) in list(self.checked.items()):
                 if opened.path in step.roots:
                     self.check_soon(uri, 0)
             if not step.left and not self._changed:
                 return
 
-    async def _watch_recordings(self) -> None:
-        seen = None
-        while True:
-            with suppress(SessionError, OSError, BrokenProcessPool):
-                newest = last_run()
-                if seen != (seen := (newest, newest.stat().st_mtime_ns)):
-                    self._costs = await self._process.costs(newest, list(self._folders()))
-                    self._refresh_lenses()
-            await asyncio.sleep(_LOOK)
-
-    def _refresh_lenses(self) -> None:
-        workspace = self.client_capabilities.workspace
-        if workspace and workspace.code_lens and workspace.code_lens.refresh_support:
-            self.workspace_code_lens_refresh(None)  # nobody waits for the answer
-
     def _folders(self) -> Iterable[Path]:
         paths = (path_of(folder.uri) for folder in self.workspace.folders.values())
         return (path for path in paths if path is not None)
-
-    def _below_folder(self, path: str) -> str:
-        """A path from the folder of the workspace on."""
-        return next((inner for folder in self._folders() if (inner := relative_to(path, str(folder)))), path)
 
     def _open_paths(self) -> set[Path]:
         return {opened.path for opened, _ in self.checked.values()}

@@ -21,8 +21,6 @@ from typing import TypeVar
 from breakscan.check.pipeline.check import no_collector
 from breakscan.check.pipeline.checker import Checker, Shown
 from breakscan.check.pipeline.results import FileResult
-from breakscan.explanation.function_costs import Costs, recorded_costs
-from breakscan.model.findings import CompiledFunction
 from breakscan.rulebook.config import NearestSettings
 from breakscan.source.files import discover, is_settings_file
 from breakscan.source.regular_files import Digests
@@ -36,22 +34,20 @@ _Key = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class ScanStep:
-    """The changes of a step.  ``roots`` are for each file those from which the compiler reaches its findings,
-    ``compiled`` its functions that others pass to the compiler; ``left`` is the number of files still to read."""
+    """The changes of a step.  ``roots`` are for each file those from which the compiler reaches its findings; ``left``
+    is the number of files still to read."""
 
     roots: Mapping[Path, tuple[Path, ...]]
-    compiled: Mapping[Path, tuple[CompiledFunction, ...]]
     left: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Scanned:
-    """The part of a file's result that is kept: the numbers of the files that it depends on, the files with findings,
-    and those whose functions it passes to the compiler."""
+    """The part of a file's result that is kept: the numbers of the files that it depends on, and the files with
+    findings."""
 
     depends: array[int]
     reaches: frozenset[Path]
-    compiles: frozenset[Path]
 
 
 class WorkspaceScan:
@@ -72,10 +68,7 @@ class WorkspaceScan:
         self._digests: dict[str, str] = {}
         self._found: dict[Path, dict[Path, frozenset[_Key]]] = {}
         """For each file the files whose checks report findings in it, with these."""
-        self._compiled: dict[Path, dict[Path, tuple[CompiledFunction, ...]]] = {}
-        """For each file the others that pass functions of it to the compiler, with these."""
         self._roots: dict[Path, tuple[Path, ...]] = {}
-        self._reported: dict[Path, tuple[CompiledFunction, ...]] = {}
         self._touched: set[Path] = set()
         self._unconfirmed = set(before)
         self._stale: dict[Path, None] = dict.fromkeys(self._discovered())
@@ -83,7 +76,7 @@ class WorkspaceScan:
     @property
     def reported(self) -> Collection[Path]:
         """The files for which there are results."""
-        return self._roots.keys() | self._reported.keys()
+        return self._roots.keys()
 
     def changed(self, paths: Iterable[Path]) -> None:
         """Python files or notebooks may have changed, come or gone."""
@@ -123,14 +116,9 @@ class WorkspaceScan:
             roots = tuple(self._fewest_roots(path))
             if roots != self._roots.get(path, ()) or path in self._unconfirmed:
                 changed[path] = self._roots[path] = roots
-        compiled = {}
-        for path in self._touched:
-            functions = tuple(one for found in self._compiled.get(path, {}).values() for one in found)
-            if functions != self._reported.get(path, ()) or path in self._unconfirmed:
-                compiled[path] = self._reported[path] = functions
         self._unconfirmed -= self._touched
         self._touched = set()
-        return ScanStep(changed, compiled, len(self._stale))
+        return ScanStep(changed, len(self._stale))
 
     def _discovered(self) -> tuple[Path, ...]:
         return discover(self.folders, self._settings).files
@@ -152,15 +140,9 @@ class WorkspaceScan:
                 keys.setdefault(Path(os.path.abspath(site.path)), set()).add((finding.rule, site.line, site.column))
         for file, found in keys.items():
             self._found.setdefault(file, {})[path] = frozenset(found)
-        compiled: dict[Path, list[CompiledFunction]] = {}
-        for one in result.compiled:
-            if (file := Path(os.path.abspath(one.path))) != path:
-                compiled.setdefault(file, []).append(one)
-        for file, functions in compiled.items():
-            self._compiled.setdefault(file, {})[path] = tuple(functions)
-        self._touched |= keys.keys() | compiled.keys()
+        self._touched |= keys.keys()
         depends = array("L", self._numbered(result))
-        self._scanned[path] = _Scanned(depends, frozenset(keys), frozenset(compiled))
+        self._scanned[path] = _Scanned(depends, frozenset(keys))
 
     def _numbered(self, result: FileResult) -> Iterator[int]:
         for path, digest in result.depends.items():
@@ -173,9 +155,7 @@ class WorkspaceScan:
             return
         for file in known.reaches:
             del self._found[file][path]
-        for file in known.compiles:
-            del self._compiled[file][path]
-        self._touched |= known.reaches | known.compiles
+        self._touched |= known.reaches
 
     def _fewest_roots(self, path: Path) -> Iterator[Path]:
         """Files whose checks report all findings of a file, itself left out: each time the one that reports most."""
@@ -207,10 +187,6 @@ class ScanProcess:
         Raises ConfigError and RuleError for a wrong configuration, BrokenProcessPool where the process died.
         """
         return await self._call(_step, folders, changed, first)
-
-    async def costs(self, recording: Path, folders: Sequence[Path]) -> Costs:
-        """See :func:`.recorded_costs`.  Raises BrokenProcessPool where the process died, too."""
-        return await self._call(recorded_costs, recording, folders)
 
     async def _call(self, function: Callable[..., T], *arguments: object) -> T:
         if self._pool is None:

@@ -7,7 +7,7 @@ import { serverCommand } from "./command";
 import { pythonEnvironments, selectedInterpreter } from "./pythonExtension";
 
 /** The settings after which the server has to start anew; those of the trace do not. */
-const OF_THE_SERVER = ["breakscan.path", "breakscan.interpreter", "breakscan.codeLens"];
+const OF_THE_SERVER = ["breakscan.path", "breakscan.interpreter"];
 
 let client: LanguageClient | undefined;
 /** Starts and stops, one after the other. */
@@ -30,7 +30,6 @@ export async function activate(context: ExtensionContext): Promise<void> {
     });
     const options: LanguageClientOptions = {
       documentSelector: [{ scheme: "file", language: "python" }],
-      initializationOptions: { codeLens: settings.get("codeLens", true) },
       outputChannel: output,
     };
     const cwd = workspace.workspaceFolders?.[0]?.uri.fsPath;

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import os
 import sys
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -20,8 +19,8 @@ CALLER = "import torch\nfrom helper import scaled\n\n\n@torch.compile\ndef f(x):
 Scenario = Callable[[Any], Coroutine[Any, Any, None]]
 
 
-def with_client(scenario: Scenario, options: Any = None) -> Callable[[Path], None]:
-    """A test that runs a scenario with a client of a server of its own, which is given these options.
+def with_client(scenario: Scenario) -> Callable[[Path], None]:
+    """A test that runs a scenario with a client of a server of its own.
 
     It runs in a thread of its own: the tests of HTML pages leave an event loop running in the main one.
     """
@@ -29,13 +28,13 @@ def with_client(scenario: Scenario, options: Any = None) -> Callable[[Path], Non
     @functools.wraps(scenario)
     def test(tmp_path: Path) -> None:
         with ThreadPoolExecutor(1) as thread:
-            thread.submit(asyncio.run, _session(scenario, tmp_path, options)).result()
+            thread.submit(asyncio.run, _session(scenario, tmp_path)).result()
 
     del test.__wrapped__  # type: ignore[attr-defined]
     return test
 
 
-async def _session(scenario: Scenario, folder: Path, options: Any) -> None:
+async def _session(scenario: Scenario, folder: Path) -> None:
     (folder / "helper.py").write_text(HELPER, encoding="utf-8")
     (folder / "caller.py").write_text(CALLER, encoding="utf-8")
     client: Any = make_test_lsp_client()
@@ -45,20 +44,12 @@ async def _session(scenario: Scenario, folder: Path, options: Any) -> None:
     def registered(params: types.RegistrationParams) -> None:
         client.registrations += params.registrations
 
-    client.lens_refreshes = 0
-
-    @client.feature(types.WORKSPACE_CODE_LENS_REFRESH)  # type: ignore[untyped-decorator]
-    def refreshed(_: None) -> None:
-        client.lens_refreshes += 1
-
-    runs = {"BREAKSCAN_RUNS": str(folder / ".runs")}
-    await client.start_io(sys.executable, "-m", "breakscan", "server", env={**os.environ, **runs})
+    await client.start_io(sys.executable, "-m", "breakscan", "server")
     project = types.WorkspaceFolder(folder.as_uri(), "project")
     capabilities = types.ClientCapabilities(
         general=types.GeneralClientCapabilities(position_encodings=[types.PositionEncodingKind.Utf16]),
         workspace=types.WorkspaceClientCapabilities(
             did_change_watched_files=types.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True),
-            code_lens=types.CodeLensWorkspaceClientCapabilities(refresh_support=True),
         ),
     )
     await client.initialize_session(
@@ -66,7 +57,6 @@ async def _session(scenario: Scenario, folder: Path, options: Any) -> None:
             capabilities=capabilities,
             root_uri=project.uri,
             workspace_folders=[project],
-            initialization_options=options,
         )
     )
     client.folder = folder

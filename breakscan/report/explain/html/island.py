@@ -124,7 +124,7 @@ _FIRST = (
     "breaks", "frames", "recompiles", "exports", "export_failures", "eager_calls", "cudagraph_recordings", "graphs",
     "compiles",
 )  # fmt: skip
-_ABSENT = ("traced", "values", "timelines")
+_ABSENT = ("traced", "values")
 """Fields of an explanation that the page does not show as they are; values of functions are for programs, and many."""
 
 

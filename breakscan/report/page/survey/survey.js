@@ -2,7 +2,7 @@ let survey = null;
 
 const FIELDS = [
   "name", "conditions", "torch", "status", "breaks", "eager", "recompiles", "graphs", "cost", "costliest", "causes",
-  "files", "compile", "peak", "findings", "seen", "offered", "proved", "speed", "said", "last", "page",
+  "files", "compile", "peak", "findings", "seen", "offered", "proved", "speed", "said", "last",
 ];
 
 /** Reads the data of the page, once.  A unit that ran and breaks or runs eager has a state of its own. */

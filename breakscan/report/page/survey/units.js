@@ -89,7 +89,7 @@ function unitColumns() {
   const count = (label, name, title) => ({ label, kind: "num", title, value: (unit) => unit[name], cell: (unit) => (unit[name] === null ? "" : number(unit[name])) });
   const has = (name) => survey.units.some((unit) => unit[name] !== null);
   return [
-    { label: "Unit", kind: "path", value: (unit) => unit.name, cell: unitName },
+    { label: "Unit", kind: "path", value: (unit) => unit.name, cell: (unit) => breakable(unit.name) },
     { label: "Conditions", value: (unit) => survey.conditions[unit.conditions], cell: (unit) => survey.conditions[unit.conditions] },
     survey.versions.length > 1 && { label: "torch", value: (unit) => survey.versions[unit.torch], cell: (unit) => survey.versions[unit.torch] },
     { label: "Status", value: (unit) => STATES[unit.state], cell: (unit) => el("span", { class: `verdict ${unit.state}` }, el("i", { class: "dot" }), STATES[unit.state]) },
@@ -107,22 +107,16 @@ function unitColumns() {
   ];
 }
 
-function unitName(unit) {
-  const name = breakable(unit.name);
-  return unit.page ? el("a", { href: unit.page }, name) : name;
-}
-
 function unitDetail(unit) {
   const links = (kind, numbers, names) => numbers.map((at) => el("p", {}, el("a", { href: `#units/${kind}/${at}` }, names[at] || "no rule knows why")));
   const said = survey.said[unit.said];
   return el(
     "div",
     {},
-    unit.page ? el("p", {}, el("a", { href: unit.page }, "Its own report")) : null,
     unit.costliest === null ? null : el("p", {}, `${survey.causeNames[unit.costliest]} costs most.`),
     links(1, unit.causes, survey.causeNames),
     links(2, unit.files, survey.fileNames),
     said ? el("pre", { class: "said" }, said) : null,
-    unit.causes.length || said || unit.page ? null : el("p", { class: "nothing" }, "Nothing breaks."),
+    unit.causes.length || said ? null : el("p", { class: "nothing" }, "Nothing breaks."),
   );
 }
