@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -76,7 +77,9 @@ def connected(project: Path) -> Connected:
                 async with Client(stdio_client(server)) as client:
                     return await work(client)
 
-        return anyio.run(main)
+        # The tests of HTML pages leave an event loop running in the main thread.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(anyio.run, main).result()
 
     return run
 
