@@ -12,8 +12,10 @@ from breakscan.model.findings import Origin, Place, Site, Verdict
 from breakscan.model.observations import ValueSeen
 from breakscan.model.problem import Caller, Price
 from breakscan.recording.parsers.break_text import (
+    BreakCause,
     branches_on_data,
     chained,
+    disabled_function,
     frame_skipped,
     logging_method,
     parse_causes,
@@ -54,7 +56,8 @@ class BreakSite:
     as the loop around it; ``given_up`` the functions that run eager because of it; ``stack`` the way there,
     outermost first; ``code`` the line on which the site begins, without the blanks around it;
     ``values`` what the names on that line were; ``logging_method`` is what logs there, as an expression that any code
-    can evaluate.
+    can evaluate.  ``remedies`` are the names of those that the code there decides on, ``disabled`` the function that is
+    kept out of the compiler, and where it is defined.
     """
 
     rule: Rule | None
@@ -62,7 +65,6 @@ class BreakSite:
     gb_id: str | None
     reason: str
     hints: tuple[str, ...]
-    advice: str | None
     site: Site
     function: str | None
     origin: Origin
@@ -77,6 +79,8 @@ class BreakSite:
     code: str | None = None
     values: Mapping[str, ValueSeen] = field(default_factory=dict)
     logging_method: str | None = None
+    remedies: tuple[str, ...] = ()
+    disabled: Caller | None = None
 
 
 Key = tuple[Site, str]
@@ -202,7 +206,6 @@ def _site(
         gb_id=root.gb_id,
         reason=reason_of(root),
         hints=root.hints,
-        advice=rule.instead if rule else None,
         site=site,
         function=context.function(where.path, where.line, where.name),
         origin=origin,
@@ -216,7 +219,18 @@ def _site(
         code=context.sources.line(where.path, site.line),
         values=values.get((where.path, where.line), {}),
         logging_method=logging_method(root),
+        remedies=context.sources.remedies_at(rule, where.path, site, returns=first.stack[:1] == (where,))
+        if rule
+        else (),
+        disabled=_disabled(root, where, context),
     )
+
+
+def _disabled(cause: BreakCause, where: StackFrame, context: ExplainContext) -> Caller | None:
+    """The function under ``torch.compiler.disable`` that is called, if its name and its file are known."""
+    name = disabled_function(cause)
+    line = context.sources.defined_at(where.path, name) if name else None
+    return Caller(context.sources.show(where.path), line, name, Origin.USER) if line else None
 
 
 def _given_up(seen: BreakSeen, context: ExplainContext) -> FunctionPart:

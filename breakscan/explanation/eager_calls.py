@@ -54,21 +54,11 @@ _WHY = {
     "eager_on_recompile": "no compiled version fitted, and {stance} was in force, under which no other is made",
     "eager_then_compile": "{stance} was in force, under which the first call runs eager",
 }
-_INSTEAD = {
-    "force_eager": "call it outside of this stance, if it is to be fast",
-    "eager_on_recompile": "call it with such inputs before the stance is set, or with sizes marked by "
-    "torch._dynamo.mark_dynamic, so that one version fits",
-}
 
 
 def eager_calls_reason(found: EagerCalls) -> str:
     """``100 of 101 calls used no compiled code: torch.compiler.set_stance("force_eager") was in force, …``."""
     return f"{_some_of(found)} used no compiled code: {_why(found)}"
-
-
-def eager_calls_advice(found: EagerCalls) -> str | None:
-    """The advice; None where nothing is wrong, or where the report has it for the function."""
-    return _INSTEAD.get(found.stance)
 
 
 def eager_calls_total(eager_calls: Iterable[EagerCalls], calls: Iterable[Calls]) -> str | None:

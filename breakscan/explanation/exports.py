@@ -142,9 +142,7 @@ def failure_reason(failure: ExportFailure) -> str:
 
 
 def failure_advice(failure: ExportFailure) -> str | None:
-    """The advice; None where only torch has hints."""
-    if failure.rule:
-        return failure.rule.instead
+    """The advice where no rule has any; None where only torch has hints."""
     words = _OF_LIBRARIES.get(failure.about) or _INSTEAD.get(failure.problem)
     if words is None:
         return None

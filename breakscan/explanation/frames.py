@@ -61,7 +61,8 @@ class UncompiledFrame:
     ``code`` is its first line.
 
     Of a failure, ``stack`` is the way to the line that could not be compiled, outermost first, and ``failed_at`` that
-    line, with its text in ``failed_code``; None where torch does not name it.
+    line, with its text in ``failed_code``; None where torch does not name it.  ``raised_inside`` says that code which
+    Dynamo ran while it traced raised the exception.
     """
 
     function: str
@@ -73,7 +74,6 @@ class UncompiledFrame:
     rule: Rule | None
     gb_type: str | None
     gb_id: str | None
-    advice: str | None
     break_site: Site | None
     over_limit: bool
     count: int
@@ -82,12 +82,13 @@ class UncompiledFrame:
     stack: tuple[Caller, ...] = ()
     failed_at: Site | None = None
     failed_code: str | None = None
+    hints: tuple[str, ...] = ()
+    raised_inside: bool = False
 
 
 _WRAPPED = "InternalTorchDynamoError"
 """Dynamo's own exception, around that of whatever it ran while it traced."""
 _RAISES_OVER_LIMIT = UncompiledReason("it was recompiled more often than torch allows, which is an error here")
-_RUN_OUTSIDE = "run that code before the compiled call and keep its result, or keep it out with torch.compiler.disable"
 _ORDER = (FrameStatus.RAISED, FrameStatus.EAGER, FrameStatus.PASSED_OVER)
 _NEARNESS = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
 
@@ -161,7 +162,6 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
         rule=None,
         gb_type=None,
         gb_id=None,
-        advice=None,
         break_site=None,
         over_limit=False,
         count=1,
@@ -175,7 +175,6 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
             rule=site.rule,
             gb_type=site.gb_type,
             gb_id=site.gb_id,
-            advice=site.advice,
             break_site=site.site,
         )
     if frame.error is None:
@@ -192,17 +191,17 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
             rule=rule,
             gb_type=cause.gb_type,
             gb_id=cause.gb_id,
-            advice=rule.instead if rule else next(iter(cause.hints), None),
+            hints=() if rule else cause.hints,
             over_limit=frame.limit,
         )
     if rule is not None:
-        fate = replace(fate, rule=rule, advice=rule.instead)
+        fate = replace(fate, rule=rule)
     if frame.limit:
         return replace(fate, reason=_RAISES_OVER_LIMIT)
     if frame.error == _WRAPPED and rule is None and stack:
         error, where = _error_of(frame), PurePath(innermost.path).name
         reason = UncompiledReason(f"while Dynamo traced {where}:{innermost.line}, this was raised: {error}", error)
-        return replace(fate, reason=reason, advice=_RUN_OUTSIDE)
+        return replace(fate, reason=reason, raised_inside=True)
     return replace(fate, reason=_quoted(_error_of(frame)))
 
 

@@ -6,30 +6,27 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from breakscan.explanation.advice import break_advice, frame_advice, is_torchs_wish, recompile_advice
 from breakscan.explanation.breaks import BreakSite, break_page, part_words
-from breakscan.explanation.eager_calls import EagerCalls, eager_calls_advice, eager_calls_reason
+from breakscan.explanation.eager_calls import EagerCalls, eager_calls_reason
 from breakscan.explanation.exports import (
     ExportFailure,
-    failure_advice,
     failure_consequences,
     failure_label,
     failure_reason,
 )
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.recompiles import Recompile, changes_of, recompile_sentence
-from breakscan.model.findings import Origin, Severity, Verdict
-from breakscan.model.problem import (
-    Caller,
-    FunctionHead,
-    Price,
-    Problem,
-    ProblemKind,
-    Remedy,
-    RemedyKind,
-    SharedCode,
-    users_line,
+from breakscan.explanation.remedies import (
+    break_remedies,
+    eager_calls_remedies,
+    export_remedies,
+    frame_remedies,
+    is_torchs_wish,
+    recompile_advice,
 )
+from breakscan.model.findings import Origin, Severity, Verdict
+from breakscan.model.problem import Caller, FunctionHead, Price, Problem, ProblemKind, SharedCode, users_line
+from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.model.words import INSIDE, listed, seconds_in_words
 from breakscan.recording.records import DEFAULT_STANCE
 from breakscan.rulebook.document import Rule
@@ -43,6 +40,7 @@ _BOILERPLATE = (
     "Please report an issue to PyTorch",
     "File an issue to PyTorch",
     "If it is a Python builtin, please file an issue",
+    "Your code may result in an error when running in eager",
 )
 """Hints of Dynamo's that are about Dynamo: nothing that a user can do about the code at hand."""
 _GIVES_UP_BY_ITSELF = ("Unsupported context manager",)
@@ -178,7 +176,7 @@ def dearest_first(site: BreakSite) -> tuple[float, int, float]:
 
 def break_problem(site: BreakSite) -> Problem:
     is_users = site.origin is Origin.USER
-    advice = break_advice(site)
+    remedies = break_remedies(site)
     users = None if is_users else users_line(site.stack)
     nearest = None if is_users else next((c for c in reversed(site.stack) if c.function != site.function), None)
     callers = tuple(dict.fromkeys(filter(None, [nearest, users])))
@@ -193,11 +191,11 @@ def break_problem(site: BreakSite) -> Problem:
         functions=(site.function,) if site.function else (),
         what=site.verdict.words,
         why=site.rule.why if site.rule else _MEANT if is_torchs_wish(site) else with_type,
-        remedies=_remedies(advice, _break_remedy(site)),
+        remedies=remedies,
         count=site.count,
         reason=with_type,
         consequences=tuple(filter(None, [verdict_sentence(site)])),
-        hints=() if advice or site.rule else tuple(useful_hints(site.hints)),
+        hints=() if remedies or site.rule else tuple(useful_hints(site.hints)),
         called_from=_chain(site.stack) if site.verdict is Verdict.RAISES else callers,
         users_line=users,
         stack=site.stack,
@@ -208,14 +206,6 @@ def break_problem(site: BreakSite) -> Problem:
         cost=_known_cost(site.price),
         code=site.code,
     )
-
-
-def _break_remedy(site: BreakSite) -> RemedyKind:
-    if site.origin is not Origin.USER:
-        if site.logging_method is not None:
-            return RemedyKind.SETTING
-        return RemedyKind.NOTHING if is_torchs_wish(site) else RemedyKind.REGION
-    return _of_rule(site.rule)
 
 
 def frame_problem(frame: UncompiledFrame, *, is_told: bool = False) -> Problem:
@@ -235,8 +225,9 @@ def frame_problem(frame: UncompiledFrame, *, is_told: bool = False) -> Problem:
         functions=(inside or frame.function,),
         what=frame.status.words,
         why=frame.reason.text,
-        remedies=_remedies(frame_advice(frame), _of_rule(frame.rule)),
+        remedies=frame_remedies(frame),
         count=frame.count,
+        hints=tuple(useful_hints(frame.hints)),
         reason=frame.reason.text if frame.reason.quoted is None else frame.reason.quoted,
         called_from=_chain(frame.stack) if failed else tuple(reversed(frame.stack))[:_LONGEST_CHAIN] if raised else (),
         users_line=users_line(frame.stack) if raised else None,
@@ -272,14 +263,14 @@ def eager_calls_problem(calls: EagerCalls) -> Problem:
         functions=(calls.function,),
         what="ran eager",
         why=eager_calls_reason(calls),
-        remedies=_remedies(eager_calls_advice(calls), RemedyKind.REGION),
+        remedies=eager_calls_remedies(calls),
         count=calls.calls,
         called_from=(calls.caller,) if calls.caller else (),
     )
 
 
 def export_problem(failure: ExportFailure) -> Problem:
-    advice = failure_advice(failure)
+    remedies = export_remedies(failure)
     callers = [export.caller for export in failure.exports if export.caller]
     at_site = (failure.site.path, failure.site.line)
     return Problem(
@@ -292,11 +283,11 @@ def export_problem(failure: ExportFailure) -> Problem:
         functions=(failure.function,) if failure.function else (),
         what=failure_label(failure),
         why=failure_reason(failure),
-        remedies=_remedies(advice, _of_rule(failure.rule)),
+        remedies=remedies,
         count=failure.count,
         reason=failure.problem.value,
         consequences=tuple(failure_consequences(failure)),
-        hints=() if advice else tuple(useful_hints(failure.hints)),
+        hints=() if remedies else tuple(useful_hints(failure.hints)),
         called_from=tuple(dict.fromkeys(one for one in callers if (one.path, one.line) != at_site)),
         stack=failure.stack,
         gb_type=failure.gb_type,
@@ -375,7 +366,7 @@ def cause_problem(
         functions=tuple(dict.fromkeys(recompile.function or "a function" for recompile in group)),
         what="recompiled",
         why=recompile_sentence(group),
-        remedies=_remedies(recompile_advice(first), _recompile_remedy(first)),
+        remedies=_recompile_remedies(first),
         count=len(group),
         reason=first.subject,
         consequences=(*consequences, *([price] if seconds >= _LONG_COMPILE else [])),
@@ -395,18 +386,10 @@ def causes_of(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:
     return sorted(groups.values(), key=lambda group: (-sum(recompile.seconds for recompile in group), -len(group)))
 
 
-def _recompile_remedy(recompile: Recompile) -> RemedyKind:
-    if recompile.advice is None:
-        return _of_rule(recompile.rule)
-    return recompile.advice.remedy
-
-
-def _of_rule(rule: Rule | None) -> RemedyKind:
-    return RemedyKind.EDIT if rule is not None and rule.rewrites else RemedyKind.CONSTRUCT
-
-
-def _remedies(text: str | None, kind: RemedyKind) -> tuple[Remedy, ...]:
-    return (Remedy(kind, text),) if text else ()
+def _recompile_remedies(recompile: Recompile) -> tuple[Remedy, ...]:
+    text = recompile_advice(recompile)
+    kind = RemedyKind.EDIT if recompile.rule and recompile.rule.rewrites else RemedyKind.CONSTRUCT
+    return (Remedy(recompile.advice.remedy if recompile.advice else kind, "recompile", text),) if text else ()
 
 
 def _known_cost(price: Price | None) -> float | None:

@@ -14,7 +14,8 @@ from breakscan.explanation.compilations import CompiledFrame
 from breakscan.explanation.context import ExplainContext, package_of
 from breakscan.explanation.frames import UncompiledFrame
 from breakscan.model.findings import Origin, Site
-from breakscan.model.problem import Caller, ChangeKind, Holder, RemedyKind, ValueChange, users_line
+from breakscan.model.problem import Caller, ChangeKind, Holder, ValueChange, users_line
+from breakscan.model.remedy import RemedyKind
 from breakscan.recording.parsers.frames import calls_user_code, is_compiler_entry, is_module_wrapper, is_resumed
 from breakscan.recording.parsers.guards import (
     BEFORE_BREAK,

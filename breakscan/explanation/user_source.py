@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from breakscan.model.findings import Place, Site
+from breakscan.rulebook.document import Rule
+from breakscan.rulebook.remedies import remedies_at
 from breakscan.source.module import SourceModule, SourceProblem, parse_module
 from breakscan.source.outline import Outline
 from breakscan.source.source_files import SourceFiles
@@ -182,6 +184,17 @@ class UserSource:
             if isinstance(parent, ast.With | ast.AsyncWith) and isinstance(child, ast.stmt):
                 found.add(Place.WITH)
         return frozenset(found)
+
+    def remedies_at(self, rule: Rule, path: str, site: Site, *, returns: bool) -> tuple[str, ...]:
+        """As the function of that name, for a site of a file by its recorded path."""
+        file = self._file(path)
+        return remedies_at(rule, file.module, site, returns=returns) if file else ()
+
+    def defined_at(self, path: str, name: str) -> int | None:
+        """The line of the only function of that name in a file."""
+        file = self._file(path)
+        lines = [one.node.lineno for one in file.outline.scopes if one.path.endswith(name)] if file else []
+        return lines[0] if len(lines) == 1 else None
 
     def parameter(self, path: str, line: int, name: str) -> Site | None:
         """The site of a parameter of the function that starts at a line; None if it has no parameter of that name."""

@@ -200,7 +200,8 @@ class Finding:
     of the caller whose frame runs eager, if the call is in ``place`` and not the site itself.
     All of ``conditions`` must hold.  ``behind`` is the site of the finding that hides this one from the compiler.
     ``observed`` is 0 where the code alone shows it, else the number of calls of a recorded run that show it.
-    ``mode`` is how the code is compiled, ``torch`` the version that it is judged for."""
+    ``mode`` is how the code is compiled, ``torch`` the version that it is judged for.  ``remedies`` are
+    the names of those that only the code there decides on."""
 
     rule: str
     name: str
@@ -221,6 +222,7 @@ class Finding:
     behind: Site | None = None
     observed: int = 0
     mode: Mode = Mode.DEFAULT
+    remedies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

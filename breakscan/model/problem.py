@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from breakscan.model.findings import Kind, Origin, Severity, Site, Verdict
+from breakscan.model.remedy import Remedy, RemedyKind, remedies_in_words
 from breakscan.model.words import listed
 
 
@@ -78,32 +79,6 @@ class Price:
     def cost(self) -> float | None:
         """As :attr:`in_all`, but None where it is not known."""
         return self.passes * self.seconds if self.passes > 1 else None
-
-
-class RemedyKind(str, Enum):
-    """The kind of change of a remedy."""
-
-    EDIT = "edit"
-    """The code, in a way that ``fix`` can write."""
-    SETTING = "setting"
-    """A setting of torch or of a library."""
-    SHAPES = "shapes"
-    """Sizes, or marks of sizes for the compiler."""
-    REGION = "region"
-    """A way to compile."""
-    CONSTRUCT = "construct"
-    """The code, by hand."""
-    NOTHING = "nothing"
-    """Nothing need be done."""
-
-
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """One thing to do about a problem; ``tried`` says that it was tried on this program."""
-
-    kind: RemedyKind
-    text: str
-    tried: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,8 +299,8 @@ class Problem:
 
     @property
     def advice(self) -> str | None:
-        """The text of the first remedy."""
-        return self.remedies[0].text if self.remedies else None
+        """The remedies in one text."""
+        return remedies_in_words(self.remedies)
 
     @property
     def may_be_rewritten(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO
 
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from breakscan.model.findings import Finding, Kind, Mode, Severity, Site, SourceError
-from breakscan.model.words import counted
+from breakscan.model.words import counted, sentence
 from breakscan.report.check import CheckReport, summary_line
 from breakscan.report.console import STYLES, code_text, paragraph, report_console
 from breakscan.report.findings import (
@@ -24,6 +25,7 @@ from breakscan.report.findings import (
 from breakscan.report.printable import printable
 from breakscan.report.sources import source_lines
 from breakscan.rulebook.document import Rule
+from breakscan.rulebook.remedies import finding_remedies
 
 
 def write_full(report: CheckReport, stream: TextIO) -> None:
@@ -32,14 +34,14 @@ def write_full(report: CheckReport, stream: TextIO) -> None:
     result = printable(report.result)
     library = report.library
     sources = _Sources({**report.texts, **report.cells.texts})
-    explained: set[tuple[str, str]] = set()
+    explained: set[tuple[str, str, tuple[str, ...]]] = set()
     folded = _folded(result.findings)
     for finding in result.findings:
         if finding.behind:
             continue
         rule = library.get(finding.rule)
         # Once per file: repeating the same words under the next finding of this rule would only add length.
-        file_and_rule = report.cells.file_of(finding.site.path), finding.rule
+        file_and_rule = report.cells.file_of(finding.site.path), finding.rule, finding.remedies
         is_explained = file_and_rule in explained
         explained.add(file_and_rule)
         behind = folded.pop(finding.site, [])
@@ -101,14 +103,14 @@ def _finding(
         said.append(("Only when ", f"{condition}."))
     if finding.observed:
         said.append(("Observed ", f"in {counted(finding.observed, 'call')} of the recorded run."))
-    if sentence := verdict_sentence(finding):
-        said.append(("", sentence))
-    if rule:
-        said.append(("Instead: ", f"{rule.instead_in(finding.mode)}."))
+    if verdict := verdict_sentence(finding):
+        said.append(("", verdict))
+    labels = itertools.chain(["Instead: "], itertools.repeat("Or: "))
+    said += [(label, sentence(one.words)) for label, one in zip(labels, finding_remedies(finding, rule), strict=False)]
     if behind:
         said.append(("", behind_sentence(behind)))
-    for label, sentence in said:
-        text.append("\n").append_text(paragraph(label, sentence, console.width))
+    for label, words in said:
+        text.append("\n").append_text(paragraph(label, words, console.width))
     return text
 
 

@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from breakscan.model.findings import Finding, Severity, Site, SourceError
+from breakscan.model.remedy import remedies_in_words
 from breakscan.model.words import sentences
 from breakscan.report.findings import how_compiled, one_line, region_words, verdict_sentence
 from breakscan.report.printable import printable
 from breakscan.report.sources import NotebookCells, source_lines
 from breakscan.rulebook.document import Rule
+from breakscan.rulebook.remedies import finding_remedies
 from breakscan.source.paths import relative_to
 
 
@@ -127,7 +129,7 @@ def finding_diagnostic(finding: Finding, rule: Rule | None) -> Diagnostic:
         site=finding.site,
         message=_capitalised(one_line(finding)),
         details=tuple(_capitalised(words) for words in (verdict_sentence(finding), region_words(finding)) if words),
-        help=rule.instead_in(finding.mode) if rule else None,
+        help=remedies_in_words(finding_remedies(finding, rule)),
         rule=rule,
         function=finding.function,
         related=_related(finding),

@@ -23,6 +23,7 @@ from breakscan.model.words import INSIDE, counted
 from breakscan.report.printable import visible
 from breakscan.report.sources import NotebookCells
 from breakscan.rulebook.library import Library
+from breakscan.rulebook.remedies import finding_remedies
 
 _LONGEST = 100
 
@@ -177,6 +178,10 @@ def finding_object(finding: Finding, cells: NotebookCells, library: Library) -> 
         "gb": list(finding.gb),
         "rewrite": asdict(finding.rewrite) if finding.rewrite else None,
         "rewrites": list(rule.rewrites) if rule else [],
+        "remedies": [
+            asdict(one) | {"kind": one.kind.value, "settings": list(map(asdict, one.settings)), "command": one.command}
+            for one in finding_remedies(finding, rule)
+        ],
         "condition": conditions_in_words(finding.conditions),
         "behind": cells.object(finding.behind) if finding.behind else None,
         "observed": finding.observed or None,

@@ -87,7 +87,6 @@ BREAK = BreakSite(
     gb_id="GB0124",
     reason="Dynamo does not support tracing `Tensor.item()`",
     hints=("Set torch._dynamo.config.capture_scalar_outputs = True",),
-    advice=ITEM.instead if ITEM else None,
     site=SITE,
     function="Block.forward",
     origin=Origin.USER,
@@ -101,13 +100,13 @@ BREAK = BreakSite(
     price=PRICE,
     code="if x.item():",
     values=VALUES,
+    remedies=("capture_scalar_outputs",),
 )
 IN_LIBRARY = replace(
     BREAK,
     rule=None,
     gb_id=None,
     gb_type="Data-dependent branching",
-    advice=None,
     site=Site("/site-packages/lib/attention.py", 88, 1, 88, 9),
     function="attend",
     origin=Origin.LIBRARY,
@@ -146,7 +145,6 @@ FRAME = UncompiledFrame(
     rule=None,
     gb_type=None,
     gb_id=None,
-    advice=None,
     break_site=None,
     over_limit=False,
     count=2,
@@ -165,7 +163,6 @@ OVER_LIMIT = replace(
         "run eager"
     ),
     over_limit=True,
-    advice="fewer sizes",
 )
 PASSED_OVER = replace(
     FRAME,

@@ -323,7 +323,20 @@ def test_statistics_counts_the_most_frequent_first() -> None:
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "check.schema.json").read_text(encoding="utf-8"))
 
-TRIED = list(load_library().select("BRK101")[0].rewrites)
+RULE = load_library().select("BRK101")[0]
+TRIED = list(RULE.rewrites)
+REMEDIES = [
+    {
+        "kind": "edit",
+        "name": RULE.name,
+        "text": RULE.instead,
+        "settings": [],
+        "write": None,
+        "rewrites": TRIED,
+        "tried": False,
+        "command": f"breakscan verify --rewrite {','.join(TRIED)}",
+    }
+]
 
 
 def valid(data: Any) -> bool:
@@ -358,6 +371,7 @@ def test_the_whole_object() -> None:
                 "gb": ["GB0170", "GB7000"],
                 "rewrite": {"id": "where", "safety": "unsafe"},
                 "rewrites": TRIED,
+                "remedies": REMEDIES,
                 "condition": None,
                 "behind": None,
                 "observed": None,
@@ -377,6 +391,7 @@ def test_the_whole_object() -> None:
                 "gb": ["GB0170"],
                 "rewrite": None,
                 "rewrites": TRIED,
+                "remedies": REMEDIES,
                 "condition": "`mask` is given",
                 "behind": None,
                 "observed": None,

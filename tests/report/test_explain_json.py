@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 import breakscan
-from breakscan.explanation import graphs, recompiles
+from breakscan.explanation import breaks, frames, graphs, recompiles
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
 from breakscan.model.findings import Origin, Place, Verdict
@@ -84,6 +84,8 @@ def classes_of(kind: Any, known: set[type]) -> set[type]:
 RENAMED = {(Explanation, "status"): "exit_status"}
 NOT_WRITTEN = {
     graphs.Generated: {"code"},
+    breaks.BreakSite: {"disabled"},
+    frames.UncompiledFrame: {"raised_inside"},
     recompiles.RecompileAdvice: {"text", "kind", "remedy", "dimension"},
 }
 """Generated code is in its file, and advice is a sentence."""

@@ -7,9 +7,9 @@ from dataclasses import replace
 import explain_results as made
 import pytest
 
-from breakscan.explanation.advice import recompile_advice
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.recompiles import RecompileAdvice
+from breakscan.explanation.remedies import recompile_advice
 from breakscan.report.explain.markdown import LIMIT
 from breakscan.report.markdown import code, paragraph, prose
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import explain_results as made
 import pytest
 
-from breakscan.explanation.advice import Against, break_advice, frame_advice, libraries, recompile_advice
 from breakscan.explanation.context import package_of
 from breakscan.explanation.recompiles import AdviceKind, Recompile, RecompileAdvice
+from breakscan.explanation.remedies import Against, break_remedies, frame_remedies, libraries, recompile_advice
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller
 
@@ -31,18 +31,20 @@ def test_the_package_of_a_file(path: str, package: str | None) -> None:
 
 def test_what_a_user_of_the_library_can_set_is_said() -> None:
     site = Site(f"{INSTALLED}/lightning/pytorch/core/module.py", 514, 1, 514, 9)
-    assert "self.net = torch.compile(self.net)" in (break_advice(replace(made.IN_LIBRARY, site=site)) or "")
-    assert "self.net = torch.compile(self.net)" in (frame_advice(replace(made.FAILED, failed_at=site)) or "")
-    assert frame_advice(made.FAILED) == made.FAILED.advice
+    for (remedy,) in (
+        break_remedies(replace(made.IN_LIBRARY, site=site)),
+        frame_remedies(replace(made.FAILED, failed_at=site)),
+    ):
+        assert remedy.name == "library-lightning"
+    assert not frame_remedies(made.FAILED)
 
 
 def test_of_another_library_it_is_said_whose_code_it_is() -> None:
     site = Site(f"{INSTALLED}/layers/deep.py", 5, 1, 5, 9)
-    found = replace(made.IN_LIBRARY, site=site, advice="keep the 0-d tensor")
-    advice = break_advice(found) or ""
-    assert advice.startswith("this is code of layers: compile a part of the model that does not call it")
-    assert advice.endswith("(keep the 0-d tensor)")
-    assert break_advice(replace(made.BREAK, advice="keep the 0-d tensor")) == "keep the 0-d tensor"
+    names = [remedy.name for remedy in break_remedies(replace(made.IN_LIBRARY, site=site))]
+    assert names == ["part-without-library", "report-to-library"]
+    assert made.ITEM is not None
+    assert [remedy.name for remedy in break_remedies(made.BREAK)] == [made.ITEM.name, *made.BREAK.remedies]
 
 
 LOOP = f"{INSTALLED}/other/loop.py"

@@ -11,7 +11,8 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.gates import Gates, unmet
 from breakscan.explanation.lock_file import known_breaks
 from breakscan.model.findings import Origin
-from breakscan.model.problem import Problem, ProblemKind, RemedyKind
+from breakscan.model.problem import Problem, ProblemKind
+from breakscan.model.remedy import RemedyKind
 from breakscan.report.explain.assertion_message import objections
 from breakscan.report.explain.json import explain_object
 from breakscan.serve.agents.answers import problems as answers
@@ -65,4 +66,4 @@ def test_a_known_problem_is_found_again_wherever_it_moved(at: int) -> None:
 
 def test_remedies_say_what_they_change() -> None:
     kinds = {one.kind: [remedy.kind for remedy in one.remedies] for one in told(breaks=(made.BREAK,)).problems}
-    assert kinds[ProblemKind.BREAK] == [RemedyKind.EDIT]
+    assert kinds[ProblemKind.BREAK] == [RemedyKind.EDIT, RemedyKind.SETTING]

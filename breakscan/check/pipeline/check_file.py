@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,9 @@ from breakscan.rulebook.events import Event
 from breakscan.rulebook.ledger import Ledger, Ruling, load_ledger
 from breakscan.rulebook.library import Library, load_library
 from breakscan.rulebook.matching import RuleIndex, argument_conditions
+from breakscan.rulebook.remedies import remedies_at
 from breakscan.rulebook.torch_facts.table import load_api
-from breakscan.source.module import SourceProblem
+from breakscan.source.module import SourceModule, SourceProblem
 from breakscan.source.paths import display_path
 from breakscan.source.suppressions import Suppressions
 
@@ -197,9 +198,16 @@ class FileChecker:
             if suppressions[where].covers(finding):
                 result.suppressed.append(finding)
                 continue
-            result.findings.append(finding)
+            result.findings.append(self._with_remedies(finding, where.module))
             if gives_up(finding):
                 result.reaches.append(reach_of(finding.site, where.module))
+
+    def _with_remedies(self, finding: Finding, module: SourceModule) -> Finding:
+        rule = self.library.get(finding.rule)
+        if rule is None:
+            return finding
+        returns = finding.region is not None and finding.region.entry == finding.function
+        return replace(finding, remedies=remedies_at(rule, module, finding.site, returns=returns))
 
     def _findings(self, index: ModuleIndex, notes: Notes | None) -> Iterator[tuple[ModuleIndex, Finding]]:
         if not _MAY_COMPILE.search(index.module.text):

@@ -22,6 +22,7 @@ _ID = re.compile(r"/gb/gb(\d{4})\.html")
 _END = re.compile(r"^(Stack variable source attribution:|User code traceback:|from user code:)", re.M)
 _HEAD = re.compile(r"Graph break in user code at (.+):(\d+)$", re.M)
 _LOGGER = re.compile(r"method: <\w*Logger (\S+) \(\w+\)>\.(\w+),")
+_DISABLED = re.compile(r"function `(?:<function )?(?:[\w<>]+\.)*(\w+)[^`]*` since it was wrapped")
 _SKIPPED = "Failed to handle graph break gracefully"
 _REST_SKIPPED = "graph break that we cannot resume from"
 
@@ -53,6 +54,12 @@ def logging_method(cause: BreakCause) -> str | None:
         return None
     name = "" if found[1] == "root" else repr(found[1])
     return f"logging.getLogger({name}).{found[2]}"
+
+
+def disabled_function(cause: BreakCause) -> str | None:
+    """The name of the function under ``torch.compiler.disable`` that Dynamo does not trace."""
+    found = _DISABLED.search(cause.explanation)
+    return found[1] if found else None
 
 
 def branches_on_data(gb_type: str) -> bool:

@@ -12,22 +12,29 @@ from operator import attrgetter
 from typing import Any, ClassVar, TextIO
 
 from breakscan import __version__
-from breakscan.explanation.advice import break_advice, frame_advice, recompile_advice
 from breakscan.explanation.breaks import BreakSite, FunctionPart, break_page, part_words
 from breakscan.explanation.compilations import CompiledFrame, restarts_in_words
 from breakscan.explanation.compile_time import compile_time
-from breakscan.explanation.eager_calls import EagerCalls, eager_calls_advice, eager_calls_reason
+from breakscan.explanation.eager_calls import EagerCalls, eager_calls_reason
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.exports import ExportFailure, failure_advice, failure_reason
+from breakscan.explanation.exports import ExportFailure, failure_reason
 from breakscan.explanation.frames import UncompiledFrame, UncompiledReason
 from breakscan.explanation.graphs import Generated, saved_memory
 from breakscan.explanation.notices import Notice
 from breakscan.explanation.prices import run_costs
 from breakscan.explanation.rank_report import RankEnding
 from breakscan.explanation.recompiles import Recompile
+from breakscan.explanation.remedies import (
+    break_remedies,
+    eager_calls_remedies,
+    export_remedies,
+    frame_remedies,
+    recompile_advice,
+)
 from breakscan.explanation.repro.reproduction import Reproduction
 from breakscan.explanation.run_totals import Calls
 from breakscan.model.problem import Problem
+from breakscan.model.remedy import Remedy, remedies_in_words
 from breakscan.recording.parsers.guards import ParsedGuard
 from breakscan.report.explain.agreement import agreement_object
 from breakscan.report.explain.report import ExplainReport
@@ -49,15 +56,24 @@ Computed = Mapping[type, Mapping[str, Callable[[Any], Any]]]
 COMPUTED: Computed = {
     CompiledFrame: {"restarts": restarts_in_words},
     Calls: {"outside_seconds": attrgetter("outside_seconds")},
-    BreakSite: {"advice": break_advice, "page": lambda site: break_page(site.gb_id)},
+    BreakSite: {
+        "advice": lambda site: remedies_in_words(break_remedies(site)),
+        "page": lambda site: break_page(site.gb_id),
+    },
     Recompile: {"advice": recompile_advice},
-    UncompiledFrame: {"advice": frame_advice},
-    ExportFailure: {"reason": failure_reason, "advice": failure_advice},
+    UncompiledFrame: {"advice": lambda frame: remedies_in_words(frame_remedies(frame))},
+    ExportFailure: {"reason": failure_reason, "advice": lambda one: remedies_in_words(export_remedies(one))},
     Problem: {"is_lost": attrgetter("is_lost")},
-    EagerCalls: {"reason": eager_calls_reason, "advice": eager_calls_advice},
+    Remedy: {"command": attrgetter("command")},
+    EagerCalls: {"reason": eager_calls_reason, "advice": lambda calls: remedies_in_words(eager_calls_remedies(calls))},
 }
 """The keys of a class that are not fields."""
-_LEFT_OUT: Mapping[type, tuple[str, ...]] = {Generated: ("code",), Problem: ("stack", "price", "page")}
+_LEFT_OUT: Mapping[type, tuple[str, ...]] = {
+    Generated: ("code",),
+    Problem: ("stack", "price", "page"),
+    BreakSite: ("remedies", "disabled"),
+    UncompiledFrame: ("hints", "raised_inside"),
+}
 """Fields that have no key.  Generated code takes hundreds of kilobytes a graph; breaks and frames have the others."""
 _IN_OTHER_KEYS = {
     "argv", "status", "seconds", "processes", "trace", "torch", "python", "devices", "torch_imported", "disabled_by",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from breakscan.explanation.advice import of_authors
 from breakscan.explanation.breaks import BreakSite, break_page
 from breakscan.explanation.context import package_of
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.problems import break_problem, frame_problem
+from breakscan.explanation.remedies import of_authors
 from breakscan.explanation.repro.needed_code import LAZY_ANNOTATIONS
 from breakscan.explanation.repro.problem import NotReproducible, Obstacle, RecordedProblem
 from breakscan.explanation.repro.program import MinimalProgram
@@ -131,8 +131,8 @@ def issue_text(problem: RecordedProblem, explanation: Explanation, made: Reprodu
         f"**What happens:** {prose(_what_happens(shown))}",
         f"**Why:** {_why(problem, found)}",
     ]
-    if problem.rule and (advice := found.advice):
-        parts.append(f"**What could be written instead:** {prose(advice)}")
+    if found.rule:
+        parts.append(f"**What could be written instead:** {prose(found.rule.instead)}")
     if made and made.status is ReproStatus.REPRODUCED:
         after = f" It then ends with {prose(visible(made.error))}, which comes of the stand-ins." if made.error else ""
         parts.append(f"**Reproduction**, with stand-ins for the values; breakscan ran it and saw the same.{after}")

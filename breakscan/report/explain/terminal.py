@@ -182,12 +182,15 @@ class _Writer:
             self.paragraph(hidden_sentence(hidden))
         if problem.called_from:
             self.paragraph(f"Called from {', '.join(map(place, problem.called_from))}.")
-        if problem.advice and problem.advice not in self.advised:
-            self.labelled("Instead", problem.advice)
+        label = "Instead"
+        for remedy in problem.remedies:
+            if remedy.words not in self.advised:
+                self.labelled(label, remedy.words)
+                label = "Or"
         for hint in problem.hints[:MOST_HINTS]:
             self.labelled("Hint", hint)
         # A rule is named at each of its sites, and says the same at each.
-        self.advised.add(problem.advice or "")
+        self.advised.update(remedy.words for remedy in problem.remedies)
         if problem.rule:
             self.explained.add(problem.why)
 

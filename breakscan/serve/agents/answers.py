@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from breakscan.model.findings import Mode, Origin
-from breakscan.model.problem import ProblemKind, RemedyKind
+from breakscan.model.problem import ProblemKind
+from breakscan.model.remedy import RemedyKind
 from breakscan.model.words import counted, duration, grouped_reasons, listed, sentence
 from breakscan.rulebook.document import Example
 from breakscan.rulebook.library import Library
@@ -51,9 +52,7 @@ def check_answer(report: Report, library: Library, asked: Report, offset: int, l
     return _answer(
         summary=_check_summary(report),
         findings=map(_finding, shown),
-        instead={
-            one["rule"]: rule.instead_in(Mode(one["mode"])) for one in shown if (rule := library.get(one["rule"]))
-        },
+        instead={one["rule"]: ". Or: ".join(each["text"] for each in one["remedies"]) for one in reversed(shown)},
         errors=map(_error, report["errors"][:limit]),
         more=_more("check", asked, offset + limit, len(findings)),
         next=_after_check(findings, asked),
@@ -217,7 +216,7 @@ def _problem(one: Report) -> Answer:
         function=next(iter(one["functions"]), None),
         times=one["count"] if one["count"] > 1 else None,
         cost=f"{duration(one['cost'])} in all" if one["cost"] else None,
-        instead=next(iter([remedy["text"] for remedy in one["remedies"]] or one["hints"]), None),
+        instead=". Or: ".join([remedy["text"] for remedy in one["remedies"]] or one["hints"][:1]),
     )
 
 

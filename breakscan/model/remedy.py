@@ -1,0 +1,87 @@
+"""A remedy: one thing to do about a problem of a run or a finding of ``check``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+COMPILE = "torch.compile"
+"""The owner of settings that are arguments of ``torch.compile``."""
+DYNAMO = "torch._dynamo.config"
+
+
+class RemedyKind(str, Enum):
+    """The kind of change of a remedy."""
+
+    EDIT = "edit"
+    """The code, in a way that ``fix`` can write."""
+    SETTING = "setting"
+    """A setting of torch or of a library."""
+    SHAPES = "shapes"
+    """Sizes, or marks of sizes for the compiler."""
+    REGION = "region"
+    """The part of the program that is compiled."""
+    CONSTRUCT = "construct"
+    """The code, by hand."""
+    NOTHING = "nothing"
+    """Nothing need be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """An attribute of a configuration of torch, or an argument of ``torch.compile``; ``value`` as Python writes it."""
+
+    owner: str
+    name: str
+    value: str
+
+    def __str__(self) -> str:
+        """``torch._dynamo.config.capture_scalar_outputs = True``; ``torch.compile(..., dynamic=True)``."""
+        if self.owner == COMPILE:
+            return f"{COMPILE}(..., {self.name}={self.value})"
+        return f"{self.owner}.{self.name} = {self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class NewLine:
+    """A line of code to write, before the statement at a line of a file."""
+
+    path: str
+    line: int
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One thing to do.  ``name`` identifies it, as a heading of ``docs/remedies.md`` or a rule does; ``text`` is a
+    clause for people, without a full stop.  ``settings``, ``write`` and ``rewrites`` (their ids, in the order in which
+    ``fix`` tries them) are what it changes, as far as that can be written down.  ``tried`` is true if it was tried on
+    this program."""
+
+    kind: RemedyKind
+    name: str
+    text: str
+    settings: tuple[Setting, ...] = ()
+    write: NewLine | None = None
+    rewrites: tuple[str, ...] = ()
+    tried: bool = False
+
+    @property
+    def command(self) -> str | None:
+        """The command that tries it on a program, whose name follows."""
+        if self.rewrites:
+            return f"breakscan verify --rewrite {','.join(self.rewrites)}"
+        if self.settings and all(setting.owner == DYNAMO for setting in self.settings):
+            return " ".join(["breakscan verify", *(f"--config {one.name}={one.value}" for one in self.settings)])
+        return None
+
+    @property
+    def words(self) -> str:
+        """The text, with the command that tries a setting."""
+        return f"{self.text} ('{self.command} PROGRAM' tries it)" if self.settings and self.command else self.text
+
+
+def remedies_in_words(remedies: Iterable[Remedy]) -> str | None:
+    """All of them in one text, the best first."""
+    return ". Or: ".join(remedy.words.rstrip(".") for remedy in remedies) or None

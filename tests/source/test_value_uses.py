@@ -1,0 +1,78 @@
+"""Whether Python needs what the code at a site reads from a tensor."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from breakscan.model.findings import Site
+from breakscan.source.module import parse_module
+from breakscan.source.spans import span
+from breakscan.source.value_uses import is_needed_in_python, leaves_loop
+
+READ = "t.item()"
+MASKED = "x[m]"
+
+
+def at(body: str, wanted: str) -> tuple[object, Site]:
+    text = "def f(self, x, m, t):\n    " + body.replace("\n", "\n    ") + "\n"
+    module = parse_module(text, Path("m.py"), "m.py")
+    node = next(one for one in ast.walk(module.tree) if isinstance(one, ast.expr) and ast.unparse(one) == wanted)
+    return module, Site("m.py", *span(module, node))
+
+
+@pytest.mark.parametrize(
+    ("body", "needed"),
+    [
+        ("return x * t.item()", False),
+        ("n = int(t.item()) + 1\nreturn torch.zeros(n)", False),
+        ("return x[: t.item()]", False),
+        ("for n in [t.item()]:\n    x = x.narrow(0, 0, n)", False),
+        ("n = t.item()\nif n > 3:\n    x = x + 1", True),
+        ("n = t.item()\nm = n + 1\nreturn x if m else -x", True),
+        ("for _ in range(t.item()):\n    x = x + 1", True),
+        ("return self.layers[t.item()](x)", True),
+        ("return self.step(x, t.item())", True),
+        ("self.size = t.item()", True),
+        ("return f'{t.item()}'", True),
+    ],
+)
+def test_a_number(body: str, needed: bool) -> None:
+    assert is_needed_in_python(*at(body, READ), returns=True, sized=False) is needed
+
+
+def test_a_number_that_another_compiled_function_gets() -> None:
+    assert is_needed_in_python(*at("return t.item()", READ), returns=False, sized=False)
+
+
+@pytest.mark.parametrize(
+    ("body", "needed"),
+    [
+        ("return x[m].mean()", False),
+        ("y = x[m]\nreturn y * y.cos()", False),
+        ("y = x[m].sum()\nif y > 0:\n    return y", False),
+        ("y = x[m]\nif y.numel() == 0:\n    return x", True),
+        ("y = x[m] * 2\nif len(y) == 0:\n    return x", True),
+        ("for row in x[m]:\n    t = t + row", True),
+        ("a, b = x[m]\nreturn a", True),
+        ("y = x[m].cumsum(0)\nreturn self.net(y)", True),
+    ],
+)
+def test_a_tensor_of_unknown_size(body: str, needed: bool) -> None:
+    assert is_needed_in_python(*at(body, MASKED), returns=True, sized=True) is needed
+
+
+@pytest.mark.parametrize(
+    ("body", "leaves"),
+    [
+        ("for _ in x:\n    if t.item():\n        break", True),
+        ("while True:\n    if t.item() or m:\n        return x", True),
+        ("for _ in x:\n    if t.item():\n        x = x + 1", False),
+        ("for _ in x:\n    if m:\n        t.item()\n        break", False),
+        ("if t.item():\n    return x", False),
+    ],
+)
+def test_a_test_that_leaves_a_loop(body: str, leaves: bool) -> None:
+    assert leaves_loop(*at(body, READ)) is leaves
