@@ -29,16 +29,16 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1216, 10),
+    "model": Room("", 1221, 10),
     "source": Room("model", 2338, 18),
     "rulebook": Room("model source", 2808, 18),
     "check": Room(STATIC, 12255, 50),
     "fix": Room(f"{STATIC} check", 8707, 54),
-    "recording": Room(STATIC, 8582, 45),
-    "explanation": Room(f"{STATIC} check recording", 8240, 43),
+    "recording": Room(STATIC, 8857, 45),
+    "explanation": Room(f"{STATIC} check recording", 8430, 43),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 9885, 37),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6855, 39),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6857, 39),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2103, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3314, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

@@ -15,16 +15,6 @@ PACKAGE = Path(breakscan.__file__).parent
 READ_ELSEWHERE = {
     "Manifest.breakscan": "written to the recording, for people",
     "Remedy.tried": "the JSON of explain, with all fields",
-    **dict.fromkeys(
-        (
-            "ValueChange.objects",
-            "ValueChange.switched_at",
-            "Problem.shared",
-            "SharedCode.objects",
-            "SharedCode.eager_values",
-        ),
-        "the JSON of explain, with all fields",
-    ),
     "RewriteOffer.safety": "report/findings.py, with all fields",
 }
 """Each with who reads it.  A field that is read must be removed here."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.forks import Inherited
@@ -30,7 +30,8 @@ class EagerCalls:
 
     ``stance`` is torch's during the calls (``torch.compiler.set_stance``), ``caller`` the line of the first one.
     ``site`` is the head of the function; where that is torch's own, the line that asked for it to be compiled.
-    ``reason`` is why it runs eager under the default stance; None under another one.
+    ``reason`` is why it runs eager under the default stance; None under another one.  ``values`` counts calls past the
+    limit of recompiles by the value for which there is no version.
     """
 
     function: str
@@ -41,6 +42,7 @@ class EagerCalls:
     stance: str
     caller: Caller | None
     reason: str | None
+    values: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def intended(self) -> bool:
@@ -128,6 +130,7 @@ def eager_calls(
                 stance=stance,
                 caller=next(iter(reversed(context.callers(ran_first.stack))), None),
                 reason=frame.reason.text if frame is not None and stance == DEFAULT_STANCE else None,
+                values=dict(sum((Counter(ran.values) for _, ran in parts), Counter())),
             )
         )
     return sorted(all_eager, key=lambda one: -one.calls)

@@ -36,7 +36,6 @@ from breakscan.recording.records import (
     GraphCompiled,
     LibrarySeen,
     ProcessStarted,
-    RecompileSeen,
     Record,
 )
 from breakscan.rulebook.document import Rule
@@ -88,7 +87,6 @@ class _Recorded:
         self.all = list(chain.from_iterable(self.processes))
         self.calls = [r for r in self.all if isinstance(r, CompileCalled)]
         self.graphs = [r for r in self.all if isinstance(r, GraphCompiled)]
-        self.recompiles = [[r for r in records if isinstance(r, RecompileSeen)] for records in self.processes]
         self.started = {r.compile_id: r for r in self.all if isinstance(r, CompileStarted)}
         self.breaks = [list(breaks_of(records)) for records in self.processes]
         self.all_breaks = list(chain.from_iterable(self.breaks))
@@ -137,7 +135,7 @@ def explain_processes(
         torch_imported=torch_imported,
         disabled_by=recorded.process.disabled_by,
         breaks=list(sites.values()),
-        recompiles=recompiles(recorded.recompiles, fates, compiles, context),
+        recompiles=recompiles(recorded.processes, fates, compiles, recorded.all_breaks, context),
         frames=fates,
         graphs=with_generated(graphs, recorded.graphs, recorded.all, context),
         targets=compile_targets(recorded.calls, recorded.all, context),

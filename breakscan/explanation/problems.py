@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -27,7 +27,7 @@ from breakscan.explanation.remedies import (
 from breakscan.model.findings import Origin, Severity, Verdict
 from breakscan.model.problem import Caller, FunctionHead, Price, Problem, ProblemKind, SharedCode, users_line
 from breakscan.model.remedy import Remedy, RemedyKind
-from breakscan.model.words import INSIDE, listed, seconds_in_words
+from breakscan.model.words import INSIDE, counted, listed, seconds_in_words
 from breakscan.recording.records import DEFAULT_STANCE
 from breakscan.rulebook.document import Rule
 
@@ -307,46 +307,25 @@ def _recompile_problems(
     groups = causes_of(recompiles)
     eager: dict[int, list[str]] = {}
     for function, frame in over_limit.items():
-        main = max(groups, key=lambda group: sum(recompile.function == function for recompile in group))
-        sentence = f"{function} runs eager from then on: {frame.reason.text}."
-        eager.setdefault(main[0].cause, []).append(sentence)
-    shared = shared_codes(recompiles, over_limit, eager_calls)
-    return [
-        replace(
-            cause_problem(group, eager.get(group[0].cause, ()), compile_seconds),
-            shared=shared.get(group[0].function or ""),
-        )
-        for group in groups
-    ]
-
-
-def shared_codes(
-    recompiles: Iterable[Recompile], over_limit: Collection[str], eager_calls: Iterable[EagerCalls]
-) -> dict[str, SharedCode]:
-    """The functions that were compiled more than twice, by name."""
-    by_function: dict[str, list[Recompile]] = {}
-    for recompile in recompiles:
-        by_function.setdefault(recompile.function or "", []).append(recompile)
-    past_limit = {calls.function: calls.calls for calls in eager_calls if calls.stance == DEFAULT_STANCE}
-    codes = {}
-    for function, group in by_function.items():
-        is_over = function in over_limit
-        callers = dict.fromkeys(recompile.trigger for recompile in group if recompile.trigger)
-        if function and len(group) > 1:
-            codes[function] = SharedCode(
-                function,
-                versions=len(group) + 1 - is_over,
-                limit=len(group) if is_over else None,
-                objects=0,
-                callers=tuple(callers),
-                eager_calls=past_limit.get(function, 0) if is_over else 0,
-                eager_values=tuple(filter(None, [group[-1].new])) if is_over else (),
-            )
-    return codes
+        of_function = [[one for one in group if one.function == function] for group in groups]
+        main = max(of_function, key=lambda group: (any(one.hit_limit for one in group), len(group)))
+        eager.setdefault(main[0].cause, []).append(f"{function} runs eager from then on: {frame.reason.text}.")
+    problems = []
+    described: set[str | None] = set()
+    for group in groups:
+        first = group[0]
+        words = () if first.function in described else _versions_words(first.shared)
+        described.add(first.function)
+        consequences = (*eager.get(first.cause, ()), *words)
+        problems.append(cause_problem(group, consequences, compile_seconds, eager_calls))
+    return problems
 
 
 def cause_problem(
-    group: Sequence[Recompile], consequences: Sequence[str] = (), compile_seconds: float = 0.0
+    group: Sequence[Recompile],
+    consequences: Sequence[str] = (),
+    compile_seconds: float = 0.0,
+    eager_calls: Iterable[EagerCalls] = (),
 ) -> Problem:
     """The problem of recompiles that have one cause; ``consequences`` say what runs eager of it."""
     first = group[0]
@@ -355,12 +334,13 @@ def cause_problem(
     callers = () if trigger is None or is_beside else (trigger,)
     seconds = sum(recompile.seconds for recompile in group)
     whole = seconds_in_words(max(seconds, compile_seconds))
+    shared = _with_eager_calls(first.shared, eager_calls)
     price = f"Compiling again took {seconds_in_words(seconds)} of {whole} spent on compiling."
     return Problem(
         ProblemKind.RECOMPILES,
         *_named(first.rule, "recompile", "recompiled"),
         Verdict.RECOMPILES,
-        Severity.ERROR if consequences else Severity.WARNING,
+        Severity.ERROR if shared and shared.limit and first.hit_limit else Severity.WARNING,
         first.site,
         first.origin,
         functions=tuple(dict.fromkeys(recompile.function or "a function" for recompile in group)),
@@ -369,12 +349,35 @@ def cause_problem(
         remedies=_recompile_remedies(first),
         count=len(group),
         reason=first.subject,
-        consequences=(*consequences, *([price] if seconds >= _LONG_COMPILE else [])),
+        consequences=(*consequences, *_eager_words(shared, first), *([price] if seconds >= _LONG_COMPILE else [])),
         called_from=tuple(dict.fromkeys(filter(None, (*callers, first.users_line)))),
         users_line=first.users_line if first.origin is not Origin.USER else None,
         cost=seconds,
         changes=tuple(changes_of(group)),
+        shared=shared,
     )
+
+
+def _eager_words(shared: SharedCode | None, recompile: Recompile) -> Iterator[str]:
+    if shared is not None and recompile.hit_limit and shared.eager_calls:
+        values = listed(shared.eager_values, "value")
+        of_values = f", with {recompile.subject} = {values}" if values and recompile.subject else ""
+        yield f"{counted(shared.eager_calls, 'call')} ran eager past the limit{of_values}."
+
+
+def _versions_words(shared: SharedCode | None) -> Iterator[str]:
+    if shared is not None and (len(shared.subjects) > 1 or len(shared.callers) > 1):
+        lines = listed([f"{caller.path}:{caller.line}" for caller in shared.callers], "line")
+        over = listed(shared.subjects, "value")
+        yield f"{shared.function} has {shared.versions} versions, over {over}; it is called at {lines}."
+
+
+def _with_eager_calls(shared: SharedCode | None, eager_calls: Iterable[EagerCalls]) -> SharedCode | None:
+    if shared is None or shared.limit is None:
+        return shared
+    own = [calls for calls in eager_calls if calls.function == shared.function and calls.stance == DEFAULT_STANCE]
+    values = (*shared.eager_values, *(value for calls in own for value in calls.values))
+    return replace(shared, eager_calls=sum(calls.calls for calls in own), eager_values=tuple(dict.fromkeys(values)))
 
 
 def causes_of(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:

@@ -14,18 +14,28 @@ from breakscan.explanation.compilations import CompiledFrame
 from breakscan.explanation.context import ExplainContext, package_of
 from breakscan.explanation.frames import UncompiledFrame
 from breakscan.model.findings import Origin, Site
-from breakscan.model.problem import Caller, ChangeKind, Holder, ValueChange, users_line
+from breakscan.model.problem import Caller, ChangeKind, Holder, SharedCode, ValueChange, users_line
 from breakscan.model.remedy import RemedyKind
 from breakscan.recording.parsers.frames import calls_user_code, is_compiler_entry, is_module_wrapper, is_resumed
 from breakscan.recording.parsers.guards import (
     BEFORE_BREAK,
     NONE_FAILED,
     ParsedGuard,
+    line_of,
     lost_view,
     parse_expression,
     read_guard,
 )
-from breakscan.recording.records import Code, FailedGuard, RecompileSeen, StackFrame
+from breakscan.recording.records import (
+    BreakSeen,
+    Code,
+    CompileStarted,
+    FailedGuard,
+    GuardsBuilt,
+    RecompileSeen,
+    Record,
+    StackFrame,
+)
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.matching import explaining_rule
 
@@ -49,13 +59,20 @@ class RecompileAdvice:
     dimension: str = ""
 
 
+Objects = tuple[tuple[str, int], ...]
+"""Variables of a function that hold an object, each with the number of the object."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recompile:
     """A recompile of a function.  ``guard`` is what had to hold, ``subject`` what it is about;
     ``advice`` is None where only the rule has any; ``cause`` numbers, from 0, what they have in common: the same change
     at the same call; ``seconds`` is what compiling took, the backward included.  ``trigger`` is the call that met the
-    guard, ``users_line`` the user's line that leads there, where that call or the function is not the user's, and
-    ``asked_at`` the line that the guard is for."""
+    guard, ``users_line`` the user's line that leads there, where that call or the function is not the user's,
+    ``asked_at`` the line that the guard is for, and ``switched_at`` the line that changed what it is about.
+
+    ``also`` are other guards that failed at that call, each with its new value; ``objects`` those of the version and of
+    the call.  ``hit_limit`` says that the cause is the one that met the limit."""
 
     rule: Rule | None
     function: str | None
@@ -71,25 +88,37 @@ class Recompile:
     cause: int
     users_line: Caller | None = None
     asked_at: Caller | None = None
+    switched_at: Caller | None = None
+    also: tuple[ParsedGuard, ...] = ()
+    objects: tuple[Objects, Objects] = ((), ())
+    shared: SharedCode | None = None
+    hit_limit: bool = False
     seconds: float = 0.0
 
 
 _MOST_VALUES = 5
+_MOST_OTHERS = 2
+"""Changes besides the first that a sentence has."""
 
 
 def changes_of(group: Sequence[Recompile]) -> list[ValueChange]:
-    """The changes that came at once, in recompiles of one cause."""
-    by_subject: dict[tuple[str, str | None], list[Recompile]] = {}
+    """The changes that came at once, in recompiles of one cause: the one that torch noticed first comes first."""
+    by_subject: dict[str, list[tuple[Recompile, ParsedGuard]]] = {}
     for recompile in group:
-        if recompile.function == group[0].function:
-            by_subject.setdefault((recompile.subject, recompile.function), []).append(recompile)
-    return [_change(recompiles) for recompiles in by_subject.values()]
+        # What else was compiled again follows from it.
+        if (recompile.subject, recompile.function) == (group[0].subject, group[0].function):
+            own = replace(recompile.guard, subject=recompile.subject, old=recompile.old, new=recompile.new)
+            for guard in (own, *recompile.also):
+                by_subject.setdefault(guard.subject, []).append((recompile, guard))
+    first = by_subject.pop(group[0].subject)
+    return [_change(met) for met in (first, *by_subject.values())]
 
 
-def _change(recompiles: Sequence[Recompile]) -> ValueChange:
+def _change(met: Sequence[tuple[Recompile, ParsedGuard]]) -> ValueChange:
     """The change that recompiles of one function over one value have in common."""
-    guard = recompiles[0].guard
-    values = (recompiles[0].old, *(recompile.new for recompile in recompiles))
+    recompile, guard = met[0]
+    is_own = guard.subject == recompile.subject
+    values = (guard.old, *(one.new for _, one in met))
     return ValueChange(
         guard.kind,
         guard.holder,
@@ -99,31 +128,60 @@ def _change(recompiles: Sequence[Recompile]) -> ValueChange:
         owner=guard.owner,
         dimension=guard.dimension,
         is_parameter=guard.is_parameter,
-        asked_at=recompiles[0].asked_at,
+        objects=_objects_with_own_values(met),
+        asked_at=recompile.asked_at if is_own else None,
+        switched_at=recompile.switched_at if is_own else None,
     )
 
 
+def _objects_with_own_values(met: Iterable[tuple[Recompile, ParsedGuard]]) -> int:
+    """The number of objects, if each was met with one value alone."""
+    values: dict[Objects, set[str | None]] = {}
+    for recompile, guard in met:
+        root = _ROOT.match(guard.subject)
+        for objects, value in zip(recompile.objects, (guard.old, guard.new), strict=True):
+            own = tuple(one for one in objects if root and one[0] == root[0]) or objects
+            values.setdefault(own, set()).add(value)
+    is_each = () not in values and all(len(own) == 1 for own in values.values())
+    return len(values) if is_each and len(values) > 1 else 0
+
+
+_ROOT = re.compile(r"\w+")
+
+
 def recompile_sentence(group: Sequence[Recompile]) -> str:
-    """The change: ``x.shape[0] was 32, then 31``."""
-    first = group[0]
-    known = changes_of(group)[0].values
-    kind, demand = first.guard.kind, first.guard.demand
+    """The changes: ``x.shape[0] was 32, then 31``."""
+    first, *others = changes_of(group)
     if not first.subject:
-        return demand if first.guard == NONE_FAILED else f"no compiled version fits (torch says: {demand})"
-    subject = _PART_OF_VALUE.sub(_part_first, first.subject)
-    if kind in (ChangeKind.GLOBAL_STATE, ChangeKind.GRAD_MODE):
-        return f"{subject} changed"
+        is_torchs = group[0].guard != NONE_FAILED
+        return f"no compiled version fits (torch says: {first.demand})" if is_torchs else first.demand
+    more = f" and {len(others) - _MOST_OTHERS} more" if len(others) > _MOST_OTHERS else ""
+    sentence = "; ".join((_sentence(first, group[0]), *map(_sentence, others[:_MOST_OTHERS]))) + more
+    return f"{sentence}: {first.objects} objects share the code" if first.objects else sentence
+
+
+def _sentence(change: ValueChange, recompile: Recompile | None = None) -> str:
+    kind, known = change.kind, change.values
+    subject = _PART_OF_VALUE.sub(_part_first, change.subject)
+    if change.holder is Holder.CLOSURE and change.owner:
+        subject = f"{subject}, which {change.owner} closes over,"
+    is_bound = recompile is not None and recompile.guard.is_bound
     if kind is ChangeKind.FREED:
         return f"{subject} was freed, and with it the version that was compiled for it"
-    if kind in (ChangeKind.OBJECT, ChangeKind.FUNCTION) and first.old == "another object":
-        return f"{subject} is another object than before{f' ({first.new})' if first.new else ''}"
-    if first.old is None or len(known) < 2:
-        now = f", and is {known[0]} now" if known and first.old is None else ""
-        return f"a compiled version asks that {demand}{now}"
-    shown = ", ".join(known[1:_MOST_VALUES])
+    if kind in (ChangeKind.OBJECT, ChangeKind.FUNCTION) and known[:1] == ("another object",):
+        return f"{subject} is another object than before{f' ({known[1]})' if known[1:] else ''}"
+    if len(known) < 2:
+        if kind in (ChangeKind.GLOBAL_STATE, ChangeKind.GRAD_MODE):
+            return f"{subject} changed"
+        is_new = known and recompile is not None and recompile.old is None
+        return f"a compiled version asks that {change.demand}{f', and is {known[0]} now' if is_new else ''}"
     rest = " and so on" if len(known) > _MOST_VALUES else ""
-    before = f"{demand} held" if first.guard.is_bound else f"{subject} was {known[0]}"
-    return f"{before}, then {f'{subject} was ' if first.guard.is_bound else ''}{shown}{rest}"
+    if change.objects:
+        shown = ", ".join(known[:_MOST_VALUES])
+        return f"{subject} is {shown}{rest}"
+    shown = ", ".join(known[1:_MOST_VALUES])
+    before = f"{change.demand} held" if is_bound else f"{subject} was {known[0]}"
+    return f"{before}, then {f'{subject} was ' if is_bound else ''}{shown}{rest}"
 
 
 _PART_OF_VALUE = re.compile(rf"^({re.escape(BEFORE_BREAK)})([.\[].+)$")
@@ -142,6 +200,7 @@ _ARGUMENTS = re.compile(r"^(?:len\((?:kw)?args\)|(?:not )?'\w+' in kwargs|list\(
 _SPREADING = {
     ChangeKind.SIZE: "size",
     ChangeKind.BRANCH_ON_SIZE: "size",
+    ChangeKind.EQUAL_SIZES: "size",
     ChangeKind.LAYOUT: "layout",
     ChangeKind.RANK: "tensor",
     ChangeKind.DTYPE: "tensor",
@@ -161,25 +220,73 @@ _APART = ("0", "1")
 
 
 def recompiles(
-    processes: Sequence[Sequence[RecompileSeen]],
+    processes: Sequence[Sequence[Record]],
     fates: Sequence[UncompiledFrame],
     compiles: Iterable[CompiledFrame],
+    breaks: Iterable[BreakSeen],
     context: ExplainContext,
 ) -> list[Recompile]:
     """All recompiles in their order, numbered by cause; those of the user's code first."""
     versions = {compiled.compile_id: compiled for compiled in compiles}
-    causes = _Causes()
     eager = {fate.function: fate for fate in fates if fate.break_site}
+    broken = {(frame.path, frame.line): seen.stack[-1] for seen in breaks for frame in seen.stack}
+    causes = _Causes()
     found = []
     for process in processes:
-        met = [_Met(seen, failed, versions) for seen, failed in zip(process, _closest_guards(process), strict=True)]
+        run = _Process(process)
+        met = [_Met(seen, failed, versions) for seen, failed in zip(run.seen, _closest_guards(run.seen), strict=True)]
         times = Counter((one.seen.frame, one.guard.subject) for one in met)
+        own = []
         for one in met:
-            recompile = _recompile(one, times[one.seen.frame, one.guard.subject], causes, eager, context)
+            recompile = _recompile(one, times[one.seen.frame, one.guard.subject], causes, eager, broken, run, context)
             version = versions.get(recompile.compile_id)
             seconds = version.seconds + version.backward_seconds if version else 0.0
-            found.append(replace(recompile, seconds=seconds))
+            own.append(replace(recompile, seconds=seconds))
+        limits = {one.cause for one, seen in zip(own, run.seen, strict=True) if seen.past_limit}
+        shared = {frame: _shared(frame, run, own, context) for frame in {seen.frame for seen in run.seen}}
+        found += [
+            replace(one, hit_limit=one.cause in limits, shared=shared[seen.frame])
+            for one, seen in zip(own, run.seen, strict=True)
+            if not seen.past_limit
+        ]
     return sorted(found, key=lambda recompile: recompile.origin is not Origin.USER)
+
+
+class _Process:
+    """The recompiles of a process, with what else was recorded of the functions."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self.seen: list[RecompileSeen] = []
+        self.started: dict[str, CompileStarted] = {}
+        self.objects: dict[str, Objects] = {}
+        """Those of each version."""
+        for record in records:
+            if isinstance(record, RecompileSeen):
+                self.seen.append(record)
+            elif isinstance(record, CompileStarted):
+                self.started[record.compile_id] = record
+            elif isinstance(record, GuardsBuilt) and record.compile_id is not None:
+                self.objects[record.compile_id] = tuple(record.objects.items())
+
+
+def _shared(frame: Code, run: _Process, recompiles: Sequence[Recompile], context: ExplainContext) -> SharedCode | None:
+    """A function that was compiled more than twice."""
+    versions = [compile_id for compile_id, started in run.started.items() if started.code == frame]
+    of_frame = [(one, seen) for one, seen in zip(recompiles, run.seen, strict=True) if seen.frame == frame]
+    if len(of_frame) < 2:
+        return None
+    forbidden = [one for one, seen in of_frame if seen.past_limit]
+    objects = {run.objects.get(version, ())[:1] for version in versions} | {one.objects[1][:1] for one, _ in of_frame}
+    return SharedCode(
+        context.function_of(frame),
+        subjects=tuple(dict.fromkeys(one.subject for one, _ in of_frame if one.subject)),
+        versions=len(versions),
+        limit=len(versions) if forbidden else None,
+        objects=len(objects - {()}),
+        callers=tuple(dict.fromkeys(one.trigger for one, _ in of_frame if one.trigger)),
+        eager_calls=0,
+        eager_values=tuple(dict.fromkeys(one.new for one in forbidden if one.new)),
+    )
 
 
 _Values = tuple[str | None, str | None]
@@ -255,13 +362,6 @@ def _closest_guards(process: Iterable[RecompileSeen]) -> list[FailedGuard | None
     return closest
 
 
-def _parsed_guard(seen: RecompileSeen, failed: FailedGuard, compiles: Mapping[str, CompiledFrame]) -> ParsedGuard:
-    """The guard as parsed; ``compiles`` are the compiled versions by their ids."""
-    version = compiles.get(_version(seen, failed))
-    demands = [guard.text for guard in version.guards] if version else []
-    return lost_view(failed.text, demands) or read_guard(failed.text)
-
-
 def _version(seen: RecompileSeen, guard: FailedGuard) -> str:
     """The unique id of the version that the guard is of: compiled in the same process, after the same reset."""
     prefix = (seen.compile_id or "").rpartition(":")[0]
@@ -269,12 +369,23 @@ def _version(seen: RecompileSeen, guard: FailedGuard) -> str:
 
 
 class _Met:
-    """A recompile and the guard that explains it."""
+    """A recompile and the guard that explains it; ``compiles`` are the compiled versions by their ids."""
 
-    def __init__(self, seen: RecompileSeen, failed: FailedGuard | None, versions: Mapping[str, CompiledFrame]) -> None:
+    def __init__(self, seen: RecompileSeen, failed: FailedGuard | None, compiles: Mapping[str, CompiledFrame]) -> None:
         self.seen = seen
         self.failed = failed
-        self.guard = _parsed_guard(seen, failed, versions) if failed else NONE_FAILED
+        self.guard = NONE_FAILED
+        self.also: tuple[ParsedGuard, ...] = ()
+        self.version = _version(seen, failed) if failed else ""
+        if failed is not None:
+            version = compiles.get(self.version)
+            demands = [guard.text for guard in version.guards] if version else []
+            name = failed.name or seen.stored_as
+            guard = lost_view(failed.text, demands) or read_guard(failed.text, name)
+            self.guard = replace(guard, old=failed.old or guard.old, new=guard.new or failed.new)
+            others = (replace(other := read_guard(part.text), new=other.new or part.new) for part in failed.also)
+            # A container of which a key is gone is another one.
+            self.also = tuple(other for other in others if other.subject not in guard.subject)
 
 
 def _recompile(
@@ -282,39 +393,84 @@ def _recompile(
     times: int,
     causes: _Causes,
     eager: Mapping[str, UncompiledFrame],
+    broken: Mapping[tuple[str, int], StackFrame],
+    run: _Process,
     context: ExplainContext,
 ) -> Recompile:
-    """``times`` is how often the function was compiled again over what the guard is about."""
+    """``times`` is how often the function was compiled again over what the guard is about; ``broken`` are the lines
+    of breaks by those that led to them."""
     seen, failed, guard = met.seen, met.failed, met.guard
     trigger = _trigger(seen, context)
     text = f"{guard.view}._base" if guard.view else failed.text if failed else ""
     origin = _origin(seen, context)
-    new = guard.new or (failed.new if failed else None)
-    broken = _given_up_caller(seen, guard, eager, context) if origin is not Origin.USER else None
+    given_up = _given_up_caller(seen, guard, eager, context) if origin is not Origin.USER else None
     explained = text and not _ARGUMENTS.match(guard.subject)
     rule = explaining_rule(context.rules, gb=None, text=text, guard=text, times=times) if explained else None
+    switch = _switch(met, broken, run, context)
+    asked = _asked(seen, failed)
     return Recompile(
         rule=rule,
         function=context.function_of(seen.frame),
-        site=_site(seen, failed, guard, context),
+        site=_site(seen, asked, guard, context),
         origin=origin,
         trigger=trigger,
         guard=guard,
         subject=guard.subject,
         old=guard.old,
-        new=new,
-        advice=broken or _advice(guard, new, seen.frame, origin, context),
+        new=guard.new,
+        advice=given_up or _advice(guard, switch, seen.frame, origin, context),
         compile_id=seen.compile_id or "",
         users_line=_users_line(seen, trigger, origin, context),
-        asked_at=context.caller(failed.stack[-1]) if failed and failed.stack else None,
+        asked_at=context.caller(asked) if asked else None,
+        switched_at=context.caller(switch) if switch else None,
+        also=met.also,
+        objects=(run.objects.get(met.version, ()), tuple(seen.objects.items())),
         cause=causes.number(
             seen.frame,
             guard,
-            (guard.old, new),
+            (guard.old, guard.new),
             _known_trigger(seen, trigger),
             begins_call=_begins_call(seen, context),
         ),
     )
+
+
+def _asked(seen: RecompileSeen, failed: FailedGuard | None) -> StackFrame | None:
+    """The line that a guard is for: of sizes, torch's text has the end of its path."""
+    if failed is None:
+        return None
+    if failed.stack:
+        return failed.stack[-1]
+    line = line_of(failed.text)
+    return StackFrame(seen.frame.path, *line[1:]) if line and seen.frame.path.endswith(line[0]) else None
+
+
+_NO_GRAD = ("no_grad", "inference_mode", "set_grad_enabled(False)")
+_STATES = ("autocast", "set_default_dtype", "set_num_threads", "use_deterministic_algorithms")
+_SWITCHES: Mapping[tuple[ChangeKind, str | None], tuple[Sequence[str], Sequence[str]]] = {
+    (ChangeKind.GRAD_MODE, "False"): (_NO_GRAD, ()),
+    (ChangeKind.GRAD_MODE, "True"): (("enable_grad", "set_grad_enabled(True)"), _NO_GRAD),
+    (ChangeKind.INFERENCE, "True"): (("inference_mode",), ()),
+    (ChangeKind.INFERENCE, "False"): ((), ("inference_mode",)),
+    (ChangeKind.GLOBAL_STATE, None): (_STATES, _STATES),
+}
+"""The calls that switch a state around the new call, and around that for which the version was compiled."""
+
+
+def _switch(
+    met: _Met, broken: Mapping[tuple[str, int], StackFrame], run: _Process, context: ExplainContext
+) -> StackFrame | None:
+    """The line that changed what the guard is about: the break that a value crosses, or the switch of a state."""
+    if met.guard.holder is Holder.RESULT:
+        return broken.get((met.seen.frame.path, met.seen.frame.line))
+    before = run.started.get(met.version)
+    stacks = met.seen.stack, before.stack if before else ()
+    value = None if met.guard.kind is ChangeKind.GLOBAL_STATE else met.guard.new
+    for names, stack in zip(_SWITCHES.get((met.guard.kind, value), ((), ())), stacks, strict=True):
+        for frame in reversed(context.not_torchs(stack)) if names else ():
+            if line := context.sources.switch(frame.path, frame.line, names):
+                return replace(frame, line=line, column=None, end_column=None)
+    return None
 
 
 def _origin(seen: RecompileSeen, context: ExplainContext) -> Origin:
@@ -385,11 +541,12 @@ def _size_advice(advice: str, dimension: str = "") -> RecompileAdvice:
 
 
 def _advice(
-    guard: ParsedGuard, new: str | None, frame: Code, origin: Origin, context: ExplainContext
+    guard: ParsedGuard, switch: StackFrame | None, frame: Code, origin: Origin, context: ExplainContext
 ) -> RecompileAdvice | None:
     """Advice in the names of the case at hand, where that is possible."""
     if guard.holder is Holder.RESULT:
-        at = f"{PurePath(frame.path).name}:{frame.line}"
+        line = switch or frame
+        at = f"{PurePath(line.path).name}:{line.line}"
         return RecompileAdvice(f"remove the break at {at}: the code after it is compiled for the values that cross it")
     if _ARGUMENTS.match(guard.subject):
         text = "pass the same arguments in each call, by the same names and in the same order"
@@ -417,8 +574,8 @@ def _advice(
         )
     if _LEARNING_RATE.search(guard.subject):
         return RecompileAdvice("give the optimizer its learning rate as a tensor: lr=torch.tensor(1e-3)")
-    if origin is Origin.LIBRARY and guard.old == "None" and "." in guard.subject and _is_literal(new):
-        return RecompileAdvice(f"set {guard.subject} to {new} before the first compiled call")
+    if origin is Origin.LIBRARY and guard.old == "None" and "." in guard.subject and _is_literal(guard.new):
+        return RecompileAdvice(f"set {guard.subject} to {guard.new} before the first compiled call")
     size = _SIZE.match(guard.subject)
     if size is None:
         return None
@@ -440,16 +597,15 @@ def _is_literal(text: str | None) -> bool:
     return text is not None and isinstance(parse_expression(text), ast.Constant)
 
 
-def _site(seen: RecompileSeen, failed: FailedGuard | None, guard: ParsedGuard, context: ExplainContext) -> Site:
+def _site(seen: RecompileSeen, asked: StackFrame | None, guard: ParsedGuard, context: ExplainContext) -> Site:
     """The site that relies on the guard, as torch says; else the parameter that it is about, else the function.  Of a
     module of torch's and of a generated function it is the call: there is no code of the user's."""
     frame = seen.frame
     call = _call(seen, context) if is_module_wrapper(frame.path) else _caller_of_generated(seen, context)
     if call:
         return context.sources.site(call.path, call.line, call.column, call.end_column)
-    if failed and failed.stack:
-        where = failed.stack[-1]
-        return context.sources.site(where.path, where.line, where.column, where.end_column)
+    if asked:
+        return context.sources.site(asked.path, asked.line, asked.column, asked.end_column)
     return context.sources.parameter(frame.path, frame.line, re.split(r"[.[]", guard.subject)[0]) or context.site_of(
         frame
     )

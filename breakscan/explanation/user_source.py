@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -196,6 +196,29 @@ class UserSource:
         lines = [one.node.lineno for one in file.outline.scopes if one.path.endswith(name)] if file else []
         return lines[0] if len(lines) == 1 else None
 
+    def switch(self, path: str, line: int, names: Sequence[str]) -> int | None:
+        """The line of the innermost ``with`` or decorator around a line that is one of these calls, else of the last of
+        them before it in the same function.  A name means it with any arguments."""
+        file = self._file(path)
+        node = file.node_at(line, None, None) if file else None
+        for parent in (node, *(parent for parent, _ in file.parents(node))) if file and node else ():
+            if isinstance(parent, ast.With | ast.AsyncWith):
+                entered = [item.context_expr for item in parent.items]
+            elif isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
+                entered = parent.decorator_list
+            else:
+                entered = []
+            if found := next((one.lineno for one in entered if _calls(one, names)), None):
+                return found
+            body = getattr(parent, "body", None)
+            before = [one for one in body if one.lineno < line] if isinstance(body, list) else []
+            switches = (
+                one.lineno for one in reversed(before) if isinstance(one, ast.Expr) and _calls(one.value, names)
+            )
+            if found := next(switches, None):
+                return found
+        return None
+
     def parameter(self, path: str, line: int, name: str) -> Site | None:
         """The site of a parameter of the function that starts at a line; None if it has no parameter of that name."""
         file = self._file(path)
@@ -304,6 +327,13 @@ def _parsed(text: str, path: str) -> _File | None:
         return _File(parse_module(text, Path(path), path))
     except (SourceProblem, RecursionError):
         return None
+
+
+def _calls(node: ast.expr, names: Sequence[str]) -> bool:
+    called = node.func if isinstance(node, ast.Call) else node
+    name = getattr(called, "attr", getattr(called, "id", ""))
+    arguments = ", ".join(map(ast.unparse, node.args)) if isinstance(node, ast.Call) else ""
+    return name in names or f"{name}({arguments})" in names
 
 
 def _arguments(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[ast.arg]:

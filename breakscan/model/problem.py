@@ -95,6 +95,8 @@ class ChangeKind(str, Enum):
     SIZE = "size"
     BRANCH_ON_SIZE = "branch-on-size"
     """A condition on a size that was left open: another branch is taken, or it has to divide evenly."""
+    EQUAL_SIZES = "equal-sizes"
+    """Two sizes that were equal when a version was compiled, which torch takes for one."""
     RANK = "rank"
     LAYOUT = "layout"
     """Strides, or that a tensor is a view of another one."""
@@ -151,12 +153,14 @@ class ValueChange:
     """A change that recompiled a function: ``subject`` is the expression that changed, ``values`` what it was compiled
     for and what came later, as far as known, each once, and ``demand`` what has to hold.
 
-    Of an attribute, ``owner`` is the expression of its object, as ``self.norm`` of ``self.norm.eps``, and ``objects``
+    Of a variable that a function closes over or has a default for, ``owner`` is that function.  Of an attribute, it is
+    the expression of its object, as ``self.norm`` of ``self.norm.eps``, and ``objects``
     is the number of objects that were met, if each keeps its own value: 0 where one object changes it.  Of a tensor,
     ``owner`` is the tensor, ``dimension`` that of a size or stride, and ``is_parameter`` is true if torch keeps its
     sizes fixed, as it does for those of a ``Parameter``.
 
-    ``asked_at`` is the line that needs it to be so, as an ``if``, and ``switched_at`` the line that changed it.
+    ``asked_at`` is the line that needs it to be so, as an ``if``, and ``switched_at`` the line that changed it: of a
+    value that crosses a break, that of the break.
     """
 
     kind: ChangeKind
@@ -174,11 +178,12 @@ class ValueChange:
 
 @dataclass(frozen=True, slots=True)
 class SharedCode:
-    """A function of which there are several versions, for whatever reasons: their number and their limit, the objects
-    that it belongs to (layers, parameters; 0 or 1 where it is not about objects), the lines that call it, and the calls
-    that ran eager past the limit, with the values of what changed in the first of them."""
+    """A function of which there are several versions, for whatever reasons: what changed, their number, their limit if
+    it was met, the objects that it belongs to (layers, parameters; 0 or 1 where it is not about objects), the lines
+    that call it, and the calls that ran eager past the limit, with the values for which there is no version."""
 
     function: str
+    subjects: tuple[str, ...]
     versions: int
     limit: int | None
     objects: int

@@ -7,7 +7,7 @@ the calendar.  A compile id is Dynamo's, such as ``0/1``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
@@ -271,27 +271,45 @@ class KernelsTimed(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class FailedPart:
+    """A guard that failed as well, and the value that it met, in words."""
+
+    text: str
+    new: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class FailedGuard:
     """The guard of one compiled version that did not hold.  ``executed`` is the number of guards checked up to
-    it, ``new`` the value that it met, in words."""
+    it, ``new`` the value that it met, in words, and ``old`` the one that it asks for, where the text has none.
+    ``name`` is that of the variable, where the text has the function that holds it; ``also`` are others of the version
+    that failed at that call."""
 
     compile_id: str
     text: str
     executed: int
     new: str | None
     stack: tuple[StackFrame, ...]
+    old: str | None = None
+    name: str | None = None
+    also: tuple[FailedPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RecompileSeen(Record):
     """A frame is compiled again, since no version of it fits.  ``stack`` is that of the call; ``cut`` says that its two
-    innermost frames are missing, as in torch's trace."""
+    innermost frames are missing, as in torch's trace.  ``objects`` numbers the objects among the function's variables:
+    equal for the same object.  ``stored_as`` is the variable that gets the value of the call at which the graph broke;
+    ``past_limit`` says that the limit forbids another version."""
 
     compile_id: str | None
     frame: Code
     guards: tuple[FailedGuard, ...]
     stack: tuple[StackFrame, ...]
     cut: bool = False
+    objects: Mapping[str, int] = field(default_factory=dict)
+    stored_as: str | None = None
+    past_limit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,13 +325,14 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class GuardsBuilt(Record):
-    """The guards of a compiled frame, and the seconds that checking all of them takes.  The structured trace names
-    neither the frame nor the lines nor that time."""
+    """The guards of a compiled frame, the seconds that checking all of them takes, and the objects among its variables
+    (see :class:`RecompileSeen`).  The structured trace names neither the frame nor the lines nor that time."""
 
     compile_id: str | None
     frame: Code | None
     guards: tuple[Guard, ...]
     check_seconds: float | None = None
+    objects: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -628,12 +647,13 @@ class CallsOnDevice(Record):
 class EagerCallsRan(Record):
     """The calls of ``CallsRan`` in which no graph ran.  ``stance`` is torch's during the calls, as
     ``torch.compiler.set_stance`` names it; ``stack`` is that of the first one.  The last record of a key and a stance
-    counts."""
+    counts.  ``values`` counts calls past the limit of recompiles by the value for which there is no version."""
 
     key: int
     stance: str
     calls: int
     stack: tuple[StackFrame, ...]
+    values: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,10 +222,17 @@ class TraceAndHooks:
         self.fallback.saw(record)
 
     def saw_recompile(self, record: RecompileSeen) -> None:
-        """The hook saw a recompile that is about to start.  One that exceeds the recompile limit never does, and is
-        not recorded."""
+        """The hook saw a recompile that is about to start, unless the limit forbids it."""
         if record.compile_id is not None:
             self._recompiles[record.compile_id] = record
+
+    def past_limit(self, frame: Code) -> RecompileSeen | None:
+        """The recompile of a function that the limit forbade."""
+        for compile_id, seen in reversed(self._recompiles.items()):
+            if seen.frame == frame:
+                del self._recompiles[compile_id]
+                return replace(seen, past_limit=True)
+        return None
 
     def saw_guards(self, compile_id: str | None) -> GuardsBuilt | None:
         """The guards for which the hook knows the lines.  The trace reported them just before."""

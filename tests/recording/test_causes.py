@@ -7,19 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from programs import Folder, Zoo
+from programs import Folder, Zoo, explained_here
 
 import breakscan
 from breakscan.recording.records import FrameEnded, Record
+from breakscan.report.explain.json import explain_object
 
 pytestmark = pytest.mark.torch
 
 
 def report_of(folder: Folder, text: str) -> Any:
-    folder.write("script.py", f"import torch\n{text}")
-    done, report = folder.explain_json("script.py")
-    assert done.status == 0, done.err.decode()
-    return report
+    """The report as JSON of a program that runs in this process."""
+    return explain_object(explained_here(folder.path, f"import torch\n{text}"))
 
 
 def told(folder: Folder, text: str) -> str:

@@ -45,7 +45,7 @@ from breakscan.model.findings import (
     Verdict,
 )
 from breakscan.model.observations import TensorSeen, ValueSeen
-from breakscan.model.problem import Caller, ChangeKind, LongPass, Price
+from breakscan.model.problem import Caller, ChangeKind, LongPass, Price, SharedCode
 from breakscan.recording.parsers.export_errors import ExportProblem
 from breakscan.recording.parsers.guards import ParsedGuard
 from breakscan.recording.records import RecordingCause
@@ -134,6 +134,7 @@ RECOMPILE = Recompile(
     advice=None,
     compile_id="0/1",
     cause=0,
+    shared=SharedCode("Block.forward", ("x.shape[0]",), 8, 8, 0, (CALLER,), 0, ("29",)),
 )
 FRAME = UncompiledFrame(
     function="batches",

@@ -87,6 +87,7 @@ NOT_WRITTEN = {
     breaks.BreakSite: {"disabled"},
     frames.UncompiledFrame: {"raised_inside"},
     recompiles.RecompileAdvice: {"text", "kind", "remedy", "dimension"},
+    recompiles.Recompile: {"also", "hit_limit"},
 }
 """Generated code is in its file, and advice is a sentence."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from time import perf_counter
 from types import CodeType
@@ -10,17 +12,24 @@ from typing import Any
 
 from breakscan.recording.hooks.hook import Hook, Hooks
 from breakscan.recording.hooks.object_facts import (
+    ObjectNumbers,
     code_of,
     current_compile_id,
+    name_stored_after_break,
     stack_above_dynamo,
     stack_of,
     value_in_words,
 )
-from breakscan.recording.parsers.guards import subject_source
-from breakscan.recording.records import FailedGuard, GuardsBuilt, RecompileSeen, StackFrame
+from breakscan.recording.parsers.guards import HELD_BY_FUNCTION, ON_PARAMETER, WHOLE_TENSOR, subject_source
+from breakscan.recording.records import FailedGuard, FailedPart, GuardsBuilt, RecompileSeen, StackFrame
 
 _CHECKS = 8
 """Times that guards are checked to measure it: the first ones fill the caches."""
+_LONGEST_SEARCH = 0.02
+"""Seconds that looking for all that changed takes at most, for all versions of a function."""
+_MOST_PARTS = 8
+"""Further guards of a version that failed, at most."""
+_STATE = "GLOBAL_STATE"
 
 
 class GuardHook(Hook):
@@ -38,12 +47,14 @@ class GuardHook(Hook):
     def __init__(self, hooks: Hooks) -> None:
         super().__init__(hooks)
         self._with_lines = self.guarded(_with_lines)
+        self.objects = ObjectNumbers()
 
     def after(self, _: None, manager: Any, f_code: CodeType, output_graph: Any, *__: Any, **___: Any) -> None:
         built = self.hooks.merged.saw_guards(current_compile_id())
         if built is not None:
             guards = getattr(manager, "guard_manager", None)
-            self.hooks.write(self._with_lines(built, f_code, output_graph, guards) or built)
+            built = self._with_lines(built, f_code, output_graph, guards) or built
+            self.hooks.write(replace(built, objects=self.objects.of(getattr(output_graph, "local_scope", None))))
 
 
 class RecompileHook(Hook):
@@ -53,16 +64,20 @@ class RecompileHook(Hook):
     without = "recompiles are read from its structured trace: without the new value of what changed"
     wraps = ("torch._dynamo.guards:get_and_maybe_log_recompilation_reasons",)
     imported_by = ("torch._dynamo.convert_frame",)
+    reads = ("torch._C._dynamo.guards:GlobalStateGuard",)
 
     def before(self, entries: Any, frame: Any, *args: Any, **kwargs: Any) -> None:
         if kwargs.get("skip_logging") or (len(args) > 1 and args[1]):
             # Dynamo only asks; it recompiles nothing.
             return
+        until = perf_counter() + _LONGEST_SEARCH
         record = RecompileSeen(
             compile_id=current_compile_id(),
             frame=code_of(frame.f_code),
-            guards=tuple(guard for entry in _entries(entries) if (guard := _failed_guard(entry, frame))),
+            guards=tuple(guard for entry in _entries(entries) if (guard := _failed_guard(entry, frame, until))),
             stack=stack_above_dynamo(),
+            objects=self.hooks.of(GuardHook).objects.of(frame.f_locals),
+            stored_as=name_stored_after_break(frame.f_code),
         )
         self.hooks.merged.saw_recompile(record)
 
@@ -128,28 +143,145 @@ def _entries(entries: Any) -> list[Any]:
     return found
 
 
-def _failed_guard(entry: Any, frame: Any) -> FailedGuard | None:
+def _failed_guard(entry: Any, frame: Any, until: float) -> FailedGuard | None:
+    """The guard that failed of one version.  Until then, the others that did are looked for as well."""
     manager = entry.guard_manager
     info = manager.check_verbose(frame.f_locals)
     if info.result or not info.verbose_code_parts:
         return None
-    text = info.verbose_code_parts[0]
+    scope = _Scope(manager, frame)
+    # Of sizes, torch gives the guards of all: it is one check.
+    texts = (
+        list(info.verbose_code_parts) if len(info.verbose_code_parts) == 1 else scope.failing(info.verbose_code_parts)
+    )
+    text = texts[0] if texts else info.verbose_code_parts[0]
+    old, new = _states(manager) if text.startswith(_STATE) else (None, scope.value_of(text))
+    others = dict.fromkeys([*texts[1:], *scope.all_failing(until)])
     return FailedGuard(
         compile_id=str(entry.compile_id),
         text=text,
         executed=info.num_guards_executed,
-        new=_new_value(text, manager, frame),
+        new=new,
         stack=stack_of(getattr(info, "user_stack", None)),
+        old=old,
+        name=scope.name_of(text),
+        also=tuple(FailedPart(part, scope.value_of(part)) for part in others if part != text)[:_MOST_PARTS],
     )
 
 
-def _new_value(guard: str, manager: Any, frame: Any) -> str | None:
-    """The value of the guarded expression now, in words; None if it is not known."""
-    source = subject_source(guard)
-    if source is None:
-        return None
-    scope = {"L": frame.f_locals, **getattr(manager, "closure_vars", {})}
+class _Scope:
+    """The values of a call, as the guards of one version see them."""
+
+    def __init__(self, manager: Any, frame: Any) -> None:
+        self._root: Any = getattr(manager, "root", None)
+        self._globals = getattr(manager, "global_scope", None) or {}
+        self._locals = {
+            "L": frame.f_locals,
+            "G": self._globals.get("G"),
+            **(getattr(manager, "closure_vars", None) or {}),
+        }
+
+    def evaluate(self, source: str) -> Any:
+        return eval(source, self._globals, self._locals)
+
+    def value_of(self, guard: str) -> str | None:
+        """The value of the guarded expression, in words; None if it is not known."""
+        source = subject_source(guard)
+        try:
+            return None if source is None else value_in_words(self.evaluate(source))
+        except Exception:
+            return None
+
+    def name_of(self, guard: str) -> str | None:
+        """The name of the variable that is guarded, where torch's text has the function that holds it and a number."""
+        held = HELD_BY_FUNCTION.match(subject_source(guard) or "")
+        if held is None:
+            return None
+        try:
+            function = self.evaluate(held["function"])
+            code, key = function.__code__, json.loads(held["key"].replace("'", '"'))
+        except Exception:
+            return None
+        if held["what"] == "closure":
+            return str(code.co_freevars[key])
+        if held["what"] == "kwdefaults":
+            return str(key)
+        return str(code.co_varnames[code.co_argcount - len(function.__defaults__) + key])
+
+    def failing(self, parts: Iterable[str]) -> list[str]:
+        """The parts of a check that do not hold, as torch finds the one that it names."""
+        failed = []
+        for part in parts:
+            try:
+                holds = self.evaluate(part)
+            except Exception:
+                continue
+            if holds is False:
+                failed.append(part)
+        return failed
+
+    def all_failing(self, until: float) -> Iterator[str]:
+        """The guards on single values that do not hold, those of tensors property by property.  Of what hangs together
+        only the outermost: another object has other attributes."""
+        managers = [self._root]
+        while managers and perf_counter() < until:
+            manager = managers.pop()
+            try:
+                failed = [] if manager is self._root else list(self._failing_at(manager))
+                yield from failed
+                if not failed:
+                    managers.extend(reversed(manager.get_child_managers()))
+            except Exception:
+                # What the value of then has, the one of now may lack.
+                continue
+
+    def _failing_at(self, manager: Any) -> Iterator[str]:
+        source = manager.get_source()
+        value = self.evaluate(source)
+        for guard in manager.get_leaf_guards():
+            # Those that compare several values are no functions.
+            if callable(guard) and guard(value) is False:
+                text = guard.verbose_code_parts()[0]
+                of_tensor = WHOLE_TENSOR.match(text)
+                yield from differences(source, of_tensor, value) if of_tensor else (text,)
+
+
+def differences(source: str, then: re.Match[str], tensor: Any) -> Iterator[str]:
+    """The guards that a tensor fails, as torch writes the first of them."""
+    import torch
+
+    expected = json.loads(then["size"].replace("None", "null"))
+    device = then["device"].lower() + ("" if then["index"] == "None" else f":{then['index']}")
+    fixed = f". {ON_PARAMETER}" if isinstance(tensor, torch.nn.Parameter) else ""
+    pairs: list[tuple[str, object, object]] = [
+        ("dtype", then["dtype"], str(tensor.dtype).removeprefix("torch.")),
+        ("device", device, str(tensor.device)),
+        ("rank", len(expected), tensor.dim()),
+        ("requires_grad", f"requires_grad={int(then['grad'] == 'True')}", f"requires_grad={int(tensor.requires_grad)}"),
+    ]
+    if len(expected) == tensor.dim():
+        sizes = enumerate(zip(expected, tensor.shape, strict=True))
+        pairs += [(f"size mismatch at index {i}", old, new) for i, (old, new) in sizes if old is not None]
+    for what, old, new in pairs:
+        if old != new:
+            what = what if " " in what else f"{what} mismatch"
+            actual = "" if what.startswith("requires_grad") else f", actual {new}"
+            yield f"tensor '{source}' {what}. expected {old}{actual}{fixed}"
+
+
+def _states(manager: Any) -> tuple[str | None, str | None]:
+    """The global state that a version is for, and the one now, where it is one switch that differs."""
+    import torch
+
+    guards: list[Any] = getattr(getattr(manager, "root", None), "get_leaf_guards", list)()
+    texts = (guard.verbose_code_parts()[0] for guard in guards if type(guard).__name__ == _STATE)
     try:
-        return value_in_words(eval(source, getattr(manager, "global_scope", {}), scope))
+        old = json.loads(next(texts).partition(" against ")[2])
+        now: Any = torch._C._dynamo.guards.GlobalStateGuard()
+        new = json.loads(now.__getstate__())
     except Exception:
-        return None
+        return None, None
+    differing = [key for key in old if old[key] != new.get(key)]
+    if len(differing) != 1 or type(old[differing[0]]) is not bool:
+        return None, None
+    return str(old[differing[0]]), str(new[differing[0]])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dis
+import itertools
 import os
 import sys
-from collections.abc import Iterable
+import weakref
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
 from traceback import FrameSummary
-from types import CodeType, FrameType, FunctionType, MethodType
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from breakscan.recording.parsers.guards import with_article
@@ -21,6 +24,12 @@ _COLUMNS = ("colno", "end_colno")
 """Attributes of a frame summary since Python 3.11."""
 LONGEST = 80
 """Characters of a value that a report shows."""
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_MOST_ITEMS = 8
+"""Items of a tuple that a report shows."""
+RESUMED = "___stack0"
+"""The variable with that value, where it is the only one that waits on the stack."""
+_WITHOUT_NUMBER = (FunctionType, MethodType, BuiltinFunctionType, ModuleType, CodeType, type)
 
 
 def code_of(code: CodeType) -> Code:
@@ -68,7 +77,7 @@ def value_in_words(value: Any) -> str:
     """A value as a report can show it.  Calls no ``__repr__`` of the user's."""
     import torch
 
-    if value is None or type(value) in (bool, int, float, complex, str, bytes):
+    if type(value) in _PLAIN:
         return _cut(repr(value))
     if isinstance(value, Enum):
         return _cut(f"{type(value).__qualname__}.{value.name}")
@@ -84,6 +93,8 @@ def value_in_words(value: Any) -> str:
         return f"the function {_cut(value.__qualname__)}"
     if isinstance(value, CodeType):
         return f"the code of {_cut(value.co_name)} at line {value.co_firstlineno}"
+    if type(value) in (tuple, list) and 0 < len(value) <= _MOST_ITEMS and all(type(one) in _PLAIN for one in value):
+        return _cut(repr(value))
     if type(value) in (tuple, list, dict, set):
         items = f"{len(value)} item{'' if len(value) == 1 else 's'}" if value else "nothing"
         return f"a {type(value).__name__} of {items}"
@@ -92,3 +103,41 @@ def value_in_words(value: Any) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+class ObjectNumbers:
+    """Numbers for objects that keep a state: modules, parameters, those of classes of the program.  None is kept
+    alive."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._next = itertools.count()
+
+    def of(self, names: Mapping[str, Any] | None) -> dict[str, int]:
+        """The numbers of those among variables."""
+        return {name: number for name, value in (names or {}).items() if (number := self._of(value)) is not None}
+
+    def _of(self, value: Any) -> int | None:
+        import torch
+
+        if isinstance(value, _WITHOUT_NUMBER) or (isinstance(value, torch.Tensor) and type(value) is torch.Tensor):
+            return None
+        held = self._numbers.get(id(value))
+        if held is None or held[0]() is not value:
+            try:
+                held = weakref.ref(value), next(self._next)
+            except TypeError:
+                return None
+            self._numbers[id(value)] = held
+        return held[1]
+
+
+def name_stored_after_break(code: CodeType) -> str | None:
+    """The variable that gets the value of the call at which a graph broke, in the code for the rest of the function."""
+    if RESUMED not in code.co_varnames:
+        return None
+    instructions = list(dis.get_instructions(code))
+    jump = next((one for one in instructions if one.opname.startswith("JUMP_FORWARD")), None)
+    next_one = next((one for one in instructions if jump is not None and one.offset == jump.argval), None)
+    is_store = next_one is not None and next_one.opname in ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL")
+    return str(next_one.argval) if next_one is not None and is_store else None

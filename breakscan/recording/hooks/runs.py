@@ -12,7 +12,7 @@ import atexit
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter
 from types import CodeType, FrameType, FunctionType
@@ -20,7 +20,7 @@ from typing import Any
 
 from breakscan.recording.hooks.device_time import DeviceTime
 from breakscan.recording.hooks.hook import Hook, Hooks
-from breakscan.recording.hooks.object_facts import calling_stack
+from breakscan.recording.hooks.object_facts import calling_stack, value_in_words
 from breakscan.recording.hooks.run_tallies import KEPT, CallTally, GraphTally, Threads, ThreadState
 from breakscan.recording.records import DEFAULT_STANCE, DeviceMemory, Record, RunsTraced
 
@@ -56,6 +56,8 @@ class RunMeter:
         self._states: list[weakref.ref[ThreadState]] = []
         self.threads = Threads(self._states)
         self.device = DeviceTime(self.threads)
+        self.watched: dict[CodeType, str] = {}
+        """Functions past the limit of recompiles, each with the expression for which it has too many versions."""
         self._write = write
         self.due = 0.0
         self._since = 0.0
@@ -270,7 +272,7 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
                 tally.last_graphs[place] = state.graph_seconds
                 tally.last_gaps[place] = state.gap_seconds
                 if last is None:
-                    _ran_eager(tally)
+                    _ran_eager(tally, meter.watched)
         if state.device_gap is not None:
             meter.device.close_gap(state, last)
         if state.device_call is not None:
@@ -294,13 +296,35 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
     return enter
 
 
-def _ran_eager(tally: CallTally) -> None:
+def _ran_eager(tally: CallTally, watched: Mapping[CodeType, str]) -> None:
     """Counts a call in which no graph ran."""
     stance = current_stance()
+    if watched and stance == DEFAULT_STANCE:
+        _count_value(tally.eager_values, sys._getframe(2).f_locals, watched)
     known = tally.eager.get(stance, 0)
     if not known and stance not in tally.first_eager:
         tally.first_eager[stance] = calling_stack(sys._getframe(2))
     tally.eager[stance] = known + 1
+
+
+def _count_value(counts: dict[str, int], call: Mapping[str, Any], watched: Mapping[CodeType, str]) -> None:
+    """Counts a call past the limit under the value for which it would need another version."""
+    function = call.get("fn")
+    owner = getattr(function, "__self__", None)
+    code: Any = getattr(function, "__code__", None)
+    if code not in watched:
+        code = getattr(getattr(type(owner), "forward", None), "__code__", None)
+    if not watched.get(code):
+        return
+    given = (*(() if owner is None else (owner,)), *call.get("args", ()))
+    try:
+        value = value_in_words(
+            eval(watched[code], {"L": dict(zip(code.co_varnames, given, strict=False)) | call.get("kwargs", {})})
+        )
+    except Exception:
+        return
+    if value in counts or len(counts) < KEPT:
+        counts[value] = counts.get(value, 0) + 1
 
 
 def _passes_through(error: BaseException, frame: FrameType) -> bool:

@@ -40,10 +40,12 @@ _TENSOR = re.compile(
     r"tensor '(?P<source>.+?)' (?P<what>size|stride|rank|dtype|device|requires_grad|dispatch key set) mismatch"
     r"(?: at index (?P<index>\d+))?\. expected (?P<old>.+?)(?:, actual (?P<new>.+?))?(?P<fixed>\. Guard failed on .+)?$"
 )
-_WHOLE_TENSOR = re.compile(
+WHOLE_TENSOR = re.compile(
     r"check_tensor\((?P<source>.+?), (?P<class>\w+), DispatchKeySet\((?P<device>\w+).*?\), torch\.(?P<dtype>\w+), "
     r"device=(?P<index>\w+), requires_grad=(?P<grad>\w+), size=(?P<size>\[.*?\]), stride=(?P<stride>\[.*?\])"
 )
+"""The guard of a tensor: all that it was compiled for."""
+ON_PARAMETER = "Guard failed on a parameter"
 _CHECKED = re.compile(r"___check_(?P<what>type_id|obj_id)\((?P<source>.+), \d+\)(?:, type=<class '(?P<type>.+?)'>)?")
 _NOT_TENSOR = re.compile(
     r"expected type of '(?P<source>.+?)' to be (?:a tensor type, '?|(?P<old><class '.+?'>),) ?but found (?P<new>.+)$"
@@ -54,6 +56,11 @@ _CONTAINS = re.compile(r"(?P<absent>not )?___dict_contains\((?P<key>\(.+?\)|'[^'
 _GLOBAL = re.compile(r"GLOBAL_STATE changed: (?P<what>.+)")
 BEFORE_BREAK = "the value computed before the break"
 """The name for a value that Dynamo hands from one side of a break to the other."""
+HELD_BY_FUNCTION = re.compile(
+    r"(?P<function>.+)\.__(?P<what>closure|defaults|kwdefaults)__\[(?P<key>\d+|'\w+')\](?:\.cell_contents)?"
+)
+"""A variable that a function closes over, or a default argument."""
+_VARIABLE = re.compile(r"\(HINT: guard on \"(\w+)\"\)")
 _FREED = re.compile(r"Cache line invalidated because (?P<source>.+) got deallocated$")
 _DTYPES = {
     "Byte": "uint8",
@@ -77,6 +84,7 @@ _WITHOUT_BASE = re.compile(r"'NoneType' object has no attribute '\w+'$")
 """Python's error for a tensor that is no view, where a guard asks for its base."""
 _DUPLICATE = "Duplicate tensor found where not expected"
 _AUTOGRAD = "Autograd"
+_DUCK_SIZING = "duck sizing"
 _SAVED_TENSOR_HOOKS = "top_saved_tensors_hooks"
 _PIECES = {"size": "shape[{}]", "stride": "stride()[{}]", "rank": "dim()"}
 
@@ -98,6 +106,8 @@ class ParsedGuard:
     is_bound: bool = False
     is_view: bool = False
     is_parameter: bool = False
+    function: str = ""
+    """The function that holds the variable."""
 
     @property
     def view(self) -> str | None:
@@ -109,7 +119,7 @@ class ParsedGuard:
     def owner(self) -> str:
         """The tensor or the object of which the guarded expression is a size, a property or an attribute."""
         owner = _PROPERTY.match(self.subject)
-        return owner["measured"] or owner["container"] or owner["whole"] if owner else ""
+        return self.function or (owner["measured"] or owner["container"] or owner["whole"] if owner else "")
 
     @property
     def dimension(self) -> int | None:
@@ -178,11 +188,26 @@ def subject_source(text: str) -> str | None:
     return None if side is None else ast.unparse(side)
 
 
-def read_guard(text: str) -> ParsedGuard:
-    """Return the guard that the text describes."""
+def read_guard(text: str, name: str | None = None) -> ParsedGuard:
+    """Return the guard that the text describes.  ``name`` is that of the variable, where the text has none: of one that
+    a function closes over, or of a value that crosses a break."""
     text = _first_line(text)
     holder = next((holder for holder, asks in _HOLDERS if asks.search(text)), Holder.NONE)
-    return replace(_read_guard(text), holder=holder)
+    guard = replace(_read_guard(text), holder=holder)
+    if holder is Holder.RESULT and name:
+        subject, demand, old = (
+            part and part.replace(BEFORE_BREAK, name) for part in (guard.subject, guard.demand, guard.old)
+        )
+        return replace(guard, subject=subject or "", demand=demand or "", old=old)
+    if holder not in (Holder.CLOSURE, Holder.DEFAULT):
+        return guard
+    hint, source = _VARIABLE.search(text), subject_source(text) or ""
+    held, variable = HELD_BY_FUNCTION.match(source), name or (hint[1] if hint else None)
+    if held is None or variable is None:
+        return guard
+    subject = variable + readable(source[held.end() :])
+    demand = guard.demand if guard.old is None else f"{subject} == {guard.old}"
+    return replace(guard, subject=subject, demand=demand, function=readable(held["function"]))
 
 
 def _read_guard(text: str) -> ParsedGuard:
@@ -238,7 +263,7 @@ def read_demand(kind: str, text: str) -> str:
         return _STATES[kind]
     if _SAVED_TENSOR_HOOKS in text:
         return "the hooks on saved tensors are as they were"
-    if found := _WHOLE_TENSOR.match(text):
+    if found := WHOLE_TENSOR.match(text):
         device = found["device"].lower() + ("" if found["index"] == "None" else f":{found['index']}")
         size, stride = (found[key].replace("None", "any") for key in ("size", "stride"))
         tensor = f"{readable(found['source'])} is a {found['dtype']} {found['class']} on {device}"
@@ -339,6 +364,8 @@ def _read_expression(text: str) -> ParsedGuard:
     if node is None:
         return ParsedGuard(ChangeKind.OTHER, "", demand)
     kind = next((kind for kind, asks in _KINDS if asks.search(code)), ChangeKind.FLAG)
+    if kind is ChangeKind.BRANCH_ON_SIZE and _DUCK_SIZING in text:
+        kind = ChangeKind.EQUAL_SIZES
     if side is None:
         return ParsedGuard(ChangeKind.OTHER if kind is ChangeKind.FLAG else kind, demand, demand)
     subject = readable(ast.unparse(side))
@@ -396,6 +423,15 @@ def _stable(text: str) -> str:
     """The text without the parts that differ from run to run."""
     text = _ADDRESS.sub("", _IDENTITY.sub(r"\g<1>0)", text))
     return text if len(text) <= LONGEST_GUARD else text[: LONGEST_GUARD - 1] + "…"
+
+
+_LINE = re.compile(r"# (?P<path>\S+\.py):(?P<line>\d+) in (?P<name>\S+)")
+
+
+def line_of(text: str) -> tuple[str, int, str] | None:
+    """The line that a guard is for, as the comment after it has it: the end of the path, the line, the function."""
+    found = _LINE.search(text)
+    return (found["path"], int(found["line"]), found["name"]) if found else None
 
 
 _REASON = re.compile(r"(?P<id>!?\d+(?:/\d+)+): (?P<text>.*)", re.S)

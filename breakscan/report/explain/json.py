@@ -73,8 +73,10 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     Problem: ("stack", "price", "page"),
     BreakSite: ("remedies", "disabled"),
     UncompiledFrame: ("hints", "raised_inside"),
+    Recompile: ("also", "objects", "shared", "hit_limit"),
 }
-"""Fields that have no key.  Generated code takes hundreds of kilobytes a graph; breaks and frames have the others."""
+"""Fields that have no key.  Generated code takes hundreds of kilobytes a graph; breaks and frames have the others, and
+the problem of recompiles what they have in common."""
 _IN_OTHER_KEYS = {
     "argv", "status", "seconds", "processes", "trace", "torch", "python", "devices", "torch_imported", "disabled_by",
     "entries", "compile_seconds", "began",
