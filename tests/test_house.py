@@ -29,13 +29,13 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1221, 10),
+    "model": Room("", 1223, 10),
     "source": Room("model", 2338, 18),
     "rulebook": Room("model source", 2808, 18),
     "check": Room(STATIC, 12255, 50),
     "fix": Room(f"{STATIC} check", 8707, 54),
-    "recording": Room(STATIC, 8857, 45),
-    "explanation": Room(f"{STATIC} check recording", 8430, 43),
+    "recording": Room(STATIC, 8862, 45),
+    "explanation": Room(f"{STATIC} check recording", 8435, 43),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 9885, 37),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6857, 39),

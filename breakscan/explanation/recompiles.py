@@ -72,7 +72,7 @@ class Recompile:
     ``asked_at`` the line that the guard is for, and ``switched_at`` the line that changed what it is about.
 
     ``also`` are other guards that failed at that call, each with its new value; ``objects`` those of the version and of
-    the call.  ``hit_limit`` says that the cause is the one that met the limit."""
+    the call.  ``hit_limit`` says that the same changed when the limit was met."""
 
     rule: Rule | None
     function: str | None
@@ -209,6 +209,7 @@ _SPREADING = {
     ChangeKind.INFERENCE: "tensor",
     ChangeKind.TENSOR: "tensor",
     ChangeKind.TYPE: "type",
+    ChangeKind.TENSOR_TYPE: "type",
     ChangeKind.GRAD_MODE: "state",
     ChangeKind.GLOBAL_STATE: "state",
 }
@@ -242,10 +243,10 @@ def recompiles(
             version = versions.get(recompile.compile_id)
             seconds = version.seconds + version.backward_seconds if version else 0.0
             own.append(replace(recompile, seconds=seconds))
-        limits = {one.cause for one, seen in zip(own, run.seen, strict=True) if seen.past_limit}
+        limits = {(one.function, one.subject) for one, seen in zip(own, run.seen, strict=True) if seen.past_limit}
         shared = {frame: _shared(frame, run, own, context) for frame in {seen.frame for seen in run.seen}}
         found += [
-            replace(one, hit_limit=one.cause in limits, shared=shared[seen.frame])
+            replace(one, hit_limit=(one.function, one.subject) in limits, shared=shared[seen.frame])
             for one, seen in zip(own, run.seen, strict=True)
             if not seen.past_limit
         ]
@@ -401,11 +402,15 @@ def _recompile(
     of breaks by those that led to them."""
     seen, failed, guard = met.seen, met.failed, met.guard
     trigger = _trigger(seen, context)
-    text = f"{guard.view}._base" if guard.view else failed.text if failed else ""
+    text = failed.text if failed else ""
     origin = _origin(seen, context)
     given_up = _given_up_caller(seen, guard, eager, context) if origin is not Origin.USER else None
     explained = text and not _ARGUMENTS.match(guard.subject)
-    rule = explaining_rule(context.rules, gb=None, text=text, guard=text, times=times) if explained else None
+    rule = (
+        explaining_rule(context.rules, gb=None, text=text, change=guard.kind, holder=guard.holder, times=times)
+        if explained
+        else None
+    )
     switch = _switch(met, broken, run, context)
     asked = _asked(seen, failed)
     return Recompile(

@@ -107,6 +107,8 @@ class ChangeKind(str, Enum):
     """The tensor was made under ``torch.inference_mode()``, or not."""
     TENSOR = "tensor"
     """Another property of a tensor."""
+    TENSOR_TYPE = "tensor-type"
+    """A tensor in one call, a parameter or no tensor in another."""
     TYPE = "type"
     NUMBER = "number"
     FLAG = "flag"

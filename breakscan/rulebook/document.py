@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from breakscan.model.errors import InputError
 from breakscan.model.findings import Kind, Mode, Place, Severity
+from breakscan.model.problem import ChangeKind, Holder
 from breakscan.rulebook.events import FORMS, OPERANDS, EventKind
 from breakscan.source.toml_text import TomlProblem, parse_toml
 
@@ -89,15 +90,16 @@ class EventPattern:
 
 @dataclass(frozen=True, slots=True)
 class RecordedPattern:
-    """The recorded breaks or recompiles that a rule explains.  An empty tuple is no condition; ``text`` and ``guard``
-    are regular expressions."""
+    """The recorded breaks or recompiles that a rule explains.  An empty tuple is no condition; ``text`` has regular
+    expressions, ``change`` and ``holder`` the words of :class:`ChangeKind` and :class:`Holder`."""
 
     gb: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     form: tuple[str, ...] = ()
-    guard: tuple[str, ...] = ()
+    change: tuple[str, ...] = ()
+    holder: tuple[str, ...] = ()
     times: int = 1
-    """The least number of recompiles that the guard caused."""
+    """The least number of recompiles that the change caused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,9 +303,8 @@ class _Parser:
     def check(self, rule: Rule) -> None:
         """Raises RuleError for what is wrong with the examples and the regular expressions of a rule."""
         for pattern in rule.recorded:
-            for key, words in (("text", pattern.text), ("guard", pattern.guard)):
-                for word in words:
-                    self.check_pattern(word, f"recorded.{key}")
+            for word in pattern.text:
+                self.check_pattern(word, "recorded.text")
         for example in rule.examples:
             _check_python(example.source, "exec", example.line, self.path)
             if example.inputs is not None:
@@ -416,7 +417,7 @@ class _Parser:
         return ArgumentPattern(index, name, tuple(words))
 
     def recorded_pattern(self, table: dict[str, Any]) -> RecordedPattern:
-        self.only(table, ("gb", "text", "form", "guard", "times"), "recorded.")
+        self.only(table, ("gb", "text", "form", "change", "holder", "times"), "recorded.")
         gb = self.strings(table, "gb", "recorded.")
         for word in gb:
             if not GB.fullmatch(word):
@@ -425,7 +426,8 @@ class _Parser:
             gb=gb,
             text=self.strings(table, "text", "recorded."),
             form=self.words(table, "form", "recorded.", FORMS[EventKind.BRANCH]),
-            guard=self.strings(table, "guard", "recorded."),
+            change=self.words(table, "change", "recorded.", ChangeKind),
+            holder=self.words(table, "holder", "recorded.", Holder),
             times=self.count(table, "times"),
         )
 

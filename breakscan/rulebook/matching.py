@@ -8,7 +8,8 @@ from fnmatch import fnmatchcase
 from functools import cache
 
 from breakscan.model.findings import Condition
-from breakscan.rulebook.document import OWN, ArgumentPattern, EventPattern, RecordedPattern, Rule
+from breakscan.model.problem import ChangeKind, Holder
+from breakscan.rulebook.document import OWN, ArgumentPattern, EventPattern, Rule
 from breakscan.rulebook.events import OPERANDS, Argument, Event, EventKind
 
 PLAIN = "plain"
@@ -145,40 +146,30 @@ def explaining_rule(
     gb: str | None,
     text: str,
     form: str | None = None,
-    guard: str | None = None,
+    change: ChangeKind | None = None,
+    holder: Holder = Holder.NONE,
     times: int = 1,
 ) -> Rule | None:
     """The rule that explains a recorded break or recompile: of those that match, the most specific one.
 
-    ``text`` is the break's reason with its explanation and context, ``form`` the form of the branch at its
-    site if that is known, ``guard`` the guard that failed, ``times`` how often the
-    function was compiled again over it.
+    ``text`` is the break's reason with its explanation and context, or the guard that failed, ``form`` the form of the
+    branch at its site if that is known.  ``change`` is what changed before a recompile, in what ``holder``, and
+    ``times`` how often the function was compiled again over it.
     """
     best: tuple[int, Rule] | None = None
     for rule in rules:
         for pattern in rule.recorded:
-            weight = _recorded_weight(pattern, gb, text, form, guard, times)
+            # Cheap comparisons come before searches: a run has thousands of breaks.
+            named = ((pattern.gb, gb), (pattern.form, form), (pattern.change, change), (pattern.holder, holder))
+            if pattern.times > times or any(words and word not in words for words, word in named):
+                continue
+            if pattern.text and not any(_compiled(part).search(text) for part in pattern.text):
+                continue
+            # A text is more specific than a word.
+            weight = sum(bool(words) for words, _ in named) + 2 * bool(pattern.text) + (pattern.times > 1)
             if weight and (best is None or weight > best[0]):
                 best = weight, rule
     return best[1] if best else None
-
-
-def _recorded_weight(
-    pattern: RecordedPattern, gb: str | None, text: str, form: str | None, guard: str | None, times: int
-) -> int:
-    """The specificity of the pattern: a text counts more than a form; 0 if one of its conditions does not hold."""
-    # Cheap comparisons come before searches: a run has thousands of breaks.
-    if pattern.times > times or (pattern.gb and gb not in pattern.gb) or (pattern.form and form not in pattern.form):
-        return 0
-    if pattern.guard and (guard is None or not _any_found(pattern.guard, guard)):
-        return 0
-    if pattern.text and not _any_found(pattern.text, text):
-        return 0
-    return bool(pattern.gb) + bool(pattern.form) + bool(pattern.guard) + 2 * bool(pattern.text) + (pattern.times > 1)
-
-
-def _any_found(patterns: tuple[str, ...], text: str) -> bool:
-    return any(_compiled(pattern).search(text) for pattern in patterns)
 
 
 _compiled = cache(re.compile)

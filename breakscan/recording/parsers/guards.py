@@ -37,8 +37,9 @@ def parse_expression(text: str) -> ast.expr | None:
 
 
 _TENSOR = re.compile(
-    r"tensor '(?P<source>.+?)' (?P<what>size|stride|rank|dtype|device|requires_grad|dispatch key set) mismatch"
-    r"(?: at index (?P<index>\d+))?\. expected (?P<old>.+?)(?:, actual (?P<new>.+?))?(?P<fixed>\. Guard failed on .+)?$"
+    r"tensor '(?P<source>.+?)' (?P<what>size|stride|rank|dtype|device(?: index)?|requires_grad|dispatch key set) "
+    r"mismatch(?: at index (?P<index>\d+))?\. expected (?P<old>.+?)(?:, actual (?P<new>.+?))?"
+    r"(?P<fixed>\. Guard failed on .+)?$"
 )
 WHOLE_TENSOR = re.compile(
     r"check_tensor\((?P<source>.+?), (?P<class>\w+), DispatchKeySet\((?P<device>\w+).*?\), torch\.(?P<dtype>\w+), "
@@ -148,7 +149,8 @@ _KINDS = (
     (ChangeKind.KEYS, re.compile(r"list\(dict\.keys\(")),
     (ChangeKind.FUNCTION, re.compile(r"\.__code__\b|function_or_method")),
     (ChangeKind.GLOBAL_STATE, re.compile(r"^___check_torch_function_mode_stack")),
-    (ChangeKind.NUMBER, re.compile(r"(?:[=!]=|<=?|>=?) -?(?:\d|inf|float)|^-?\d[\d.]* <=? ")),
+    (ChangeKind.NUMBER, re.compile(r"(?:[=!]=|<=?|>=?) [(\[]?-?(?:\d|inf|float)|^-?\d[\d.]* <=? ")),
+    (ChangeKind.FLAG, re.compile(r"== (?:True|False|None|\(|\[|'|\"|torch\.|device\()| is (?:not )?None$")),
 )
 """The kinds of expressions, the first that fits."""
 _HOLDERS = (
@@ -169,6 +171,7 @@ _KIND_OF = {
     "rank": ChangeKind.RANK,
     "dtype": ChangeKind.DTYPE,
     "device": ChangeKind.DEVICE,
+    "device index": ChangeKind.DEVICE,
     "requires_grad": ChangeKind.REQUIRES_GRAD,
 }
 _STATE_KINDS = {"grad_mode": ChangeKind.GRAD_MODE}
@@ -217,7 +220,7 @@ def _read_guard(text: str) -> ParsedGuard:
         subject, old, new = readable(found["source"]), _class_name(found["old"] or "Tensor"), _class_name(found["new"])
         old = "a tensor" if old == "Tensor" else with_article(old)
         new = new if new == "None" else with_article(new)
-        return ParsedGuard(ChangeKind.TYPE, subject, f"{subject} is a tensor", old, new)
+        return ParsedGuard(ChangeKind.TENSOR_TYPE, subject, f"{subject} is a tensor", old, new)
     if found := _CHECKED.match(text):
         return _read_checked(found)
     if found := _MISSING_KEY.match(text):
@@ -330,12 +333,13 @@ def _read_tensor(found: re.Match[str]) -> ParsedGuard:
 
 
 def _read_checked(found: re.Match[str]) -> ParsedGuard:
-    subject = readable(found["source"])
+    subject, name = readable(found["source"]), (found["type"] or "").rsplit(".", 1)[-1]
     if found["what"] == "type_id":
-        name = (found["type"] or "").rsplit(".", 1)[-1]
         demand = f"{subject} is {with_article(name) if name else 'of the same type'}"
-        return ParsedGuard(ChangeKind.TYPE, subject, demand, with_article(name) if name else None)
-    kind = ChangeKind.FUNCTION if subject.endswith(".__code__") else ChangeKind.OBJECT
+        kind = ChangeKind.FUNCTION if name.endswith("function_or_method") else ChangeKind.TYPE
+        return ParsedGuard(kind, subject, demand, with_article(name) if name else None)
+    is_function = subject.endswith(".__code__") or name.endswith(("function", "method"))
+    kind = ChangeKind.FUNCTION if is_function else ChangeKind.OBJECT
     subject = subject.removesuffix(".__code__")
     return ParsedGuard(kind, subject, f"{subject} is the same object", "another object")
 
@@ -363,11 +367,11 @@ def _read_expression(text: str) -> ParsedGuard:
     node, side = parse_expression(text), _guarded_side(text)
     if node is None:
         return ParsedGuard(ChangeKind.OTHER, "", demand)
-    kind = next((kind for kind, asks in _KINDS if asks.search(code)), ChangeKind.FLAG)
+    kind = next((kind for kind, asks in _KINDS if asks.search(code)), ChangeKind.OTHER)
     if kind is ChangeKind.BRANCH_ON_SIZE and _DUCK_SIZING in text:
         kind = ChangeKind.EQUAL_SIZES
     if side is None:
-        return ParsedGuard(ChangeKind.OTHER if kind is ChangeKind.FLAG else kind, demand, demand)
+        return ParsedGuard(kind, demand, demand)
     subject = readable(ast.unparse(side))
     only = node.ops[0] if isinstance(node, ast.Compare) and len(node.ops) == 1 else None
     if isinstance(node, ast.Compare) and isinstance(only, ast.Is):

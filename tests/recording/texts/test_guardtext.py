@@ -91,7 +91,7 @@ CASES: list[tuple[str, ParsedGuard]] = [
     ),
     (
         "expected type of 'L['n']' to be a tensor type, ' but found <class 'int'>",
-        ParsedGuard(ChangeKind.TYPE, "n", "n is a tensor", "a tensor", "an int", holder=Holder.ARGUMENT),
+        ParsedGuard(ChangeKind.TENSOR_TYPE, "n", "n is a tensor", "a tensor", "an int", holder=Holder.ARGUMENT),
     ),
     (
         "tensor 'L['x']' requires_grad mismatch. expected requires_grad=0",
@@ -106,15 +106,15 @@ CASES: list[tuple[str, ParsedGuard]] = [
     ),
     (
         "expected type of 'L['s']' to be a tensor type, ' but found <class 'NoneType'>",
-        ParsedGuard(ChangeKind.TYPE, "s", "s is a tensor", "a tensor", "None", holder=Holder.ARGUMENT),
+        ParsedGuard(ChangeKind.TENSOR_TYPE, "s", "s is a tensor", "a tensor", "None", holder=Holder.ARGUMENT),
     ),
     (
         "expected type of 'L['s']' to be <class 'torch.Tensor'>, but found <class 'NoneType'>",
-        ParsedGuard(ChangeKind.TYPE, "s", "s is a tensor", "a tensor", "None", holder=Holder.ARGUMENT),
+        ParsedGuard(ChangeKind.TENSOR_TYPE, "s", "s is a tensor", "a tensor", "None", holder=Holder.ARGUMENT),
     ),
     (
         "expected type of 'L['s']' to be <class 'torch.nn.parameter.Parameter'>, but found <class 'torch.Tensor'>",
-        ParsedGuard(ChangeKind.TYPE, "s", "s is a tensor", "a Parameter", "a Tensor", holder=Holder.ARGUMENT),
+        ParsedGuard(ChangeKind.TENSOR_TYPE, "s", "s is a tensor", "a Parameter", "a Tensor", holder=Holder.ARGUMENT),
     ),
     (
         "L['s'] == 'a#b'                             # return x + len(s)  # work/model.py:3 in f",
