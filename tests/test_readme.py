@@ -80,12 +80,12 @@ def test_explain_prints_what_the_tour_shows() -> None:
     printed = (done.stdout + done.stderr).splitlines()
     for timed in (
         "examples/vision.py finished with exit status 0 ",
-        "   Costs: ",
-        "Removing all of them could save at most ",
-        "Recompiles cost most: ",
+        "   Takes: ",
+        r"[\d.]+ of [\d.]+ .?s a call of Detector.forward pass outside graphs",
+        "backward are not in it",
     ):
-        assert any(line.startswith(timed) for line in printed)
-        printed += [line for line in shown(command) if line.startswith(timed)]
+        assert any(re.match(timed, line) for line in printed)
+        printed += [line for line in shown(command) if re.match(timed, line)]
     # Without Inductor, compiling again takes less than what is worth a word.
     again = re.compile(r"   Compiling again took [\d.]+ s of [\d.]+ s spent on compiling\.")
     shown_lines, printed = (

@@ -70,6 +70,9 @@ class RequestOptions:
     keep_going: bool = option(
         "--keep-going", is_flag=True, help="Ignore fullgraph=True, and show all breaks instead of the first."
     )
+    profile: bool = option(
+        "--profile", is_flag=True, help="Run a few steady steps under torch.profiler, and show where their time goes."
+    )
     compile_: tuple[str, ...] = option("--compile", **COMPILE)
     backend: str = option(
         "--compile-backend",
@@ -80,13 +83,13 @@ class RequestOptions:
 
     def read(self, argv: Sequence[str]) -> Requests:
         """The options for a program run as ``python ARGV``."""
-        return requests_for(argv, self.keep_going, self.compile_, self.backend)
+        return replace(requests_for(argv, self.keep_going, self.compile_, self.backend), profile=self.profile)
 
 
 def requests_for(argv: Sequence[str], keep_going: bool, compile_: Sequence[str], backend: str) -> Requests:
     """The options as they were given, for a program run as ``python ARGV``."""
     try:
-        return Requests(keep_going, tuple(compile_request(text, argv) for text in compile_), backend)
+        return Requests(keep_going, False, tuple(compile_request(text, argv) for text in compile_), backend)
     except RequestError as error:
         raise click.UsageError(f"--compile: {error}") from error
 

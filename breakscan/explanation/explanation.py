@@ -23,6 +23,7 @@ from breakscan.explanation.problems import problems_of
 from breakscan.explanation.rank_report import RankReport
 from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.run_totals import Calls, RunTotals
+from breakscan.explanation.step_profile import StepProfile
 from breakscan.model.problem import Problem
 from breakscan.rulebook.document import Rule
 
@@ -73,6 +74,7 @@ class Explanation:
     trace: str | None = None
     began: float | None = None
     libraries: Mapping[str, str] = field(default_factory=dict)
+    profile: StepProfile | None = None
 
     @property
     def device(self) -> str | None:

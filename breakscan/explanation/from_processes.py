@@ -26,6 +26,7 @@ from breakscan.explanation.graphs import reported_graph, traced_lines, with_gene
 from breakscan.explanation.notices import asked_of, notices, set_aside_notice, unmet_requests
 from breakscan.explanation.prices import with_prices
 from breakscan.explanation.recompiles import recompiles
+from breakscan.explanation.step_profile import profile_notices, step_profile
 from breakscan.explanation.user_source import UserSource
 from breakscan.recording.launch import ProgramExit
 from breakscan.recording.records import (
@@ -145,6 +146,7 @@ def explain_processes(
             *notices(recording),
             *unmet_requests(asked_of(recorded.all), recorded.all),
             *set_aside_notice(recorded.all, keys, recorded.started, context),
+            *profile_notices(recorded.processes),
         ),
         compiles=compiles,
         specialisations=specialisations(recorded.all, recorded.started, context),
@@ -160,6 +162,7 @@ def explain_processes(
         traced=traced_lines(recorded.graphs, context),
         began=began_at(recorded.processes),
         libraries=library_versions(recorded.all),
+        profile=step_profile(recorded.processes, context),
     )
     return with_prices(explanation, recorded.processes, recorded.breaks, endings, keys, context)
 

@@ -1,25 +1,25 @@
-"""The costs of breaks: adds to an explanation what ran, and the price of each site.
+"""The costs of breaks, as far as they are seen: adds to an explanation what ran, and the price of each site.
 
 The price of a break is the time between the graph that it ended and the next one, or the end of the call.  It holds
-the work that runs eager there, which has to be done anyhow, if faster: what the break adds is less.  Where one break
-follows another with no operation between them, the first carries the time of both.  A break before the first operation
-of a call ends no graph, and has no price but that of compiling the code after it.  Where the code after a break
-falls back to eager for another break, that one carries the time.  Where the function that ``torch.compile`` was given
-falls back to eager, its price is all of the calls' time that no graph and no other break takes.
+the work that runs eager there, which has to be done anyhow, if faster, and not what the split costs in the backward and
+in fusion: what a repair saves can be less or more.  Where one break follows another with no operation between them, the
+first carries the time of both.  A break before the first operation of a call ends no graph, and has no price but that
+of compiling the code after it.  Where the code after a break falls back to eager for another break, that one carries
+the time.  Where the function that ``torch.compile`` was given falls back to eager, its price is all of the calls' time
+that no graph and no other break takes.
 
 The time is the usual one: a pass that waited once, as for another rank that compiled, does not raise it.
 
 Left out are calls and gaps in which something was compiled, and the backward, which autograd runs.  On a device that
 works on its own, the host's time is what the host spends, whether it waits there or runs ahead; the device's time is
 that between the end of one graph and the start of the next in its queue, taken on few passes.  Where the host waits,
-the price is the device's time: what the host waits for are the graphs before, which no rewrite saves."""
+the price is the device's time: the host waits for the graphs before, which have to run anyhow."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from breakscan.explanation.breaks import BreakSite, BreakSites, Key
 from breakscan.explanation.context import ExplainContext
@@ -126,6 +126,7 @@ def _price(
         low_seconds=host["low"] / passes if passes else 0.0,
         high_seconds=host["high"] / passes if passes else 0.0,
         longest=_longest(gap.ran for gap in ran),
+        eager=bool(whole),
     )
 
 
@@ -162,9 +163,9 @@ def _priced_frames(
     devices: Sequence[str],
     context: ExplainContext,
 ) -> list[UncompiledFrame]:
-    """The frames with their prices: a compiled function that runs eager costs the time of its calls without the graphs
-    and breaks in it.  Given up
-    for several reasons, it is priced once.  ``reading`` has the breaks at which the host reads what a tensor holds."""
+    """The frames with their prices: of a compiled function that runs eager, the time of its calls without the graphs
+    and breaks in it.  Given up for several reasons, it is priced once.  ``reading`` has the breaks at which the host
+    reads what a tensor holds."""
     totals = {
         (context.function_of(code), context.site_of(code)): (total, ran.on_device.get(code))
         for code, total in ran.calls.items()
@@ -178,7 +179,7 @@ def _priced_frames(
                 seconds = max(0.0, total.outside_seconds - total.gap_seconds) / total.calls
                 ahead = device_seconds is not None or _any_runs_ahead(devices)
                 waits = ahead and (frame.break_site, frame.gb_type) in reading
-                price = Price(total.calls, seconds, device_seconds, waits, 0.0, seconds, seconds)
+                price = Price(total.calls, seconds, device_seconds, waits, 0.0, seconds, seconds, eager=True)
                 frame = replace(frame, price=price)
         priced.append(frame)
     return priced
@@ -239,20 +240,12 @@ def _place(stack: Sequence[StackFrame]) -> tuple[str, int] | None:
     return (stack[-1].path, stack[-1].line) if stack else None
 
 
-class CostKind(Enum):
-    """The kinds of costs of a run.  Recompiles cost time of compiling, the others time of the calls."""
-
-    BREAKS = "breaks"
-    EAGER_FUNCTIONS = "eager-functions"
-    RECOMPILES = "recompiles"
-
-
-def run_costs(explanation: Explanation) -> Mapping[CostKind, float]:
-    """Seconds over the whole run.  A function that runs eager because of a break is part of what that break costs."""
+def run_costs(explanation: Explanation) -> Mapping[str, float]:
+    """The seconds of the whole run that were seen of each kind of cost: of recompiles those of compiling, of the others
+    those of calls.  A function that runs eager because of a break is part of what was seen of that break."""
+    eager = (frame.price for frame in explanation.frames if frame.break_site is None)
     return {
-        CostKind.BREAKS: sum(site.price.in_all for site in explanation.breaks if site.price),
-        CostKind.EAGER_FUNCTIONS: sum(
-            frame.price.in_all for frame in explanation.frames if frame.price and frame.break_site is None
-        ),
-        CostKind.RECOMPILES: sum(recompile.seconds for recompile in explanation.recompiles),
+        "breaks": sum(site.price.in_all for site in explanation.breaks if site.price),
+        "eager-functions": sum(price.in_all for price in eager if price),
+        "recompiles": sum(recompile.seconds for recompile in explanation.recompiles),
     }

@@ -30,6 +30,7 @@ from breakscan.recording.records import (
     BreakSeen,
     Code,
     CompileStarted,
+    CompileTimed,
     FailedGuard,
     GuardsBuilt,
     RecompileSeen,
@@ -67,9 +68,10 @@ Objects = tuple[tuple[str, int], ...]
 class Recompile:
     """A recompile of a function.  ``guard`` is what had to hold, ``subject`` what it is about;
     ``advice`` is None where only the rule has any; ``cause`` numbers, from 0, what they have in common: the same change
-    at the same call; ``seconds`` is what compiling took, the backward included.  ``trigger`` is the call that met the
-    guard, ``users_line`` the user's line that leads there, where that call or the function is not the user's,
-    ``asked_at`` the line that the guard is for, and ``switched_at`` the line that changed what it is about.
+    at the same call; ``seconds`` is what compiling took, the backward included, but for the first backward of the
+    function.  ``trigger`` is the call that met the guard, ``users_line`` the user's line that leads there, where that
+    call or the function is not the user's, ``asked_at`` the line that the guard is for, and ``switched_at`` the line
+    that changed what it is about.
 
     ``also`` are other guards that failed at that call, each with its new value; ``objects`` those of the version and of
     the call.  ``hit_limit`` says that the same changed when the limit was met."""
@@ -240,9 +242,7 @@ def recompiles(
         own = []
         for one in met:
             recompile = _recompile(one, times[one.seen.frame, one.guard.subject], causes, eager, broken, run, context)
-            version = versions.get(recompile.compile_id)
-            seconds = version.seconds + version.backward_seconds if version else 0.0
-            own.append(replace(recompile, seconds=seconds))
+            own.append(replace(recompile, seconds=_seconds_again(recompile.compile_id, versions, run.first_backward)))
         limits = {(one.function, one.subject) for one, seen in zip(own, run.seen, strict=True) if seen.past_limit}
         shared = {frame: _shared(frame, run, own, context) for frame in {seen.frame for seen in run.seen}}
         found += [
@@ -261,6 +261,8 @@ class _Process:
         self.started: dict[str, CompileStarted] = {}
         self.objects: dict[str, Objects] = {}
         """Those of each version."""
+        self.first_backward: dict[str, str] = {}
+        """The compilation whose backward was compiled first, by the id of its frame."""
         for record in records:
             if isinstance(record, RecompileSeen):
                 self.seen.append(record)
@@ -268,6 +270,8 @@ class _Process:
                 self.started[record.compile_id] = record
             elif isinstance(record, GuardsBuilt) and record.compile_id is not None:
                 self.objects[record.compile_id] = tuple(record.objects.items())
+            elif isinstance(record, CompileTimed) and record.backward:
+                self.first_backward.setdefault(record.compile_id.rpartition("/")[0], record.compile_id)
 
 
 def _shared(frame: Code, run: _Process, recompiles: Sequence[Recompile], context: ExplainContext) -> SharedCode | None:
@@ -288,6 +292,15 @@ def _shared(frame: Code, run: _Process, recompiles: Sequence[Recompile], context
         eager_calls=0,
         eager_values=tuple(dict.fromkeys(one.new for one in forbidden if one.new)),
     )
+
+
+def _seconds_again(compile_id: str, versions: Mapping[str, CompiledFrame], first_backward: Mapping[str, str]) -> float:
+    """The seconds that a single version would have saved.  The first backward is compiled anyhow, and finds out about
+    compilers; of the version that had it, that of the first version counts, which came later."""
+    frame = compile_id.rpartition("/")[0]
+    has_first = first_backward.get(frame) == compile_id
+    version, backward = versions.get(compile_id), versions.get(f"{frame}/0" if has_first else compile_id)
+    return (version.seconds if version else 0.0) + (backward.backward_seconds if backward else 0.0)
 
 
 _Values = tuple[str | None, str | None]

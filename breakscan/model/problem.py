@@ -8,7 +8,13 @@ from enum import Enum
 
 from breakscan.model.findings import Kind, Origin, Severity, Site, Verdict
 from breakscan.model.remedy import Remedy, RemedyKind, remedies_in_words
-from breakscan.model.words import listed
+from breakscan.model.words import duration, listed
+
+_ENOUGH = 8
+"""Passes from which on it is worth a word how much they vary."""
+_WIDE = 1.5
+_NOTABLY = 1.05
+"""The ratio of host time to device time from which on it is mentioned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +44,17 @@ class LongPass:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The cost of a break each time that the program runs through it: the time between the graph before it and the
-    next one, on the host and, where timed, on the device, and whether the host waits for the device there; and what
-    it cost once, to compile the code after it.
+    """The part of what a break costs that was seen, each time that the program runs through it: the time between the
+    graph before it and the next one, on the host and, where timed, on the device, and whether the host waits for the
+    device there; and what it took once, to compile the code after it.  It is no bound of what a repair saves: fusion
+    and the backward are not in it, and work that has to be done anyhow is.  If ``eager``, the passes are calls of a
+    function that runs eager.
 
     ``host_seconds`` and ``device_seconds`` are medians; half of the passes took between ``low_seconds`` and
     ``high_seconds`` on the host.  ``longest`` is None where no pass stands out.
 
-    Where the host waits for the device, it waits for work that has to be done anyhow: then the break costs what the
-    device does not spend on graphs there.
+    Where the host waits for the device, it waits for work that has to be done anyhow: then what counts is the time
+    that the device does not spend on graphs there.
     """
 
     passes: int
@@ -57,15 +65,16 @@ class Price:
     low_seconds: float = 0.0
     high_seconds: float = 0.0
     longest: LongPass | None = None
+    eager: bool = False
 
     @property
     def is_on_device(self) -> bool:
-        """True if the device's time is what the break costs."""
+        """True if the device's time is what counts."""
         return self.waits and self.device_seconds is not None
 
     @property
     def seconds(self) -> float:
-        """The cost of one pass."""
+        """The time of one pass."""
         if self.waits and self.device_seconds is not None:
             return min(self.device_seconds, self.host_seconds)
         return self.host_seconds
@@ -79,6 +88,34 @@ class Price:
     def cost(self) -> float | None:
         """As :attr:`in_all`, but None where it is not known."""
         return self.passes * self.seconds if self.passes > 1 else None
+
+    @property
+    def words(self) -> str:
+        """``1.2 ms a pass between graphs, 340 passes; 0.9 s to compile what follows it``."""
+        said = [self._each_pass] if self.passes else []
+        if self.longest:
+            meanwhile = "" if self.longest.for_rank is None else f", in which rank {self.longest.for_rank} compiled"
+            said.append(f"not counted: one pass of {duration(self.longest.seconds)}{meanwhile}")
+        if self.is_on_device and self.host_seconds > _NOTABLY * self.seconds:
+            said.append(f"the host spends {duration(self.host_seconds)} there and waits for the device")
+        elif self.waits:
+            said.append("the host waits for the device there")
+        if self.compile_seconds:
+            said.append(f"{duration(self.compile_seconds)} to compile what follows it")
+        return "; ".join(said)
+
+    @property
+    def _each_pass(self) -> str:
+        one, many, where = ("call", "calls", "eager") if self.eager else ("pass", "passes", "between graphs")
+        device = " on the device" if self.is_on_device else ""
+        if self.passes == 1:
+            return f"{duration(self.seconds)} {where}{device} in the only {one} that was timed"
+        if not self.is_on_device and self.device_seconds is not None:
+            device = f" ({duration(self.device_seconds)} on the device)"
+        said = f"{duration(self.seconds)} a {one} {where}{device}, {self.passes} {many}"
+        varies = self.passes >= _ENOUGH and self.high_seconds > _WIDE * self.low_seconds > 0 and not self.is_on_device
+        spread = f", half of them {duration(self.low_seconds)} to {duration(self.high_seconds)}" if varies else ""
+        return said + spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +278,7 @@ class Problem:
 
     Of code that is not the user's, ``users_line`` is the user's line that leads there.  ``called_from`` are the lines
     that explain how the program got to the site, ``stack`` all of them, outermost first.  ``page`` is PyTorch's about
-    the break.  ``cost`` is in seconds of calls or of compiling, None where it is not known.
+    the break.  ``cost`` is what was seen of its cost, in seconds of calls or of compiling, None where it is not known.
     """
 
     kind: ProblemKind
@@ -308,6 +345,13 @@ class Problem:
     def advice(self) -> str | None:
         """The remedies in one text."""
         return remedies_in_words(self.remedies)
+
+    @property
+    def takes(self) -> str:
+        """The part of its cost that was seen, in words; empty where there is none."""
+        if self.price:
+            return self.price.words
+        return f"{duration(self.cost)} to compile again" if self.kind is ProblemKind.RECOMPILES and self.cost else ""
 
     @property
     def may_be_rewritten(self) -> bool:

@@ -18,6 +18,7 @@ from breakscan.recording.hooks.fullgraph import FullgraphHook
 from breakscan.recording.hooks.graphs import BytesHook, GraphHook
 from breakscan.recording.hooks.guards import GuardHook, RecompileHook
 from breakscan.recording.hooks.hook import Hook, Hooks, own_code_skipped
+from breakscan.recording.hooks.profile import ProfileHook
 from breakscan.recording.hooks.runs import RunHook, StanceHook
 from breakscan.recording.hooks.targets import PackageHook, SkipHook, TargetHook
 from breakscan.recording.hooks.trace import AutogradHook, TraceHook
@@ -51,6 +52,7 @@ HOOKS: tuple[type[Hook], ...] = (
     BytesHook,
     CudaGraphSkipHook,
     CudaGraphHook,
+    ProfileHook,
 )
 """The hooks, in the order in which they are installed."""
 SWITCHES = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")
@@ -64,10 +66,11 @@ class Recorder:
     ``fullgraph=True`` is set aside.
     """
 
-    def __init__(self, folder: Path, *, keep_going: bool = False) -> None:
+    def __init__(self, folder: Path, *, keep_going: bool = False, profile: bool = False) -> None:
         self._writer = RecordingWriter(folder)
         self._hooks = Hooks(HOOKS, self._writer.write)
-        self._left_out = () if keep_going else (FullgraphHook,)
+        wanted = {FullgraphHook: keep_going, ProfileHook: profile}
+        self._left_out = [hook for hook, is_wanted in wanted.items() if not is_wanted]
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Recorder:
@@ -105,7 +108,7 @@ def start(folder: str) -> Callable[[str], None]:
     """Records in this process until it ends.  What it returns is to be called with the name of each of
     :data:`breakscan.recording.hooks.exports.MODULES` that has been executed."""
     requests = read_requests(Path(folder))
-    recorder = Recorder(Path(folder), keep_going=requests.keep_going)
+    recorder = Recorder(Path(folder), keep_going=requests.keep_going, profile=requests.profile)
     recorder.__enter__()
     recorder.note(CompileAsked(request.text) for request in requests.compile)
     return recorder.loaded

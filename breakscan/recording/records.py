@@ -657,6 +657,39 @@ class EagerCallsRan(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class HostCall:
+    """A call into torch or a library: how often a step makes it, and its seconds on the host in a step, without what it
+    calls."""
+
+    name: str
+    calls: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepsProfiled(Record):
+    """Where the time of a step goes, by torch.profiler: the means of ``steps`` steps from one call of what has the key
+    to the next.
+
+    ``seconds`` is the median of a step before, ``profiled`` that of one under the profiler.  Of the host's time,
+    ``graphs`` runs what Inductor compiled, ``eager`` single operations, ``entering`` guards and what is around graphs,
+    and ``waiting`` is for the device.  ``device`` is how long the device computes, None without one.  ``calls`` took
+    most of the host's time.
+    """
+
+    key: int
+    steps: int
+    seconds: float
+    profiled: float
+    graphs: float
+    eager: float
+    entering: float
+    waiting: float
+    device: float | None
+    calls: tuple[HostCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RunsTraced(Record):
     """The first runs of graphs, for a timeline: the numbers of the graphs, when each run started, how long it took."""
 

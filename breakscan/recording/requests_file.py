@@ -1,4 +1,4 @@
-"""The requests to a run besides recording it: ``--keep-going`` and ``--compile``.
+"""The requests to a run besides recording it: ``--keep-going``, ``--profile`` and ``--compile``.
 
 It reaches the process of the program as a file in the folder of its recording, one word and its operands a line.
 """
@@ -32,12 +32,13 @@ class Requests:
     """``backend`` is that of what is compiled by request."""
 
     keep_going: bool = False
+    profile: bool = False
     compile: tuple[CompileRequest, ...] = ()
     backend: str = BACKEND
 
     def write(self, folder: Path) -> None:
         """Raises OSError."""
-        lines = ["keep-going"] if self.keep_going else []
+        lines = ["keep-going"] * self.keep_going + ["profile"] * self.profile
         lines += [f"backend {self.backend}"] if self.compile else []
         lines += [f"compile {r.text} {r.module} {r.attribute} {r.last_line or 0}" for r in self.compile]
         if lines:
@@ -46,15 +47,17 @@ class Requests:
 
 def read_requests(folder: Path) -> Requests:
     """The requests to the run that is recorded in a folder.  Raises OSError."""
-    keep_going, backend, asked = False, BACKEND, []
+    keep_going, profile, backend, asked = False, False, BACKEND, []
     file = folder / FILE
     for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
         word, *operands = line.split()
         if word == "keep-going":
             keep_going = True
+        elif word == "profile":
+            profile = True
         elif word == "backend":
             (backend,) = operands
         elif word == "compile":
             text, module, attribute, last = operands
             asked.append(CompileRequest(text, module, attribute, int(last) or None))
-    return Requests(keep_going, tuple(asked), backend)
+    return Requests(keep_going, profile, tuple(asked), backend)

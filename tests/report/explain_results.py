@@ -29,6 +29,7 @@ from breakscan.explanation.repro.problem import FunctionAt, recorded
 from breakscan.explanation.repro.program import MinimalProgram
 from breakscan.explanation.repro.reproduction import Reproduction, ReproStatus
 from breakscan.explanation.run_totals import Calls, RunTotals
+from breakscan.explanation.step_profile import StepProfile
 from breakscan.explanation.time_trees import CompilePart, TimeNode
 from breakscan.model.findings import (
     Condition,
@@ -48,7 +49,7 @@ from breakscan.model.observations import TensorSeen, ValueSeen
 from breakscan.model.problem import Caller, ChangeKind, LongPass, Price, SharedCode
 from breakscan.recording.parsers.export_errors import ExportProblem
 from breakscan.recording.parsers.guards import ParsedGuard
-from breakscan.recording.records import RecordingCause
+from breakscan.recording.records import HostCall, RecordingCause
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.formats import EXPLAIN
 from breakscan.rulebook.library import load_library
@@ -337,6 +338,9 @@ def explanation(**changes: Any) -> Explanation:
         "trace": None,
         "libraries": {"transformers": "5.23.0"},
         "traced": {"src/model.py": (2, 4)},
+        "profile": StepProfile(
+            "Model.forward", 5, 0.1, 0.11, 0.08, 0.01, 0.005, 0.002, 0.009, (HostCall("aten::mm", 6.0, 0.06),)
+        ),
     }
     return Explanation(**(values | changes))
 

@@ -42,7 +42,7 @@ def test_a_break_says_where_why_what_instead_and_its_price() -> None:
         "BRK201 tensor-item: the number exists only once the graph has run, so the graph ends here<br>"
         "Block.forward runs as plain Python, without a graph: the break is inside a loop.",
         "as above",
-        "1.2 ms, waits for the device (340 passes)",
+        prose(made.PRICE.words),
     ]
     (raising, failing) = rows_of(text, "failed to compile")
     assert raising[1] == "`src/model.py:9` in `Block.forward`<br>from `train.py:41`"

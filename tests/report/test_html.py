@@ -224,7 +224,7 @@ def test_the_headline_is_the_terminals(show: Any) -> None:
     page = show(told)
     assert page.locator("h1").inner_text().split() == headline(told).split()
     assert "train.py finished with exit status 0" in page.locator("#outcome").inner_text()
-    assert "at most 2.9 of 11.8 ms a call of Model.forward" in page.locator("#calls").inner_text()
+    assert "2.9 of 11.8 ms a call of Model.forward" in page.locator("#calls").inner_text()
     assert page.title() == "train.py · breakscan explain"
     assert not page.locator("#static").is_visible()
 
@@ -234,7 +234,7 @@ def test_a_break_opens_to_all_that_is_known_of_it(show: Any) -> None:
     page.get_by_text("src/model.py:3", exact=True).first.click()
     detail = page.locator("tr.detail").inner_text()
     for words in (
-        "keep the 0-d tensor", "the break is inside a loop", "1.23 ms a pass", "340 passes",
+        "keep the 0-d tensor", "the break is inside a loop", "1.2 ms a pass", "340 passes",
         "waits for the device", "900 ms to compile", "train.py:41", "in main", "GB0124", "r1:0/0", "if x.item():",
     ):  # fmt: skip
         assert words.lower() in detail.lower(), words
@@ -246,9 +246,8 @@ def test_a_break_opens_to_all_that_is_known_of_it(show: Any) -> None:
 def test_a_wait_for_the_device_costs_the_devices_time(show: Any) -> None:
     page = show(explanation(breaks=(replace(BREAK, price=replace(PRICE, device_seconds=0.0002)),)), "#breaks/0")
     said = " ".join(page.locator("tr.detail").inner_text().split())
-    assert "200 µs of the device's time a pass" in said
-    assert "68.0 ms in all" in said
-    assert "the host spends 1.23 ms and waits for the device" in said
+    assert "200 µs a pass between graphs on the device" in said
+    assert "68.0 ms" in page.locator("tr").nth(1).inner_text()
 
 
 def test_hints_stand_where_there_is_no_advice(show: Any) -> None:

@@ -1,77 +1,64 @@
-"""What breaks cost, in words that add up."""
+"""What was seen of the cost of breaks, in words that promise nothing."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from explain_results import BREAK, PRICE, explanation, written
+import pytest
+from explain_results import BREAK, FRAME, PRICE, explanation, written
 
 from breakscan.explanation.run_totals import Calls
 from breakscan.model.findings import Verdict
-from breakscan.report.explain.summary import ceiling_sentence
+from breakscan.report.explain.summary import calls_sentence
 
-STACK = BREAK.stack
-OUTER = STACK[0].function or ""
-
-
-def report(price: float, verdict: Verdict = Verdict.SPLITS) -> str:
-    """Ten calls of 10 ms each, of which 6 ms lie outside graphs, 1 ms behind breaks."""
-    site = replace(BREAK, verdict=verdict, price=replace(PRICE, passes=10, host_seconds=price, device_seconds=None))
-    told = explanation(breaks=[site], frames=[], calls=(Calls(OUTER, 10, 0.1, 0.04, 0.01),))
-    return " ".join(written("terminal", told).split())
+OUTER = BREAK.stack[0].function or ""
+CALLS = Calls(OUTER, 10, 0.1, 0.04, 0.01)
+"""Ten calls of 10 ms each, of which 6 ms lie outside graphs, 1 ms after breaks."""
+SPLITS = replace(BREAK, verdict=Verdict.SPLITS)
 
 
-def test_a_share_of_the_time_in_calls_is_told() -> None:
-    assert "10 passes, 10% of the time in calls" in report(0.001)
+def test_what_leads_to_a_function_that_runs_eager_is_all_outside_graphs() -> None:
+    splits = calls_sentence(explanation(breaks=[SPLITS], frames=[], calls=(CALLS,))) or ""
+    eager = calls_sentence(explanation(breaks=[BREAK], frames=[], calls=(CALLS,))) or ""
+    assert splits.startswith(f"1.0 of 10.0 ms a call of {OUTER} pass between graphs")
+    assert eager.startswith(f"6.0 of 10.0 ms a call of {OUTER} pass outside graphs")
 
 
-def test_no_share_where_passes_took_longer_than_the_steady_calls() -> None:
-    assert "7.0 ms a pass" in report(0.007)
-    assert "of the time in calls" not in report(0.007)
+@pytest.mark.parametrize(
+    ("breaks", "calls"),
+    [
+        ([], CALLS),
+        ([BREAK], replace(CALLS, graph_seconds=0.0)),
+        ([BREAK], replace(CALLS, calls=1)),
+        ([SPLITS], replace(CALLS, gap_seconds=0.0)),
+    ],
+    ids=["without breaks", "without graphs", "called once", "nothing after breaks"],
+)
+def test_nothing_is_said_without_breaks_graphs_or_time(breaks: list[object], calls: Calls) -> None:
+    assert calls_sentence(explanation(breaks=breaks, frames=[], calls=(calls,))) is None
 
 
-def test_what_leads_to_a_function_that_runs_eager_can_save_all_outside_graphs() -> None:
-    assert "at most 1.0 of 10.0 ms" in report(0.001)
-    assert "at most 6.0 of 10.0 ms" in report(0.001, Verdict.EAGER)
-
-
-def test_there_is_no_ceiling_without_breaks() -> None:
-    assert ceiling_sentence(explanation(breaks=[], frames=[])) is None
-
-
-def on_device(host: float, device: float | None, gaps: float = 0.05) -> str:
-    """As :func:`report`, with a wait for the device at each of ten passes."""
-    price = replace(PRICE, passes=10, host_seconds=host, device_seconds=device, waits=True)
-    site = replace(BREAK, verdict=Verdict.SPLITS, price=price)
-    told = explanation(breaks=[site], frames=[], calls=(Calls(OUTER, 10, 0.1, 0.04, gaps),))
-    return " ".join(written("terminal", told).split())
-
-
-def test_waiting_for_the_device_is_no_cost_of_the_break() -> None:
+def test_a_wait_is_the_device_time_and_what_the_host_spends_more() -> None:
     """The host waits 5 ms for the graph before, which has to run anyhow; the device idles for 1 ms."""
-    said = on_device(0.005, 0.001)
-    assert "Costs: 1.0 ms of the device's time a pass, 10 passes, 10% of the time in calls" in said
-    assert "the host spends 5.0 ms there and waits for the device" in said
-    assert "could save at most 1.0 of 10.0 ms" in said
+    waits = replace(PRICE, passes=10, host_seconds=0.005, device_seconds=0.001, longest=None, compile_seconds=0.0)
+    assert waits.words == (
+        "1.0 ms a pass between graphs on the device, 10 passes; the host spends 5.0 ms there and waits for the device"
+    )
+    assert "the host spends" not in replace(waits, host_seconds=0.00101).words
+    assert replace(waits, host_seconds=0.0005).seconds == 0.0005, "no more than the host spends"
+    assert replace(waits, device_seconds=None).words.startswith("5.0 ms a pass between graphs, 10 passes; the host wa")
 
 
-def test_where_the_device_was_not_timed_the_host_is_what_is_known() -> None:
-    said = on_device(0.005, None)
-    assert "Costs: 5.0 ms a pass, 10 passes, 50% of the time in calls" in said
-    assert "could save at most 5.0 of 10.0 ms" in said
+def test_calls_that_run_eager_are_called_that() -> None:
+    calls = replace(PRICE, passes=10, eager=True, waits=False, longest=None, compile_seconds=0.0)
+    assert calls.words == "1.2 ms a call eager, 10 calls"
+    assert replace(calls, passes=1).words == "1.2 ms eager in the only call that was timed"
+    assert "1.2 ms a call eager" in written("terminal", explanation(breaks=[], frames=[replace(FRAME, price=calls)]))
 
 
-def test_a_pass_costs_no_more_than_the_host_spends_in_it() -> None:
-    assert "Costs: 1.0 ms of the device's time a pass" in on_device(0.001, 0.004, gaps=0.01)
-
-
-def test_there_is_no_ceiling_where_no_graph_runs() -> None:
-    site = replace(BREAK, verdict=Verdict.EAGER, price=replace(PRICE, passes=10, host_seconds=0.01))
-    calls = Calls(OUTER, 10, seconds=0.1, graph_seconds=0.0, gap_seconds=0.0)
-    assert ceiling_sentence(explanation(breaks=[site], frames=[], calls=(calls,))) is None
-    assert ceiling_sentence(explanation(breaks=[site], frames=[], calls=(replace(calls, graph_seconds=0.01),)))
-
-
-def test_a_wait_is_told_only_where_the_host_spends_more_than_the_device() -> None:
-    assert "the host spends" not in on_device(0.00501, 0.005)
-    assert "the host waits for the device there" in on_device(0.00501, 0.005)
+@pytest.mark.parametrize("format_", ["terminal", "json", "markdown", "github", "sarif"])
+def test_formats_have_the_same_words(format_: str) -> None:
+    price = replace(PRICE, longest=None, waits=False)
+    text = " ".join(written(format_, explanation(breaks=[replace(SPLITS, price=price)], frames=[])).split())
+    assert "1.2 ms a pass between graphs, 340 passes; 900 ms to compile what follows it" in text
+    assert "could save" not in text

@@ -40,9 +40,9 @@ _meters: weakref.WeakSet[RunMeter] = weakref.WeakSet()
 class RunMeter:
     """Counts and times what runs in this process, and hands records of it to ``write``.
 
-    ``due`` is the time from which on the end of a call calls ``write_again``.  What is called while the program runs
-    goes through ``guarded``, which keeps what it raises off the program.  Counts are not locked: where threads run one
-    graph at once, a run may be lost.
+    ``due`` is the time from which on the end of a call calls ``write_again``; ``profile`` is called where a call
+    begins, if steps are to be profiled.  What is called while the program runs goes through ``guarded``, which keeps
+    what it raises off the program.  Counts are not locked: where threads run one graph at once, a run may be lost.
     """
 
     def __init__(
@@ -60,6 +60,8 @@ class RunMeter:
         """Functions past the limit of recompiles, each with the expression for which it has too many versions."""
         self._write = write
         self.due = 0.0
+        self.compilations = 0
+        self.profile: Callable[[CallTally], object] | None = None
         self._since = 0.0
         self._graphs: list[GraphTally] = []
         self._calls: list[CallTally] = []
@@ -87,6 +89,7 @@ class RunMeter:
 
     def compiled(self) -> None:
         """Something was compiled: the calls and gaps that it fell into are not steady."""
+        self.compilations += 1
         for state in [reference() for reference in self._states]:
             if state is not None:
                 state.steady = False
@@ -122,6 +125,7 @@ class RunMeter:
         """A forked process counts for itself, from zero."""
         self.device.forked()
         self.threads.state.clear()
+        self.profile = None
         self.to_trace = TRACED_RUNS
         self._traced = []
         self.due = self._since = 0.0
@@ -288,6 +292,8 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
             state.last = state.device_gap = state.device_call = None
             state.graph_seconds = state.gap_seconds = 0.0
             state.steady = True
+            if meter.profile is not None:
+                meter.profile(tally)
             if tally.to_time:
                 meter.device.begin_call(state, tally)
             state.began = clock()

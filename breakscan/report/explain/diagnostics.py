@@ -71,6 +71,7 @@ def _diagnostic(problem: Problem) -> Diagnostic:
     inside = f" in {problem.function}" if problem.function else ""
     why = [f"Why: {problem.why}"]
     details = [*why, *problem.consequences, *(f"Hint: {hint}" for hint in problem.hints[:1])]
+    details += [f"Takes: {problem.takes}"] if problem.price and problem.takes else []
     users_line, called_from, at_site = problem.users_line, "", ""
     match problem.kind:
         case ProblemKind.BREAK:

@@ -33,7 +33,7 @@ from breakscan.explanation.remedies import (
 )
 from breakscan.explanation.repro.reproduction import Reproduction
 from breakscan.explanation.run_totals import Calls
-from breakscan.model.problem import Problem
+from breakscan.model.problem import Price, Problem
 from breakscan.model.remedy import Remedy, remedies_in_words
 from breakscan.recording.parsers.guards import ParsedGuard
 from breakscan.report.explain.agreement import agreement_object
@@ -56,6 +56,7 @@ Computed = Mapping[type, Mapping[str, Callable[[Any], Any]]]
 COMPUTED: Computed = {
     CompiledFrame: {"restarts": restarts_in_words},
     Calls: {"outside_seconds": attrgetter("outside_seconds")},
+    Price: {"words": attrgetter("words")},
     BreakSite: {
         "advice": lambda site: remedies_in_words(break_remedies(site)),
         "page": lambda site: break_page(site.gb_id),
@@ -63,7 +64,7 @@ COMPUTED: Computed = {
     Recompile: {"advice": recompile_advice},
     UncompiledFrame: {"advice": lambda frame: remedies_in_words(frame_remedies(frame))},
     ExportFailure: {"reason": failure_reason, "advice": lambda one: remedies_in_words(export_remedies(one))},
-    Problem: {"is_lost": attrgetter("is_lost")},
+    Problem: {"is_lost": attrgetter("is_lost"), "takes": attrgetter("takes")},
     Remedy: {"command": attrgetter("command")},
     EagerCalls: {"reason": eager_calls_reason, "advice": lambda calls: remedies_in_words(eager_calls_remedies(calls))},
 }
@@ -177,7 +178,7 @@ def explain_object(explanation: Explanation) -> dict[str, Any]:
             "recompiles": len(explanation.recompiles),
             "causes": explanation.causes,
             "compile_seconds": round(explanation.compile_seconds, 3),
-            "costs": {kind.value: round(seconds, _DIGITS) for kind, seconds in run_costs(explanation).items()},
+            "costs": {kind: round(seconds, _DIGITS) for kind, seconds in run_costs(explanation).items()},
         },
         "problems": _plain(explanation.problems),
         "compile_time": _plain(compile_time(explanation)),

@@ -11,11 +11,11 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.problems import Topic, sections_of, topic_of
 from breakscan.explanation.rank_report import alike, rank_sentences
 from breakscan.model.findings import Site, Verdict
-from breakscan.model.problem import Caller, Price, Problem, ProblemKind
+from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.words import counted, duration, place, seconds_in_words
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.repro_text import repro_sentence
-from breakscan.report.explain.summary import Group, ceiling_sentence, costs_sentence, headline, outcome_line, overview
+from breakscan.report.explain.summary import Group, headline, outcome_line, overview, time_sentences
 from breakscan.report.explain.tables import function_row, graph_row, kernel_row, line_row
 from breakscan.report.markdown import code, paragraph, prose, row, table_head
 from breakscan.report.printable import printable, visible
@@ -32,7 +32,7 @@ _MOST_COMPILES = 20
 _MOST_GRAPHS = 50
 _MOST_NAMED = 3
 _AS_ABOVE = "as above"
-_BREAK_TITLES = ("graph break", "where", "why", "instead", "each pass")
+_BREAK_TITLES = ("graph break", "where", "why", "instead", "takes")
 _TITLES = {
     **dict.fromkeys((Topic.BREAKS, Topic.LIBRARY_BREAKS, Topic.TORCH_BREAKS), _BREAK_TITLES),
     Topic.FAILURES: ("failed to compile", "where", "why", "instead"),
@@ -59,8 +59,7 @@ def write_explain_markdown(report: ExplainReport, stream: TextIO) -> None:
     line says where it is cut."""
     explanation = printable(report.explanation)
     parts = [f"{MARK}\n### breakscan: {prose(headline(explanation))}\n", paragraph(outcome_line(explanation)) + "\n"]
-    costs = filter(None, (ceiling_sentence(explanation), costs_sentence(explanation)))
-    parts += [paragraph(sentence) + "\n" for sentence in costs]
+    parts += [paragraph(sentence) + "\n" for sentence in time_sentences(explanation)]
     if report.reproduction:
         parts.append(f"**Reproduction:** {paragraph(visible(repro_sentence(report.reproduction)))}\n")
     room = LIMIT - len(_CUT) - sum(len(part) + 1 for part in parts)
@@ -85,7 +84,7 @@ def _sections(explanation: Explanation) -> Iterator[_Table]:
     sections = sections_of(explanation.problems)
     if (groups := overview(explanation)) is not None:
         for title, found in (("kind", groups.kinds), ("file", groups.files)):
-            yield _Table(table_head(title, "sites", "times", "cost"), list(map(_group_row, found)))
+            yield _Table(table_head(title, "sites", "times", "takes"), list(map(_group_row, found)))
     for section in sections:
         if section.topic not in _FOLDED:
             yield _Table(table_head(*_TITLES[section.topic]), [_row(problem, said) for problem in section.problems])
@@ -191,7 +190,7 @@ def _row(problem: Problem, said: _Said) -> str:
     todo = said.instead(problem) or "<br>".join(map(prose, problem.hints[:1]))
     if topic_of(problem) in _OF_BREAKS:
         what, where = f"{problem.what} {problem.times}".strip(), _where(problem, problem.users_line)
-        return row(what, where, said.why(problem), todo, _price(problem.price))
+        return row(what, where, said.why(problem), todo, prose(problem.takes))
     told_by_title = problem.kind in (ProblemKind.RECOMPILES, ProblemKind.EAGER_CALLS) or problem.is_failure
     parts = (_listed(problem.functions), "" if told_by_title else problem.what, problem.times)
     where = _where(problem, *problem.called_from[:_MOST_NAMED])
@@ -221,10 +220,3 @@ def _place(site: Site | None) -> str:
 def _listed(functions: Sequence[str]) -> str:
     more = f" and {len(functions) - _MOST_NAMED} more" if len(functions) > _MOST_NAMED else ""
     return ", ".join(map(code, functions[:_MOST_NAMED])) + more
-
-
-def _price(price: Price | None) -> str:
-    if price is None or not price.passes:
-        return ""
-    waits = " of the device's time" if price.is_on_device else ", waits for the device" if price.waits else ""
-    return f"{duration(price.seconds)}{waits} ({counted(price.passes, 'pass', 'passes')})"

@@ -16,11 +16,10 @@ from breakscan.explanation.frames import FrameStatus
 from breakscan.explanation.graphs import Kernel, saved_memory, saved_sentence
 from breakscan.explanation.kernel_calls import KernelKind
 from breakscan.explanation.notices import RUNNING
-from breakscan.explanation.prices import CostKind, run_costs
 from breakscan.explanation.rank_report import exit_words
 from breakscan.explanation.run_totals import Calls
 from breakscan.model.findings import Verdict
-from breakscan.model.problem import LongPass, Price, Problem
+from breakscan.model.problem import Problem
 from breakscan.model.words import counted, duration, listed, part_of, place, seconds_in_words, short_path
 from breakscan.report.explain.tables import kernels_of
 
@@ -56,7 +55,11 @@ def _time_spent(explanation: Explanation) -> str:
     parts = [(seconds_in_words(seconds), doing) for seconds, doing in spent if seconds]
     if explanation.seconds is None:
         return ", ".join(f"{seconds} {doing}" for seconds, doing in parts)
-    return ", ".join([seconds_in_words(explanation.seconds), *(f"{seconds} of it {doing}" for seconds, doing in parts)])
+    # Processes may compile at the same time.
+    of_it = "of it" if explanation.processes == 1 or explanation.ranks else f"in {explanation.processes} processes"
+    return ", ".join(
+        [seconds_in_words(explanation.seconds), *(f"{seconds} {of_it} {doing}" for seconds, doing in parts)]
+    )
 
 
 def headline(explanation: Explanation) -> str:
@@ -131,127 +134,54 @@ def _why_nothing_compiled(explanation: Explanation) -> str:
     return f"Nothing was compiled: what torch.compile returned{where} was never called. Call it, not the original."
 
 
-_MOST_NAMED = 3
 _WORTH_SAYING = 0.01
-"""The part of the calls' time below which a saving is not worth a word."""
-_ENOUGH = 8
-"""Passes from which on it is worth a word how much they vary."""
-_WIDE = 1.5
-_NOTABLY = 1.05
-"""The ratio of host time to device time from which on it is mentioned."""
-_LEAST_COST = 1e-4
-"""Seconds in all of a run from which on a kind of cost is worth a word."""
-_COST_WORDS = {
-    CostKind.BREAKS: "graph breaks",
-    CostKind.EAGER_FUNCTIONS: "functions that run eager",
-    CostKind.RECOMPILES: "recompiles",
-}
-_OF_WHAT = {
-    CostKind.BREAKS: "of the calls",
-    CostKind.EAGER_FUNCTIONS: "of the calls",
-    CostKind.RECOMPILES: "of compiling",
-}
+"""The part of the calls' time below which a part is not worth a word."""
 _LONG_COMPILE = 1.0
 """Seconds of compiling again from which on they are worth a word."""
 
 
-def price_in_words(price: Price, calls: Sequence[Calls]) -> str:
-    """``1.2 ms a pass, 340 passes, 41% of the time in calls; 0.9 s to compile what follows it``."""
-    said = []
-    if price.passes:
-        said.append(_each_pass(price))
-        spent = sum(call.seconds for call in calls)
-        share = price.in_all / spent if spent else 0.0
-        if share >= _WORTH_SAYING:
-            said[0] += f", {min(share, 1.0):.0%} of the time in calls"
-    if price.longest:
-        said.append(_longest_pass(price.longest))
-    if price.is_on_device and price.host_seconds > _NOTABLY * price.seconds:
-        said.append(f"the host spends {duration(price.host_seconds)} there and waits for the device")
-    elif price.waits:
-        said.append("the host waits for the device there")
-    if price.compile_seconds:
-        said.append(f"{duration(price.compile_seconds)} to compile what follows it")
-    return "; ".join(said)
+def time_sentences(explanation: Explanation) -> list[str]:
+    """The time of the calls, and of a step that was profiled."""
+    profiled = [f"{line}." for line in explanation.profile.lines] if explanation.profile else []
+    return [*filter(None, [calls_sentence(explanation)]), *profiled]
 
 
-def _each_pass(price: Price) -> str:
-    if price.is_on_device:
-        spent = f"{duration(price.seconds)} of the device's time"
-        if price.passes == 1:
-            return f"{spent} in the only pass that was timed"
-        return f"{spent} a pass, {counted(price.passes, 'pass', 'passes')}"
-    device = "" if price.device_seconds is None else f" ({duration(price.device_seconds)} on the device)"
-    if price.passes == 1:
-        return f"{duration(price.host_seconds)}{device} in the only pass that was timed"
-    varies = price.passes >= _ENOUGH and price.high_seconds > _WIDE * price.low_seconds > 0
-    spread = f", half of them {duration(price.low_seconds)} to {duration(price.high_seconds)}" if varies else ""
-    return f"{duration(price.host_seconds)} a pass{device}, {counted(price.passes, 'pass', 'passes')}{spread}"
+def calls_sentence(explanation: Explanation) -> str | None:
+    """``0.5 of 1.0 ms a call of Model.forward pass between graphs.``, and what that leaves out; None where nothing
+    breaks, or no graph runs.
 
-
-def _longest_pass(longest: LongPass) -> str:
-    meanwhile = "" if longest.for_rank is None else f", in which rank {longest.for_rank} compiled"
-    return f"not counted: one pass of {duration(longest.seconds)}{meanwhile}"
-
-
-def ceiling_sentence(explanation: Explanation) -> str | None:
-    """``Removing all of them could save at most 5.1 of 11.8 ms a call of Model.forward.``; None where there is nothing
-    to save.
-
-    Of a function that runs eager, or leads to one, it is all that is spent outside graphs, else what is spent behind
-    breaks.  Of what the host waits for, only the device's own gaps count.  Where no graph runs at all, most of the time
-    may be work that has to be done anyhow, and a bound would say nothing.
+    Of a function that runs eager, or leads to one, it is the time outside graphs.
     """
-    waits = [site.price for site in explanation.breaks if site.price and site.price.is_on_device]
-    on_host = sum(price.passes * price.host_seconds for price in waits)
     eager = {frame.function for frame in explanation.frames if frame.status is FrameStatus.EAGER}
+    if not explanation.breaks and not eager:
+        return None
     given_up = [site for site in explanation.breaks if site.verdict is Verdict.EAGER]
     leads_there = eager | {caller.function for site in given_up for caller in site.stack}
-    found = []
+    seen: list[tuple[float, Calls, str]] = []
     for call in explanation.calls:
-        saving = call.outside_seconds if call.name in leads_there else call.gap_seconds
-        if len(explanation.calls) == 1:  # else it is not known which of them waits
-            saving = max(0.0, saving - on_host) + min(saving, sum(price.in_all for price in waits))
-        if call.calls > 1 and call.graph_seconds and saving > _WORTH_SAYING * call.seconds:
-            found.append((saving, call))
-    if not found or not (explanation.breaks or eager):
-        return None
-    found.sort(key=lambda pair: -pair[0])
+        is_eager = call.name in leads_there
+        seconds, where = (call.outside_seconds, "outside") if is_eager else (call.gap_seconds, "between")
+        if call.calls > 1 and call.graph_seconds and seconds > _WORTH_SAYING * call.seconds:
+            seen.append((seconds, call, where))
+    seen.sort(key=lambda one: -one[0])
     words = [
-        f"{part_of(saving / call.calls, call.seconds / call.calls)} a call of {call.name}" for saving, call in found
+        f"{part_of(seconds / call.calls, call.seconds / call.calls)} a call of {call.name} pass {where} graphs"
+        for seconds, call, where in seen
     ]
-    if rest := len(words) - _MOST_NAMED:
-        words = [*words[:_MOST_NAMED], f"less of {counted(rest, 'other function')}"] if rest > 0 else words
-    listed = ", and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
-    return f"Removing all of them could save at most {listed}."
-
-
-def costs_sentence(explanation: Explanation) -> str | None:
-    """``Recompiles cost most: 18 s of compiling; graph breaks 12 ms of the calls.``; None where
-    there is nothing to compare."""
-    costs = sorted(run_costs(explanation).items(), key=lambda cost: -cost[1])
-    shown = [(kind, seconds) for kind, seconds in costs if seconds >= _LEAST_COST]
-    if len(shown) < 2:
+    if not words:
         return None
-    (first, most), *others = shown
-    rest = " and ".join(f"{_COST_WORDS[kind]} {duration(seconds)} {_OF_WHAT[kind]}" for kind, seconds in others)
-    return f"{_COST_WORDS[first].capitalize()} cost most: {duration(most)} {_OF_WHAT[first]}; {rest}."
+    wait = any(site.price and site.price.waits for site in explanation.breaks)
+    waiting = ", and so is waiting for the device" if wait else ""
+    return (
+        f"{listed(words, 'function')}. That is not what a repair saves: lost fusion and the backward are not in it, "
+        f"and work that has to be done anyhow is{waiting}."
+    )
 
 
 def recompiling_time(explanation: Explanation) -> str | None:
     """``18 s``; None where that is not worth saying."""
-    seconds = run_costs(explanation)[CostKind.RECOMPILES]
+    seconds = sum(recompile.seconds for recompile in explanation.recompiles)
     return seconds_in_words(seconds) if seconds >= _LONG_COMPILE else None
-
-
-def comparable_calls(explanation: Explanation) -> Sequence[Calls]:
-    """The calls whose time prices may be held against; none where too few were steady.
-
-    A pass counts if nothing was compiled after its graph, a call only if nothing was compiled in all of it.
-    """
-    priced = run_costs(explanation)[CostKind.BREAKS]
-    outside = sum(call.outside_seconds for call in explanation.calls)
-    return explanation.calls if priced <= outside else ()
 
 
 _MOST_SIZES = 3

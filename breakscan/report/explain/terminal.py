@@ -13,7 +13,6 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.problems import Section, sections_of
 from breakscan.explanation.rank_report import RankReport, rank_sentences
 from breakscan.explanation.repro.reproduction import Reproduction
-from breakscan.explanation.run_totals import Calls
 from breakscan.model.findings import Finding, Severity, Site
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import counted, duration, place, position
@@ -26,14 +25,11 @@ from breakscan.report.explain.summary import (
     MANY,
     Group,
     Overview,
-    ceiling_sentence,
-    comparable_calls,
-    costs_sentence,
     headline,
     made_lines,
     outcome_line,
     overview,
-    price_in_words,
+    time_sentences,
 )
 from breakscan.report.explain.tables import (
     FINDINGS,
@@ -75,7 +71,6 @@ class _Writer:
         self.console = console
         self.hidden = hidden
         self.width = min(console.width, WIDEST)
-        self.calls: Sequence[Calls] = ()
         self.explained: set[str] = set()
         self.advised: set[str] = set()
 
@@ -84,10 +79,9 @@ class _Writer:
         self.paragraph(outcome_line(explanation), indent="")
         style = "bold" if explanation.graphs else STYLES[Severity.ERROR]
         self.paragraph(headline(explanation), indent="", style=style)
-        for sentence in filter(None, (ceiling_sentence(explanation), costs_sentence(explanation))):
+        for sentence in time_sentences(explanation):
             self.paragraph(sentence, indent="")
         self.ranks(explanation.ranks)
-        self.calls = comparable_calls(explanation)
         sections = sections_of(explanation.problems)
         # In a file that has changed since, an edit would not find what was recorded.
         fixable = [
@@ -110,7 +104,7 @@ class _Writer:
     def overview(self, groups: Overview | None) -> None:
         if groups is None:
             return
-        titles = (">sites", ">times", ">cost")
+        titles = (">sites", ">times", ">takes")
         others = counted(groups.other_files, "other file") if groups.other_files else ""
         files = [*map(_group_row, groups.files), *([(others, "", "", "")] if others else [])]
         for title, rows in (("By kind", [*map(_group_row, groups.kinds)]), ("By file", files)):
@@ -175,9 +169,8 @@ class _Writer:
             self.labelled("Why", problem.why)
         for sentence in problem.consequences:
             self.paragraph(sentence)
-        calls = self.calls if problem.kind is ProblemKind.BREAK else ()
-        if problem.price and (price := price_in_words(problem.price, calls)):
-            self.labelled("Costs", price)
+        if problem.price and problem.takes:
+            self.labelled("Takes", problem.takes)
         if hidden := self.hidden.get((problem.site, problem.gb_type or "")):
             self.paragraph(hidden_sentence(hidden))
         if problem.called_from:

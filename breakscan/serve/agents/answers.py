@@ -13,7 +13,7 @@ from typing import Any
 from breakscan.model.findings import Mode, Origin
 from breakscan.model.problem import ProblemKind
 from breakscan.model.remedy import RemedyKind
-from breakscan.model.words import counted, duration, grouped_reasons, listed, sentence
+from breakscan.model.words import counted, grouped_reasons, listed, sentence
 from breakscan.rulebook.document import Example
 from breakscan.rulebook.library import Library
 
@@ -215,7 +215,7 @@ def _problem(one: Report) -> Answer:
         rule=one["rule"] or one["gb_id"],
         function=next(iter(one["functions"]), None),
         times=one["count"] if one["count"] > 1 else None,
-        cost=f"{duration(one['cost'])} in all" if one["cost"] else None,
+        takes=one["takes"] or None,
         instead=". Or: ".join([remedy["text"] for remedy in one["remedies"]] or one["hints"][:1]),
     )
 

@@ -30,7 +30,7 @@ from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.words import short_path
 from breakscan.report.explain.json import COMPUTED, Computed, Plain
-from breakscan.report.explain.summary import ceiling_sentence, costs_sentence, headline, outcome_line
+from breakscan.report.explain.summary import headline, outcome_line, time_sentences
 from breakscan.source.source_files import SourceFiles
 
 MOST_CHARACTERS = 5_000_000
@@ -151,7 +151,7 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
         "title": f"{_program(explanation.argv)} · breakscan explain",
         "outcome": outcome_line(explanation),
         "headline": headline(explanation),
-        "costs": list(filter(None, (ceiling_sentence(explanation), costs_sentence(explanation)))),
+        "times": time_sentences(explanation),
         # Failures can be breaks or functions: the first one decides.
         "order": list(dict.fromkeys(_TABS[one.problems[0].kind] for one in sections_of(explanation.problems))),
         "explanation": data,

@@ -97,7 +97,7 @@ function unitColumns() {
     count("Eager", "eager", "Functions that run eager"),
     count("Recompiles", "recompiles"),
     count("Graphs", "graphs"),
-    has("costliest") && { label: "Costs", kind: "num", title: "What breaks and eager functions cost, in all calls", value: (unit) => unit.cost, cell: (unit) => duration(unit.cost) },
+    has("costliest") && { label: "Takes", kind: "num", title: "The time between graphs and in eager functions, in all calls", value: (unit) => unit.cost, cell: (unit) => duration(unit.cost) },
     has("compile") && { label: "Compile", kind: "num", value: (unit) => unit.compile, cell: (unit) => duration(unit.compile) },
     has("peak") && { label: "Memory", kind: "num", value: (unit) => unit.peak, cell: (unit) => (unit.peak === null ? "" : bytes(unit.peak)) },
     has("findings") && { label: "Check", kind: "num", title: "Findings, and those of rules that the run showed too", value: (unit) => unit.findings, cell: (unit) => (unit.findings === null ? "" : unit.seen ? `${number(unit.findings)}, ${number(unit.seen)} seen` : number(unit.findings)) },

@@ -58,7 +58,7 @@ var app = null;
 function start() {
   try {
     loadReport();
-    replace(document.getElementById("calls"), page.costs.map((said) => el("p", {}, said)), callBars());
+    replace(document.getElementById("calls"), page.times.map((said) => el("p", {}, said)), callBars());
     document.getElementById("tools").append(themeButton());
     app = new App(tabList());
   } catch (error) {

@@ -73,28 +73,6 @@ function torchsWords(found) {
   return [page, page ? " " : "", sentence(found.gb_type), " ", sentence(found.reason)];
 }
 
-function priceWords(price) {
-  if (!price) return null;
-  const said = [];
-  if (price.passes) {
-    if (isOnDevice(price)) said.push(`${duration(passSeconds(price))} of the device's time a pass`);
-    else {
-      const device = price.device_seconds === null ? "" : `, ${duration(price.device_seconds)} on the device`;
-      said.push(`${duration(price.host_seconds)} a pass${device}`);
-    }
-    said.push(price.passes > 1 ? `${counted(price.passes, "pass", "passes")}, ${duration(inAll(price))} in all` : "the only pass that was timed");
-    if (!isOnDevice(price) && price.high_seconds > price.low_seconds) said.push(`half of them ${duration(price.low_seconds)} to ${duration(price.high_seconds)}`);
-  }
-  if (price.longest) {
-    const { seconds, for_rank: rank } = price.longest;
-    said.push(`not counted: one pass of ${duration(seconds)}${rank === null ? "" : `, in which rank ${rank} compiled`}`);
-  }
-  if (isOnDevice(price)) said.push(`the host spends ${duration(price.host_seconds)} and waits for the device`);
-  else if (price.waits) said.push("the host waits for the device");
-  if (price.compile_seconds) said.push(`${duration(price.compile_seconds)} to compile what follows it`);
-  return said.join(" \u00b7 ");
-}
-
 function stackList(stack) {
   if (stack.length < 2) return null;
   return el("ol", { class: "stack" }, stack.map((caller) => el("li", { class: caller[3] }, callerLink(caller))));
@@ -110,7 +88,7 @@ function breakFacts(found) {
     ["Why", told(why(found))],
     ["So", found.so],
     [found.advice ? "Instead" : "Hints", advice(found)],
-    ["Cost", priceWords(found.price)],
+    ["Takes", sentence(found.price?.words)],
     ["Reached", stackList(found.stack)],
     ["torch says", torchsWords(found)],
     ["Compiled as", idList(found.compile_ids)],
@@ -122,7 +100,7 @@ function frameFacts(frame) {
     ["Why", told(frame.reason)],
     ["Instead", told(frame.advice)],
     ["Reached", stackList(frame.stack)],
-    ["Cost", priceWords(frame.price)],
+    ["Takes", sentence(frame.price?.words)],
     ["torch says", frame.gb_type ? [frame.gb_id ? `${frame.gb_id} ` : "", frame.gb_type] : null],
   ]);
 }

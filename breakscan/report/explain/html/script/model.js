@@ -29,12 +29,12 @@ function ruleWords(id) {
   return id && page.rules[id] ? `${id} ${page.rules[id].name}` : null;
 }
 
-/** Whether the device's time is what a break costs: where the host waits for it, it waits for what has to be done. */
+/** Whether the device's time is what counts: where the host waits for it, it waits for what has to be done. */
 function isOnDevice(price) {
   return price.waits && price.device_seconds !== null;
 }
 
-/** What one pass costs, in seconds. */
+/** What one pass takes, in seconds. */
 function passSeconds(price) {
   return isOnDevice(price) ? Math.min(price.device_seconds, price.host_seconds) : price.host_seconds;
 }

@@ -1,7 +1,7 @@
 const MANY_BREAKS = 20;
 const MOST_GROUPS = 10;
 
-/** How many breaks there are of each kind and in each file, and what they cost; a click searches for those. */
+/** How many breaks there are of each kind and in each file, and what they take; a click searches for those. */
 function breakOverview(rows, choose) {
   if (rows.length < MANY_BREAKS) return null;
   const kind = (found) => ruleWords(found.rule) ?? found.gb_type;

@@ -1,0 +1,82 @@
+"""Where the time of a step goes, by a profile of a few steady steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from breakscan.explanation.context import ExplainContext
+from breakscan.explanation.notices import Notice
+from breakscan.model.words import duration
+from breakscan.recording.records import CompileCalled, HookInstalled, HostCall, Record, StepsProfiled
+
+_PROFILE = "profile"
+_NONE = Notice(
+    "no-profile",
+    "no steps were profiled: nothing compiled was called six times more in one thread after it was compiled, or the "
+    "program runs a profiler itself",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StepProfile:
+    """The seconds of a step, the mean of ``steps``: from one call of ``function`` to the next.  ``seconds`` is a step
+    without the profiler, ``profiled`` one with it, of which the others are parts.
+
+    Of the host's time, ``graphs`` runs what Inductor compiled, forward and backward, ``eager`` single operations,
+    ``entering`` guards and what is around graphs, ``waiting`` is for the device; ``device`` is how long the device
+    computes, None without one.  ``calls`` are those into torch and libraries that took most of the host's time.
+    """
+
+    function: str
+    steps: int
+    seconds: float
+    profiled: float
+    graphs: float
+    eager: float
+    entering: float
+    waiting: float
+    device: float | None
+    calls: tuple[HostCall, ...]
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """The profile in words: parts of the host's time, host and device, the costliest call."""
+        rest = max(0.0, self.profiled - self.graphs - self.eager - self.entering - self.waiting)
+        yield (
+            f"A step, from one call of {self.function} to the next, takes {duration(self.seconds)}, with the profiler "
+            f"{duration(self.profiled)}: on the host {duration(self.graphs)} in graphs, {duration(self.eager)} in "
+            f"eager operations, {duration(self.entering)} in entering compiled code and guards, {duration(rest)} "
+            "elsewhere"
+        )
+        if self.device is not None:
+            yield (
+                f"The device computes for {duration(self.device)} and waits "
+                f"{duration(max(0.0, self.profiled - self.device))} for the host; the host waits "
+                f"{duration(self.waiting)} for the device"
+            )
+        if self.calls:
+            first = self.calls[0]
+            yield (
+                f"The costliest library call on the host is {first.name}: {duration(first.seconds)} a step, "
+                f"{first.calls:.3g} calls"
+            )
+
+
+def step_profile(processes: Sequence[Sequence[Record]], context: ExplainContext) -> StepProfile | None:
+    """The profile of the first process that has one."""
+    for records in processes:
+        if profile := next((one for one in records if isinstance(one, StepsProfiled)), None):
+            called = (one for one in records if isinstance(one, CompileCalled) and one.key == profile.key)
+            call = next(called, None)
+            name = "a function" if call is None else context.function_of(call.code) if call.code else call.target
+            return StepProfile(name, *(getattr(profile, field) for field in StepProfile.__slots__[1:]))
+    return None
+
+
+def profile_notices(processes: Sequence[Sequence[Record]]) -> Iterator[Notice]:
+    """A notice where a profile was asked for, and there is none."""
+    records = [one for process in processes for one in process]
+    asked = any(isinstance(one, HookInstalled) and one.name == _PROFILE and one.available for one in records)
+    if asked and not any(isinstance(one, StepsProfiled) for one in records):
+        yield _NONE
