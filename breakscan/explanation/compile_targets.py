@@ -44,7 +44,7 @@ def compile_targets(
     targets: list[CompileTarget] = []
     for call in calls:
         attempted = call.code in tried
-        if targets and _is_torchs_own(call):
+        if targets and is_torchs_own(call):
             targets[-1] = replace(targets[-1], attempted=targets[-1].attempted or attempted)
         else:
             caller = next(iter(reversed(context.callers(call.stack))), None)
@@ -60,7 +60,7 @@ def torchs_modules(calls: Iterable[CompileCalled], owners: Owners) -> dict[str, 
     own = (call for call in calls if call.code and owners.of(call.code.path) is Origin.FRAMEWORK)
     asked: dict[str, StackFrame | None] = {}
     for call in own:
-        if not _is_torchs_own(call):
+        if not is_torchs_own(call):
             lines = (frame for frame in reversed(call.stack) if owners.is_programs(frame.path))
             asked.setdefault(call.target, next(lines, None))
     return asked
@@ -88,7 +88,7 @@ def what_wrappers_stand_for(
     }
 
 
-def _is_torchs_own(call: CompileCalled) -> bool:
+def is_torchs_own(call: CompileCalled) -> bool:
     """Return whether torch itself called, for the wrapper around a module.  The file alone does not show it: the hook's
     frames carry its name as well."""
     return any(is_compiler_entry(frame.path) and frame.name == "_initialize" for frame in call.stack)

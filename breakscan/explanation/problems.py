@@ -15,6 +15,7 @@ from breakscan.explanation.exports import (
     failure_reason,
 )
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
+from breakscan.explanation.recompile_remedies import recompile_remedies
 from breakscan.explanation.recompiles import Recompile, changes_of, recompile_sentence
 from breakscan.explanation.remedies import (
     break_remedies,
@@ -22,11 +23,9 @@ from breakscan.explanation.remedies import (
     export_remedies,
     frame_remedies,
     is_torchs_wish,
-    recompile_advice,
 )
 from breakscan.model.findings import Origin, Severity, Verdict
 from breakscan.model.problem import Caller, FunctionHead, Price, Problem, ProblemKind, SharedCode, users_line
-from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.model.words import INSIDE, counted, listed, seconds_in_words
 from breakscan.recording.records import DEFAULT_STANCE
 from breakscan.rulebook.document import Rule
@@ -41,6 +40,7 @@ _BOILERPLATE = (
     "File an issue to PyTorch",
     "If it is a Python builtin, please file an issue",
     "Your code may result in an error when running in eager",
+    "Report an issue to the backend compiler repo",
 )
 """Hints of Dynamo's that are about Dynamo: nothing that a user can do about the code at hand."""
 _GIVES_UP_BY_ITSELF = ("Unsupported context manager",)
@@ -346,7 +346,7 @@ def cause_problem(
         functions=tuple(dict.fromkeys(recompile.function or "a function" for recompile in group)),
         what="recompiled",
         why=recompile_sentence(group),
-        remedies=_recompile_remedies(first),
+        remedies=recompile_remedies(group, shared),
         count=len(group),
         reason=first.subject,
         consequences=(*consequences, *_eager_words(shared, first), *([price] if seconds >= _LONG_COMPILE else [])),
@@ -387,12 +387,6 @@ def causes_of(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:
     for recompile in recompiles:
         groups.setdefault(recompile.cause, []).append(recompile)
     return sorted(groups.values(), key=lambda group: (-sum(recompile.seconds for recompile in group), -len(group)))
-
-
-def _recompile_remedies(recompile: Recompile) -> tuple[Remedy, ...]:
-    text = recompile_advice(recompile)
-    kind = RemedyKind.EDIT if recompile.rule and recompile.rule.rewrites else RemedyKind.CONSTRUCT
-    return (Remedy(recompile.advice.remedy if recompile.advice else kind, "recompile", text),) if text else ()
 
 
 def _known_cost(price: Price | None) -> float | None:

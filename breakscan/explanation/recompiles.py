@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
-from pathlib import PurePath
 
 from breakscan.explanation.compilations import CompiledFrame
-from breakscan.explanation.context import ExplainContext, package_of
+from breakscan.explanation.compile_targets import is_torchs_own
+from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.frames import UncompiledFrame
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller, ChangeKind, Holder, SharedCode, ValueChange, users_line
-from breakscan.model.remedy import RemedyKind
 from breakscan.recording.parsers.frames import calls_user_code, is_compiler_entry, is_module_wrapper, is_resumed
 from breakscan.recording.parsers.guards import (
     BEFORE_BREAK,
     NONE_FAILED,
     ParsedGuard,
+    leaves_open,
     line_of,
     lost_view,
-    parse_expression,
     read_guard,
 )
 from breakscan.recording.records import (
     BreakSeen,
     Code,
+    CompileCalled,
     CompileStarted,
     CompileTimed,
     FailedGuard,
@@ -41,23 +39,17 @@ from breakscan.rulebook.document import Rule
 from breakscan.rulebook.matching import explaining_rule
 
 
-class AdviceKind(Enum):
-    """The advice that is another where a library is at work."""
-
-    BREAK_IN_CALLER = "break-in-caller"
-    ARGUMENTS = "arguments"
-    VIEW = "view"
-    OTHER = "other"
-
-
 @dataclass(frozen=True, slots=True)
-class RecompileAdvice:
-    """Advice about one recompile.  ``dimension`` is that of a size that changed."""
+class HowCompiled:
+    """``torch.compile`` for a function: the number of calls that asked for it, ``dynamic`` as Python writes it, and the
+    version of torch."""
 
-    text: str
-    kind: AdviceKind = AdviceKind.OTHER
-    remedy: RemedyKind = RemedyKind.CONSTRUCT
-    dimension: str = ""
+    calls: int
+    dynamic: str | None
+    torch: str
+
+
+NOT_KNOWN = HowCompiled(0, None, "")
 
 
 Objects = tuple[tuple[str, int], ...]
@@ -67,14 +59,17 @@ Objects = tuple[tuple[str, int], ...]
 @dataclass(frozen=True, slots=True)
 class Recompile:
     """A recompile of a function.  ``guard`` is what had to hold, ``subject`` what it is about;
-    ``advice`` is None where only the rule has any; ``cause`` numbers, from 0, what they have in common: the same change
-    at the same call; ``seconds`` is what compiling took, the backward included, but for the first backward of the
-    function.  ``trigger`` is the call that met the guard, ``users_line`` the user's line that leads there, where that
-    call or the function is not the user's, ``asked_at`` the line that the guard is for, and ``switched_at`` the line
-    that changed what it is about.
+    ``cause`` numbers, from 0, what they have in common: the same change at the same call; ``seconds`` is what compiling
+    took, the backward included, but for the first backward of the function.  ``trigger`` is the call that met the
+    guard, ``users_line`` the user's line that leads there, where that call or the function is not the user's,
+    ``asked_at`` the line that the guard is for, and ``switched_at`` the line that changed what it is about.
 
     ``also`` are other guards that failed at that call, each with its new value; ``objects`` those of the version and of
-    the call.  ``hit_limit`` says that the same changed when the limit was met."""
+    the call.  ``hit_limit`` says that the same changed when the limit was met.
+
+    ``how`` is how the function is compiled.  Of sizes, ``opened`` says that the new version leaves them open, and
+    ``passed`` holds the expressions that the call passes for their tensors, as far as they are simple ones.  If it is
+    compiled alone only because another function runs eager, ``made_by`` is the break that does that, with its name."""
 
     rule: Rule | None
     function: str | None
@@ -85,7 +80,6 @@ class Recompile:
     subject: str
     old: str | None
     new: str | None
-    advice: RecompileAdvice | None
     compile_id: str
     cause: int
     users_line: Caller | None = None
@@ -96,6 +90,10 @@ class Recompile:
     shared: SharedCode | None = None
     hit_limit: bool = False
     seconds: float = 0.0
+    how: HowCompiled = NOT_KNOWN
+    opened: bool = False
+    passed: Mapping[str, str] = field(default_factory=dict)
+    made_by: tuple[Site, str] | None = None
 
 
 _MOST_VALUES = 5
@@ -194,10 +192,6 @@ def _part_first(found: re.Match[str]) -> str:
     return f"{found[2].removeprefix('.')} of {found[1]}"
 
 
-_SIZE = re.compile(r"(?P<tensor>.+)\.shape\[(?P<dimension>\d+)\]$")
-_IN_KWARGS = re.compile(r"^kwargs\['(\w+)'\]$")
-_POSITIONAL = re.compile(r"^args\[\d+\]")
-_LEARNING_RATE = re.compile(r"\.param_groups\[\d+\]\['lr'\]$")
 _ARGUMENTS = re.compile(r"^(?:len\((?:kw)?args\)|(?:not )?'\w+' in kwargs|list\(kwargs\)\[\d+\])$")
 _SPREADING = {
     ChangeKind.SIZE: "size",
@@ -217,9 +211,6 @@ _SPREADING = {
 }
 """Kinds of guards that, once one fails, fail in all functions that the changed input runs through."""
 _SAME = {ChangeKind.FREED: ChangeKind.OBJECT, ChangeKind.FUNCTION: ChangeKind.OBJECT}
-_GRADIENT = ".requires_grad"
-_APART = ("0", "1")
-"""Sizes that are compiled separately from all others."""
 
 
 def recompiles(
@@ -227,9 +218,16 @@ def recompiles(
     fates: Sequence[UncompiledFrame],
     compiles: Iterable[CompiledFrame],
     breaks: Iterable[BreakSeen],
+    calls: Iterable[CompileCalled],
+    torch: str,
     context: ExplainContext,
 ) -> list[Recompile]:
-    """All recompiles in their order, numbered by cause; those of the user's code first."""
+    """All recompiles in their order, numbered by cause; those of the user's code first.  ``calls`` are those of
+    ``torch.compile``, of that version."""
+    how: dict[Code | None, HowCompiled] = {}
+    for call in (call for call in calls if not is_torchs_own(call)):
+        known = how.get(call.code, NOT_KNOWN)
+        how[call.code] = HowCompiled(known.calls + 1, call.settings.get("dynamic", known.dynamic), torch)
     versions = {compiled.compile_id: compiled for compiled in compiles}
     eager = {fate.function: fate for fate in fates if fate.break_site}
     broken = {(frame.path, frame.line): seen.stack[-1] for seen in breaks for frame in seen.stack}
@@ -241,7 +239,9 @@ def recompiles(
         times = Counter((one.seen.frame, one.guard.subject) for one in met)
         own = []
         for one in met:
-            recompile = _recompile(one, times[one.seen.frame, one.guard.subject], causes, eager, broken, run, context)
+            count = times[one.seen.frame, one.guard.subject]
+            ways = how.get(one.seen.frame, NOT_KNOWN)
+            recompile = _recompile(one, count, causes, eager, broken, run, versions, ways, context)
             own.append(replace(recompile, seconds=_seconds_again(recompile.compile_id, versions, run.first_backward)))
         limits = {(one.function, one.subject) for one, seen in zip(own, run.seen, strict=True) if seen.past_limit}
         shared = {frame: _shared(frame, run, own, context) for frame in {seen.frame for seen in run.seen}}
@@ -409,6 +409,8 @@ def _recompile(
     eager: Mapping[str, UncompiledFrame],
     broken: Mapping[tuple[str, int], StackFrame],
     run: _Process,
+    versions: Mapping[str, CompiledFrame],
+    how: HowCompiled,
     context: ExplainContext,
 ) -> Recompile:
     """``times`` is how often the function was compiled again over what the guard is about; ``broken`` are the lines
@@ -417,7 +419,9 @@ def _recompile(
     trigger = _trigger(seen, context)
     text = failed.text if failed else ""
     origin = _origin(seen, context)
-    given_up = _given_up_caller(seen, guard, eager, context) if origin is not Origin.USER else None
+    version = versions.get(seen.compile_id or "")
+    demands = [line.text for line in version.guards] if version else []
+    sizes = [one for one in (guard, *met.also) if one.kind is ChangeKind.SIZE and one.dimension is not None]
     explained = text and not _ARGUMENTS.match(guard.subject)
     rule = (
         explaining_rule(context.rules, gb=None, text=text, change=guard.kind, holder=guard.holder, times=times)
@@ -436,7 +440,6 @@ def _recompile(
         subject=guard.subject,
         old=guard.old,
         new=guard.new,
-        advice=given_up or _advice(guard, switch, seen.frame, origin, context),
         compile_id=seen.compile_id or "",
         users_line=_users_line(seen, trigger, origin, context),
         asked_at=context.caller(asked) if asked else None,
@@ -450,6 +453,10 @@ def _recompile(
             _known_trigger(seen, trigger),
             begins_call=_begins_call(seen, context),
         ),
+        how=how,
+        opened=bool(sizes) and all(leaves_open(demands, one.owner, one.dimension or 0) for one in sizes),
+        passed=_passed(seen, sizes, context),
+        made_by=_break_above(seen, eager, context) if origin is not Origin.USER else None,
     )
 
 
@@ -536,83 +543,22 @@ def _call(seen: RecompileSeen, context: ExplainContext) -> StackFrame | None:
     return next(reversed(context.not_torchs(seen.stack[:entry])), None)
 
 
-def _given_up_caller(
-    seen: RecompileSeen, guard: ParsedGuard, eager: Mapping[str, UncompiledFrame], context: ExplainContext
-) -> RecompileAdvice | None:
-    """The advice where a library's function is compiled on its own only because its caller runs eager."""
+def _break_above(
+    seen: RecompileSeen, eager: Mapping[str, UncompiledFrame], context: ExplainContext
+) -> tuple[Site, str] | None:
+    """The break because of which a library's function is compiled alone, and the caller that runs eager of it."""
     for caller in reversed(context.callers(seen.stack)):
         fate = eager.get(caller.function or "")
         if fate and fate.break_site:
-            size = _SIZE.match(guard.subject)
-            remove = "see what helps against" if package_of(fate.break_site.path) else "first remove"
-            at = f"{PurePath(fate.break_site.path).name}:{fate.break_site.line}"
-            text = f"{remove} the break at {at}: it makes {fate.function} run eager, and compile this on its own"
-            return RecompileAdvice(text, AdviceKind.BREAK_IN_CALLER, dimension=size["dimension"] if size else "")
+            return fate.break_site, fate.function
     return None
 
 
-_KEEP_SIZE = "keep the size constant, as by padding or drop_last=True"
-
-
-def _size_advice(advice: str, dimension: str = "") -> RecompileAdvice:
-    return RecompileAdvice(advice, remedy=RemedyKind.SHAPES, dimension=dimension)
-
-
-def _advice(
-    guard: ParsedGuard, switch: StackFrame | None, frame: Code, origin: Origin, context: ExplainContext
-) -> RecompileAdvice | None:
-    """Advice in the names of the case at hand, where that is possible."""
-    if guard.holder is Holder.RESULT:
-        line = switch or frame
-        at = f"{PurePath(line.path).name}:{line.line}"
-        return RecompileAdvice(f"remove the break at {at}: the code after it is compiled for the values that cross it")
-    if _ARGUMENTS.match(guard.subject):
-        text = "pass the same arguments in each call, by the same names and in the same order"
-        return RecompileAdvice(text, AdviceKind.ARGUMENTS)
-    if guard.view is not None:
-        text = f"pass {guard.view}.clone() in each call: of a view, its base is compiled in as well"
-        return RecompileAdvice(text, AdviceKind.VIEW)
-    if guard.subject.endswith(".item()"):
-        return RecompileAdvice(
-            "as an index, a tensor of one number is compiled in as that number; "
-            "table.index_select(0, t.reshape(1)) in place of table[t] keeps it in the graph"
-        )
-    is_gradient = guard.subject.endswith(_GRADIENT)
-    if guard.is_parameter:
-        return RecompileAdvice(
-            "freeze and unfreeze parameters before the first compiled call: what changed is one of them"
-            if is_gradient
-            else "convert the model before its first compiled call: what changed is one of its parameters"
-        )
-    if is_gradient:
-        name = guard.subject.removesuffix(_GRADIENT)
-        return RecompileAdvice(
-            "change nothing if it happens only once: inputs that require a gradient are compiled separately from "
-            f"those that do not. If no gradient has to pass through {name}, call {name}.detach() before the call"
-        )
-    if _LEARNING_RATE.search(guard.subject):
-        return RecompileAdvice("give the optimizer its learning rate as a tensor: lr=torch.tensor(1e-3)")
-    if origin is Origin.LIBRARY and guard.old == "None" and "." in guard.subject and _is_literal(guard.new):
-        return RecompileAdvice(f"set {guard.subject} to {guard.new} before the first compiled call")
-    size = _SIZE.match(guard.subject)
-    if size is None:
-        return None
-    if guard.new in _APART or guard.old in _APART:
-        text = "sizes 0 and 1 are compiled separately, with dynamic=True as well"
-        return _size_advice(f"change nothing if it happens only once: {text}")
-    name, dimension = _IN_KWARGS.sub(r"\1", size["tensor"]), size["dimension"]
-    mark = f"torch._dynamo.mark_dynamic({{}}, {dimension}) before the first call"
-    if _POSITIONAL.match(name):
-        text = f"call {mark.format('t')}, with t what is passed as {name}, or {_KEEP_SIZE}"
-    elif context.sources.parameter(frame.path, frame.line, name) or name != size["tensor"]:
-        text = f"call {mark.format(name)}, or {_KEEP_SIZE}"
-    else:
-        text = f"compile with torch.compile(..., dynamic=True), or {_KEEP_SIZE}"
-    return _size_advice(text, dimension)
-
-
-def _is_literal(text: str | None) -> bool:
-    return text is not None and isinstance(parse_expression(text), ast.Constant)
+def _passed(seen: RecompileSeen, sizes: Iterable[ParsedGuard], context: ExplainContext) -> dict[str, str]:
+    """The expressions that the call passes for the arguments that guards are about."""
+    call, frame = _call(seen, context), seen.frame
+    given = {one.owner: context.sources.passed(call, frame.path, frame.line, one.owner) for one in sizes if call}
+    return {name: expression for name, expression in given.items() if expression is not None}
 
 
 def _site(seen: RecompileSeen, asked: StackFrame | None, guard: ParsedGuard, context: ExplainContext) -> Site:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from breakscan.model.findings import Place, Site
+from breakscan.recording.records import StackFrame
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.remedies import remedies_at
 from breakscan.source.module import SourceModule, SourceProblem, parse_module
@@ -218,6 +219,27 @@ class UserSource:
             if found := next(switches, None):
                 return found
         return None
+
+    def passed(self, call: StackFrame, path: str, line: int, parameter: str) -> str | None:
+        """The expression that a call passes for a parameter of the function that starts at a line of a file, if it is a
+        name or an attribute."""
+        caller, callee = self._file(call.path), self._file(path)
+        function = next(iter(callee.outline.functions_from(line)), None) if callee else None
+        node = caller.node_at(call.line, call.column, call.end_column) if caller else None
+        if node is None or function is None:
+            return None
+        names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+        names = names[1:] if names[:1] == ["self"] else names
+        calls = [one for one in ast.walk(node) if isinstance(one, ast.Call) and len(one.args) + len(one.keywords)]
+        given = [
+            one
+            for made in calls[:1]
+            for one in (
+                *(value for name, value in zip(names, made.args, strict=False) if name == parameter),
+                *(keyword.value for keyword in made.keywords if keyword.arg == parameter),
+            )
+        ]
+        return next((ast.unparse(one) for one in given if isinstance(one, ast.Name | ast.Attribute)), None)
 
     def parameter(self, path: str, line: int, name: str) -> Site | None:
         """The site of a parameter of the function that starts at a line; None if it has no parameter of that name."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from breakscan.model.findings import Finding, Kind, Mode, Site, Verdict
+from breakscan.model.findings import Finding, Mode, Site, Verdict
 from breakscan.model.remedy import DYNAMO, Remedy, RemedyKind, Setting
 from breakscan.rulebook.document import Rule
 from breakscan.source.module import SourceModule
 from breakscan.source.value_uses import is_needed_in_python, leaves_loop
 
-CAPTURES = {
+_CAPTURES = {
     "capture_scalar_outputs": "the number then stays in the graph, as one that is not known",
     "capture_dynamic_output_shape_ops": "the result then stays in the graph, with a size that is not known",
 }
 """Settings with what they bring about.  Code in which Python needs the value breaks all the same, or fails."""
+INTEGERS_OPEN = "allow_unspec_int_on_nn_module"
+_SETTINGS = _CAPTURES | {INTEGERS_OPEN: "ints of modules are then left open, as those of arguments are"}
 LEAVE_LOOP = Remedy(
     RemedyKind.REGION,
     "leave-loop",
@@ -24,15 +26,13 @@ LEAVE_LOOP = Remedy(
 def remedies_at(rule: Rule, module: SourceModule, site: Site, *, returns: bool) -> tuple[str, ...]:
     """The names of remedies that only the code at a site decides on, for :func:`rule_remedies`; ``returns`` as of
     :func:`is_needed_in_python`."""
-    if rule.kind is not Kind.GRAPH_BREAK:
-        return ()
     if leaves_loop(module, site):
         return (LEAVE_LOOP.name,)
-    return tuple(
-        name
-        for name in rule.flags
-        if name in CAPTURES and not is_needed_in_python(module, site, returns=returns, sized="shape" in name)
-    )
+
+    def helps(name: str) -> bool:
+        return name not in _CAPTURES or not is_needed_in_python(module, site, returns=returns, sized="shape" in name)
+
+    return tuple(name for name in rule.flags if name in _SETTINGS and helps(name))
 
 
 def rule_remedies(rule: Rule, mode: Mode, at_site: tuple[str, ...] = ()) -> tuple[Remedy, ...]:
@@ -41,13 +41,13 @@ def rule_remedies(rule: Rule, mode: Mode, at_site: tuple[str, ...] = ()) -> tupl
         return (LEAVE_LOOP,)
     kind = RemedyKind.EDIT if rule.rewrites else RemedyKind.CONSTRUCT
     instead = Remedy(kind, rule.name, rule.instead_in(mode), rewrites=rule.rewrites)
-    return (instead, *(capture(name) for name in at_site if mode is Mode.DEFAULT and name in CAPTURES))
+    return (instead, *(with_setting(name) for name in at_site if mode is Mode.DEFAULT and name in _SETTINGS))
 
 
-def capture(name: str) -> Remedy:
-    """The remedy of one of :data:`CAPTURES`."""
+def with_setting(name: str) -> Remedy:
+    """The remedy of a setting that is switched on."""
     setting = Setting(DYNAMO, name, "True")
-    return Remedy(RemedyKind.SETTING, name, f"set {setting}: {CAPTURES[name]}", (setting,))
+    return Remedy(RemedyKind.SETTING, name, f"set {setting}: {_SETTINGS[name]}", (setting,))
 
 
 def finding_remedies(finding: Finding, rule: Rule | None) -> tuple[Remedy, ...]:

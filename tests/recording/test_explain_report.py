@@ -133,7 +133,6 @@ def test_one_changed_size_is_one_cause(zoo: Zoo, report: Any) -> None:
     assert (first["guard"], first["old"], first["new"]) == ("x.shape[0] == 4", "4", "7")
     assert first["site"]["line"] == zoo.line("by-size")
     assert {r["trigger"]["line"] for r in recompiles} == {zoo.line("by-size-call")}
-    assert "mark_dynamic(x, 0)" in first["advice"]
 
 
 def test_a_counter_recompiles_each_time(zoo: Zoo, report: Any) -> None:

@@ -373,7 +373,6 @@ def recompile(function: str, compile_id: str) -> Recompile:
         subject="x.shape[0]",
         old="3",
         new="4",
-        advice=None,
         compile_id=compile_id,
         cause=0,
     )

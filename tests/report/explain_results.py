@@ -132,7 +132,6 @@ RECOMPILE = Recompile(
     subject="x.shape[0]",
     old="32",
     new="31",
-    advice=None,
     compile_id="0/1",
     cause=0,
     shared=SharedCode("Block.forward", ("x.shape[0]",), 8, 8, 0, (CALLER,), 0, ("29",)),

@@ -86,18 +86,10 @@ NOT_WRITTEN = {
     graphs.Generated: {"code"},
     breaks.BreakSite: {"disabled"},
     frames.UncompiledFrame: {"raised_inside"},
-    recompiles.RecompileAdvice: {"text", "kind", "remedy", "dimension"},
-    recompiles.Recompile: {"also", "hit_limit"},
+    recompiles.Recompile: {"also", "hit_limit", "how", "opened", "passed", "made_by"},
+    recompiles.HowCompiled: {"calls", "dynamic", "torch"},
 }
-"""Generated code is in its file, and advice is a sentence."""
-
-
-def test_advice_is_a_sentence() -> None:
-    advice = recompiles.RecompileAdvice("call mark_dynamic(x, 1)", dimension="1")
-    both = (replace(made.RECOMPILE, advice=advice), made.RECOMPILE)
-    of_case, of_rule = (one["advice"] for one in written(made.explanation(recompiles=both))["recompiles"])
-    assert of_case == advice.text
-    assert of_rule == made.SIZE.instead
+"""Generated code is in its file, and remedies are those of problems."""
 
 
 def test_an_empty_run_is_valid() -> None:

@@ -8,8 +8,7 @@ import explain_results as made
 import pytest
 
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.recompiles import RecompileAdvice
-from breakscan.explanation.remedies import recompile_advice
+from breakscan.explanation.problems import break_problem
 from breakscan.report.explain.markdown import LIMIT
 from breakscan.report.markdown import code, paragraph, prose
 
@@ -41,12 +40,12 @@ def test_a_break_says_where_why_what_instead_and_its_price() -> None:
         "`src/model.py:3` in `Block.forward`",
         "BRK201 tensor-item: the number exists only once the graph has run, so the graph ends here<br>"
         "Block.forward runs as plain Python, without a graph: the break is inside a loop.",
-        "as above",
+        prose(break_problem(made.BREAK).advice or ""),
         prose(made.PRICE.words),
     ]
     (raising, failing) = rows_of(text, "failed to compile")
     assert raising[1] == "`src/model.py:9` in `Block.forward`<br>from `train.py:41`"
-    assert raising[3] == prose(made.BREAK.advice or "")
+    assert raising[3] == prose(break_problem(made.RAISES).advice or "")
     assert failing[0] == "`bad` 2×"
 
 
@@ -68,12 +67,12 @@ def test_recompiles_say_what_changed_and_what_came_of_it() -> None:
 
 
 def test_other_advice_of_the_same_rule_is_not_said_to_stand_above() -> None:
-    advice = map(RecompileAdvice, ("convert the model", "convert the model", "pass the same", "convert the model"))
-    others = [replace(made.RECOMPILE, advice=one, cause=n) for n, one in enumerate(advice)]
+    guards = [replace(made.RECOMPILE.guard, old=old) for old in ("32", "32", "1", "32")]
+    others = [replace(made.RECOMPILE, guard=guard, old=guard.old, cause=n) for n, guard in enumerate(guards)]
     rows = rows_of(written(made.explanation(breaks=(), recompiles=others)), "recompiled")
-    parameter, _, arguments, _ = map(recompile_advice, others)
-    assert [row[3] for row in rows] == [parameter, "as above", arguments, parameter]
-    assert parameter != arguments
+    size, above, apart, again = (row[3] for row in rows)
+    assert (above, again) == ("as above", size)
+    assert apart not in ("as above", size)
 
 
 def test_short_compilations_have_a_time() -> None:

@@ -251,7 +251,7 @@ def test_a_wait_for_the_device_costs_the_devices_time(show: Any) -> None:
 
 
 def test_hints_stand_where_there_is_no_advice(show: Any) -> None:
-    page = show(explanation(breaks=(replace(BREAK, rule=None, advice=None),)), "#breaks/0")
+    page = show(explanation(breaks=(replace(BREAK, rule=None),)), "#breaks/0")
     assert "capture_scalar_outputs = True" in page.locator("tr.detail dd ul li").inner_text()
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import explain_results as made
 import pytest
 
 from breakscan.explanation.context import package_of
-from breakscan.explanation.recompiles import AdviceKind, Recompile, RecompileAdvice
-from breakscan.explanation.remedies import Against, break_remedies, frame_remedies, libraries, recompile_advice
+from breakscan.explanation.libraries import Against, libraries
+from breakscan.explanation.recompile_remedies import recompile_remedies
+from breakscan.explanation.recompiles import Recompile
+from breakscan.explanation.remedies import break_remedies, frame_remedies
 from breakscan.model.findings import Origin, Site
-from breakscan.model.problem import Caller
+from breakscan.model.problem import Caller, ChangeKind
+from breakscan.model.remedy import NewLine
 
 INSTALLED = "/venv/lib/python3.12/site-packages"
 
@@ -41,8 +45,8 @@ def test_what_a_user_of_the_library_can_set_is_said() -> None:
 
 def test_of_another_library_it_is_said_whose_code_it_is() -> None:
     site = Site(f"{INSTALLED}/layers/deep.py", 5, 1, 5, 9)
-    names = [remedy.name for remedy in break_remedies(replace(made.IN_LIBRARY, site=site))]
-    assert names == ["part-without-library", "report-to-library"]
+    offered = [remedy.name for remedy in break_remedies(replace(made.IN_LIBRARY, site=site))]
+    assert offered == ["part-without-library", "report-to-library"]
     assert made.ITEM is not None
     assert [remedy.name for remedy in break_remedies(made.BREAK)] == [made.ITEM.name, *made.BREAK.remedies]
 
@@ -52,10 +56,17 @@ TRAINER = f"{INSTALLED}/transformers/trainer.py"
 GENERATE = f"{INSTALLED}/transformers/generation/utils.py"
 
 
-def passed_by(path: str, advice: RecompileAdvice, subject: str = "x.shape[0]") -> Recompile:
-    """A recompile over what the code at ``path`` passes."""
+def passed_by(path: str, subject: str = "x.shape[0]", **changes: Any) -> Recompile:
+    """A recompile over what the code at ``path`` passes, of a version that leaves the size open."""
     origin = Origin.LIBRARY if path.startswith("/") else Origin.USER
-    return replace(made.RECOMPILE, trigger=Caller(path, 41, "f", origin), advice=advice, subject=subject)
+    kind = ChangeKind.SIZE if ".shape" in subject else ChangeKind.LENGTH
+    guard = replace(made.RECOMPILE.guard, subject=subject, kind=kind)
+    trigger = Caller(path, 41, "f", origin)
+    return replace(made.RECOMPILE, trigger=trigger, guard=guard, subject=subject, opened=True, **changes)
+
+
+def names(recompile: Recompile) -> list[str]:
+    return [remedy.name for remedy in recompile_remedies([recompile], None)]
 
 
 @pytest.mark.parametrize(
@@ -67,47 +78,50 @@ def passed_by(path: str, advice: RecompileAdvice, subject: str = "x.shape[0]") -
         (GENERATE, "x.shape[1]", "all prompts to one length"),
         (GENERATE, "kwargs['past_key_values'].layers[0].keys.shape[2]", "generation_config.max_cache_len"),
         (f"{INSTALLED}/diffusers/pipelines/flux.py", "x.shape[2]", "pipe.unet.compile(dynamic=True)"),
-        (LOOP, "x.shape[0]", "dynamic=True), or give other data of one size"),
-        ("train.py", "x.shape[0]", "mark_dynamic(x, 0)"),
+        (GENERATE, "len(kwargs)", "generate passes other arguments"),
     ],
 )
-def test_a_size_that_a_library_passes_is_set_there(path: str, subject: str, words: str) -> None:
-    advice = RecompileAdvice("mark_dynamic(x, 0)", dimension=subject[-2])
-    assert words in (recompile_advice(passed_by(path, advice, subject)) or "")
+def test_what_a_library_passes_is_set_there(path: str, subject: str, words: str) -> None:
+    (remedy,) = recompile_remedies([passed_by(path, subject)], None)
+    assert words in remedy.text
 
 
 @pytest.mark.parametrize(
-    ("path", "words"),
+    ("path", "subject", "wanted"),
     [
-        (GENERATE, "change nothing: generate passes other arguments"),
-        (LOOP, "change nothing if it happens only once: the call is in code of other"),
-        ("train.py", "pass the same arguments in each call"),
+        (LOOP, "x.shape[0]", ["dynamic", "one-size"]),
+        (LOOP, "len(kwargs)", ["library-other"]),
+        ("train.py", "x.shape[0]", ["dynamic", "one-size"]),
+        ("train.py", "len(kwargs)", ["same-arguments"]),
     ],
 )
-def test_arguments_that_a_library_passes_are_its_own(path: str, words: str) -> None:
-    assert words in (
-        recompile_advice(passed_by(path, RecompileAdvice("pass the same arguments in each call", AdviceKind.ARGUMENTS)))
-        or ""
-    )
+def test_what_other_code_passes(path: str, subject: str, wanted: list[str]) -> None:
+    assert names(passed_by(path, subject)) == wanted
+
+
+def test_a_size_that_the_call_names_is_marked() -> None:
+    recompile = passed_by("train.py", passed={"x": "batch"})
+    (mark, _) = recompile_remedies([recompile], None)
+    assert mark.write == NewLine("train.py", 41, "torch._dynamo.mark_dynamic(batch, 0)")
+
+
+def test_a_size_that_no_version_leaves_open_is_not_marked() -> None:
+    recompile = passed_by("train.py", passed={"x": "batch"})
+    assert names(replace(recompile, opened=False)) == ["one-size"]
 
 
 def test_a_size_can_be_kept_where_a_break_cannot_be_removed() -> None:
     """A function is compiled on its own because of a break in another library's code."""
-    broken = RecompileAdvice("first remove the break", AdviceKind.BREAK_IN_CALLER, dimension="0")
-    assert "drop_last" in (recompile_advice(passed_by(TRAINER, broken)) or "")
-    assert recompile_advice(passed_by(LOOP, broken)) == broken.text
+    broken = {"made_by": (Site(f"{INSTALLED}/other/loop.py", 3, 1, 3, 2), "loop"), "opened": False}
+    assert names(replace(passed_by(TRAINER), **broken)) == ["library-transformers"]
+    assert names(replace(passed_by(LOOP), **broken)) == ["remove-break"]
 
 
 def test_what_the_code_of_a_library_brings_about_is_no_work_of_its_user() -> None:
-    rule = replace(made.RECOMPILE, advice=None)
     inside = Site(f"{INSTALLED}/layers/deep.py", 5, 1, 5, 9)
-    assert rule.rule is not None
-    advice = recompile_advice(replace(rule, site=inside, origin=Origin.LIBRARY)) or ""
-    assert advice.startswith("change nothing if it happens only once, or ask the authors of layers to change it")
-    assert advice.endswith(f"({rule.rule.instead})")
+    assert names(replace(made.RECOMPILE, site=inside, origin=Origin.LIBRARY)) == ["report-to-library"]
     lightning = Site(f"{INSTALLED}/lightning/pytorch/core/module.py", 386, 5, 386, 8)
-    assert "compile the inner module" in (recompile_advice(replace(rule, site=lightning, origin=Origin.LIBRARY)) or "")
-    assert recompile_advice(rule) == rule.rule.instead
+    assert names(replace(made.RECOMPILE, site=lightning, origin=Origin.LIBRARY)) == ["library-lightning"]
 
 
 def test_each_entry_of_the_table_can_be_said() -> None:

@@ -274,6 +274,14 @@ def read_demand(kind: str, text: str) -> str:
     return read_guard(text).demand
 
 
+def leaves_open(demands: Iterable[str], tensor: str, dimension: int) -> bool:
+    """Return whether a version whose guards have these demands holds for any size of a dimension of a tensor."""
+    sizes = re.compile(rf"{re.escape(tensor)} is an? \S+ .* of size \[(.*?)\] and stride ")
+    found = next(filter(None, map(sizes.match, demands)), None)
+    parts = found[1].split(", ") if found else []
+    return dimension < len(parts) and parts[dimension] == "any"
+
+
 def readable(source: str) -> str:
     """An expression over Dynamo's scopes as the user would write it: ``self.linear.weight`` for
     ``L['self']._modules['linear']._parameters['weight']``."""

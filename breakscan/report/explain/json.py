@@ -29,7 +29,6 @@ from breakscan.explanation.remedies import (
     eager_calls_remedies,
     export_remedies,
     frame_remedies,
-    recompile_advice,
 )
 from breakscan.explanation.repro.reproduction import Reproduction
 from breakscan.explanation.run_totals import Calls
@@ -61,7 +60,6 @@ COMPUTED: Computed = {
         "advice": lambda site: remedies_in_words(break_remedies(site)),
         "page": lambda site: break_page(site.gb_id),
     },
-    Recompile: {"advice": recompile_advice},
     UncompiledFrame: {"advice": lambda frame: remedies_in_words(frame_remedies(frame))},
     ExportFailure: {"reason": failure_reason, "advice": lambda one: remedies_in_words(export_remedies(one))},
     Problem: {"is_lost": attrgetter("is_lost"), "takes": attrgetter("takes")},
@@ -74,7 +72,7 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     Problem: ("stack", "price", "page"),
     BreakSite: ("remedies", "disabled"),
     UncompiledFrame: ("hints", "raised_inside"),
-    Recompile: ("also", "objects", "shared", "hit_limit"),
+    Recompile: ("also", "objects", "shared", "hit_limit", "how", "opened", "passed", "made_by"),
 }
 """Fields that have no key.  Generated code takes hundreds of kilobytes a graph; breaks and frames have the others, and
 the problem of recompiles what they have in common."""

@@ -1,6 +1,6 @@
 """A compiled optimizer, whose learning rate is a number that a scheduler changes.
 
-expect: recompiles[0]["advice"] == "give the optimizer its learning rate as a tensor: lr=torch.tensor(1e-3)" and [r["trigger"]["line"] for r in recompiles] == [line("step")] and {c["function"] for c in compiles} == {"SGD.step", "Optimizer.step"} and breaks[0]["function"] == "Optimizer.step"
+expect: "tensor-lr" in [r["name"] for p in problems for r in p["remedies"]] and [r["trigger"]["line"] for r in recompiles] == [line("step")] and {c["function"] for c in compiles} == {"SGD.step", "Optimizer.step"} and breaks[0]["function"] == "Optimizer.step"
 """
 
 import torch

@@ -138,7 +138,8 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
     )
     data = {name: plain(getattr(shown, name)) for name in _FIRST}
     data |= {
-        "causes": _causes(explanation),
+        "causes": {cause: ". ".join([one.why, *one.consequences]) for cause, one in _causes(explanation).items()},
+        "advice": {cause: one.advice for cause, one in _causes(explanation).items()},
         "compile_time": plain(compile_time(explanation)),
         "saved_memory": plain(saved_memory(explanation.graphs)),
     }
@@ -238,11 +239,11 @@ class _PagePlain(Plain):
 _WITH_WHOLE_FILE = (BreakSite, UncompiledFrame, Recompile, EagerCalls, ExportFailure)
 
 
-def _causes(explanation: Explanation) -> dict[int, str]:
-    """Return the words for what changed and its effect, by the number of the cause."""
+def _causes(explanation: Explanation) -> dict[int, Problem]:
+    """The problems of recompiles by the number of their cause."""
     problems = [problem for problem in explanation.problems if problem.kind is ProblemKind.RECOMPILES]
-    groups = zip(causes_of(explanation.recompiles), problems, strict=True)
-    return {group[0].cause: ". ".join([problem.why, *problem.consequences]) for group, problem in groups}
+    groups = causes_of(explanation.recompiles)
+    return {group[0].cause: problem for group, problem in zip(groups, problems, strict=True)}
 
 
 def _with_room_for_code(graphs: Iterable[Graph]) -> list[Graph]:

@@ -105,11 +105,11 @@ function frameFacts(frame) {
   ]);
 }
 
-function recompileFacts({ words, recompiles }) {
+function recompileFacts({ words, advice, recompiles }) {
   const [first] = recompiles;
   return facts([
     ["Why", sentence(words)],
-    ["Instead", told(first.advice)],
+    ["Instead", told(advice)],
     ["Called from", first.trigger ? callerLink(first.trigger) : null],
     ["Your line", first.users_line ? callerLink(first.users_line) : null],
     ["Compiled as", idList(recompiles.map((recompile) => recompile.compile_id))],

@@ -70,7 +70,7 @@ const causesOf = remembered((recompiles) => {
     if (!groups.has(recompile.cause)) groups.set(recompile.cause, []);
     groups.get(recompile.cause).push(recompile);
   }
-  return [...groups].map(([cause, group]) => ({ cause, words: report.causes[cause], recompiles: group }));
+  return [...groups].map(([cause, group]) => ({ cause, words: report.causes[cause], advice: report.advice[cause], recompiles: group }));
 });
 
 /** The frames that the breaks do not explain. */

@@ -74,7 +74,7 @@ function triggerNode({ trigger, causes }, open) {
   );
 }
 
-function causeNode({ cause, words, recompiles }, open) {
+function causeNode({ cause, words, advice, recompiles }, open) {
   const [first] = recompiles;
   const named = ruleWords(first.rule);
   return el(
@@ -87,7 +87,7 @@ function causeNode({ cause, words, recompiles }, open) {
       el("span", { class: "words" }, words),
       named ? el("b", { class: "rule" }, named) : null,
     ),
-    first.advice ? facts([["Instead", told(first.advice)]]) : null,
+    advice ? facts([["Instead", told(advice)]]) : null,
     el("table", { class: "list" }, recompileHead(), el("tbody", {}, recompiles.map(recompileRow))),
   );
 }
