@@ -37,7 +37,7 @@ ROOMS = {
     "recording": Room(STATIC, 9190, 47),
     "explanation": Room(f"{STATIC} check recording", 8737, 46),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
-    "prove": Room(f"{STATIC} check fix recording explanation", 9885, 37),
+    "prove": Room(f"{STATIC} check fix recording explanation", 10153, 38),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6773, 39),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2103, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3317, 27),

@@ -1,4 +1,4 @@
-"""The result of a call in plain values: a file of tensors that any process can read without the program's classes."""
+"""The result of a call in plain values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from breakscan.prove.object_walk import PLAIN, Position
 from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.protocol import Failure, Stage
-from breakscan.prove.state import StateSnapshot, digests, plain_copy, same_bits
+from breakscan.prove.state import StateSnapshot, digests, plain_copy
 from breakscan.prove.torch_state import rng_state, wait_for_device
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ class CallResult:
     of the state or earlier output with which an output shares memory; ``rng`` holds digests.  ``outside`` is what files
     and the environment hold after the call, ``printed`` the text that it printed.
 
+    ``shapes`` are those of the tensors of which only a sample is kept.
+
     ``error`` is the type of the exception, if there was one, ``error_text`` its message, and ``raised_at`` holds the
     file and line of each of its frames; ``no_backward`` says why there are no gradients.  ``seconds`` and
     ``backward_seconds`` are those of the call and of its backward pass, up to the end of the device's work.
@@ -105,6 +107,7 @@ class CallResult:
     gradients: dict[str, Tensor] = field(default_factory=dict)
     changed: dict[str, Tensor] = field(default_factory=dict)
     changes: dict[str, str] = field(default_factory=dict)
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     rng: dict[str, str] = field(default_factory=dict)
     outside: dict[str, str] = field(default_factory=dict)
     printed: str = ""
@@ -112,7 +115,18 @@ class CallResult:
     seconds: float = 0.0
     backward_seconds: float = 0.0
     failure: Failure | None = None
-    """Why it failed, which is not saved."""
+    sampled: bool = False
+
+    def shape(self, path: str, tensor: Tensor) -> tuple[int, ...]:
+        """The shape of the whole tensor at a path."""
+        return self.shapes.get(path, tuple(tensor.shape))
+
+    def keep(self, path: str, tensor: Tensor) -> Tensor:
+        """Returns a copy of a tensor, or of a sample of it."""
+        kept = sample_of(tensor) if self.sampled else tensor
+        if kept is not tensor:
+            self.shapes[path] = tuple(tensor.shape)
+        return plain_copy(kept)
 
     def tensors(self) -> list[Tensor]:
         """The tensors that were returned or changed, without Python numbers."""
@@ -120,21 +134,36 @@ class CallResult:
         return [value for texts, values in held for path, value in values.items() if texts.get(path) not in NUMBERS]
 
 
-def save_results(results: Sequence[CallResult], path: str) -> None:
-    """Writes results to a file."""
+SAMPLE = 2**17
+"""Elements of a large tensor that are kept where not all are."""
+
+
+def sample_positions(count: int) -> Tensor:
+    """The numbers of the elements that are kept of so many, the same each time."""
     import torch
 
-    names = [one.name for one in dataclasses.fields(CallResult) if one.name != "failure"]
-    torch.save([{name: getattr(result, name) for name in names} for result in results], path)
+    generator = torch.Generator().manual_seed(count)
+    return torch.randint(count, (SAMPLE,), generator=generator, device="cpu")
 
 
-def load_results(path: str) -> list[CallResult]:
-    """The results that a worker wrote.  They stay on disk as long as they are used; their file can be written anew."""
+def sample_of(tensor: Tensor) -> Tensor:
+    """Some elements of a large floating-point tensor, its largest, its smallest and its root mean square; another
+    tensor itself."""
     import torch
 
-    saved = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    os.unlink(path)
-    return [CallResult(**plain) for plain in saved]
+    # Those of one byte have no order.
+    is_float = tensor.is_floating_point() and tensor.element_size() > 1
+    if (
+        not is_float
+        or tensor.numel() <= 2 * SAMPLE
+        or tensor.layout is not torch.strided
+        or hasattr(tensor, "full_tensor")
+    ):
+        return tensor
+    flat = tensor.detach().flatten()
+    mean = (torch.linalg.vector_norm(flat, dtype=torch.float64) / flat.numel() ** 0.5).to(flat.dtype)
+    positions = sample_positions(flat.numel()).to(flat.device)
+    return torch.cat([flat[positions], torch.stack([flat.max(), flat.min(), mean])])
 
 
 def leaves(result: object, path: str = "output") -> Iterator[tuple[str, object]]:
@@ -163,6 +192,11 @@ def differentiable(result: object) -> list[Tensor]:
     return [leaf for _, leaf in leaves(result) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
 
 
+PERIOD = 1_000_003
+"""The random numbers of a direction, which are repeated in a larger one.  As that is a prime, no two rows get the same
+ones."""
+
+
 def projections(result: object) -> tuple[list[Tensor], list[Tensor]]:
     """The tensors of a result that require a gradient, and a fixed random direction for each."""
     import torch
@@ -171,14 +205,19 @@ def projections(result: object) -> tuple[list[Tensor], list[Tensor]]:
     generator = torch.Generator().manual_seed(20_000)
     directions = []
     for end in ends:
-        direction = torch.randn(end.shape, generator=generator, dtype=torch.float64, device="cpu")
-        directions.append(direction.to(end.device, end.dtype))
+        count = end.numel()
+        direction = torch.randn(min(count, PERIOD), generator=generator, dtype=torch.float64, device="cpu")
+        direction = direction.to(end.device, end.dtype)
+        directions.append(direction.repeat(-(-count // PERIOD))[:count].view(end.shape))
     return ends, directions
 
 
-def result_of(call: Callable[[], object], backward: bool, snapshots: Sequence[StateSnapshot]) -> CallResult:
-    """Calls, and runs the backward pass if that is wanted and possible.  ``snapshots`` hold the state before."""
-    found = CallResult()
+def result_of(
+    call: Callable[[], object], backward: bool, snapshots: Sequence[StateSnapshot], sampled: bool = False
+) -> CallResult:
+    """Calls, and runs the backward pass if that is wanted and possible.  ``snapshots`` hold the state before.  If
+    ``sampled``, a sample of each large tensor is kept."""
+    found = CallResult(sampled=sampled)
     before = [dict(snapshot.plains) for snapshot in snapshots]
     began = time.perf_counter()
     try:
@@ -215,7 +254,7 @@ def _note_outputs(found: CallResult, returned: object, snapshots: Sequence[State
         found.others[path] = _as_text(leaf) if tensor is None else type(leaf).__qualname__
         if tensor is None:
             continue
-        found.outputs[path] = plain_copy(tensor)
+        found.outputs[path] = found.keep(path, tensor)
         if not isinstance(leaf, torch.Tensor):
             continue
         found.others[path] = ""
@@ -254,11 +293,9 @@ def _as_text(leaf: object) -> str:
 
 def _note_changes(found: CallResult, snapshot: StateSnapshot, before: Mapping[str, object]) -> None:
     now = snapshot.now()
-    for path, value in now.values.items():
-        before_call = snapshot.values.get(path)
-        # The backward pass comes later.  In higher precision, dtypes differ.
-        if not path.endswith(".grad") and (before_call is None or not same_bits(value, before_call.to(value.dtype))):
-            found.changed[path] = value
+    # The backward pass comes later.
+    changed = {path: value for path, value in now.values.items() if not path.endswith(".grad")}
+    found.changed |= {path: found.keep(path, value) for path, value in changed.items()}
     for path in {**before, **now.plains}:
         was, became = before.get(path, _GONE), now.plains.get(path, _GONE)
         if type(was) is type(became) and (was == became or (was != was and became != became)):
@@ -276,6 +313,8 @@ _GONE = object()
 
 def _note_gradients(found: CallResult, returned: object, backward: bool, snapshots: Sequence[StateSnapshot]) -> None:
     """Runs the backward pass.  Where the result has none, the call itself may have run one."""
+    import torch
+
     if not differentiable(returned):
         found.no_backward = NO_GRADIENT if backward else None
     elif not backward or not _run_backward(found, returned):
@@ -283,7 +322,10 @@ def _note_gradients(found: CallResult, returned: object, backward: bool, snapsho
     for snapshot in snapshots:
         for path, leaf in snapshot.leaves().items():
             if leaf.grad is not None:
-                found.gradients[path] = plain_copy(leaf.grad)
+                # Nothing else uses what the backward pass has made.
+                is_new = snapshot.walk.grads[path] is None and type(leaf.grad) is torch.Tensor
+                is_plain = leaf.grad.device.type == "cpu" and leaf.grad.layout is torch.strided and not found.sampled
+                found.gradients[path] = leaf.grad.detach() if is_new and is_plain else found.keep(path, leaf.grad)
 
 
 def _run_backward(found: CallResult, returned: object) -> bool:

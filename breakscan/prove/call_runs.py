@@ -7,15 +7,21 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from breakscan.prove.call_result import CallResult, one_line, projections, result_of, save_results
+from breakscan.prove.call_result import CallResult, one_line, projections, result_of
 from breakscan.prove.capture import CapturedCall, CapturedCallable
 from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.overlay import executed_code
-from breakscan.prove.protocol import CompiledResult, CompiledRun, EagerRun, RanCode, StateDigests, ValueMismatch
-from breakscan.prove.state import digests
+from breakscan.prove.protocol import (
+    CompiledResult,
+    CompiledRun,
+    EagerRun,
+    RanCode,
+    RunKind,
+    StateDigests,
+    ValueMismatch,
+)
+from breakscan.prove.state import digests, read_file, write_file
 from breakscan.prove.torch_state import (
     eager_stance,
     higher_precision,
@@ -23,9 +29,6 @@ from breakscan.prove.torch_state import (
     set_rng_state,
     wait_for_device,
 )
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 @contextlib.contextmanager
@@ -82,14 +85,12 @@ def _waits(file: int) -> float:
         return 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class SavedCallable:
-    """The state of a callable in a file: which of its calls keep a state of their own, the generators of each call, and
-    the values of each snapshot."""
+Results = dict[RunKind, list[CallResult]]
 
-    own: list[bool]
-    rng: list[dict[str, Tensor]]
-    values: list[dict[str, Tensor]]
+
+def calls_of(callables: Sequence[CapturedCallable]) -> Iterator[tuple[CapturedCallable, CapturedCall]]:
+    """All captured calls."""
+    return ((captured, call) for captured in callables for call in captured.calls)
 
 
 class SharedState:
@@ -105,32 +106,26 @@ class SharedState:
     def save(self, path: str) -> None:
         """Writes the state of all calls to a file for the other processes.  Decides before which first calls run from a
         state of their own."""
-        import torch
-
         for captured in self._callables:
             _settle(captured)
-        torch.save(
-            [
-                (
-                    [call.state is not None for call in captured.calls],
-                    [call.rng for call in captured.calls],
-                    [snapshot.values for snapshot in captured.snapshots()],
-                )
-                for captured in self._callables
-            ],
-            path,
-        )
+        saved = [
+            (
+                [(call.state is not None, call.rng) for call in captured.calls],
+                [snapshot.values for snapshot in captured.snapshots()],
+            )
+            for captured in self._callables
+        ]
+        write_file(saved, path)
 
     def take(self, path: str) -> tuple[ValueMismatch, ...]:
         """Replaces the state of all calls by that of a file.  Returns what could not be taken over."""
         problems: list[ValueMismatch] = []
-        for captured, saved in zip(self._callables, _load(path), strict=False):
-            for call, own in zip(captured.calls, saved.own, strict=False):
-                call.state = call.state if own else None
-            for snapshot, values in zip(captured.snapshots(), saved.values, strict=False):
-                problems += snapshot.take_over(values)
-            for call, rng in zip(captured.calls, saved.rng, strict=False):
+        for captured, (calls, states) in zip(self._callables, read_file(path), strict=False):
+            for call, (has_own, rng) in zip(captured.calls, calls, strict=False):
+                call.state = call.state if has_own else None
                 call.rng = {**call.rng, **rng}
+            for snapshot, values in zip(captured.snapshots(), states, strict=False):
+                problems += snapshot.take_over(values)
         return tuple(dict.fromkeys(problems))
 
 
@@ -152,14 +147,20 @@ def put_values_back(captured: CapturedCallable) -> None:
 
 
 @contextlib.contextmanager
-def ready(captured: CapturedCallable, call: CapturedCall) -> Iterator[None]:
-    """The state and the modes that the call found; the state is put back again after the block."""
+def ready(captured: CapturedCallable, call: CapturedCall, after: bool = True) -> Iterator[None]:
+    """The state and the modes that the call found; the state is put back ``after`` the block, too."""
     put_back(captured, call)
     try:
         with call.modes.set():
             yield
     finally:
-        put_back(captured, call)
+        if after:
+            put_back(captured, call)
+
+
+def in_turn(captured: CapturedCallable, call: CapturedCall) -> contextlib.AbstractContextManager[None]:
+    """The same for one of all calls in turn: the state is put back after the last one."""
+    return ready(captured, call, after=call is captured.calls[-1])
 
 
 def _settle(captured: CapturedCallable) -> None:
@@ -176,12 +177,6 @@ def _settle(captured: CapturedCallable) -> None:
     first.state = None
 
 
-def _load(path: str) -> list[SavedCallable]:
-    import torch
-
-    return [SavedCallable(*saved) for saved in torch.load(path, map_location="cpu", weights_only=True)]
-
-
 BUSY = 0.1
 """The share of the first compiled calls for which they may wait for a core."""
 SEQUENCE = 6
@@ -189,32 +184,37 @@ SEQUENCE = 6
 
 
 class CallRuns:
-    """``stop_recording`` ends the recording of the process."""
+    """``results`` has those of each kind of run, until they are compared.  ``stop_recording`` ends the recording of the
+    process."""
 
-    def __init__(self, callables: Sequence[CapturedCallable], stop_recording: Callable[[], None]) -> None:
+    def __init__(
+        self, callables: Sequence[CapturedCallable], results: Results, stop_recording: Callable[[], None]
+    ) -> None:
         self._callables = callables
+        self._results = results
         self._stop_recording = stop_recording
 
-    def eager(self, path: str, watched: tuple[str, ...]) -> EagerRun:
-        """Runs each call eager and writes the results to a file."""
+    def eager(self, watched: tuple[str, ...]) -> EagerRun:
+        """Runs each call eager."""
         found: dict[str, RanCode] = {name: RanCode() for name in watched}
-        results: list[CallResult] = []
-        is_random = False
-        for captured, call in self._calls():
-            with ready(captured, call), eager_stance(), executed_code(watched, closely=True) as ran:
+        results = self._results[RunKind.EAGER] = []
+        is_random, first_seconds = False, 0.0
+        for captured, call in calls_of(self._callables):
+            with in_turn(captured, call), eager_stance(), executed_code(watched, closely=True) as ran:
                 results.append(run_call(captured, call, captured.original, backward=True))
             before = digests(call.rng)
             is_random = is_random or before != {**before, **results[-1].rng}
+            if call is captured.calls[0]:
+                first_seconds += results[-1].seconds + results[-1].backward_seconds
             found = {name: found[name] + code for name, code in ran.found().items()}
-        save_results(results, path)
-        return EagerRun(found, is_random)
+        return EagerRun(found, is_random, first_seconds)
 
-    def exact(self, path: str, double: bool) -> str | None:
-        """Runs each call eager in higher precision and writes the results.  Returns why that fails, if it does."""
+    def exact(self, double: bool) -> str | None:
+        """Runs each call eager in higher precision.  Returns why that fails, if it does."""
         results: list[CallResult] = []
-        for captured, call in self._calls():
+        for captured, call in calls_of(self._callables):
             tensors = [tensor for one in captured.snapshots_of(call) for tensor in one.tensors.values()]
-            with ready(captured, call), eager_stance():
+            with in_turn(captured, call), eager_stance():
                 try:
                     with higher_precision(tensors, double):
                         results.append(run_call(captured, call, captured.original, backward=True))
@@ -222,26 +222,26 @@ class CallRuns:
                     return one_line(error)
             if results[-1].failure is not None:
                 return results[-1].failure.text
-        save_results(results, path)
+        self._results[RunKind.EXACT] = results
         return None
 
-    def compiled(self, first: str, steady: str, patient: bool) -> CompiledResult:
-        """Runs each call compiled and recorded: once, then in a row of calls, then once more.  Writes the results of
-        the first and the last run.  Unless ``patient``, it ends where a first call fails.  What follows is not
-        recorded."""
-        cold: list[CallResult] = []
+    def compiled(self, patient: bool) -> CompiledResult:
+        """Runs each call compiled and recorded: once, then in a row of calls, then once more.  Unless ``patient``, it
+        ends where a first call fails.  What follows is not recorded."""
+        cold = self._results[RunKind.FIRST] = []
         firsts: list[CallResult] = []
         waited, began = waited_for_core(), time.perf_counter()
-        for captured, call in self._calls():
+        for captured, call in calls_of(self._callables):
             cold.append(run_compiled_call(captured, call))
             if cold[-1].failure is not None and not patient:
                 self._stop_recording()
                 return CompiledResult(failure=cold[-1].failure)
             if call is captured.calls[0]:
                 firsts.append(cold[-1])
-        save_results(cold, first)
         row = self._row()
-        self._save_compiled(steady)
+        self._results[RunKind.STEADY] = [
+            run_compiled_call(captured, call) for captured, call in calls_of(self._callables)
+        ]
         self._stop_recording()
         return CompiledResult(
             CompiledRun(
@@ -255,14 +255,6 @@ class CallRuns:
                 endless=all(compiles for n, (_, compiles) in enumerate(row) if n % SEQUENCE >= SEQUENCE // 2),
             )
         )
-
-    def _calls(self) -> Iterator[tuple[CapturedCallable, CapturedCall]]:
-        for captured in self._callables:
-            for call in captured.calls:
-                yield captured, call
-
-    def _save_compiled(self, path: str) -> None:
-        save_results([run_compiled_call(captured, call) for captured, call in self._calls()], path)
 
     def _row(self) -> list[tuple[float, int]]:
         """The seconds and compiles of a row of calls as the program makes them: numbers that the calls change stay
@@ -297,10 +289,14 @@ def _call_in_row(captured: CapturedCallable, call: CapturedCall) -> tuple[float,
     return time.perf_counter() - began, len(compiles)
 
 
-def run_call(captured: CapturedCallable, call: CapturedCall, run: Callable[..., object], backward: bool) -> CallResult:
-    """Runs a captured call, and the backward pass if that is wanted and the call allows it."""
+def run_call(
+    captured: CapturedCallable, call: CapturedCall, run: Callable[..., object], backward: bool, varied: bool = False
+) -> CallResult:
+    """Runs a captured call, and the backward pass if that is wanted and the call allows it.  Of the large tensors of a
+    ``varied`` call, and of all but the first call of a callable, samples are kept."""
     backward = backward and call.modes.grad and not call.modes.inference
-    return result_of(lambda: run(*call.args, **call.kwargs), backward, captured.snapshots_of(call))
+    sampled = varied or call is not captured.calls[0]
+    return result_of(lambda: run(*call.args, **call.kwargs), backward, captured.snapshots_of(call), sampled)
 
 
 def run_compiled_call(
@@ -308,6 +304,6 @@ def run_compiled_call(
 ) -> CallResult:
     """Runs a captured call compiled, by default as the program compiles it."""
     mark_step()
-    with ready(captured, call):
+    with in_turn(captured, call):
         # A backward pass that the program does not run would be compiled for nothing.
         return run_call(captured, call, compiled or captured.compiled, backward=captured.backward)

@@ -226,7 +226,8 @@ class LaterCalls:
     another kind than before, the first ones, and the 8th, 16th, … of all."""
 
     def __init__(self) -> None:
-        self._kept: list[bytes] = []
+        self.kept: list[dict[str, Any]] = []
+        """The number of the callable, its arguments, and the plain values and tensors of the state that differ."""
         self._kinds: set[str] = set()
         self._looked = 0
         self._until: float | None = None
@@ -235,9 +236,11 @@ class LaterCalls:
         self, number: int, captured: CapturedCallable, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> bool:
         """Looks at a call of the callable with this number.  Returns whether to go on."""
+        import torch
+
         state = captured.state
         self._until = self._until or time.monotonic() + LONGEST_LATER
-        if state is None or time.monotonic() > self._until or len(self._kept) >= MOST_LATER:
+        if state is None or time.monotonic() > self._until or len(self.kept) >= MOST_LATER:
             return False
         self._looked += 1
         modules: dict[str, Module] = {}
@@ -259,28 +262,9 @@ class LaterCalls:
         # Only what any process can read is kept.
         with contextlib.suppress(Exception):
             written = io.BytesIO()
-            torch_save(kept, written)
-            load_later(io.BytesIO(written.getvalue()))
-            self._kept.append(written.getvalue())
+            torch.save(kept, written)
+            self.kept.append(torch.load(io.BytesIO(written.getvalue()), weights_only=True))
         return True
-
-    def save(self, path: str) -> None:
-        """Writes what was kept."""
-        torch_save([load_later(io.BytesIO(one)) for one in self._kept], path)
-
-
-def torch_save(kept: object, path: str | io.BytesIO) -> None:
-    """As ``torch.save``."""
-    import torch
-
-    torch.save(kept, path)
-
-
-def load_later(path: str | io.BytesIO) -> Any:
-    """The content that :class:`LaterCalls` has written: tensors and plain values alone."""
-    import torch
-
-    return torch.load(path, weights_only=True)
 
 
 class ProgramStopped(BaseException):

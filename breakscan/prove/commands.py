@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from breakscan.prove.call_result import one_line
-from breakscan.prove.call_runs import CallRuns, SharedState
+from breakscan.prove.call_runs import CallRuns, Results, SharedState
 from breakscan.prove.capture import Capture
+from breakscan.prove.comparison import Comparison
 from breakscan.prove.compiled_parts import CompiledParts
 from breakscan.prove.protocol import (
     AvailableChoices,
@@ -119,15 +120,18 @@ class CommandHandler:
 
     def served(self) -> dict[str, object]:
         """The objects whose public methods are commands, by the names of their classes."""
+        results: Results = {}
+        comparison = Comparison(results)
         return {
             type(one).__name__: one
             for one in (
                 self,
                 self._regional,
                 SharedState(self._callables),
-                CallRuns(self._callables, self._stop_recording),
-                CompiledParts(self._callables, self._capture.hook, self._stop_recording),
-                VariedCalls(self._callables, self._overlaid),
+                comparison,
+                CallRuns(self._callables, results, self._stop_recording),
+                CompiledParts(self._callables, results, self._capture.hook, self._stop_recording),
+                VariedCalls(self._callables, self._overlaid, self._capture.later, comparison),
                 StepTimer(self._callables, self._before_timing, self._regional.taken_out),
             )
         }
@@ -163,11 +167,6 @@ class CommandHandler:
         """Compiles each callable with these keyword arguments of ``torch.compile`` from now on."""
         for one in self._callables:
             one.compiled, _ = self._capture.hook.compile(one.original, options)
-
-    def save_later(self, path: str) -> None:
-        """Writes what later calls of the program have."""
-        if self._capture.later is not None:
-            self._capture.later.save(path)
 
     def free_memory(self) -> int | None:
         """The bytes that are free on the device, None without one."""

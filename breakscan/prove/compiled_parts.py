@@ -11,10 +11,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from breakscan.prove.call_result import save_results
-from breakscan.prove.call_runs import run_compiled_call
+from breakscan.prove.call_runs import Results, calls_of, run_compiled_call
 from breakscan.prove.capture import CapturedCall, CapturedCallable, CompileHook
-from breakscan.prove.protocol import CompiledPart, CompileOption, GraphOperation
+from breakscan.prove.protocol import CompiledPart, CompileOption, GraphOperation, RunKind
 from breakscan.recording.parsers.frames import frames_of
 
 if TYPE_CHECKING:
@@ -22,12 +21,17 @@ if TYPE_CHECKING:
 
 
 class CompiledParts:
-    """``stop_recording`` ends the recording of the process."""
+    """``results`` gets those of the last run.  ``stop_recording`` ends the recording of the process."""
 
     def __init__(
-        self, callables: Sequence[CapturedCallable], hook: CompileHook, stop_recording: Callable[[], None]
+        self,
+        callables: Sequence[CapturedCallable],
+        results: Results,
+        hook: CompileHook,
+        stop_recording: Callable[[], None],
     ) -> None:
         self._callables = callables
+        self._results = results
         self._hook = hook
         self._stop_recording = stop_recording
         self._last: _PartBackend | None = None
@@ -65,11 +69,11 @@ class CompiledParts:
         return True
 
     def run(
-        self, path: str, number: int | None, settings: dict[str, CompileOption], part: CompiledPart | None
+        self, number: int | None, settings: dict[str, CompileOption], part: CompiledPart | None
     ) -> tuple[GraphOperation, ...]:
-        """Runs all calls compiled with these settings of Inductor, and writes the results. If a call is given by its
-        number, only this one and those before it of the same callable are run. If a part is given, only this part is
-        compiled; the operations of all graphs are returned.
+        """Runs all calls compiled with these settings of Inductor. If a call is given by its number, only this one and
+        those before it of the same callable are run. If a part is given, only this part is compiled; the operations of
+        all graphs are returned.
         """
         import torch
         import torch._inductor.config as inductor
@@ -79,9 +83,10 @@ class CompiledParts:
         backend = self._last = _PartBackend(part) if part is not None else None
         compiled = {id(one): self._compiled(one, backend) for one in self._callables}
         with inductor.patch(settings):
-            results = [run_compiled_call(one, call, compiled[id(one)]) for one, call in self._calls(number)]
+            self._results[RunKind.OTHERWISE] = [
+                run_compiled_call(one, call, compiled[id(one)]) for one, call in self._calls(number)
+            ]
         torch._dynamo.reset()
-        save_results(results, path)
         return tuple(backend.operations) if backend is not None else ()
 
     def _compiled(self, captured: CapturedCallable, backend: Any) -> Callable[..., object]:
@@ -93,7 +98,7 @@ class CompiledParts:
         return compiled
 
     def _calls(self, number: int | None) -> list[tuple[CapturedCallable, CapturedCall]]:
-        calls = [(captured, call) for captured in self._callables for call in captured.calls]
+        calls = list(calls_of(self._callables))
         return calls if number is None else [one for one in calls[: number + 1] if one[0] is calls[number][0]]
 
 

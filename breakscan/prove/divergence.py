@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from breakscan.prove.call_result import load_results
 from breakscan.prove.candidate import UNCHANGED
 from breakscan.prove.compiled_parts import CompiledParts
 from breakscan.prove.equal import Part, ResultDifference
@@ -163,10 +162,9 @@ class _Search:
         """Runs the call. Raises _Lost if it raises where the compiled program does not, or if time is up."""
         if time.monotonic() > self._until:
             raise _Lost
-        path = str(self._worker.folder / "part.pt")
-        operations = self._worker.ask(CompiledParts.run, path, self._call, {**self._settings, **(settings or {})}, part)
+        operations = self._worker.ask(CompiledParts.run, self._call, {**self._settings, **(settings or {})}, part)
         self._operations = operations or self._operations
-        differences = self._baseline.differences_of_call(self._call, load_results(path)[-1], bool(self._settings))
+        differences = self._baseline.differences_of_call(self._worker, self._call, bool(self._settings))
         raises = any(one.part is Part.EXCEPTION for one in differences)
         if raises and not any(one.part is Part.EXCEPTION for one in self.found.differences):
             raise _Lost

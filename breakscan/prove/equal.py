@@ -10,18 +10,18 @@ are as small as rounding show where both programs run in higher precision: there
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
-from breakscan.prove.call_result import NO_GRADIENT, NUMBERS, CallResult
+from breakscan.prove.call_result import NO_GRADIENT, NUMBERS, SAMPLE, CallResult, sample_positions
 from breakscan.prove.object_walk import CACHE_INFO
 from breakscan.prove.state import shape_of
+from breakscan.prove.torch_state import cuda_in_use
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -155,6 +155,17 @@ class Distance:
         return self.rms <= factor * usual.rms and self.worst <= FARTHEST * usual.worst
 
 
+@dataclass(frozen=True)
+class Noise:
+    """The distance of a value of the unchanged program from itself in further runs: eager, compiled, or ``exact``."""
+
+    part: Part
+    path: str
+    rms: float
+    worst: float
+    exact: bool = False
+
+
 class Expected:
     """The results of the unchanged program, call by call, with which others are compared.
 
@@ -166,6 +177,8 @@ class Expected:
         self._exact = exact or [CallResult() for _ in results]
         self.moves = False
         """True if parts of results may be at other places, as the code that reads them has changed, too."""
+        self.seen: dict[tuple[Part, str], Distance] = {}
+        """The distances of what was compared last."""
         self._noise: dict[tuple[Part, str], Distance] = {}
         self._exact_noise: dict[tuple[Part, str], Distance] = {}
         self._own: dict[tuple[Part, str], Distance] = {}
@@ -186,25 +199,19 @@ class Expected:
         # How much of its distance the program has left in higher precision, where some code may still round to float32.
         self._left = min(1.0, STRICT["torch.float32"] / max(statistics.median(relative or [0.0]), 1e-9))
 
-    def copy(self) -> Expected:
-        """A copy to which runs can be added."""
-        copied = copy.copy(self)
-        copied._noise = dict(self._noise)
-        return copied
+    def know(self, noise: Iterable[Noise]) -> None:
+        """Replaces the noise."""
+        self._noise, self._exact_noise = {}, {}
+        for one in noise:
+            of_kind = self._exact_noise if one.exact else self._noise
+            _widen(of_kind, one.part, one.path, Distance(one.rms, one.worst))
 
-    @property
-    def is_noisy(self) -> bool:
-        """Return whether further runs differed."""
-        return any(distance.worst for distance in self._noise.values())
-
-    def add_run(self, runs: Sequence[CallResult], exact: bool = False) -> None:
-        """Adds the results of a further run of the unchanged program: what differs is noise.  ``exact``: in higher
-        precision."""
-        for _, part, path, one, other in _pairs(self._exact if exact else self.results, runs):
-            _widen(self._exact_noise if exact else self._noise, part, path, Distance.between(one, other))
+    def distances(self, exact: bool = False) -> list[Noise]:
+        """The distances of what was compared last, in higher precision if ``exact``."""
+        return [Noise(part, path, one.rms, one.worst, exact) for (part, path), one in self.seen.items() if one.worst]
 
     @functools.cached_property
-    def _sizes(self) -> Mapping[tuple[Part, str], float]:
+    def sizes(self) -> Mapping[tuple[Part, str], float]:
         """The largest root mean square of each tensor."""
         sizes: dict[tuple[Part, str], float] = {}
         for _, part, path, one, _ in _pairs(self.results, self.results):
@@ -217,18 +224,19 @@ class Expected:
         other.moves = self.moves
         for (part, path), usual in (*self._own.items(), *self._noise.items()):
             tensor = _tensors(result, part).get(path)
-            if tensor is not None and (size := self._sizes.get((part, path))):
+            if tensor is not None and (size := self.sizes.get((part, path))):
                 factor = root_mean_square(tensor) / size
                 _widen(other._noise, part, path, Distance(usual.rms * factor, usual.worst * factor))
         return other
 
     def drowns(self, part: Part, path: str) -> bool:
-        """Return whether the noise of a value is of its size."""
-        noise = self._noise.get((part, path), Distance()).rms
-        return (part, path) not in self._zero and noise > 0.1 * self._sizes[part, path]
+        """Return whether the distance of a value that was compared last is of its size."""
+        noise = self.seen.get((part, path), Distance()).rms
+        return (part, path) not in self._zero and noise > 0.1 * self.sizes[part, path]
 
     def differences(self, runs: Sequence[CallResult], eager: bool) -> list[ResultDifference]:
         """The differences of results of another program, or of the compiled one unless ``eager``."""
+        self.seen = {}
         if len(self.results) != len(runs):
             return [ResultDifference(Part.CALLS, Change.CALL_COUNT, was=str(len(self.results)), now=str(len(runs)))]
         return [
@@ -241,17 +249,19 @@ class Expected:
         """The differences of results of another program in higher precision: values alone, as types may follow the
         precision."""
         found = []
+        self.seen = {}
         for number, part, path, exactly, now in _pairs(self._exact, runs):
             one = self.results[number]
             plain = _tensors(one, part).get(path, exactly)
             is_double = str(plain.dtype) == "torch.float64" and not _is_number(one, part, path)
             tolerance = STRICT["torch.float64" if is_double else "torch.float32"]
             distance = Distance.between(exactly, now, tolerance, self._absolute(part, exactly, exactly, tolerance))
+            _widen(self.seen, part, path, distance)
             own = self._own.get((part, path), Distance())
             left = Distance(own.rms * self._left, own.worst * self._left)
             is_usual = any(distance.is_like(one, exactly) for one in (left, self._exact_noise.get((part, path))))
             if not (distance.close or (_is_rounded(exactly) and is_usual)):
-                found.append(replace(_at(part, path, exactly, now, distance, tolerance), call=number))
+                found.append(replace(_at(part, path, one, exactly, now, distance, tolerance), call=number))
         return found
 
     def _absolute(self, part: Part, one: Tensor, exact: Tensor | None, tolerance: float) -> float:
@@ -259,7 +269,7 @@ class Expected:
         if exact is not None and str(exact.dtype) in ("torch.float64", "torch.complex128"):
             return SMALLEST.get(str(one.dtype), 1e-7)
         if part is Part.GRADIENT:
-            return tolerance * max(size for (each, _), size in self._sizes.items() if each is part)
+            return tolerance * max(size for (each, _), size in self.sizes.items() if each is part)
         return tolerance
 
     def _of_call(
@@ -295,7 +305,7 @@ class Expected:
     def _of_part(
         self, part: Part, one: CallResult, other: CallResult, exact: CallResult, eager: bool
     ) -> Iterator[ResultDifference]:
-        was, now, exactly = (_tensors(result, part) for result in (one, other, exact))
+        was, now = (_tensors(result, part) for result in (one, other))
         for path in dict.fromkeys([*was, *now]):
             if path in was and path in now:
                 if _becomes_tensor(one, other, part, path):
@@ -305,8 +315,7 @@ class Expected:
                     if _texts(one, part).get(path) == _texts(other, part).get(path):
                         yield ResultDifference(part, Change.DTYPE, path, _dtype(was[path]), _dtype(now[path]))
                     continue
-                is_number = _is_number(one, part, path)
-                if found := self._of_tensor(part, path, was[path], now[path], exactly.get(path), eager, is_number):
+                if found := self._of_tensor(part, path, one, other, exact, eager):
                     yield found
             # Of outputs, the texts have all paths.
             elif part is not Part.OUTPUT:
@@ -314,21 +323,26 @@ class Expected:
                 yield ResultDifference(part, change, path, _only(was.get(path)), _only(now.get(path)))
 
     def _of_tensor(
-        self, part: Part, path: str, one: Tensor, other: Tensor, exact: Tensor | None, eager: bool, is_number: bool
+        self, part: Part, path: str, result: CallResult, other_result: CallResult, exact_result: CallResult, eager: bool
     ) -> ResultDifference | None:
         """The difference of a tensor; None where it counts as equal."""
-        if one.shape != other.shape:
-            return ResultDifference(part, Change.SHAPE, path, shape_of(one), shape_of(other))
+        one, other = (_tensors(each, part)[path] for each in (result, other_result))
+        shape, other_shape = result.shape(path, one), other_result.shape(path, other)
+        if shape != other_shape:
+            return ResultDifference(part, Change.SHAPE, path, shape_of(shape), shape_of(other_shape))
+        exact = _tensors(exact_result, part).get(path)
         exact = exact if exact is not None and exact.shape == one.shape else None
+        is_number = _is_number(result, part, path)
         tolerance = _tolerance(other if is_number else one, STRICT if eager else TOLERANCES, is_number)
         distance = Distance.between(one, other, tolerance, self._absolute(part, one, exact, tolerance))
+        _widen(self.seen, part, path, distance)
         if distance.close:
             return None
         own, noise = self._own.get((part, path)), self._noise.get((part, path))
         is_usual = distance.is_like(noise, one) or (
             exact is not None and own is not None and Distance.between(exact, other).is_like(own, one)
         )
-        found = _at(part, path, one, other, distance, tolerance)
+        found = _at(part, path, result, one, other, distance, tolerance)
         if not is_usual or _is_rounded(one):
             return None if is_usual else found
         flipped = max(usual.rms**2 for usual in (own, noise) if usual is not None)
@@ -357,7 +371,7 @@ def _on_gpu(tensor: Tensor) -> Tensor:
     """A large tensor on the GPU, if there is one with room: a CPU needs a minute for all gradients of a small GPT."""
     import torch
 
-    if tensor.numel() >= LARGE and torch.cuda.is_available():
+    if tensor.numel() >= LARGE and cuda_in_use():
         with contextlib.suppress(torch.OutOfMemoryError):
             return tensor.to("cuda")
     return tensor
@@ -481,11 +495,16 @@ def _wide(tensor: Tensor) -> Tensor:
     return tensor.to(torch.float32 if tensor.dtype in (torch.float16, torch.bfloat16) else torch.float64)
 
 
-def _at(part: Part, path: str, one: Tensor, other: Tensor, distance: Distance, tolerance: float) -> ResultDifference:
-    """The difference at the worst element."""
-    rest = distance.at
+def _at(
+    part: Part, path: str, result: CallResult, one: Tensor, other: Tensor, distance: Distance, tolerance: float
+) -> ResultDifference:
+    """The difference at the worst element of a value of the result."""
+    rest, shape = distance.at, result.shape(path, one)
+    if path in result.shapes:
+        # After the sample come figures of the whole.
+        rest, shape = (int(sample_positions(math.prod(shape))[rest]), shape) if rest < SAMPLE else (0, ())
     place: list[int] = []
-    for size in reversed(one.shape):
+    for size in reversed(shape):
         place.insert(0, rest % size)
         rest //= size
     was, now = (_number(tensor.flatten()[distance.at].item()) for tensor in (one, other))

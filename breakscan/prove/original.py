@@ -11,7 +11,7 @@ import itertools
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -19,12 +19,12 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.from_processes import explain_processes
 from breakscan.explanation.function_values import observations_of
 from breakscan.model.observations import Observations
-from breakscan.prove.call_result import CallResult, load_results
 from breakscan.prove.call_runs import CallRuns, SharedState
 from breakscan.prove.candidate import UNCHANGED, Candidate
 from breakscan.prove.commands import CommandHandler
+from breakscan.prove.comparison import Compared, Comparison
 from breakscan.prove.compiled_parts import CompiledParts
-from breakscan.prove.equal import MEMORY, NOTED, STRUCTURE, Change, Expected, Part, ResultDifference
+from breakscan.prove.equal import MEMORY, NOTED, STRUCTURE, Change, Noise, Part, ResultDifference
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import Observation, ObservationKind, other_calls, require_calls
 from breakscan.prove.proof import Metrics
@@ -32,7 +32,7 @@ from breakscan.prove.protocol import (
     CompiledResult,
     CompiledRun,
     Description,
-    EagerRun,
+    RunKind,
     StateDigests,
     ValueMismatch,
 )
@@ -91,29 +91,34 @@ class SavedValues:
 class Baseline:
     """The results of the calls of a worker, run eager with the values that it saved, and the noise of these.
 
-    ``eager`` are the results, ``no_exact`` says why there are none in higher precision.  ``random`` says that random
-    numbers are drawn, ``lines`` which lines of the ``watched`` files the calls execute.  ``unrepeatable`` is the first
-    result that does not repeat itself in further runs, or the first value that a further process does not take over.
-    ``unlike`` are Python numbers and texts of results that do not, such as a time: they are not compared.
+    ``no_exact`` says why there are no results in higher precision, ``random`` that random numbers are drawn, ``lines``
+    which lines of the ``watched`` files the calls execute, and ``first_seconds`` how long the first calls take.
+    ``unrepeatable`` is the first result that does not repeat itself in further runs, or the first value that a further
+    process does not take over.  ``unlike`` are Python numbers and texts of results that do not, such as a time: they
+    are not compared.
     """
 
     def __init__(self, worker: Worker, values: SavedValues, watched: Sequence[str]) -> None:
         self.values = values
-        self.eager, run = run_eager(worker, watched)
+        self.path = _at(worker, "expected")
+        self.noise: tuple[Noise, ...] = ()
+        self.eager_noise: tuple[Noise, ...] = ()
+        """That of eager runs alone."""
+        run = worker.ask(CallRuns.eager, tuple(watched))
         self.random = run.random
+        self.first_seconds = run.first_seconds
         self.lines: Mapping[str, tuple[int, ...]] = {path: ran.lines for path, ran in run.ran.items()}
         self.prints_same = True
         """True if the calls print the same each time, as far as that was looked at."""
-        self.no_exact: str | None = None
         self.unrepeatable: ValueMismatch | ResultDifference | None = None
         self.unlike: dict[tuple[Part, str], ResultDifference] = {}
         self._double = True
-        exact, self.no_exact = self._in_higher_precision(worker)
-        if exact is None:
+        self.no_exact = worker.ask(CallRuns.exact, True)
+        if self.no_exact is not None:
             self._double = False
-            exact, self.no_exact = self._in_higher_precision(worker)
-        self.expected = self._eager = Expected(self.eager, exact)
-        self._repeat(worker)
+            self.no_exact = worker.ask(CallRuns.exact, False)
+        worker.ask(Comparison.keep, self.path)
+        self._worker = worker
 
     @property
     def notes(self) -> list[Observation]:
@@ -131,78 +136,66 @@ class Baseline:
             self.unrepeatable = self.unrepeatable or problems[0]
             return
         self._repeat(again)
-        if self.no_exact is None and self.expected.is_noisy:
-            self.expected.add_run(self._in_higher_precision(again)[0] or (), exact=True)
+        if self.noise:
+            # One run may come close by chance.
+            self._repeat(self._worker)
+            if compared := self._exact(again):
+                self._add(compared.distances)
+        self.eager_noise = self.noise
 
-    def differences(self, results: Sequence[CallResult]) -> list[ResultDifference]:
-        """The differences of the eager results of a changed program."""
-        return self._comparable(self.expected.differences(results, eager=True))
+    def compare(self, worker: Worker, *kinds: RunKind, moves: bool = False) -> Compared:
+        """Compares runs of a worker."""
+        compared = worker.ask(Comparison.compare, self.path, kinds, self.noise, moves)
+        return replace(compared, differences=tuple(self._comparable(compared.differences)))
 
-    def exact_differences(self, worker: Worker) -> list[ResultDifference]:
+    def exact_differences(self, worker: Worker) -> tuple[ResultDifference, ...]:
         """The differences of a worker of a changed program in higher precision, if both can be run in it."""
-        results = None if self.no_exact is not None else self._in_higher_precision(worker)[0]
-        return self._comparable(self.expected.differences_when_exact(results or ()))
+        compared = self._exact(worker)
+        return compared.differences if compared is not None else ()
 
     def compiled_differences(self, worker: Worker, unchanged: bool = False) -> list[ResultDifference]:
         """The differences between compiled and eager results, at the first calls and after a row of calls.  Inductor
         draws other random numbers than eager code: where any are drawn, a run in which it draws the same ones is
         compared.  What differs in the ``unchanged`` program is noise for others."""
-        runs = [load_results(path) for path in _compiled_paths(worker).values()]
-        found = []
+        compared = self.compare(worker, RunKind.FIRST, RunKind.STEADY)
+        found = list(compared.differences)
         if self.random:
-            found = [one for results in runs for one in self._compiled(results) if one.change in STRUCTURE]
-            path = _at(worker, "random")
-            worker.ask(CompiledParts.run, path, None, {"fallback_random": True}, None)
-            runs = [load_results(path)]
-        found += [one for results in runs for one in self._compiled(results)]
+            found = [one for one in found if one.change in STRUCTURE]
+            worker.ask(CompiledParts.run, None, {"fallback_random": True}, None)
+            compared = self.compare(worker, RunKind.OTHERWISE)
+            found += compared.differences
         if unchanged:
-            found = [one for one in found if one.change not in NOTED]
-            self._eager = self.expected.copy()
-            for results in runs:
-                self.expected.add_run(results)
-            return found
+            self._add(compared.distances)
+            return [one for one in found if one.change not in NOTED]
         return [one for one in found if one.change not in MEMORY]
 
-    def differences_of_call(self, number: int, result: CallResult, same_random: bool) -> list[ResultDifference]:
+    def differences_of_call(self, worker: Worker, number: int, same_random: bool) -> list[ResultDifference]:
         """The differences of the compiled result of one call of the unchanged program, for which its compiled runs are
         no noise. ``same_random``: it draws the random numbers of eager code, if there are any."""
-        results = [*self.eager[:number], result, *self.eager[number + 1 :]]
-        found = self._comparable(self._eager.differences(results, eager=False))
+        found = self._comparable(worker.ask(Comparison.compare_call, self.path, number, self.eager_noise))
         kept = set(Change) if same_random or not self.random else STRUCTURE
         return [one for one in found if one.change in kept and one.change not in NOTED]
 
-    def _compiled(self, results: Sequence[CallResult]) -> list[ResultDifference]:
-        return self._comparable(self.expected.differences(results, eager=False))
+    def _add(self, distances: Iterable[Noise]) -> None:
+        self.noise = (*self.noise, *distances)
 
     def _repeat(self, worker: Worker) -> None:
-        results, _ = run_eager(worker, ())
-        found = self.expected.differences(results, eager=True)
-        self.expected.add_run(results)
-        printed = [(one.printed, other.printed) for one, other in zip(self.eager, results, strict=False)]
-        self.prints_same = self.prints_same and all(one == other for one, other in printed)
-        for one in found:
-            result = self.eager[one.call]
-            kind = {Part.OUTPUT: result.others, Part.STATE: result.changes}.get(one.part, {}).get(one.path)
-            if one.part is Part.OUTSIDE or (kind and one.change in (Change.ERROR, Change.ELEMENT, Change.TEXT)):
-                self.unlike.setdefault((one.part, one.path), one)
-            elif one.change is not Change.ERROR or self.expected.drowns(one.part, one.path):
-                self.unrepeatable = self.unrepeatable or one
+        worker.ask(CallRuns.eager, ())
+        compared = worker.ask(Comparison.compare, self.path, (RunKind.EAGER,), self.noise, False)
+        self._add(compared.distances)
+        self.prints_same = self.prints_same and compared.printed is None
+        for one in compared.unlike:
+            self.unlike.setdefault((one.part, one.path), one)
+        self.unrepeatable = self.unrepeatable or next(iter(compared.varying), None)
 
     def _comparable(self, found: Iterable[ResultDifference]) -> list[ResultDifference]:
         return [one for one in found if (one.part, one.path) not in self.unlike]
 
-    def _in_higher_precision(self, worker: Worker) -> tuple[list[CallResult] | None, str | None]:
-        """The results in higher precision, or why there are none."""
-        path = _at(worker, "exact")
-        problem = worker.ask(CallRuns.exact, path, self._double)
-        return (load_results(path), None) if problem is None else (None, problem)
-
-
-def run_eager(worker: Worker, watched: Sequence[str]) -> tuple[list[CallResult], EagerRun]:
-    """The eager results of a worker, and which lines of these files the calls execute."""
-    path = _at(worker, "eager")
-    run = worker.ask(CallRuns.eager, path, tuple(watched))
-    return load_results(path), run
+    def _exact(self, worker: Worker) -> Compared | None:
+        """Compares a worker in higher precision, if both can be run in it."""
+        if self.no_exact is not None or worker.ask(CallRuns.exact, self._double) is not None:
+            return None
+        return self.compare(worker, RunKind.EXACT)
 
 
 def compile_as(worker: Worker, candidate: Candidate) -> None:
@@ -214,13 +207,8 @@ def compile_as(worker: Worker, candidate: Candidate) -> None:
 
 
 def run_compiled(worker: Worker, patient: bool = True) -> CompiledResult:
-    """Runs the calls of a worker compiled, for :meth:`Baseline.compiled`."""
-    paths = _compiled_paths(worker)
-    return worker.ask(CallRuns.compiled, paths["first"], paths["steady"], patient)
-
-
-def _compiled_paths(worker: Worker) -> dict[str, str]:
-    return {name: _at(worker, name) for name in ("first", "steady")}
+    """Runs the calls of a worker compiled, for :meth:`Baseline.compiled_differences`."""
+    return worker.ask(CallRuns.compiled, patient)
 
 
 def _at(worker: Worker, name: str) -> str:
@@ -258,13 +246,12 @@ class Workers:
         self,
         candidate: Candidate,
         cache_of: Worker | None = None,
-        records_outcomes: bool = False,
-        looks_later: bool = False,
+        probes: bool = False,
     ) -> Worker:
         """Starts a process of the program with a change. It has the compiler caches of another one, if one is given."""
         folder = self._folder / f"worker{next(self._numbers)}"
         cache = None if cache_of is None else cache_of.folder
-        return Worker(self.program, candidate, folder, cache, self.server, records_outcomes, looks_later)
+        return Worker(self.program, candidate, folder, cache, self.server, probes)
 
     def compile(self, worker: Worker, candidate: Candidate) -> CompiledProgram:
         """Runs the calls compiled. Raises WorkerError."""

@@ -62,10 +62,10 @@ class WorkerProcess:
         self._argv = given.argv
         self._recording = Path(given.recording)
         self._cache = Path(given.cache)
-        self._overlay = Overlay(given.overlay, recording_code if given.records_outcomes else plain_code)
+        self._overlay = Overlay(given.overlay, recording_code if given.probes else plain_code)
         self._settings = CompilerSettings(given.settings)
         self._watch = ImportWatch()
-        later = LaterCalls() if given.looks_later else None
+        later = LaterCalls() if given.probes else None
         self._executed = ExecutedCode(self._overlay.paths)
         self._capture = Capture(given.calls, given.patience, self._executed.stop, self._serve, later)
         self._commands = os.fdopen(commands, "r", encoding="utf-8")

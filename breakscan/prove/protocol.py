@@ -25,6 +25,20 @@ CompileOption = str | int | float | bool | None
 """The value of a keyword argument of ``torch.compile``, or of an option of a backend."""
 
 
+class RunKind(str, Enum):
+    """A run of all captured calls for their results."""
+
+    EAGER = "eager"
+    EXACT = "exact"
+    """In higher precision."""
+    FIRST = "first"
+    """The first compiled calls."""
+    STEADY = "steady"
+    """Compiled, after a row of calls."""
+    OTHERWISE = "otherwise"
+    """Compiled with other settings, or in part."""
+
+
 class StepKind(str, Enum):
     """The way in which a timed step runs."""
 
@@ -50,16 +64,14 @@ class Stage(str, Enum):
 
 @dataclass(frozen=True)
 class ProcessSettings:
-    """The input of a worker process.  ``records_outcomes`` says that the outcomes of tests in the texts of
-    ``overlay`` are recorded, ``looks_later`` that the program goes on for a while after the captured calls, to see what
-    its later calls have."""
+    """The input of a worker process.  ``probes`` says that the outcomes of tests in the texts of ``overlay`` are
+    recorded, and that the program goes on for a while after the captured calls, to see what its later calls have."""
 
     argv: tuple[str, ...]
     recording: str
     cache: str
     overlay: dict[str, str]
-    records_outcomes: bool
-    looks_later: bool
+    probes: bool
     settings: dict[str, object]
     calls: int
     patience: float
@@ -256,10 +268,12 @@ class ValueMismatch:
 
 @dataclass(frozen=True)
 class EagerRun:
-    """The executed code of the watched files, and whether random numbers were drawn."""
+    """The executed code of the watched files, whether random numbers were drawn, and the seconds of the first call of
+    each callable."""
 
     ran: dict[str, RanCode]
     random: bool
+    first_seconds: float
 
 
 @dataclass(frozen=True)
@@ -336,19 +350,11 @@ class RanCode:
 
     def __add__(self, other: RanCode) -> RanCode:
         return RanCode(
-            self.lines + other.lines,
-            self.expressions + other.expressions,
-            self.arguments + other.arguments,
-            self.outcomes + other.outcomes,
+            tuple(dict.fromkeys(self.lines + other.lines)),
+            tuple(dict.fromkeys(self.expressions + other.expressions)),
+            tuple(dict.fromkeys(self.arguments + other.arguments)),
+            tuple(dict.fromkeys(self.outcomes + other.outcomes)),
         )
-
-
-@dataclass(frozen=True)
-class VariedRun:
-    """The calls that ended within the time limit, in the order of their results, and the code that ran in each."""
-
-    ended: tuple[VariedCall, ...]
-    ran: tuple[dict[str, RanCode], ...]
 
 
 @dataclass(frozen=True)

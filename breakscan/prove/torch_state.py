@@ -92,6 +92,21 @@ def eager_stance() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def plain_modes() -> Iterator[None]:
+    """The modes in which results are compared: those of the program are off while the block runs."""
+    import torch
+
+    with contextlib.ExitStack() as stack:
+        for device in _device_types():
+            stack.enter_context(torch.autocast(device, enabled=False))
+        stack.enter_context(torch.no_grad())
+        stack.enter_context(default_dtype(torch.float32))
+        yield
+    # Other processes need the memory of a GPU.
+    torch.cuda.empty_cache()
+
+
+@contextlib.contextmanager
 def higher_precision(tensors: list[torch.Tensor], double: bool) -> Iterator[None]:
     """Turns autocast and TF32 off while the block runs, and makes these tensors and the default dtype double, or at
     least float32."""

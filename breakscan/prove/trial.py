@@ -75,12 +75,7 @@ class EagerBaseline:
     @property
     def eager(self) -> Eager:
         """Returns the measurements of eager runs so far."""
-        results = iter(self._baseline.eager)
-        seconds = 0.0
-        for one in self.about.callables:
-            first, *_ = [next(results) for _ in range(one.calls)]
-            seconds += first.seconds + first.backward_seconds
-        return Eager(seconds, statistics.median(self.steps), self.memory_bytes, self._launches)
+        return Eager(self._baseline.first_seconds, statistics.median(self.steps), self.memory_bytes, self._launches)
 
     def unlike(self, worker: Worker) -> list[ResultDifference]:
         """Returns how the compiled results that a worker has written differ from eager ones."""

@@ -6,20 +6,24 @@ from __future__ import annotations
 import ast
 import contextlib
 import inspect
+import linecache
 import math
+import os
 import signal
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from breakscan.prove.call_result import CallResult, save_results
-from breakscan.prove.call_runs import put_back, ready, run_call
-from breakscan.prove.capture import CapturedCall, CapturedCallable, load_later
+from breakscan.prove.call_result import CallResult
+from breakscan.prove.call_runs import calls_of, in_turn, put_back, run_call
+from breakscan.prove.capture import CapturedCall, CapturedCallable, LaterCalls
+from breakscan.prove.comparison import Comparison
+from breakscan.prove.equal import NOTED, Expected, Noise, ResultDifference, has_information
 from breakscan.prove.overlay import executed_code
-from breakscan.prove.protocol import RanCode, Variation, VariedCall, VariedRun
-from breakscan.prove.state import StateSnapshot, digest, is_number
+from breakscan.prove.protocol import RanCode, Variation, VariedCall
+from breakscan.prove.state import StateSnapshot, digest, is_number, read_file, write_file
 from breakscan.prove.torch_state import eager_stance
 
 if TYPE_CHECKING:
@@ -45,10 +49,6 @@ def time_limit(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, *timer)
         signal.signal(signal.SIGALRM, handler)
-
-
-SEED = 20_000
-"""Of the permutation, which is the same in all processes."""
 
 
 VALUES = (
@@ -254,67 +254,133 @@ MOST_GRADIENTS = 256 << 20
 """Bytes of the gradients of a varied call; where there are more, it has no backward pass."""
 
 
-class VariedCalls:
-    """Runs calls eager, and records which code of ``files`` they run."""
+@dataclass(frozen=True)
+class VariedRun:
+    """The calls that were run, and with a change their ``differences``.  ``ran`` is the code that they ran, without
+    those that show nothing.  ``seconds`` is how long the process was busy."""
 
-    def __init__(self, callables: Sequence[CapturedCallable], files: Collection[str]) -> None:
+    calls: tuple[VariedCall, ...]
+    differences: tuple[tuple[ResultDifference, ...], ...]
+    ran: dict[str, RanCode]
+    seconds: float
+
+
+class VariedCalls:
+    """Runs calls eager, and records which code of ``files`` they run.  ``later`` has the later calls of the program, if
+    this process has looked at them."""
+
+    def __init__(
+        self,
+        callables: Sequence[CapturedCallable],
+        files: Collection[str],
+        later: LaterCalls | None,
+        comparison: Comparison,
+    ) -> None:
         self._callables = callables
         self._files = files
-        self._later: list[dict[str, Any]] = []
+        self._later = later.kept if later is not None else None
+        self._comparison = comparison
 
     def captured(self) -> dict[str, RanCode]:
         """Runs each call as the program made it.  Returns the code that they run."""
         with executed_code(self._files, closely=True) as ran:
-            for captured in self._callables:
-                for call in captured.calls:
-                    with ready(captured, call), eager_stance():
-                        run_call(captured, call, captured.original, backward=True)
+            for captured, call in calls_of(self._callables):
+                with in_turn(captured, call), eager_stance():
+                    run_call(captured, call, captured.original, backward=True)
         return ran.found()
 
-    def plan(self, names: tuple[str, ...]) -> tuple[VariedCall, ...]:
-        """All variations; ``names`` are those of attributes and globals that the program sets to other values."""
+    def plan(self, names: tuple[str, ...], folder: str) -> tuple[VariedCall, ...]:
+        """All variations; ``names`` are those of attributes and globals that the program sets to other values.  Writes
+        the later calls into the folder."""
+        write_file(self._later, _later_in(folder))
         found: list[VariedCall] = []
         for number, captured in enumerate(self._callables):
-            later = sum(one["callable"] == number for one in self._later)
+            later = sum(one["callable"] == number for one in self._later or ())
             of_kind: dict[Variation, list[VariedCall]] = {}
             for kind, at, value in planned(captured, names, later):
                 of_kind.setdefault(kind, []).append(VariedCall(number, kind, at, value))
             found += [one for kind in of_kind.values() for one in kind[:MOST_OF_A_KIND]]
         return tuple(found)
 
-    def take_later(self, path: str) -> None:
-        """Takes the later calls that another process has written."""
-        self._later = load_later(path)
+    def probe(
+        self, folder: str, expected: str, noise: tuple[Noise, ...], calls: tuple[VariedCall, ...], seconds: float
+    ) -> VariedRun:
+        """Runs varied calls of one kind twice, for some seconds at most, and writes the results into the folder.
+        Returns those that the program survives, and the first one that does not repeat itself with its difference."""
+        began = time.thread_time()
+        kept: dict[VariedCall, CallResult] = {}
+        differences: list[tuple[ResultDifference, ...]] = []
+        code: list[Mapping[str, RanCode]] = []
+        for varied, result, ran in self._run(folder, calls, seconds):
+            # What the program does not survive is no test.
+            if result.error is not None and not is_raised(result, self._files):
+                continue
+            for _, again, _ in self._run(folder, (varied,), LONGEST_CALL):
+                with self._comparison.expected(expected, noise) as usual:
+                    difference = varied_differences(usual.of_other_call(result), again)
+                if difference:
+                    differences.append(difference)
+                else:
+                    kept[varied] = result
+                    code += [ran] if _shows(result) else []
+        write_file(kept, _results_in(folder, calls))
+        return VariedRun(tuple(kept), tuple(differences[:1]), self._united(code), time.thread_time() - began)
 
-    def run(self, path: str, calls: tuple[VariedCall, ...], seconds: float) -> VariedRun:
-        """Runs varied calls, and writes the results.  All of them take at most some ``seconds``."""
-        until = time.monotonic() + seconds
-        ended: dict[VariedCall, CallResult] = {}
-        code = []
+    def compare(
+        self,
+        folder: str,
+        expected: str,
+        noise: tuple[Noise, ...],
+        moves: bool,
+        calls: tuple[VariedCall, ...],
+        seconds: float,
+    ) -> VariedRun:
+        """Runs varied calls of one kind in a changed program, and compares them with those of the unchanged one."""
+        began = time.thread_time()
+        results = read_file(_results_in(folder, calls))
+        ended, differences, code = [], [], []
+        for varied, result, ran in self._run(folder, calls, seconds):
+            with self._comparison.expected(expected, noise) as usual:
+                usual.moves = moves
+                differences.append(varied_differences(usual.of_other_call(results[varied]), result))
+            ended.append(varied)
+            code.append(ran)
+        return VariedRun(tuple(ended), tuple(differences), self._united(code), time.thread_time() - began)
+
+    def _united(self, code: Sequence[Mapping[str, RanCode]]) -> dict[str, RanCode]:
+        return {path: sum((one[path] for one in code), RanCode()) for path in self._files}
+
+    def _run(
+        self, folder: str, calls: Sequence[VariedCall], seconds: float
+    ) -> Iterator[tuple[VariedCall, CallResult, Mapping[str, RanCode]]]:
+        """The calls that end in time, with their results and the code that they run."""
+        # Of this thread alone: what else runs on the machine does not decide what is compared.
+        until = time.thread_time() + seconds
         for varied in calls:
-            left = min(LONGEST_CALL, until - time.monotonic())
+            if time.thread_time() > until:
+                return
             with executed_code(self._files, closely=True) as ran:
-                result = self._result(varied, left) if left > 0 else None
+                result = self._result(folder, varied)
             if result is not None:
-                ended[varied] = result
-                code.append(ran.found())
-        save_results(list(ended.values()), path)
-        return VariedRun(tuple(ended), tuple(code))
+                yield varied, result, ran.found()
 
-    def _result(self, varied: VariedCall, seconds: float) -> CallResult | None:
+    def _result(self, folder: str, varied: VariedCall) -> CallResult | None:
         """The result of a varied call; None if there is none, or if it takes too long."""
         captured = self._callables[varied.callable]
         call = captured.calls[0]
         leaves = [leaf for snapshot in captured.snapshots_of(call) for leaf in snapshot.leaves().values()]
         backward = sum(leaf.numel() * leaf.element_size() for leaf in leaves) <= MOST_GRADIENTS
+        if self._later is None:
+            self._later = read_file(_later_in(folder))
         try:
             with self._varied(captured, varied) as (other, plains):
                 if other is None:
                     return None
-                with ready(captured, other), eager_stance(), time_limit(seconds):
+                put_back(captured, other)
+                with other.modes.set(), eager_stance(), time_limit(LONGEST_CALL):
                     state, _ = captured.snapshots_of(other)
                     with state.binding(plains):
-                        return run_call(captured, other, captured.original, backward)
+                        return run_call(captured, other, captured.original, backward, varied=True)
         except (TimeLimitReached, Exception):
             # What the call itself raises is a result: this call cannot be varied so, or takes too long.
             return None
@@ -330,7 +396,7 @@ class VariedCalls:
         state, inputs = captured.snapshots_of(call)
         kind, at = varied.kind, varied.at
         if kind is Variation.LATER:
-            later = [one for one in self._later if one["callable"] == varied.callable][int(at)]
+            later = [one for one in self._later or () if one["callable"] == varied.callable][int(at)]
             args, kwargs = later["args"], later["kwargs"]
             own = StateSnapshot({"args": args, "kwargs": kwargs}, {})
             fitting = {
@@ -338,8 +404,11 @@ class VariedCalls:
                 for path, value in later["values"].items()
                 if path in state.values and state.values[path].shape == value.shape
             }
-            with state.holding(fitting):
-                yield replace(call, args=args, kwargs=kwargs, inputs=own), later["plains"]
+            try:
+                with state.holding(fitting):
+                    yield replace(call, args=args, kwargs=kwargs, inputs=own), later["plains"]
+            finally:
+                own.restore()
         elif kind is Variation.ARGUMENT:
             yield _with_number(call, at, ast.literal_eval(varied.value)), {}
         elif kind is Variation.DEFAULT:
@@ -369,3 +438,33 @@ def _resized(inputs: StateSnapshot, values: Mapping[str, Tensor]) -> Iterator[No
     finally:
         for path, data in held.items():
             inputs.tensors[path].data = data
+
+
+def varied_differences(expected: Expected, other: CallResult) -> tuple[ResultDifference, ...]:
+    """The differences of an eager result from another one. After the same exception, nothing else counts."""
+    error = expected.results[0].error
+    if error is not None and error == other.error:
+        return ()
+    return tuple(one for one in expected.differences([other], eager=True) if one.change not in NOTED)
+
+
+def is_raised(result: CallResult, files: Collection[str]) -> bool:
+    """Return True if one of these files itself raises the exception of a result: another one shows nothing but that the
+    call cannot be made."""
+    path, line = result.raised_at[-1] if result.raised_at else ("", 0)
+    text = linecache.getline(path, line).strip()
+    return os.path.realpath(path) in map(os.path.realpath, files) and text.startswith(("raise", "assert"))
+
+
+def _shows(result: CallResult) -> bool:
+    """Return True if other code would hardly do the same: not where all is zero, infinite or NaN."""
+    return result.error is not None or any(has_information(value) for value in result.tensors() if value.numel())
+
+
+def _later_in(folder: str) -> str:
+    return f"{folder}/later.pt"
+
+
+def _results_in(folder: str, calls: Sequence[VariedCall]) -> str:
+    """The file of the results of varied calls of one kind."""
+    return f"{folder}/{calls[0].kind.value}.pt"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,16 +14,17 @@ from typing import NoReturn
 from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import Site
 from breakscan.prove import faster as measure
+from breakscan.prove.call_runs import CallRuns
 from breakscan.prove.candidate import UNCHANGED, Candidate, Label, MeasuringStep
 from breakscan.prove.changed_code import UnseenCode, UnseenKind, changed_code_ran
 from breakscan.prove.divergence import find_divergence
 from breakscan.prove.equal import NOTED, Change, ResultDifference
 from breakscan.prove.faster import Ratio, Rounds, Unsteady
 from breakscan.prove.observation import Observation, ObservationKind
-from breakscan.prove.original import NOT_TRIED, Baseline, CompiledProgram, Original, compile_as, run_eager
+from breakscan.prove.original import NOT_TRIED, Baseline, CompiledProgram, Original, compile_as
 from breakscan.prove.probe import Probe
 from breakscan.prove.proof import Divergence, Proof, ProofVerdict
-from breakscan.prove.protocol import Description, RanCode, StepKind
+from breakscan.prove.protocol import Description, RanCode, RunKind, StepKind
 from breakscan.prove.rewrites import diff_of
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import Worker, WorkerError
@@ -237,7 +238,7 @@ class Verifier:
         """Returns the probe, which runs when it is first needed: it is not there for settings of the compiler."""
         if self._probed is None:
             self._say(MeasuringStep.RECORD_TESTS, None)
-            self._probed = Probe(self.original, self._files, self._baseline.expected)
+            self._probed = Probe(self.original, self._files, self._baseline)
         return self._probed
 
     def _judge(self, trial: _Trial, worker: Worker) -> None:
@@ -245,6 +246,7 @@ class Verifier:
         trial.require_same_start(worker, about)
         if self._baseline.unrepeatable is not None:
             trial.stop(Observation(ObservationKind.UNREPEATABLE, details=(self._baseline.unrepeatable,)))
+        self._require_equal(trial, worker, about)
         self._say(MeasuringStep.COMPILE, trial.candidate.label)
         changes = BreakChanges(
             trial.candidate,
@@ -253,7 +255,7 @@ class Verifier:
             {_shown(path): lines for path, lines in trial.candidate.lines.items()},
         )
         trial.proof = replace(trial.proof, after=changes.after.metrics, revealed=changes.revealed)
-        self._require_equal(trial, worker, about)
+        self._require_compiled_equal(trial, worker)
         for observation in changes.objections():
             trial.add(observation)
 
@@ -265,35 +267,36 @@ class Verifier:
         else:
             trial.accept()
         if trial.candidate.texts:
-            varied, unseen = self._probe().vary(trial.candidate, worker, trial.ran)
+            varied, unseen = self._probe().vary(trial.candidate, worker, trial.ran, trial.moves)
             trial.proof = replace(trial.proof, varied=tuple(varied), unseen=(*trial.proof.unseen, *unseen))
 
     def _require_equal(self, trial: _Trial, worker: Worker, about: Description) -> None:
-        results, run = run_eager(worker, list(trial.candidate.texts))
+        """Requires that the change runs, and that eager code does the same: what is compiled is not worth it else."""
+        run = worker.ask(CallRuns.eager, tuple(trial.candidate.texts))
         trial.ran = {path: run.ran[path] + about.run.ran.get(path, RanCode()) for path in trial.candidate.texts}
         trial.require_executed()
         changed = {path: lines.changed_lines() for path, lines in trial.candidate.lines.items()}
         outside = {path: set(about.run.ran[path].lines) - set(run.ran[path].lines) for path in changed}
-        self._baseline.expected.moves = any(changed[path] & outside[path] for path in changed)
-        if self._baseline.prints_same:
-            texts = [(one.printed, other.printed) for one, other in zip(self._baseline.eager, results, strict=False)]
-            trial.proof = replace(trial.proof, printed=next((both for both in texts if both[0] != both[1]), None))
-        found: dict[object, tuple[ObservationKind, ResultDifference]] = {}
-        # The same value often differs in every call, and in higher precision, too.
-        for one in self._baseline.differences(results):
-            found.setdefault((one.part, one.change, one.path), (ObservationKind.EAGER_DIFFERS, one))
-        for one in self._baseline.exact_differences(worker):
-            found.setdefault((one.part, one.change, one.path), (ObservationKind.EXACT_DIFFERS, one))
-        if self._baseline.expected.moves and self._baseline.eager[0].others.keys() != results[0].others.keys():
+        trial.moves = any(changed[path] & outside[path] for path in changed)
+        eager = self._baseline.compare(worker, RunKind.EAGER, moves=trial.moves)
+        if self._baseline.prints_same and eager.printed is not None:
+            trial.proof = replace(trial.proof, printed=(eager.printed[0], eager.printed[1]))
+        if trial.moves and not eager.same_parts:
             unseen = UnseenCode(UnseenKind.OUTSIDE, "", 0, "the calls return other parts, which changed code reads")
             trial.proof = replace(trial.proof, unseen=(*trial.proof.unseen, unseen))
+        trial.add_differences(ObservationKind.EAGER_DIFFERS, eager.differences)
+        if not eager.same_bits:
+            trial.add_differences(ObservationKind.EXACT_DIFFERS, self._baseline.exact_differences(worker))
+        trial.proof = replace(trial.proof, outputs_equal=not trial.proof.reasons)
+        if trial.proof.reasons:
+            raise _Rejected
+
+    def _require_compiled_equal(self, trial: _Trial, worker: Worker) -> None:
         # It need not be better than the unchanged program.
         usual = {(one.part, one.change, one.path) for one in self._original_differs if one.change is not Change.ERROR}
-        for one in self._baseline.compiled_differences(worker):
-            if (key := (one.part, one.change, one.path)) not in usual:
-                found.setdefault(("compiled", *key), (ObservationKind.COMPILED_DIFFERS, one))
-        for kind, one in found.values():
-            trial.add_difference(kind, one)
+        found = self._baseline.compiled_differences(worker)
+        others = [one for one in found if (one.part, one.change, one.path) not in usual]
+        trial.add_differences(ObservationKind.COMPILED_DIFFERS, others)
         trial.proof = replace(trial.proof, outputs_equal=not trial.proof.reasons)
 
     def _time(self, trial: _Trial, worker: Worker) -> None:
@@ -353,6 +356,9 @@ class _Trial:
         self.accepted_in = accepted_in
         self.ran: Mapping[str, RanCode] = {}
         """The code of the new texts that ran, by path."""
+        self.moves = False
+        """True if parts of results may be at other places, as the code that reads them has changed, too."""
+        self._differing: set[object] = set()
         self._original = original
         finding = candidate.finding
         self.proof = Proof(
@@ -380,14 +386,21 @@ class _Trial:
             reasons = (*self.proof.reasons, reason)
             self.proof = replace(self.proof, verdict=ProofVerdict.REJECTED, reasons=reasons)
 
-    def add_difference(self, kind: ObservationKind, difference: ResultDifference) -> None:
-        """Adds a difference.  One that is no error is only noted; but rewrites must state that they change types."""
-        is_number = difference.change is Change.NUMBER
-        is_rewrite = bool(self.candidate.rewrite or self.candidate.members)
-        if difference.change not in NOTED or (is_number and is_rewrite and not self.candidate.changes_types):
-            self.add(Observation(kind, details=(difference,)))
-        elif not (is_number and is_rewrite):
-            self.proof = replace(self.proof, noted=tuple(dict.fromkeys((*self.proof.noted, difference))))
+    def add_differences(self, kind: ObservationKind, differences: Iterable[ResultDifference]) -> None:
+        """Adds differences, of each value the first one.  One that is no error is only noted; but rewrites must state
+        that they change types."""
+        for one in differences:
+            key = (kind is ObservationKind.COMPILED_DIFFERS, one.part, one.change, one.path)
+            # The same value often differs in every call, and in higher precision, too.
+            if key in self._differing:
+                continue
+            self._differing.add(key)
+            is_number = one.change is Change.NUMBER
+            is_rewrite = bool(self.candidate.rewrite or self.candidate.members)
+            if one.change not in NOTED or (is_number and is_rewrite and not self.candidate.changes_types):
+                self.add(Observation(kind, details=(one,)))
+            elif not (is_number and is_rewrite):
+                self.proof = replace(self.proof, noted=tuple(dict.fromkeys((*self.proof.noted, one))))
 
     def stop(self, reason: Observation, verdict: ProofVerdict = ProofVerdict.REJECTED) -> NoReturn:
         """Raises _Rejected."""

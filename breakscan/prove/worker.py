@@ -123,7 +123,7 @@ class Worker:
 
     ``folder`` is new: all files of the worker are in it.  ``cache_of`` is the folder of another worker whose compiler
     caches it uses; by default its caches are empty.  If the ``server`` cannot fork the process, it is a new one.
-    ``records_outcomes`` and ``looks_later`` are those of ProcessSettings.
+    ``probes`` is that of ProcessSettings.
     """
 
     def __init__(
@@ -133,8 +133,7 @@ class Worker:
         folder: Path,
         cache_of: Path | None = None,
         server: ForkServerProcess | None = None,
-        records_outcomes: bool = False,
-        looks_later: bool = False,
+        probes: bool = False,
     ) -> None:
         self.program = program
         self.folder = folder
@@ -150,8 +149,7 @@ class Worker:
             recording=str(self.recording),
             cache=str(cache),
             overlay={path: after for path, (_, after) in candidate.texts.items()},
-            records_outcomes=records_outcomes,
-            looks_later=looks_later,
+            probes=probes,
             settings=dict(candidate.settings),
             calls=program.calls,
             patience=program.patience,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.prove.call_result import CallResult, leaves
+from breakscan.prove.call_result import CallResult, leaves, result_of
 from breakscan.prove.equal import Change, Expected, Part
 from breakscan.report.measurements import difference_words
 
@@ -88,7 +88,8 @@ def test_errors_within_rounding_show_in_higher_precision() -> None:
     assert expected.differences(of((exact * 1.001).to(torch.bfloat16)), eager=True) == []
     assert [one.change for one in expected.differences_when_exact(of(exact * 1.001))] == [Change.ERROR]
     assert expected.differences_when_exact(of((exact.float() * 1.0000001).double())) == []
-    expected.add_run(of(exact * 1.002), exact=True)
+    expected.differences_when_exact(of(exact * 1.002))
+    expected.know(expected.distances(exact=True))
     assert expected.differences_when_exact(of(exact * 1.001)) == []
     assert expected.differences_when_exact(of(exact * 1.01)) != []
 
@@ -99,11 +100,12 @@ def test_what_further_runs_of_the_unchanged_program_differ_by_is_noise() -> None
     one, again, other = (true + 1e-3 * torch.randn(4096, generator=generator) for _ in range(3))
     expected = Expected(of(one))
     assert expected.differences(of(other), eager=True)
-    expected.add_run(of(again))
+    expected.differences(of(again), eager=True)
+    assert not expected.drowns(Part.OUTPUT, "x")
+    expected.know(expected.distances())
     assert expected.differences(of(other), eager=True) == []
     assert expected.differences(of(one * 1.01), eager=True)
-    assert not expected.drowns(Part.OUTPUT, "x")
-    expected.add_run(of(torch.randn(4096, generator=generator)))
+    expected.differences(of(torch.randn(4096, generator=generator)), eager=True)
     assert expected.drowns(Part.OUTPUT, "x")
 
 
@@ -123,9 +125,28 @@ def test_what_is_nothing_but_rounding_is_no_noise_and_no_error() -> None:
     one, again, other = (1e-9 * torch.randn(64, generator=generator) for _ in range(3))
     expected = Expected(of(one), of(1e-17 * torch.randn(64, generator=generator, dtype=torch.float64)))
     assert expected.differences(of(other), eager=True) == []
-    expected.add_run(of(again))
+    expected.differences(of(again), eager=True)
     assert not expected.drowns(Part.OUTPUT, "x")
+    expected.know(expected.distances())
     assert expected.differences(of(other * 1e3), eager=True)
+
+
+def test_of_large_tensors_samples_and_figures_of_the_whole_are_compared() -> None:
+    def result(value: torch.Tensor) -> list[CallResult]:
+        return [result_of(lambda: value, backward=False, snapshots=(), sampled=True)]
+
+    one = torch.linspace(1, 2, 600 * 1024).view(600, 1024)
+    kept = result(one)
+    assert kept[0].outputs["output"].numel() < one.numel() / 4
+    assert Expected(kept).differences(result(one.clone()), eager=True) == []
+    (scaled,) = Expected(kept).differences(result(one * 1.01), eager=True)
+    assert (scaled.change, len(scaled.at)) == (Change.ERROR, 2)
+    assert scaled.was == f"{float(one[scaled.at]):.6g}"
+    other = one.clone()
+    other[-1, -1] = 3.0
+    assert Expected(kept).differences(result(other), eager=True) != []
+    shaped, *_ = Expected(kept).differences(result(one.view(1024, 600)), eager=True)
+    assert (shaped.change, shaped.was) == (Change.SHAPE, "600×1024")
 
 
 def test_other_random_numbers_in_higher_precision_allow_nothing() -> None:

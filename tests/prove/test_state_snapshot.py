@@ -70,7 +70,6 @@ def test_what_names_are_bound_to_since_is_seen() -> None:
         "held['tensor']": [1.0, 1.0],
         "held['array']": [2.0, 2.0],
         "held['new']": [3.0, 3.0],
-        "held['list'][0]": [5.0, 5.0],
     }
     assert now.plains == {"held['set']": ("'a'", "2"), "held['dtype']": torch.float16}
     assert now.gone == {"held['list'][0]"}

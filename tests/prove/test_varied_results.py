@@ -9,7 +9,8 @@ import pytest
 from breakscan.fix.support.difference import EXCEPTIONS, Effect
 from breakscan.prove.call_result import CallResult
 from breakscan.prove.equal import Change, Expected, Part, ResultDifference
-from breakscan.prove.probe import is_raised, is_stated, varied_difference
+from breakscan.prove.probe import is_stated
+from breakscan.prove.varied_calls import is_raised, varied_differences
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -35,12 +36,10 @@ def test_after_the_same_exception_nothing_else_counts() -> None:
     def result(error: str | None, state: float) -> CallResult:
         return CallResult(error=error, changed={"self.total": torch.tensor(state)}, rng={"torch": str(state)})
 
-    assert varied_difference(Expected([result("ValueError", 1.0)]), result("ValueError", 2.0)) is None
-    other = varied_difference(Expected([result("ValueError", 1.0)]), result("IndexError", 1.0))
-    assert other is not None
+    assert varied_differences(Expected([result("ValueError", 1.0)]), result("ValueError", 2.0)) == ()
+    (other,) = varied_differences(Expected([result("ValueError", 1.0)]), result("IndexError", 1.0))
     assert other.change is Change.RAISES
-    other = varied_difference(Expected([result(None, 1.0)]), result(None, 2.0))
-    assert other is not None
+    other, *_ = varied_differences(Expected([result(None, 1.0)]), result(None, 2.0))
     assert other.part is Part.STATE
 
 
