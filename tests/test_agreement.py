@@ -88,6 +88,10 @@ def unseen(x: torch.Tensor):
     return x + 1
 
 
+def chosen(x: torch.Tensor, mode):  # unseen-change
+    return x + 1 if mode == "a" else x - 1
+
+
 def dumps(x: torch.Tensor):
     print("")  # never-traced
 
@@ -116,6 +120,8 @@ with torch._dynamo.config.patch(capture_scalar_outputs=True):
     compiled(compiles)(x)
 compiled(chooses)(x)
 compiled(unseen)(x)
+for mode in ("a", "b"):
+    compiled(chosen)(x, mode)
 list(compiled(generates)(x))
 list(torch.compile(steps, backend="eager")(x))  # given-generator
 never(x)
@@ -188,6 +194,7 @@ def test_what_was_not_compiled_is_left_out(compared: Compared) -> None:
 
 
 def test_what_check_cannot_know_is_missed_and_what_it_may_not_say_is_silenced(compared: Compared) -> None:
+    assert "recompiles" in {entry["kind"] for entry in compared.data["missed"]}
     missed = {entry["site"]["line"]: entry["silenced"] for entry in compared.data["missed"]}
     silenced = compared.line("breakscan: ignore[print]")
     assert missed == {compared.line("unseen"): False, compared.line("generator"): False, silenced: True}
@@ -289,7 +296,7 @@ def test_people_are_told_of_exports(exported: Any) -> None:
     _, text = exported
     said = " ".join(text.split())
     assert "In what was exported, check has 3 findings (1 file, torch" in said
-    assert "2 confirmed, 1 not triggered. It has none for 1 problem of the exports." in said
+    assert "2 confirmed, 1 not triggered. It has none for 1 recorded problem of the exports." in said
     line = next(n for n, text in enumerate(EXPORTS.splitlines(), 1) if text.endswith("# unknown"))
     assert f"Missed: stood against an export, and check has no finding there program.py:{line}" in said
     assert "In what was exported with strict=True, check has 2 findings" in said

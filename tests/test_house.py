@@ -29,18 +29,18 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1267, 10),
+    "model": Room("", 1291, 10),
     "source": Room("model", 2338, 18),
     "rulebook": Room("model source", 2801, 18),
     "check": Room(STATIC, 12255, 50),
     "fix": Room(f"{STATIC} check", 8707, 54),
-    "recording": Room(STATIC, 9190, 47),
-    "explanation": Room(f"{STATIC} check recording", 8737, 46),
+    "recording": Room(STATIC, 9405, 48),
+    "explanation": Room(f"{STATIC} check recording", 8905, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 10153, 38),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6773, 39),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6755, 39),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2103, 14),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3317, 27),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3320, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }

@@ -106,6 +106,9 @@ def explain(
     locking = lock.read(argv)
     session = start_session(argv, save)
     requests.write(session.folder)
+    if sys.stderr.isatty():
+        shown = "the program" if program == STDIN or as_code else program
+        click.echo(click.style(f"breakscan: recording; the report follows when {shown} has ended", dim=True), err=True)
     with outliving_termination() as asked_to_end:
         try:
             outcome = run_recorded(argv, session.folder, _title_progress(session.folder))

@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from breakscan.explanation.caches import CacheUse, cache_uses
 from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.forks import clock_shifts
 from breakscan.explanation.time_trees import TimeNode, time_trees
@@ -16,6 +15,7 @@ from breakscan.model.problem import Caller
 from breakscan.recording.parsers.frames import is_resumed
 from breakscan.recording.parsers.guards import read_demand, readable
 from breakscan.recording.records import (
+    CacheLooked,
     CompileStarted,
     CompileTimed,
     Guard,
@@ -36,6 +36,16 @@ class GuardLine:
     kind: str
     text: str
     site: Site | None
+
+
+@dataclass(frozen=True, slots=True)
+class CacheUse:
+    """A compiler cache that was asked, what it had (``hit``, ``miss``, ``bypass``, ``disabled``), and why, where torch
+    says that: torch's own text of a bypass."""
+
+    cache: str
+    outcome: str
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +126,7 @@ def compiled_frames(processes: Sequence[Sequence[Record]], context: ExplainConte
 def _frames(records: Sequence[Record], shift: float, context: ExplainContext) -> Iterable[CompiledFrame]:
     started = {r.compile_id: r for r in records if isinstance(r, CompileStarted)}
     timed: dict[str, list[CompileTimed]] = defaultdict(list)
-    caches = cache_uses(records)
+    caches: dict[str, list[CacheUse]] = defaultdict(list)
     guards: dict[str | None, GuardsBuilt] = {}
     spans: dict[str, list[SpansTimed]] = defaultdict(list)
     lines: dict[str, list[TracingTimed]] = defaultdict(list)
@@ -126,6 +136,8 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
             timed[record.compile_id].append(record)
         elif isinstance(record, GuardsBuilt):
             guards[record.compile_id] = record
+        elif isinstance(record, CacheLooked):
+            caches[record.compile_id].append(_cache_use(record))
         elif isinstance(record, SpansTimed):
             spans[record.compile_id].append(record)
         elif isinstance(record, TracingTimed):
@@ -135,9 +147,18 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
     for compile_id, times in timed.items():
         begun = started.get(compile_id)
         if begun is not None:
-            frame = _frame(begun, times, guards.get(compile_id), caches.get(compile_id, ()), shift, context)
-            trees = time_trees(spans[compile_id], lines[compile_id], context)
+            frame = _frame(begun, times, guards.get(compile_id), caches[compile_id], shift, context)
+            generated = {use.outcome for use in caches[compile_id] if use.cache == "fx_graph"}
+            is_cached = generated == {"hit"}
+            trees = time_trees(spans[compile_id], lines[compile_id], context, is_cached=is_cached)
             yield replace(frame, time=trees, kernel_seconds=dict(kernels[compile_id]))
+
+
+def _cache_use(looked: CacheLooked) -> CacheUse:
+    if looked.guards is None:
+        return CacheUse(looked.cache, looked.outcome, looked.reason)
+    held = f": {looked.guards}" if looked.guards else ""
+    return CacheUse(looked.cache, looked.outcome, f"what is stored holds for other sizes{held}")
 
 
 def _frame(

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from breakscan.explanation.compilations import CompiledFrame
 from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.forks import clock_shifts
 from breakscan.explanation.time_trees import CompilePart, TimeNode
 from breakscan.model.findings import Origin, Site
 from breakscan.model.words import place, seconds_in_words
 from breakscan.recording.parsers.frames import is_module_wrapper
+from breakscan.recording.records import CompileTimed, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +69,25 @@ def compile_time(explanation: Explanation) -> CompileTime:
     return CompileTime(_most_first(parts), functions, _lines(explanation.compiles), _kernels(explanation))
 
 
-def spent_compiling(compiles: Iterable[CompiledFrame]) -> float:
-    """Seconds in all, with what falls outside of compilations: the first run of a graph can compile and tune kernels,
-    and record CUDA graphs."""
-    return sum(function.seconds for function in _functions(compiles))
+def spent_compiling(processes: Sequence[Sequence[Record]], compiles: Iterable[CompiledFrame]) -> float:
+    """The part of the run's wall time in which something was compiled.
+
+    Of one process, with what falls outside of compilations: the first run of a graph can compile and tune kernels, and
+    record CUDA graphs.  What several processes compile at the same time is not added up.
+    """
+    ended = [
+        (record.at + shift, record.seconds)
+        for records, shift in zip(processes, clock_shifts(processes), strict=True)
+        for record in records
+        if isinstance(record, CompileTimed)
+    ]
+    if sum(any(isinstance(one, CompileTimed) for one in records) for records in processes) < 2:
+        return max(sum(seconds for _, seconds in ended), sum(function.seconds for function in _functions(compiles)))
+    total, until = 0.0, float("-inf")
+    for end, seconds in sorted(ended, key=lambda one: one[0] - one[1]):
+        total += max(0.0, end - max(until, end - seconds))
+        until = max(until, end)
+    return total
 
 
 def _functions(compiles: Iterable[CompiledFrame]) -> list[FunctionTime]:

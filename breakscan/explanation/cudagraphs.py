@@ -15,7 +15,6 @@ from breakscan.recording.records import (
     CompileStarted,
     CudaGraphRecorded,
     CudaGraphSkipped,
-    DeviceMemory,
     Record,
     RecordingCause,
     StackFrame,
@@ -58,15 +57,6 @@ class CudaGraphRecording:
     moved_in_all: int
 
 
-@dataclass(frozen=True, slots=True)
-class PeakMemory:
-    """The most bytes that tensors took on a device at a time, and that torch had reserved for them."""
-
-    device: str
-    allocated: int
-    reserved: int
-
-
 _CAUSES = {
     RecordingCause.FIRST: "for the first time",
     RecordingCause.SIZES: "a CUDA graph holds for one combination of sizes",
@@ -104,15 +94,6 @@ def cause_words(recording: CudaGraphRecording) -> str:
     moved = [f"{one.name} at {place(one.line)}" if one.line else one.name for one in recording.moved]
     more = f" and {recording.moved_in_all - len(moved)} more" if recording.moved_in_all > len(moved) else ""
     return f"{words} ({', '.join(moved)}{more})" if moved else words
-
-
-def peaks_sentence(peaks: Sequence[PeakMemory]) -> str | None:
-    """``cuda:0 at most 3.1 GB, 3.4 GB reserved``."""
-    parts = [
-        f"{one.device} at most {bytes_in_words(one.allocated)}, {bytes_in_words(one.reserved)} reserved"
-        for one in peaks
-    ]
-    return "; ".join(parts) or None
 
 
 def _graph(recording: CudaGraphRecording) -> str:
@@ -157,17 +138,6 @@ def _recording(code: Code | None, group: Sequence[CudaGraphRecorded], context: E
 def _moved(record: CudaGraphRecorded, context: ExplainContext) -> Iterable[MovedValue]:
     for one in record.moved:
         yield MovedValue(one.name, context.sources.site(one.line.path, one.line.line) if one.line else None)
-
-
-def peak_memory(processes: Iterable[Iterable[Record]]) -> list[PeakMemory]:
-    """The peaks of each device, of the process that used most of it."""
-    peaks: dict[str, DeviceMemory] = {}
-    for records in processes:
-        for memory in {r.device: r for r in records if isinstance(r, DeviceMemory)}.values():
-            known = peaks.get(memory.device)
-            if known is None or memory.allocated > known.allocated:
-                peaks[memory.device] = memory
-    return [PeakMemory(one.device, one.allocated, one.reserved) for _, one in sorted(peaks.items())]
 
 
 _SAID_ALREADY = re.compile(r"^(?:skipping cudagraphs? (?:due to|because) )+", re.I)

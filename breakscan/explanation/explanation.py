@@ -8,12 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from breakscan.explanation.autograd import AutogradCapture
 from breakscan.explanation.breaks import BreakSite
 from breakscan.explanation.compilations import CompiledFrame, Precompiled, Specialisation
 from breakscan.explanation.compile_targets import CompileTarget
-from breakscan.explanation.cudagraphs import CudaGraphRecording, CudaGraphSkip, PeakMemory
-from breakscan.explanation.eager_calls import EagerCalls
+from breakscan.explanation.cudagraphs import CudaGraphRecording, CudaGraphSkip
 from breakscan.explanation.exports import Export, ExportFailure
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.function_values import FunctionValues
@@ -33,11 +31,12 @@ _NAMED_DEVICE = re.compile(r"\((.+)\)$")
 @dataclass(frozen=True)
 class Explanation:
     """One run.  ``status`` is the exit status, negative for the signal that ended the program; ``seconds`` its wall
-    time, ``compile_seconds`` the part of it spent compiling.  ``entries`` counts the compilations that a call of
-    a compiled function asked for: without breaks, each gives one graph.  ``libraries`` are the versions of those that
-    were traced, by the names that they are imported by.  ``traced`` holds, by file, the lines that operations of graphs
-    come from.  ``began`` is when the recording began, in seconds since the epoch.  Of a run that is read from torch's
-    own trace, ``trace`` names its log, ``argv`` is empty, and ``status`` and ``seconds`` are None."""
+    time, ``compile_seconds`` the part of it in which something was compiled.  ``entries`` counts the compilations that
+    a call of a compiled function asked for: without breaks, each gives one graph.  ``libraries`` are the versions of
+    those that were traced, by the names that they are imported by.  ``around`` are the problems that the compiler does
+    not report.  ``traced`` holds, by file, the lines that operations of graphs come from.  ``began`` is when the
+    recording began, in seconds since the epoch.  Of a run that is read from torch's own trace, ``trace`` names its log,
+    ``argv`` is empty, and ``status`` and ``seconds`` are None."""
 
     argv: tuple[str, ...]
     status: int | None
@@ -59,10 +58,8 @@ class Explanation:
     specialisations: Sequence[Specialisation] = ()
     cudagraph_skips: Sequence[CudaGraphSkip] = ()
     cudagraph_recordings: Sequence[CudaGraphRecording] = ()
-    peak_memory: Sequence[PeakMemory] = ()
-    autograd: Sequence[AutogradCapture] = ()
     calls: Sequence[Calls] = ()
-    eager_calls: Sequence[EagerCalls] = ()
+    around: Sequence[Problem] = ()
     precompiled: Sequence[Precompiled] = ()
     exports: Sequence[Export] = ()
     export_failures: Sequence[ExportFailure] = ()
@@ -106,7 +103,7 @@ class Explanation:
     def problems(self) -> list[Problem]:
         """The problems of the run, in the order of a report."""
         return problems_of(
-            self.breaks, self.frames, self.recompiles, self.eager_calls, self.export_failures, self.compile_seconds
+            self.breaks, self.frames, self.recompiles, self.around, self.export_failures, self.compile_seconds
         )
 
     @property

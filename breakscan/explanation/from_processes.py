@@ -9,14 +9,14 @@ from pathlib import PurePath
 from typing import Any
 
 import breakscan
-from breakscan.explanation.autograd import autograd_captures, with_backward_lines
+from breakscan.explanation.around import around_the_compiler
+from breakscan.explanation.autograd import with_backward_lines
 from breakscan.explanation.breaks import BreakSites, break_sites, breaks_of
 from breakscan.explanation.compilations import compiled_frames, precompiled, specialisations
 from breakscan.explanation.compile_targets import compile_targets, torchs_modules, what_wrappers_stand_for
 from breakscan.explanation.compile_time import spent_compiling
 from breakscan.explanation.context import ExplainContext, Owners
-from breakscan.explanation.cudagraphs import cudagraph_recordings, cudagraph_skips, peak_memory
-from breakscan.explanation.eager_calls import eager_calls
+from breakscan.explanation.cudagraphs import cudagraph_recordings, cudagraph_skips
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import export_failures, exports
 from breakscan.explanation.forks import began_at
@@ -32,7 +32,6 @@ from breakscan.recording.launch import ProgramExit
 from breakscan.recording.records import (
     CompileCalled,
     CompileStarted,
-    CompileTimed,
     FrameEnded,
     GraphCompiled,
     LibrarySeen,
@@ -100,9 +99,6 @@ class _Recorded:
             for ending in endings_of(records, found)
         ]
 
-    def compile_seconds(self) -> float:
-        return sum(r.seconds for r in self.all if isinstance(r, CompileTimed))
-
 
 def explain_processes(
     recording: Sequence[Sequence[Record]],
@@ -149,7 +145,7 @@ def explain_processes(
         graphs=with_generated(graphs, recorded.graphs, recorded.all, context),
         targets=compile_targets(recorded.calls, recorded.all, context),
         entries=sum(record.code in targets for record in recorded.started.values()),
-        compile_seconds=max(recorded.compile_seconds(), spent_compiling(compiles)),
+        compile_seconds=spent_compiling(recorded.processes, compiles),
         notices=(
             *notices(recording),
             *unmet_requests(asked_of(recorded.all), recorded.all),
@@ -160,9 +156,7 @@ def explain_processes(
         specialisations=specialisations(recorded.all, recorded.started, context),
         cudagraph_skips=cudagraph_skips(recorded.all, context),
         cudagraph_recordings=cudagraph_recordings(recorded.all, context),
-        peak_memory=peak_memory(recorded.processes),
-        autograd=autograd_captures(recorded.all, context),
-        eager_calls=eager_calls(recorded.processes, fates, context),
+        around=around_the_compiler(recorded.processes, fates, compiles, context),
         precompiled=precompiled(recorded.all, context),
         exports=exports(recorded.all, context),
         export_failures=export_failures(recorded.all, context),

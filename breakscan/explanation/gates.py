@@ -14,7 +14,7 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
 from breakscan.explanation.lock_file import Judgement, KnownBreak
 from breakscan.model.findings import Site
-from breakscan.model.problem import ProblemKind
+from breakscan.model.problem import AROUND_COMPILER, ProblemKind
 from breakscan.model.words import counted, place, position
 from breakscan.rulebook.document import nearest
 from breakscan.rulebook.library import Library
@@ -63,7 +63,8 @@ class Unmet:
 
 def selectors(words: Iterable[str], library: Library) -> tuple[Selector, ...]:
     """The meaning of the words of ``--fail-on``: ids, starts of ids (``BRK2`` or ``BRK2xx``) and names of rules,
-    PyTorch's ids (``GB0170``), ``ALL``.  Raises ValueError, with the nearest known word, for any other."""
+    PyTorch's ids (``GB0170``), kinds of problems that the compiler does not report
+    (``plain-calls``), ``ALL``.  Raises ValueError, with the nearest known word, for any other."""
     return tuple(_selector(word, library) for word in words)
 
 
@@ -71,6 +72,8 @@ def _selector(word: str, library: Library) -> Selector:
     upper = word.upper()
     if upper == "ALL":
         return Selector("ALL", None)
+    if word in {kind.value for kind in AROUND_COMPILER}:
+        return Selector(word, frozenset({word}))
     if upper.startswith("GB"):
         known = _ids_of_torch()
         if not _GB.fullmatch(upper) or (known and upper not in known):
@@ -105,11 +108,11 @@ def unmet(gates: Gates, explanation: Explanation) -> list[Unmet]:
     # A function that raised in one call and ran eager in another is counted once.
     broken += once(problem.site for problem in counted_breaks if problem.kind is not ProblemKind.BREAK)
     recompiled = [recompile.site for recompile in explanation.recompiles]
-    eager = [calls for calls in explanation.eager_calls if not calls.intended]
+    eager = [one for one in explanation.around if one.kind is ProblemKind.EAGER_CALLS and one.verdict is not None]
     limits = (
         ("--max-breaks", gates.max_breaks, "break site", len(broken), once(broken)),
         ("--max-recompiles", gates.max_recompiles, "recompile", len(recompiled), once(recompiled)),
-        ("--max-eager-calls", gates.max_eager_calls, "eager call", sum(calls.calls for calls in eager),
+        ("--max-eager-calls", gates.max_eager_calls, "eager call", sum(calls.count for calls in eager),
          once(calls.site for calls in eager)),
     )  # fmt: skip
     found = [
@@ -127,9 +130,13 @@ def _named(selector: Selector, explanation: Explanation) -> tuple[Site, ...]:
     return once(
         problem.site
         for problem in explanation.problems
-        if problem.verdict is not None or problem.kind is ProblemKind.EXPORT
-        if problem.kind is not ProblemKind.EAGER_CALLS and problem.cause is not ProblemKind.BREAK
-        if selector.names(problem.rule, problem.gb_id)
+        if problem.verdict is not None or problem.kind in (ProblemKind.EXPORT, *AROUND_COMPILER)
+        if problem.cause is not ProblemKind.BREAK
+        if (
+            problem.id in (selector.ids or ())
+            if problem.kind in AROUND_COMPILER
+            else selector.names(problem.rule, problem.gb_id)
+        )
     )
 
 
@@ -171,7 +178,7 @@ def lock_sentences(judgement: Judgement, lock: str) -> Iterator[str]:
 def _described(one: KnownBreak) -> str:
     inside = f" in {one.function}" if one.function else ""
     code = f": {one.code}" if one.code else ""
-    return f"{place(one)} {one.verdict.words}, {one.kind}{inside}{code}"
+    return f"{place(one)} {one.words}, {one.kind}{inside}{code}"
 
 
 def _difference(allowed: KnownBreak, now: KnownBreak) -> str:

@@ -11,13 +11,15 @@ from typing import Any
 
 from breakscan.explanation.explanation import Explanation
 from breakscan.model.findings import Verdict
-from breakscan.model.problem import Problem, ProblemKind
+from breakscan.model.problem import AROUND_COMPILER, Problem, ProblemKind
 from breakscan.model.torch_versions import minor_version
 from breakscan.source import code_match
 from breakscan.source.code_match import Matched, identity
 from breakscan.source.toml_text import quoted
 from breakscan.source.writing import is_count, is_text, not_ours, read_committed, table_values
 
+LOCKED = tuple(kind for kind in AROUND_COMPILER if kind is not ProblemKind.EAGER_CALLS)
+"""Kinds of problems that the compiler does not report, and a lock holds: that they are there, not how often."""
 SEVERITIES = (Verdict.SPLITS, Verdict.EAGER, Verdict.RAISES)
 """The verdicts of breaks, from the mildest to the worst."""
 _INSTALLED = re.compile(r".*/((?:site|dist)-packages/.*)")
@@ -43,13 +45,20 @@ class KnownBreak:
         """The kind of break: the rule, else PyTorch's name."""
         return self.rule or self.type
 
+    @property
+    def words(self) -> str:
+        """The words for the problem."""
+        return next((kind.words for kind in LOCKED if kind.value == self.type), self.verdict.words)
+
 
 def known_breaks(explanation: Explanation, folder: str) -> list[KnownBreak]:
-    """The problems of a run that count as breaks: see :attr:`Problem.counts_as_break`.
+    """The problems of a run that count as breaks (see :attr:`Problem.counts_as_break`), and those of the kinds of
+    :data:`LOCKED`.
 
     Paths are relative to ``folder``, an absolute path; those of the explanation to the working directory.
     """
-    return merged(known_break(problem, folder) for problem in explanation.problems if problem.counts_as_break)
+    problems = (one for one in explanation.problems if one.counts_as_break or one.kind in LOCKED)
+    return merged(known_break(problem, folder) for problem in problems)
 
 
 def portable_path(path: str, folder: str | None) -> str:
@@ -89,15 +98,18 @@ def matched(before: Sequence[KnownBreak], after: Sequence[KnownBreak]) -> Matche
 
 def known_break(problem: Problem, folder: str) -> KnownBreak:
     """A problem as it is on every machine."""
+    is_around = problem.kind in LOCKED
     return KnownBreak(
         path=portable_path(problem.site.path, folder),
         function=problem.functions[0] if problem.functions else None,
         rule=problem.rule,
         gb=problem.gb_id,
-        type=problem.gb_type or (problem.reason if problem.kind is ProblemKind.EXPORT else "not compiled"),
+        type=problem.kind.value
+        if is_around
+        else problem.gb_type or (problem.reason if problem.kind is ProblemKind.EXPORT else "not compiled"),
         code=problem.code or "",
-        verdict=problem.verdict or Verdict.RAISES,
-        count=problem.count,
+        verdict=Verdict.SPLITS if is_around else problem.verdict or Verdict.RAISES,
+        count=1 if is_around else problem.count,
         line=problem.site.line,
     )
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 
 from breakscan.explanation.breaks import BreakSite, BreakSites
 from breakscan.explanation.context import ExplainContext
@@ -14,10 +12,11 @@ from breakscan.explanation.frames import UncompiledFrame
 from breakscan.explanation.recompiles import Recompile
 from breakscan.model.findings import Origin
 from breakscan.model.torch_versions import is_too_new, is_too_old, is_version, supported_range
-from breakscan.recording.recording import compiled
 from breakscan.recording.records import (
     BreakSeen,
+    CodeGenerated,
     CompileAsked,
+    CompileCalled,
     CompileMet,
     CompileStarted,
     FrameEnded,
@@ -81,22 +80,32 @@ def notices(processes: Sequence[Sequence[Record]]) -> Iterator[Notice]:
             name, without = record.name, lost.get(record.name, "something is missing")
             if isinstance(record, HookFailed):
                 yield Notice("hook-failed", f"breakscan's hook for {name} failed, so {without} ({record.error})")
-            elif not record.available:
+            elif not record.available and _may_matter(name, processes):
                 version = f"torch {started.torch}" if started and started.torch else "this torch"
                 yield Notice("hook-missing", f"{version} lacks what breakscan hooks into for {name}: {without}")
-    kinds = Counter(_name(process) for process in processes if compiled(process))
-    if (number := kinds.total()) > 1:
-        named = ", ".join(f"{count} × {kind}" if count > 1 else kind for kind, count in kinds.most_common())
-        text = f"{number} processes compiled, each for itself, and are counted together: {named}"
-        yield Notice("processes", text)
 
 
-def _name(process: Sequence[Record]) -> str:
-    """The name of a process's program; ``forked`` for a forked one."""
-    first = process[0]
-    if not isinstance(first, ProcessStarted):
-        return "forked"
-    return Path(first.argv[0]).name if first.argv and first.argv[0] else "python"
+_ONLY_WITH: Mapping[str, type[Record]] = {
+    "bytes": CodeGenerated,
+    "cudagraphs": CodeGenerated,
+    "recordings": CodeGenerated,
+    "backward-lines": FrameEnded,
+    "lines": CompileStarted,
+}
+"""The kind of record without which a run has nothing that a hook, by its name, could have recorded."""
+_OF_UNTRIED = ("skips", "packages")
+"""Hooks that record what became of functions that Dynamo was never seen to start on."""
+
+
+def _may_matter(name: str, processes: Sequence[Sequence[Record]]) -> bool:
+    """Return whether a hook could have recorded anything in this run."""
+    records = [record for process in processes for record in process]
+    if name in _OF_UNTRIED:
+        tried = {record.code for record in records if isinstance(record, CompileStarted)}
+        tried |= {record.frame for record in records if isinstance(record, FrameEnded)}
+        return any(record.code not in tried for record in records if isinstance(record, CompileCalled))
+    needed = _ONLY_WITH.get(name)
+    return needed is None or any(isinstance(record, needed) for record in records)
 
 
 def version_notice(torch: str) -> Iterator[Notice]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from breakscan.explanation.breaks import BreakSite, break_page, part_words
-from breakscan.explanation.eager_calls import EagerCalls, eager_calls_reason
 from breakscan.explanation.exports import (
     ExportFailure,
     failure_consequences,
@@ -19,15 +18,22 @@ from breakscan.explanation.recompile_remedies import recompile_remedies
 from breakscan.explanation.recompiles import Recompile, changes_of, recompile_sentence
 from breakscan.explanation.remedies import (
     break_remedies,
-    eager_calls_remedies,
     export_remedies,
     frame_remedies,
     is_torchs_wish,
 )
 from breakscan.model.findings import Origin, Severity, Verdict
-from breakscan.model.problem import Caller, FunctionHead, Price, Problem, ProblemKind, SharedCode, users_line
+from breakscan.model.problem import (
+    AROUND_COMPILER,
+    Caller,
+    FunctionHead,
+    Price,
+    Problem,
+    ProblemKind,
+    SharedCode,
+    users_line,
+)
 from breakscan.model.words import INSIDE, counted, listed, seconds_in_words
-from breakscan.recording.records import DEFAULT_STANCE
 from breakscan.rulebook.document import Rule
 
 _BOILERPLATE = (
@@ -90,7 +96,7 @@ class Topic(Enum):
     LIBRARY_BREAKS = "Graph breaks in libraries"
     TORCH_BREAKS = "Graph breaks inside torch"
     FRAMES = "Not compiled"
-    EAGER_CALLS = "Calls that ran eager"
+    AROUND = "Around the compiler"
     RECOMPILES = "Recompiles"
 
 
@@ -102,7 +108,7 @@ _BREAK_TOPICS = {
 _TOPICS = {
     ProblemKind.FUNCTION: Topic.FRAMES,
     ProblemKind.EXPORT: Topic.EXPORTS,
-    ProblemKind.EAGER_CALLS: Topic.EAGER_CALLS,
+    **dict.fromkeys(AROUND_COMPILER, Topic.AROUND),
     ProblemKind.RECOMPILES: Topic.RECOMPILES,
 }
 _FIRST = {Topic.FAILURES: 0, Topic.EXPORTS: 1}
@@ -142,14 +148,11 @@ def problems_of(
     breaks: Iterable[BreakSite],
     frames: Sequence[UncompiledFrame],
     recompiles: Sequence[Recompile],
-    eager_calls: Sequence[EagerCalls],
+    around: Sequence[Problem],
     export_failures: Iterable[ExportFailure],
     compile_seconds: float,
 ) -> list[Problem]:
-    """All problems of a run in the order of a report; those that others explain come last.
-
-    Of calls that ran eager under the default stance, it is said which functions run eager.
-    """
+    """All problems of a run in the order of a report; those that others explain come last."""
     recompiled = {recompile.function for recompile in recompiles}
     over_limit = {frame.function: frame for frame in frames if frame.over_limit and frame.function in recompiled}
     functions = [frame_problem(frame, is_told=frame.function in over_limit and frame.over_limit) for frame in frames]
@@ -157,8 +160,8 @@ def problems_of(
         *map(break_problem, sorted(breaks, key=dearest_first)),
         *sorted(functions, key=lambda problem: -_cost([problem])),
         *map(export_problem, export_failures),
-        *(eager_calls_problem(calls) for calls in eager_calls if calls.stance != DEFAULT_STANCE),
-        *_recompile_problems(recompiles, over_limit, eager_calls, compile_seconds),
+        *around,
+        *_recompile_problems(recompiles, over_limit, around, compile_seconds),
     ]
     in_sections = [problem for section in sections_of(problems) for problem in section.problems]
     return [*in_sections, *(problem for problem in problems if problem.cause is not None)]
@@ -250,25 +253,6 @@ def _chain(stack: Sequence[Caller]) -> tuple[Caller, ...]:
     return tuple(nearest) if users is None or users in nearest else (*nearest[:-1], users)
 
 
-def eager_calls_problem(calls: EagerCalls) -> Problem:
-    return Problem(
-        ProblemKind.EAGER_CALLS,
-        "eager-calls",
-        "calls that ran eager",
-        None,
-        None if calls.intended else Verdict.EAGER,
-        Severity.WARNING,
-        calls.site,
-        calls.origin,
-        functions=(calls.function,),
-        what="ran eager",
-        why=eager_calls_reason(calls),
-        remedies=eager_calls_remedies(calls),
-        count=calls.calls,
-        called_from=(calls.caller,) if calls.caller else (),
-    )
-
-
 def export_problem(failure: ExportFailure) -> Problem:
     remedies = export_remedies(failure)
     callers = [export.caller for export in failure.exports if export.caller]
@@ -299,7 +283,7 @@ def export_problem(failure: ExportFailure) -> Problem:
 def _recompile_problems(
     recompiles: Sequence[Recompile],
     over_limit: dict[str, UncompiledFrame],
-    eager_calls: Sequence[EagerCalls],
+    around: Iterable[Problem],
     compile_seconds: float,
 ) -> list[Problem]:
     """One for each change that caused some: those that took longest come first.  Where a function was recompiled too
@@ -317,7 +301,7 @@ def _recompile_problems(
         words = () if first.function in described else _versions_words(first.shared)
         described.add(first.function)
         consequences = (*eager.get(first.cause, ()), *words)
-        problems.append(cause_problem(group, consequences, compile_seconds, eager_calls))
+        problems.append(cause_problem(group, consequences, compile_seconds, around))
     return problems
 
 
@@ -325,7 +309,7 @@ def cause_problem(
     group: Sequence[Recompile],
     consequences: Sequence[str] = (),
     compile_seconds: float = 0.0,
-    eager_calls: Iterable[EagerCalls] = (),
+    around: Iterable[Problem] = (),
 ) -> Problem:
     """The problem of recompiles that have one cause; ``consequences`` say what runs eager of it."""
     first = group[0]
@@ -334,7 +318,7 @@ def cause_problem(
     callers = () if trigger is None or is_beside else (trigger,)
     seconds = sum(recompile.seconds for recompile in group)
     whole = seconds_in_words(max(seconds, compile_seconds))
-    shared = _with_eager_calls(first.shared, eager_calls)
+    shared = _with_eager_calls(first.shared, around)
     price = f"Compiling again took {seconds_in_words(seconds)} of {whole} spent on compiling."
     return Problem(
         ProblemKind.RECOMPILES,
@@ -372,12 +356,13 @@ def _versions_words(shared: SharedCode | None) -> Iterator[str]:
         yield f"{shared.function} has {shared.versions} versions, over {over}; it is called at {lines}."
 
 
-def _with_eager_calls(shared: SharedCode | None, eager_calls: Iterable[EagerCalls]) -> SharedCode | None:
+def _with_eager_calls(shared: SharedCode | None, around: Iterable[Problem]) -> SharedCode | None:
     if shared is None or shared.limit is None:
         return shared
-    own = [calls for calls in eager_calls if calls.function == shared.function and calls.stance == DEFAULT_STANCE]
-    values = (*shared.eager_values, *(value for calls in own for value in calls.values))
-    return replace(shared, eager_calls=sum(calls.calls for calls in own), eager_values=tuple(dict.fromkeys(values)))
+    explained = (one.shared for one in around if one.cause is ProblemKind.FUNCTION)
+    own = [one for one in explained if one is not None and one.function == shared.function]
+    values = (*shared.eager_values, *(value for one in own for value in one.eager_values))
+    return replace(shared, eager_calls=sum(one.eager_calls for one in own), eager_values=tuple(dict.fromkeys(values)))
 
 
 def causes_of(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from breakscan.explanation.breaks import BreakSite
 from breakscan.explanation.context import package_of
-from breakscan.explanation.eager_calls import EagerCalls
 from breakscan.explanation.exports import ExportFailure, failure_advice
 from breakscan.explanation.frames import UncompiledFrame
 from breakscan.explanation.libraries import Against, known_for_library
@@ -105,7 +104,7 @@ def frame_remedies(frame: UncompiledFrame) -> Remedies:
     return rule_remedies(frame.rule, Mode.FULLGRAPH) if frame.rule else ()
 
 
-_OF_STANCES = {
+OF_STANCES = {
     "force_eager": Remedy(RemedyKind.REGION, "outside-stance", "call it outside of this stance, if it is to be fast"),
     "eager_on_recompile": Remedy(
         RemedyKind.REGION,
@@ -114,12 +113,6 @@ _OF_STANCES = {
         "that one version fits",
     ),
 }
-
-
-def eager_calls_remedies(found: EagerCalls) -> Remedies:
-    """None where nothing is wrong, or where the report has some for the function."""
-    remedy = _OF_STANCES.get(found.stance)
-    return (remedy,) if remedy else ()
 
 
 def export_remedies(failure: ExportFailure) -> Remedies:

@@ -95,23 +95,27 @@ _TEMPLATES = ("_template_autotuning", "_template_precompiling")
 
 
 def time_trees(
-    spans: Iterable[SpansTimed], traced: Sequence[TracingTimed], context: ExplainContext
+    spans: Iterable[SpansTimed], traced: Sequence[TracingTimed], context: ExplainContext, *, is_cached: bool = False
 ) -> tuple[TimeNode, ...]:
     """The trees of one compilation: itself, its backward, what its graphs did when they first ran.  The lines are below
-    what torch calls tracing; where torch reports nothing of that, they are trees of their own."""
+    what torch calls tracing; where torch reports nothing of that, they are trees of their own.
+
+    Where all code was out of caches (``is_cached``), no kernel is compiled: to load one can take as long as to compile
+    it, as Inductor finds out about the C++ compiler first.
+    """
     lines = [node for record in traced for node in _lines(record, context)]
-    trees = [_with_lines(tree, lines) for record in spans for tree in _spans(record)]
+    trees = [_with_lines(tree, lines) for record in spans for tree in _spans(record, is_cached)]
     if any(node.name == _TRACING for tree in trees for node in tree.all()):
         return tuple(trees)
     return (*trees, *lines)
 
 
-def _spans(record: SpansTimed) -> list[TimeNode]:
+def _spans(record: SpansTimed, is_cached: bool) -> list[TimeNode]:
     nodes = [
         TimeNode(_ATTEMPT.sub("compile_attempt", name), CompilePart.OTHER, seconds, count)
         for name, seconds, count in zip(record.names, record.seconds, record.counts, strict=True)
     ]
-    return [_with_parts(tree, CompilePart.OTHER) for tree in _nested(nodes, record.depths)]
+    return [_with_parts(tree, CompilePart.OTHER, is_cached) for tree in _nested(nodes, record.depths)]
 
 
 def _lines(record: TracingTimed, context: ExplainContext) -> list[TimeNode]:
@@ -149,15 +153,17 @@ def _merged(nodes: Sequence[TimeNode]) -> tuple[TimeNode, ...]:
     return tuple(found.values())
 
 
-def _with_parts(node: TimeNode, around: CompilePart) -> TimeNode:
+def _with_parts(node: TimeNode, around: CompilePart, is_cached: bool) -> TimeNode:
     part = _part_of(node.name, around)
-    return replace(node, part=part, inner=tuple(_with_parts(inner, part) for inner in node.inner))
+    if part is CompilePart.KERNELS and (is_cached or around is CompilePart.CACHES):
+        part = CompilePart.CACHES
+    return replace(node, part=part, inner=tuple(_with_parts(inner, part, is_cached) for inner in node.inner))
 
 
 def _part_of(name: str, around: CompilePart) -> CompilePart:
     if name == _LOADING:
         # It runs the generated module, which has its kernels compiled, or finds them in a cache.
-        return around if around is CompilePart.CACHES else CompilePart.KERNELS
+        return CompilePart.KERNELS
     return CompilePart.AUTOTUNING if name.endswith(_TEMPLATES) else _PARTS.get(name, around)
 
 

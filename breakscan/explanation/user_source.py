@@ -241,6 +241,17 @@ class UserSource:
         ]
         return next((ast.unparse(one) for one in given if isinstance(one, ast.Name | ast.Attribute)), None)
 
+    def loop(self, path: str, line: int) -> Site | None:
+        """The head of the innermost ``for`` or ``while`` statement of the same function around the code at a line."""
+        file = self._file(path)
+        node = file.node_at(line, None, None) if file else None
+        for parent, child in file.parents(node) if file and node else ():
+            if isinstance(parent, _FUNCTIONS):
+                return None
+            if file and isinstance(parent, ast.For | ast.While) and child in parent.body:
+                return Site(self.show(path), *file.span(parent))
+        return None
+
     def parameter(self, path: str, line: int, name: str) -> Site | None:
         """The site of a parameter of the function that starts at a line; None if it has no parameter of that name."""
         file = self._file(path)

@@ -243,6 +243,18 @@ class ProblemKind(str, Enum):
     """The recompiles that one change caused."""
     EAGER_CALLS = "eager-calls"
     """Calls of something compiled that used no compiled code."""
+    PLAIN_CALLS = "plain-calls"
+    """Calls of a module that is also compiled, or of a method of a compiled module, that do not go through it."""
+    STATE_KEYS = "state-keys"
+    """Keys of a state dict with the name by which a compiled module holds the original."""
+    COMPILED_ANEW = "compiled-anew"
+    """A function that several processes compile, or one again after a reset."""
+    CACHE_BYPASS = "cache-bypass"
+    """Compiled code that a cache does not store."""
+    UNROLLED_LOOP = "unrolled-loop"
+    """A loop of which each round is in the graph."""
+    FAILED_RUN = "failed-run"
+    """Compiled code that raised when it ran."""
     EXPORT = "export"
     """A kind of problem of an export."""
 
@@ -258,7 +270,18 @@ _WORDS = {
     ProblemKind.RECOMPILES: "recompiled",
     ProblemKind.EAGER_CALLS: "calls that ran eager",
     ProblemKind.EXPORT: "export problem",
+    ProblemKind.PLAIN_CALLS: "calls around the compiled model",
+    ProblemKind.STATE_KEYS: "names of a compiled model",
+    ProblemKind.COMPILED_ANEW: "compiled anew",
+    ProblemKind.CACHE_BYPASS: "cache that is bypassed",
+    ProblemKind.UNROLLED_LOOP: "unrolled loop",
+    ProblemKind.FAILED_RUN: "compiled code that raises",
 }
+AROUND_COMPILER = (
+    ProblemKind.EAGER_CALLS, ProblemKind.PLAIN_CALLS, ProblemKind.STATE_KEYS, ProblemKind.COMPILED_ANEW,
+    ProblemKind.CACHE_BYPASS, ProblemKind.UNROLLED_LOOP, ProblemKind.FAILED_RUN,
+)  # fmt: skip
+"""The kinds of problems that the compiler does not report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +352,8 @@ class Problem:
     @property
     def is_failure(self) -> bool:
         """True if torch.compile raises there."""
-        return self.kind is not ProblemKind.EXPORT and self.verdict is Verdict.RAISES
+        is_raised = self.kind not in (ProblemKind.EXPORT, ProblemKind.FAILED_RUN)
+        return is_raised and self.verdict is Verdict.RAISES
 
     @property
     def function(self) -> str | None:

@@ -11,17 +11,18 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from breakscan.recording.hooks.around import LoadedKeysHook, MethodHook, PlainCallHook, SavedKeysHook
 from breakscan.recording.hooks.cudagraphs import CudaGraphHook, CudaGraphSkipHook
 from breakscan.recording.hooks.exports import AheadHook, AotHook, DraftHook, ExportHook
 from breakscan.recording.hooks.frames import BreakHook, FrameHook
 from breakscan.recording.hooks.fullgraph import FullgraphHook
-from breakscan.recording.hooks.graphs import BytesHook, GraphHook
+from breakscan.recording.hooks.graphs import BackwardLineHook, BytesHook, GraphHook
 from breakscan.recording.hooks.guards import GuardHook, RecompileHook
 from breakscan.recording.hooks.hook import Hook, Hooks, own_code_skipped
 from breakscan.recording.hooks.profile import ProfileHook
 from breakscan.recording.hooks.runs import RunHook, StanceHook
 from breakscan.recording.hooks.targets import PackageHook, SkipHook, TargetHook
-from breakscan.recording.hooks.trace import AutogradHook, TraceHook
+from breakscan.recording.hooks.trace import TraceHook
 from breakscan.recording.hooks.traced_lines import LineHook
 from breakscan.recording.hooks.values import ValueHook
 from breakscan.recording.job import number_in
@@ -40,7 +41,6 @@ HOOKS: tuple[type[Hook], ...] = (
     TargetHook,
     SkipHook,
     GuardHook,
-    AutogradHook,
     PackageHook,
     AotHook,
     ValueHook,
@@ -53,6 +53,11 @@ HOOKS: tuple[type[Hook], ...] = (
     CudaGraphSkipHook,
     CudaGraphHook,
     ProfileHook,
+    PlainCallHook,
+    MethodHook,
+    SavedKeysHook,
+    LoadedKeysHook,
+    BackwardLineHook,
 )
 """The hooks, in the order in which they are installed."""
 SWITCHES = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")

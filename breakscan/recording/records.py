@@ -359,12 +359,23 @@ class GraphNode:
 
 
 @dataclass(frozen=True, slots=True)
+class RepeatedLine:
+    """A line that was traced through for ``ops`` operations of a graph.  What it led to first was traced ``rounds``
+    times: in a loop, the number of its rounds."""
+
+    place: StackFrame
+    ops: int
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
 class GraphCompiled(Record):
     """A graph went to the backend and came back: its operations, and the devices of its inputs in words.
 
     ``graph`` numbers the graphs of a process from 0.  ``ended_by`` is the traced stack of the break that ended it;
     empty where the function ended.  ``seconds`` is what the backend took.  ``inputs`` are Dynamo's names for the
-    inputs, such as ``L['x']``; empty where only the structured trace has the graph.
+    inputs, such as ``L['x']``; empty where only the structured trace has the graph.  ``repeated`` are the lines that
+    large graphs were traced through again and again.
     """
 
     compile_id: str | None
@@ -377,6 +388,7 @@ class GraphCompiled(Record):
     at: float
     seconds: float
     inputs: tuple[str, ...] = ()
+    repeated: tuple[RepeatedLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,16 +398,6 @@ class DdpSplit(Record):
 
     compile_id: str
     ops: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CompiledAutograd(Record):
-    """Compiled autograd captured a backward pass: its id, its operations, and why it was compiled again.  Torch reports
-    the reasons alone, with no operations."""
-
-    compile_id: str
-    ops: int
-    reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,27 +455,14 @@ class BytesMoved(Record):
 @dataclass(frozen=True, slots=True)
 class CacheLooked(Record):
     """A compiler cache was asked: ``cache`` is ``fx_graph`` or ``aotautograd``, ``outcome`` ``hit``, ``miss``,
-    ``disabled`` or ``bypass``, and why it was passed by.  ``guards`` are those of what the cache has under the key, if
-    they did not hold; ``parts`` are what the key is made of, where torch lists that, and ``settings`` is the digest of
-    the rest of it."""
+    ``disabled`` or ``bypass``, and why it was bypassed.  ``guards`` are those of what the cache has under the key, if
+    they did not hold."""
 
     compile_id: str
     cache: str
     outcome: str
     reason: str | None
     guards: str | None = None
-    parts: dict[str, str] = field(default_factory=dict)
-    settings: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CacheSettings(Record):
-    """The parts of the keys of a cache that are the same for most graphs of a program.  Only ``values`` are another
-    than in the settings with the digest ``base``."""
-
-    digest: str
-    base: str | None
-    values: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -525,16 +514,6 @@ class CudaGraphRecorded(Record):
     seconds: float
     bytes: int
     at: float
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceMemory(Record):
-    """The most bytes that tensors took on a device until now, and that torch had reserved for them; the program may
-    start both over.  The last record of a device counts."""
-
-    device: str
-    allocated: int
-    reserved: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -687,6 +666,44 @@ class StepsProfiled(Record):
     waiting: float
     device: float | None
     calls: tuple[HostCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlainCallsRan(Record):
+    """Calls that the program made of the ``forward`` (``code``) of a module (``target``) from one line, although Dynamo
+    has traced it: ``calls`` of them, or where Python does not count them ``seconds`` that they took, about.
+
+    Or ``method``, one of the module's own, was taken from what torch.compile made of it; how often it was called is not
+    known.  ``stack`` is that of the first one.  The last record of a function and a line counts.
+    """
+
+    target: str
+    code: Code
+    stack: tuple[StackFrame, ...]
+    calls: int
+    seconds: float
+    method: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateKeysSeen(Record):
+    """A state dict with ``keys`` keys of which some begin with ``_orig_mod.`` was ``saved``; or one was ``loaded`` into
+    a module that has no such names, or the other way round.  ``fits`` says that some keys are those of the module."""
+
+    way: str
+    keys: int
+    fits: bool
+    stack: tuple[StackFrame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRaised(Record):
+    """A compiled graph raised when it ran, for the first time: the type of the exception and its text."""
+
+    graph: int
+    error: str
+    text: str
+    stack: tuple[StackFrame, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,13 +28,11 @@ from breakscan.recording.records import (
     StackFrame,
 )
 from breakscan.recording.traced import (
-    CacheLookups,
     SpanTrees,
     Traced,
     TracedBreak,
     TracedError,
     TracedGraph,
-    TracedLookup,
     TracedRecompile,
     TracedSpan,
 )
@@ -180,7 +178,6 @@ class TraceAndHooks:
         self._works = works
         self.fallback = TraceFallback(self.numbers, cut)
         self._spans = SpanTrees()
-        self._lookups = CacheLookups()
         self._recompiles: dict[str, RecompileSeen] = {}
         self._guards: dict[str | None, GuardsBuilt] = {}
 
@@ -210,8 +207,6 @@ class TraceAndHooks:
             self.fallback.keep(said)
         elif isinstance(said, TracedSpan):
             yield from self._spans.take(said)
-        elif isinstance(said, TracedLookup):
-            yield from self._lookups.take(said)
         elif isinstance(said, GuardsBuilt) and self._works("guards"):
             self._guards[said.compile_id] = said
         else:

@@ -1,5 +1,5 @@
-"""Reads the records of torch's structured trace, as they come in memory and as TORCH_TRACE writes them to files; adds
-up its spans, and keeps short what it says of compiler caches.
+"""Reads the records of torch's structured trace, as they come in memory and as TORCH_TRACE writes them to files, and
+adds up its spans.
 
 Names of records and artifacts are stable since torch 2.6.
 """
@@ -7,7 +7,6 @@ Names of records and artifacts are stable since torch 2.6.
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -16,8 +15,6 @@ from typing import Any
 
 from breakscan.recording.parsers.graphs import (
     autograd_graph,
-    cache_key,
-    digest_of,
     operation_count,
     phase_of,
     shortened,
@@ -25,10 +22,8 @@ from breakscan.recording.parsers.graphs import (
 from breakscan.recording.parsers.guards import guards_of_tree
 from breakscan.recording.records import (
     CacheLooked,
-    CacheSettings,
     Code,
     CodeGenerated,
-    CompiledAutograd,
     CompileStarted,
     CompileTimed,
     DdpSplit,
@@ -88,20 +83,7 @@ class TracedSpan:
     kernel: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class TracedLookup:
-    """A compiler cache was asked.  The fields are those of ``CacheLooked``, but for ``settings``, which are all."""
-
-    compile_id: str
-    cache: str
-    outcome: str
-    reason: str | None
-    guards: str | None
-    parts: dict[str, str]
-    settings: dict[str, str]
-
-
-Traced = Record | TracedBreak | TracedRecompile | TracedGraph | TracedError | TracedSpan | TracedLookup
+Traced = Record | TracedBreak | TracedRecompile | TracedGraph | TracedError | TracedSpan
 """A statement of the trace: a record, or the text from which :mod:`~breakscan.recording.trace_fallback` can make
 one."""
 
@@ -182,25 +164,20 @@ def _artifact(compile_id: str, name: str | None, payload: str) -> Iterator[Trace
         # One reason comes as it is, several as a JSON list.
         reasons = tuple(json.loads(payload)) if payload.startswith("[") else (payload,)
         yield TracedRecompile(compile_id, reasons)
-    elif name == "compiled_autograd_compile_reasons":
-        yield CompiledAutograd(compile_id, 0, tuple(json.loads(payload)))
     elif name == "dynamo_error":
         yield TracedError(compile_id, payload)
     elif looked := _CACHES.get(name or ""):
         yield _lookup(compile_id, *looked, json.loads(payload or "{}"))
 
 
-def _lookup(compile_id: str, cache: str, outcome: str, data: Mapping[str, Any]) -> TracedLookup:
-    key = cache_key(data.get("components") or ())
+def _lookup(compile_id: str, cache: str, outcome: str, data: Mapping[str, Any]) -> CacheLooked:
     is_guard_miss = outcome == "miss" and data.get("cache_status_detailed") == "guard_miss"
-    return TracedLookup(
+    return CacheLooked(
         compile_id=compile_id,
         cache=cache,
         outcome=outcome,
         reason=data.get("cache_bypass_reason") if outcome == "bypass" else None,
         guards=str(data.get("cache_status_guard_expr") or "") if is_guard_miss else None,
-        parts=dict(key.parts) if key else {},
-        settings=dict(key.settings) if key else {},
     )
 
 
@@ -214,8 +191,6 @@ def _made(compile_id: str, metadata: Mapping[str, Any], payload: str) -> Iterato
         yield CodeGenerated(compile_id, phase_of(payload), path, shortened(payload))
     elif "optimize_ddp_split_child" in metadata:
         yield DdpSplit(compile_id, (operation_count(payload),))
-    elif "compiled_autograd_graph" in metadata:
-        yield CompiledAutograd(compile_id, operation_count(payload), ())
     elif phase := next((phase for name, phase in _AUTOGRAD_GRAPHS.items() if name in metadata), None):
         yield autograd_graph(compile_id, phase, payload)
 
@@ -349,30 +324,3 @@ def _in_order(span: _Span, depth: int, least: float) -> Iterator[tuple[int, _Spa
     for inner in span.inner.values():
         if inner.seconds >= least:
             yield from _in_order(inner, depth + 1, least)
-
-
-class CacheLookups:
-    """The settings that are recorded of this process."""
-
-    def __init__(self) -> None:
-        self._pid = os.getpid()
-        self._known: dict[str, Mapping[str, str]] = {}
-
-    def take(self, said: TracedLookup) -> Iterator[CacheSettings | CacheLooked]:
-        """The records of a lookup, new settings first."""
-        if self._pid != os.getpid():
-            # Its records go to a file of their own.
-            self._pid, self._known = os.getpid(), {}
-        digest = None
-        if said.settings:
-            digest = digest_of(f"{name} {value}" for name, value in sorted(said.settings.items()))
-            if digest not in self._known:
-                yield self._new(digest, said.settings)
-                self._known[digest] = said.settings
-        yield CacheLooked(said.compile_id, said.cache, said.outcome, said.reason, said.guards, dict(said.parts), digest)
-
-    def _new(self, digest: str, settings: Mapping[str, str]) -> CacheSettings:
-        """The settings that differ from the first ones."""
-        base, first = next(iter(self._known.items()), (None, {}))
-        changed = {name: value for name, value in settings.items() if first.get(name) != value}
-        return CacheSettings(digest, base, changed)

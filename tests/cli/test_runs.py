@@ -56,17 +56,18 @@ def test_eager_calls_are_counted_with_the_reason(process: Run, folder: Path) -> 
     assert "--max-eager-calls 6 is not met: 7 eager calls at program.py:4:1, program.py:9:1" in done.err
     told = json.loads(process("report", "run", "--format", "json").out)
     assert told["summary"]["eager_calls"] == 7
-    assert {(one["function"], one["stance"]): (one["calls"], one["of"]) for one in told["eager_calls"]} == {
-        ("f", "force_eager"): (4, 6),
-        ("f", "eager_on_recompile"): (1, 6),
-        ("g", "default"): (2, 2),
+    eager = [one for one in told["problems"] if one["kind"] == "eager-calls"]
+    assert {(one["functions"][0], one["reason"]): (one["count"], one["cause"]) for one in eager} == {
+        ("f", "force_eager"): (4, None),
+        ("f", "eager_on_recompile"): (1, None),
+        ("g", "default"): (2, "function"),
     }
     assert process("report", "run", "--max-eager-calls", "7").status == 0
     shown = " ".join(process("report", "run").out.split())
     assert "program.py:4:1 ran eager 4× in f" in shown
     assert f"4 of 6 calls used no compiled code: {FORCED}. Called from program.py:19." in shown
     assert "1 of 6 calls used no compiled code: no compiled version fitted, and" in shown
-    assert "in g" not in shown.split("Calls that ran eager")[1].split("What was compiled")[0]
+    assert "in g" not in shown.split("Around the compiler")[1].split("What was compiled")[0]
     assert "4 of 6 calls used no compiled code" in process("report", "run", "--format", "html").out
 
 

@@ -14,16 +14,14 @@ from typing import Any
 import pytest
 
 from breakscan.explanation.context import ExplainContext, Owners
-from breakscan.explanation.cudagraphs import cudagraph_recordings, peak_memory
+from breakscan.explanation.cudagraphs import cudagraph_recordings
 from breakscan.explanation.user_source import UserSource
 from breakscan.recording.hooks.cudagraphs import CudaGraphHook
 from breakscan.recording.hooks.hook import Hooks
-from breakscan.recording.hooks.runs import device_memory
 from breakscan.recording.records import (
     Code,
     CompileStarted,
     CudaGraphRecorded,
-    DeviceMemory,
     MovedInput,
     RecordingCause,
     StackFrame,
@@ -185,18 +183,3 @@ def test_recordings_of_a_function_are_one_by_cause() -> None:
     assert (first.sizes, first.function) == ((), "forward")
     assert first.moved[0].line is not None
     assert first.moved[0].line.line == 4
-
-
-def test_the_peak_of_a_device_is_that_of_the_process_that_used_most() -> None:
-    one = [DeviceMemory("cuda:0", 10, 20), DeviceMemory("cuda:0", 30, 40)]
-    (peak,) = peak_memory([one, [DeviceMemory("cuda:0", 20, 99)]])
-    assert (peak.device, peak.allocated, peak.reserved) == ("cuda:0", 30, 40)
-
-
-def test_devices_that_are_not_used_are_not_touched(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert list(device_memory()) == []
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: device * 100)
-    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda device: device * 200)
-    assert list(device_memory()) == [DeviceMemory("cuda:1", 100, 200)]

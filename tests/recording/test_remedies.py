@@ -13,7 +13,7 @@ import pytest
 
 import breakscan
 from breakscan.explanation.explanation import Explanation
-from breakscan.model.problem import Problem
+from breakscan.model.problem import AROUND_COMPILER, Problem
 from breakscan.model.remedy import DYNAMO, Remedy, RemedyKind
 
 pytestmark = pytest.mark.torch
@@ -67,7 +67,7 @@ def explained(folder: Path, text: str) -> Explanation:
 
 def problems(explanation: Explanation) -> list[Problem]:
     """Those about which something can be done."""
-    kept = [one for one in explanation.problems if one.cause is None and one.verdict is not None]
+    kept = [one for one in explanation.problems if one.cause is None and (one.verdict or one.kind in AROUND_COMPILER)]
     nothing = RemedyKind.NOTHING
     return [one for one in kept if not any(remedy.kind is nothing for remedy in one.remedies[:1])]
 

@@ -8,13 +8,10 @@ from typing import Any
 from report_results import text_of
 
 from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, Judged
-from breakscan.explanation.autograd import AutogradCapture
 from breakscan.explanation.breaks import BreakSite, FunctionPart
-from breakscan.explanation.caches import CacheMiss, CacheUse, KeyChange, MissKind
-from breakscan.explanation.compilations import CompiledFrame, GuardLine, Precompiled, Specialisation
+from breakscan.explanation.compilations import CacheUse, CompiledFrame, GuardLine, Precompiled, Specialisation
 from breakscan.explanation.compile_targets import CompileTarget
-from breakscan.explanation.cudagraphs import CudaGraphRecording, CudaGraphSkip, MovedValue, PeakMemory
-from breakscan.explanation.eager_calls import EagerCalls
+from breakscan.explanation.cudagraphs import CudaGraphRecording, CudaGraphSkip, MovedValue
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame, UncompiledReason
@@ -46,7 +43,8 @@ from breakscan.model.findings import (
     Verdict,
 )
 from breakscan.model.observations import TensorSeen, ValueSeen
-from breakscan.model.problem import Caller, ChangeKind, LongPass, Price, SharedCode
+from breakscan.model.problem import Caller, ChangeKind, LongPass, Price, Problem, ProblemKind, SharedCode
+from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.recording.parsers.export_errors import ExportProblem
 from breakscan.recording.parsers.guards import ParsedGuard
 from breakscan.recording.records import HostCall, RecordingCause
@@ -206,7 +204,22 @@ GRAPH = Graph(
 UNTOLD = replace(
     GRAPH, number=1, site=None, ended_by=None, runs=None, seconds=None, device_seconds=None, compile_seconds=None
 )
-CHANGES = (KeyChange("gm", None, None), KeyChange("inductor_config[max_autotune]", "False", "True"))
+PLAIN_CALLS = Problem(
+    kind=ProblemKind.PLAIN_CALLS,
+    id="plain-calls",
+    name="calls around the compiled model",
+    rule=None,
+    verdict=None,
+    severity=Severity.WARNING,
+    site=SITE,
+    origin=Origin.USER,
+    functions=("helper",),
+    what="calls the plain model",
+    why="helper is compiled; here it is called as it is: 3 calls",
+    remedies=(Remedy(RemedyKind.REGION, "call-compiled", "call what torch.compile returned"),),
+    count=3,
+    called_from=(CALLER,),
+)
 TRACED = TimeNode("Block.forward", CompilePart.TRACING, 0.375, 1, SITE, Origin.USER)
 WAIT = TimeNode("async_compile.wait", CompilePart.KERNELS, 1.0, 2)
 RECORDED = CudaGraphRecording(
@@ -237,8 +250,8 @@ COMPILE = CompiledFrame(
     guard_microseconds=90.0,
     caches=(
         CacheUse("fx_graph", "bypass", "a custom pass"),
-        CacheUse("fx_graph", "miss", None, CacheMiss(MissKind.CHANGED, than="0/0", changes=CHANGES)),
-        CacheUse("aotautograd", "miss", None, CacheMiss(MissKind.GUARDS, guards="s0 < 32")),
+        CacheUse("fx_graph", "miss", None),
+        CacheUse("aotautograd", "miss", "what is stored holds for other sizes: s0 < 32"),
     ),
     restarts=("mutated while tracing", "<class 'torch._dynamo.exc.UnspecializeRestartAnalysis'>"),
     failed=None,
@@ -318,10 +331,8 @@ def explanation(**changes: Any) -> Explanation:
                 RECORDED, phase="backward", cause=RecordingCause.SIZES, sizes=((31,), (30, 2)), moved=(), moved_in_all=0
             ),
         ),
-        "peak_memory": (PeakMemory("cuda:0", 3_100_000_000, 3_400_000_000),),
-        "autograd": (AutogradCapture("!0", 12, CALLER, ("2 sizes changed",)),),
         "calls": (Calls("Model.forward", 340, 4.0, 2.5, 1.0),),
-        "eager_calls": (EagerCalls("helper", SITE, Origin.USER, 3, 4, "default", None, "it holds a generator"),),
+        "around": (replace(PLAIN_CALLS, kind=ProblemKind.EAGER_CALLS, cause=ProblemKind.FUNCTION),),
         "precompiled": (Precompiled("helper", SITE, CALLER),),
         "exports": (Export(ExportWay.EXPORT, "Model", SITE, CALLER, True, ExportStatus.FAILED, 2, None, 0.25),),
         "export_failures": (EXPORT_FAILURE,),

@@ -606,7 +606,7 @@ def test_exports_stand_below_what_stands_against_them(show: Any) -> None:
 
 def test_tabs_without_anything_to_show_are_left_out(show: Any) -> None:
     happened = "breaks recompiles frames compiles specialisations cudagraph_skips autograd calls runs targets graphs"
-    happened += " eager_calls exports export_failures precompiled cudagraph_recordings"
+    happened += " around exports export_failures precompiled cudagraph_recordings"
     page = show(explanation(**dict.fromkeys(happened.split(), ()), ranks=None))
     assert page.get_by_role("tab").all_inner_texts() == ["Notes1"]
     assert "Nothing was compiled" in page.locator("h1").inner_text()

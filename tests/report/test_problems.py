@@ -8,13 +8,15 @@ import explain_results as made
 import pytest
 
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.gates import Gates, unmet
+from breakscan.explanation.gates import Gates, selectors, unmet
 from breakscan.explanation.lock_file import known_breaks
 from breakscan.model.findings import Origin
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.remedy import RemedyKind
+from breakscan.report.diff.comparison import compare
 from breakscan.report.explain.assertion_message import objections
 from breakscan.report.explain.json import explain_object
+from breakscan.rulebook.library import load_library
 from breakscan.serve.agents.answers import problems as answers
 
 FUNCTIONS = (made.FRAME, made.BEHIND_BREAK, made.OVER_LIMIT, made.PASSED_OVER, made.FAILED)
@@ -23,7 +25,7 @@ LOST = {made.FRAME.function, made.OVER_LIMIT.function, made.FAILED.function}
 
 
 def told(**changes: object) -> Explanation:
-    return made.explanation(**{"breaks": (), "export_failures": (), "eager_calls": (), "frames": FUNCTIONS, **changes})
+    return made.explanation(**{"breaks": (), "export_failures": (), "around": (), "frames": FUNCTIONS, **changes})
 
 
 def test_a_lost_function_is_the_same_for_all() -> None:
@@ -67,3 +69,14 @@ def test_a_known_problem_is_found_again_wherever_it_moved(at: int) -> None:
 def test_remedies_say_what_they_change() -> None:
     kinds = {one.kind: [remedy.kind for remedy in one.remedies] for one in told(breaks=(made.BREAK,)).problems}
     assert kinds[ProblemKind.BREAK] == [RemedyKind.EDIT, RemedyKind.SETTING]
+
+
+def test_what_the_compiler_does_not_report_is_counted_where_it_is_asked_for() -> None:
+    run = told(around=(made.PLAIN_CALLS,), frames=())
+    assert not unmet(Gates(max_breaks=0, max_recompiles=0, max_eager_calls=0), replace(run, recompiles=()))
+    (gate,) = unmet(Gates(fail_on=selectors(["plain-calls"], load_library())), run)
+    assert gate.sites == (made.PLAIN_CALLS.site,)
+    assert [(one.type, one.count) for one in known_breaks(run, "/")] == [("plain-calls", 1)]
+    assert explain_object(run)["summary"]["around"] == 1
+    changed = compare(explain_object(told(frames=())), explain_object(run))
+    assert [one.type for one in changed.new] == ["plain-calls"]

@@ -235,10 +235,11 @@ def _unknown(
     confirming = {one.by for one in judged}
     for one in explanation.problems:
         site = head_of(one).site
+        is_recompile = one.kind is ProblemKind.RECOMPILES
         if one.kind is ProblemKind.BREAK:
             is_predicted = any((site.path, line) in known for line in lines_of(site))
         else:
-            is_predicted = one.gb_type is None or site in confirming
-        is_wanted = one.counts_as_break and one.kind is not ProblemKind.EXPORT and one.cause is None
+            is_predicted = site in confirming or (one.gb_type is None and not is_recompile)
+        is_wanted = is_recompile or (one.counts_as_break and one.kind is not ProblemKind.EXPORT and one.cause is None)
         if is_wanted and site.path in functions and not is_predicted:
             yield one

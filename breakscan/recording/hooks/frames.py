@@ -9,6 +9,7 @@ from types import CodeType
 from typing import Any
 
 from breakscan.recording.hooks.fullgraph import FullgraphHook
+from breakscan.recording.hooks.graphs import GraphHook
 from breakscan.recording.hooks.hook import Hook, leave_no_trace
 from breakscan.recording.hooks.object_facts import code_of, current_compile_id, stack_of
 from breakscan.recording.hooks.runs import RunHook
@@ -30,6 +31,8 @@ class BreakHook(Hook):
         if getattr(exc, "logged", False):
             return
         record = replace(_break_record(translator, reason, exc), set_aside=self.hooks.of(FullgraphHook).would_raise())
+        if failed_at := self.hooks.of(GraphHook).failed_at(exc):
+            record = replace(record, stack=failed_at)
         self.hooks.merged.saw_break(record)
         self.hooks.write(record)
         if record.stack:
@@ -122,7 +125,8 @@ class FrameHook(Hook):
                 frame=code_of(outcome.code),
                 error=type(outcome.error).__name__,
                 text=str(outcome.error),
-                stack=stack_of(getattr(outcome.error, "real_stack", None)),
+                stack=self.hooks.of(GraphHook).failed_at(outcome.error)
+                or stack_of(getattr(outcome.error, "real_stack", None)),
                 raised=outcome.raised,
                 limit=limit,
                 set_aside=self.hooks.of(FullgraphHook).would_raise(),

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from breakscan.recording.hooks.hook import Hook, leave_no_trace
+from breakscan.recording.hooks.hook import Hook, Hooks, leave_no_trace
 from breakscan.recording.hooks.object_facts import code_of, current_compile_id, stack_of
 from breakscan.recording.hooks.runs import RunHook
-from breakscan.recording.parsers.frames import innermost_frame
-from breakscan.recording.records import BytesMoved, GraphCompiled, GraphNode, StackFrame
+from breakscan.recording.parsers.frames import frames_of, innermost_frame
+from breakscan.recording.records import BytesMoved, GraphCompiled, GraphNode, RepeatedLine, StackFrame
 
 _OPERATIONS = ("call_function", "call_method", "call_module")
+_LARGE = 64
+_RUNS_NODE = ("run_node",)
+"""Functions of torch that run or lower an operation of a graph, ``n``."""
+_BACKWARD = "_engine_run_backward"
 
 
 class GraphHook(Hook):
@@ -31,19 +36,44 @@ class GraphHook(Hook):
         "torch.fx._lazy_graph_module:_lazy_forward",
     )
 
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(hooks)
+        self._failed = 0
+        self._failed_at: tuple[StackFrame, ...] = ()
+
     def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        record = self.guarded(self._record)
+        record, failed = self.guarded(self._record), self.guarded(self._note_failure)
 
         def call_user_compiler(self: Any, gm: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
             began = time.perf_counter()
             try:
                 compiled = original(self, gm, example_inputs, *args, **kwargs)
             except Exception as error:
+                failed(error)
                 leave_no_trace(error)
                 raise
             return record(self, gm, example_inputs, compiled, began, time.perf_counter() - began) or compiled
 
         return call_user_compiler
+
+    def failed_at(self, error: BaseException | None) -> tuple[StackFrame, ...]:
+        """The traced stack of the operation on which a backend failed with this exception, innermost last; empty where
+        that is not known."""
+        cause = _root_cause(error)
+        return self._failed_at if cause is not None and id(cause) == self._failed else ()
+
+    def _note_failure(self, error: Exception) -> None:
+        cause = _root_cause(error)
+        self._failed, self._failed_at = id(cause), ()
+        traced, in_backward = None, False
+        place = cause.__traceback__ if cause is not None else None
+        while place is not None:
+            frame, place = place.tb_frame, place.tb_next
+            in_backward = in_backward or frame.f_code.co_name == _BACKWARD
+            if frame.f_code.co_name in _RUNS_NODE:
+                traced = getattr(frame.f_locals.get("n"), "stack_trace", None) or traced
+        traced = self.hooks.of(BackwardLineHook).latest if in_backward else traced
+        self._failed_at = tuple(frames_of(traced or ""))
 
     def _record(
         self, output: Any, module: Any, inputs: Any, compiled: Any, at: float, seconds: float
@@ -66,11 +96,24 @@ class GraphHook(Hook):
             at=at,
             seconds=seconds,
             inputs=tuple(_input_name(node) for node in module.graph.nodes if node.op == "placeholder"),
+            repeated=repeated_lines(nodes),
         )
         self.hooks.write(record)
         if output.export or getattr(output, "package", None) is not None:
             return None
         return meter.graph(_as_dynamo_calls_it(compiled), number, bool(ended_by), _cuda_device(inputs))
+
+
+class BackwardLineHook(Hook):
+    """Keeps the line whose backward AOTAutograd traces now: an exception out of the engine of autograd has none."""
+
+    name = "backward-lines"
+    without = "where the backward of an operation cannot be compiled, the line of the operation is missing"
+    wraps = ("torch.fx.traceback:set_stack_trace",)
+    latest = ""
+
+    def before(self, stack: list[str], *_: Any, **__: Any) -> None:
+        self.latest = "".join(stack)
 
 
 class BytesHook(Hook):
@@ -90,6 +133,33 @@ class BytesHook(Hook):
                 bytes=int(sum(node.get_read_write_buffers_sizes() for node in graph.scheduler.nodes)),
             )
         )
+
+
+def _root_cause(error: BaseException | None) -> BaseException | None:
+    while error is not None and error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def repeated_lines(nodes: Sequence[Any]) -> tuple[RepeatedLine, ...]:
+    """The lines of a large graph that many of its operations were traced through, several times the same way."""
+    if len(nodes) < _LARGE:
+        return ()
+    frames: dict[str, list[StackFrame]] = {}
+    ops: Counter[StackFrame] = Counter()
+    first: dict[StackFrame, tuple[str, str]] = {}
+    ways: Counter[tuple[str, str]] = Counter()
+    for node in nodes:
+        text = node.stack_trace or ""
+        way = (text, str(node.target))
+        ways[way] += 1
+        if text not in frames:
+            frames[text] = frames_of(text)
+        for frame in dict.fromkeys(frames[text]):
+            ops[frame] += 1
+            first.setdefault(frame, way)
+    kept = ((frame, count, ways[first[frame]]) for frame, count in ops.items())
+    return tuple(RepeatedLine(*one) for one in kept if one[1] >= _LARGE // 2 and one[2] > 1)
 
 
 def _input_name(node: Any) -> str:

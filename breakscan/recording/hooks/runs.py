@@ -22,11 +22,13 @@ from breakscan.recording.hooks.device_time import DeviceTime
 from breakscan.recording.hooks.hook import Hook, Hooks
 from breakscan.recording.hooks.object_facts import calling_stack, value_in_words
 from breakscan.recording.hooks.run_tallies import KEPT, CallTally, GraphTally, Threads, ThreadState
-from breakscan.recording.records import DEFAULT_STANCE, DeviceMemory, Record, RunsTraced
+from breakscan.recording.records import DEFAULT_STANCE, GraphRaised, Record, RunsTraced
 
 TRACED_RUNS = 4096
 """Runs of a process that the timeline shows."""
 _BATCH = 256
+LONGEST_ERROR = 2000
+"""Characters of the text of an exception."""
 _SHORTEST = 0.1
 """Seconds between two writings, at least."""
 _STALE = 4
@@ -51,6 +53,7 @@ class RunMeter:
         guarded: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function,
     ) -> None:
         self.trace = guarded(self._trace)
+        self.raised = guarded(self._raised)
         self.write_again = guarded(self._write_again)
         self.to_trace = TRACED_RUNS
         self._states: list[weakref.ref[ThreadState]] = []
@@ -66,6 +69,7 @@ class RunMeter:
         self._graphs: list[GraphTally] = []
         self._calls: list[CallTally] = []
         self._traced: list[tuple[int, float, float]] = []
+        self._failed: set[int] = set()
         _meters.add(self)
 
     def graph(self, compiled: Callable[..., Any], number: int, broke: bool, device: Any = None) -> Callable[..., Any]:
@@ -95,6 +99,13 @@ class RunMeter:
                 state.steady = False
                 state.last = state.device_gap = state.device_call = None
 
+    def _raised(self, number: int, error: BaseException) -> None:
+        """A graph raised, other than by what ends a program: it is recorded once."""
+        if isinstance(error, Exception) and number not in self._failed:
+            self._failed.add(number)
+            stack = calling_stack(sys._getframe(1))
+            self._write(GraphRaised(number, type(error).__name__, str(error)[:LONGEST_ERROR], stack))
+
     def _trace(self, number: int, began: float, seconds: float) -> None:
         """Keeps a run for the timeline."""
         self.to_trace -= 1
@@ -118,8 +129,6 @@ class RunMeter:
         for tally in self._tallies():
             for record in tally.records():
                 self._write(record)
-        for memory in device_memory():
-            self._write(memory)
 
     def forked(self) -> None:
         """A forked process counts for itself, from zero."""
@@ -186,17 +195,6 @@ def current_stance() -> str:
     return getattr(getattr(eval_frame, "_stance", None), "stance", DEFAULT_STANCE)
 
 
-def device_memory() -> Iterator[DeviceMemory]:
-    """The peak memory of each CUDA device that this process uses.  Nothing is started over: that is the program's."""
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_initialized():
-        return
-    for device in range(torch.cuda.device_count()):
-        allocated = torch.cuda.max_memory_allocated(device)
-        if allocated:
-            yield DeviceMemory(f"cuda:{device}", allocated, torch.cuda.max_memory_reserved(device))
-
-
 def _timed(compiled: Callable[..., Any], tally: GraphTally, meter: RunMeter) -> Callable[..., Any]:
     # Runs as often as the graph does: everything is a local or one attribute away.
     threads = meter.threads
@@ -223,6 +221,7 @@ def _timed(compiled: Callable[..., Any], tally: GraphTally, meter: RunMeter) -> 
         try:
             result = compiled(*args, **kwargs)
         except BaseException as error:
+            meter.raised(tally.number, error)
             # The traceback of the user's program does not show this frame.
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             raise

@@ -1,24 +1,19 @@
-"""Hooks into the structured trace, and into the reasons for which compiled autograd captures a backward pass again."""
+"""The hook into the structured trace."""
 
 from __future__ import annotations
 
-import logging
 import os
-import pkgutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from breakscan.recording.hooks.exports import ExportHook
-from breakscan.recording.hooks.hook import Hook, wrapped
+from breakscan.recording.hooks.hook import Hook
 from breakscan.recording.hooks.runs import RunHook
 from breakscan.recording.hooks.structured_trace import records_of_trace, structured_trace
 from breakscan.recording.hooks.traced_lines import LineHook
 from breakscan.recording.hooks.values import ValueHook
 from breakscan.recording.records import CompileStarted, CompileTimed, RankSeen
-
-_SILENT = logging.Logger("breakscan", logging.CRITICAL + 1)
-"""Torch keeps no reference to it: it must live as long as the process."""
 
 
 class TraceHook(Hook):
@@ -67,36 +62,3 @@ class TraceHook(Hook):
         from torch import distributed
 
         return RankSeen(rank, distributed.get_world_size())
-
-
-class AutogradHook(Hook):
-    """Makes compiled autograd say why it captures a backward pass again, which it reports to a verbose logger alone, as
-    under ``TORCH_LOGS=compiled_autograd_verbose``; the structured trace has it then.  Ours prints nothing."""
-
-    name = "autograd"
-    without = "why compiled autograd captures a backward pass again is missing"
-    wraps = ("torch._dynamo.compiled_autograd:reset",)
-    needs = (
-        "torch._C:_dynamo.compiled_autograd.set_verbose_logger",
-        "torch._dynamo.compiled_autograd:snapshot_verbose_logging_enabled",
-    )
-    during_exports = True
-
-    @contextmanager
-    def installed(self) -> Iterator[bool]:
-        with wrapped(self.wraps, self.wrap, needs=self.needs) as available:
-            if available:
-                self._listen(_SILENT)
-            try:
-                yield available
-            finally:
-                if available:
-                    self._listen(None)
-
-    def after(self, *_: Any, **__: Any) -> None:
-        self._listen(_SILENT)
-
-    def _listen(self, logger: logging.Logger | None) -> None:
-        set_logger, is_verbose = map(pkgutil.resolve_name, self.needs)
-        if not is_verbose():
-            set_logger(logger)

@@ -16,6 +16,7 @@ from types import CodeType
 from typing import Any
 
 from breakscan.model.observations import joined_names
+from breakscan.recording.hooks.around import PlainCallHook
 from breakscan.recording.hooks.described_values import described, described_trackers
 from breakscan.recording.hooks.hook import Hook, Hooks
 from breakscan.recording.hooks.object_facts import OURS, code_of, current_compile_id
@@ -63,6 +64,7 @@ class ValueHook(Hook):
         self._at_break = self.guarded(self.tallies.at_break)
 
     def after(self, _: None, tracer: Any, *__: Any, **___: Any) -> None:
+        self.hooks.of(PlainCallHook).traced(tracer)
         self.tallies.add(tracer)
 
     def record_break(self, root: Any, place: StackFrame) -> None:

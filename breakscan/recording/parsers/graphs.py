@@ -1,15 +1,13 @@
 """Reads what torch writes of graphs: their code as Dynamo traced it and as AOTAutograd made it, the Python that
-Inductor generates, the keys of its cache, and why compiled autograd captures a backward pass again."""
+Inductor generates, and why a cache does not store it."""
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from breakscan.model.words import counted
 from breakscan.recording.records import AutogradGraph, AutogradNode, CodeLine, GraphNode, Saved, StackFrame
 
 _ASSIGNMENT = re.compile(r'^ +(?P<name>\w+)(?:: "(?P<type>[^"]*)")? = (?P<value>[^;]+)')
@@ -154,76 +152,39 @@ def _left_out(found: re.Match[str]) -> str:
     return f"{found[1]}\n{len(found[2]):,} characters are left out of the recording\n'''"
 
 
-LONGEST_PART = 60
-"""Characters of a part that are kept as they are: of a longer one, its digest."""
-
-_PART = re.compile(r"\[(?P<digest>\w+)\] (?P<name>[^:]+): ?(?P<text>.*)", re.S)
-_GRAPH = ("gm", "example_inputs")
-_OPTION = "fx_kwargs["
-_ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}")
-
-
-@dataclass(frozen=True, slots=True)
-class CacheKey:
-    """``parts`` are the graph, its inputs and how it is to be compiled; ``settings`` what is the same for most graphs
-    of a program: Inductor's configuration, the versions, the machine.  Values that begin with ``#`` are digests."""
-
-    parts: Mapping[str, str]
-    settings: Mapping[str, str]
-
-
-def cache_key(components: Iterable[str]) -> CacheKey | None:
-    """None where torch does not list the parts."""
-    parts: dict[str, str] = {}
-    settings: dict[str, str] = {}
-    inputs: list[str] = []
-    for name, digest, text in _read(components):
-        if name.startswith("example_inputs["):
-            inputs.append(digest)
-        elif name in _GRAPH:
-            parts[name] = f"#{digest[:10]}"
-        else:
-            is_short = len(text) <= LONGEST_PART and text.isprintable() and not _ADDRESS.search(text)
-            (parts if name.startswith(_OPTION) else settings)[name] = text if is_short else f"#{digest[:10]}"
-    if inputs:
-        parts["example_inputs"] = digest_of(inputs)
-    return CacheKey(parts, settings) if parts else None
-
-
-def digest_of(texts: Iterable[str]) -> str:
-    """A digest that begins as those of parts do."""
-    return f"#{hashlib.sha256(chr(0).join(texts).encode(errors='replace')).hexdigest()[:10]}"
-
-
-def _read(components: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    for component in components:
-        if found := _PART.match(component):
-            yield found["name"], found["digest"], found["text"].strip()
-
-
-_NODE = re.compile(
-    r"new autograd node: (?P<name>\S+) \(NodeCall \d+\) with key size \d+, previous key sizes=\[(?P<seen>.*)\]"
+_BYPASSED = re.compile(
+    r"Unsupported call_function .*?Function module: (?P<module>\S+),\s*Function name: (?P<name>\S+)", re.S
 )
-_SIZES = re.compile(r"due to (?P<count>\d+) changed tensor shapes")
-_ID = re.compile(r"^!\d+: ")
-_ROOT = "GraphRoot"
-"""The first node of each pass: new in the first of all."""
-
-
-_STATES = {
-    "AccumulateGrad": "a parameter has a gradient or a hook that it had not before, or the reverse (zero_grad() leaves "
-    "no gradient)",
-    "CompiledFunctionBackward": "it goes through another compiled graph, as after a recompile",
+_AUTOGRAD_FUNCTION = "autograd_function_apply"
+_STORES = {
+    _AUTOGRAD_FUNCTION: "torch._functorch.config.autograd_cache_allow_custom_autograd_functions = True",
+    "Cannot cache a graph with freezing enabled": "torch._inductor.config.freezing = False",
+    "FX graph cache is not enabled": "torch._inductor.config.fx_graph_cache = True",
 }
 
 
-def autograd_change(reason: str) -> str | None:
-    """The change since earlier passes, as a clause; None for the first pass that is captured."""
-    if found := _NODE.search(reason):
-        name = found["name"].rpartition("::")[2]
-        if not found["seen"]:
-            return None if name == _ROOT else f"there is another operation in it, {name}"
-        return _STATES.get(name, f"{name} has other inputs or hooks")
-    if found := _SIZES.search(reason):
-        return f"{counted(int(found['count']), 'size')} changed"
-    return _ID.sub("", reason)
+@dataclass(frozen=True, slots=True)
+class CacheBypass:
+    """The reason for which a cache stores nothing: a ``function`` that the graph calls, else torch's ``clause``; and
+    the ``setting`` under which it stores, where there is one."""
+
+    clause: str
+    function: str | None
+    setting: str | None
+
+    @property
+    def is_autograd_function(self) -> bool:
+        return self.function == _AUTOGRAD_FUNCTION
+
+
+def cache_bypass(reason: str) -> CacheBypass:
+    """The reason in torch's text."""
+    clause = " ".join(reason.partition(". ")[0].split())
+    found = _BYPASSED.search(reason)
+    if found is None:
+        return CacheBypass(clause, None, _STORES.get(clause))
+    if found["name"] == _AUTOGRAD_FUNCTION:
+        return CacheBypass(clause, _AUTOGRAD_FUNCTION, _STORES[_AUTOGRAD_FUNCTION])
+    function = f"{found['module']}.{found['name']}"
+    setting = f"torch._inductor.config.unsafe_marked_cacheable_functions = { ({function: '1'})!r}"
+    return CacheBypass(clause, function, setting)

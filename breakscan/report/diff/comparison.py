@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from breakscan.explanation.lock_file import SEVERITIES, KnownBreak, matched, merged, portable_path
+from breakscan.explanation.lock_file import LOCKED, SEVERITIES, KnownBreak, matched, merged, portable_path
 from breakscan.model.findings import Verdict
 from breakscan.model.problem import ProblemKind
 
@@ -134,18 +134,19 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> RunCompariso
 
 
 def _breaks(report: Mapping[str, Any]) -> list[KnownBreak]:
-    """The breaks, and what stood against exports."""
-    kinds = (ProblemKind.BREAK.value, ProblemKind.EXPORT.value)
+    """The breaks, what stood against exports, and what the compiler does not report."""
+    around = [kind.value for kind in LOCKED]
+    kinds = (ProblemKind.BREAK.value, ProblemKind.EXPORT.value, *around)
     return merged(
         KnownBreak(
             path=portable_path(one["site"]["path"], None),
             function=next(iter(one["functions"]), None),
             rule=one["rule"],
             gb=one["gb_id"],
-            type=one["gb_type"] or one["reason"],
+            type=one["kind"] if one["kind"] in around else one["gb_type"] or one["reason"],
             code=one["code"] or "",
-            verdict=Verdict(one["verdict"] or Verdict.RAISES),
-            count=one["count"],
+            verdict=Verdict.SPLITS if one["kind"] in around else Verdict(one["verdict"] or Verdict.RAISES),
+            count=1 if one["kind"] in around else one["count"],
             line=one["site"]["line"],
         )
         for one in report["problems"]

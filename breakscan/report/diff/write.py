@@ -44,7 +44,7 @@ def sections(comparison: RunComparison) -> Iterator[tuple[str, str, Entries]]:
 
 def _entry(one: KnownBreak) -> tuple[str, list[str]]:
     times = f" {one.count}×" if one.count > 1 else ""
-    return f"{place(one)}  {one.verdict.words}{times}  {_kind(one)}{_inside(one)}", _text(one)
+    return f"{place(one)}  {one.words}{times}  {_kind(one)}{_inside(one)}", _text(one)
 
 
 def _changed(change: ChangedBreak) -> tuple[str, list[str]]:

@@ -66,7 +66,7 @@ def _headline(agreement: Agreement) -> str:
     is_export = agreement.mode in (Mode.EXPORT, Mode.EXPORT_STRICT)
     strict = " with strict=True" if agreement.mode is Mode.EXPORT_STRICT else ""
     words = [_found(f"what was {'exported' if is_export else 'compiled'}{strict}", agreement)]
-    noun, of = ("problem", " of the exports") if is_export else ("recorded break site", "")
+    noun, of = "recorded problem", " of the exports" if is_export else ""
     if agreement.missed:
         words.append(f"It has none for {counted(len(agreement.missed), noun)}{of}")
     if agreement.silenced:
@@ -92,7 +92,7 @@ def _sections(agreement: Agreement) -> Iterable[tuple[str, Sequence[str]]]:
     ]
     yield "Hidden: breaks that appear once the one before them is fixed", hiding
     missed = [f"{place(site.site)}  {_kind(site)}  {site.code or ''}".rstrip() for site in agreement.missed]
-    yield "Missed: broke in this run, and check has no finding there", missed
+    yield "Missed: in this run, and check has no finding there", missed
     contradicted = [_named(one) for one in agreement.judged if one.outcome is AgreementOutcome.CONTRADICTED]
     yield "Contradicted: check expects a break, and this run compiled the line without one", contradicted
     waiting = [_named(one) for one in agreement.judged if one.outcome is AgreementOutcome.NOT_TRIGGERED]
@@ -124,6 +124,8 @@ def _named(one: Judged) -> str:
 
 
 def _kind(site: Problem) -> str:
+    if site.kind is ProblemKind.RECOMPILES:
+        return f"{site.what} {site.times} {site.rule_words}: {site.why}"
     return site.rule_words or f"{site.gb_id or ''} {site.gb_type}".strip()
 
 
@@ -153,7 +155,7 @@ def _compared(agreement: Agreement) -> dict[str, Any]:
 def _what(problem: Problem) -> dict[str, Any]:
     if problem.kind is ProblemKind.EXPORT:
         return {"problem": problem.reason}
-    return {"gb_type": problem.gb_type, "gb_id": problem.gb_id}
+    return {"kind": problem.kind.value, "gb_type": problem.gb_type, "gb_id": problem.gb_id}
 
 
 def _judged(one: Judged) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def objections(explanation: Explanation, breaks: int, recompiles: int | None) ->
         found += map(_block_of, sites)
     problems = [problem for problem in explanation.problems if problem.verdict is not None]
     found += [_block_of(one) for one in problems if one.is_lost and one.counts_as_break]
-    found += [_block_of(one) for one in problems if one.kind is ProblemKind.EAGER_CALLS]
+    found += [_block_of(one) for one in problems if one.kind is ProblemKind.EAGER_CALLS and one.cause is None]
     if recompiles is not None and len(explanation.recompiles) > recompiles:
         allowed = f", {recompiles} allowed" if recompiles else ""
         found.append(f"{counted(len(explanation.recompiles), 'recompile')}{allowed}:")

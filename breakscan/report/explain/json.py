@@ -15,7 +15,6 @@ from breakscan import __version__
 from breakscan.explanation.breaks import BreakSite, FunctionPart, break_page, part_words
 from breakscan.explanation.compilations import CompiledFrame, restarts_in_words
 from breakscan.explanation.compile_time import compile_time
-from breakscan.explanation.eager_calls import EagerCalls, eager_calls_reason
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import ExportFailure, failure_reason
 from breakscan.explanation.frames import UncompiledFrame, UncompiledReason
@@ -26,13 +25,12 @@ from breakscan.explanation.rank_report import RankEnding
 from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.remedies import (
     break_remedies,
-    eager_calls_remedies,
     export_remedies,
     frame_remedies,
 )
 from breakscan.explanation.repro.reproduction import Reproduction
 from breakscan.explanation.run_totals import Calls
-from breakscan.model.problem import Price, Problem
+from breakscan.model.problem import Price, Problem, ProblemKind
 from breakscan.model.remedy import Remedy, remedies_in_words
 from breakscan.recording.parsers.guards import ParsedGuard
 from breakscan.report.explain.agreement import agreement_object
@@ -64,7 +62,6 @@ COMPUTED: Computed = {
     ExportFailure: {"reason": failure_reason, "advice": lambda one: remedies_in_words(export_remedies(one))},
     Problem: {"is_lost": attrgetter("is_lost"), "takes": attrgetter("takes")},
     Remedy: {"command": attrgetter("command")},
-    EagerCalls: {"reason": eager_calls_reason, "advice": lambda calls: remedies_in_words(eager_calls_remedies(calls))},
 }
 """The keys of a class that are not fields."""
 _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
@@ -78,7 +75,7 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
 the problem of recompiles what they have in common."""
 _IN_OTHER_KEYS = {
     "argv", "status", "seconds", "processes", "trace", "torch", "python", "devices", "torch_imported", "disabled_by",
-    "entries", "compile_seconds", "began",
+    "entries", "compile_seconds", "began", "around",
 }  # fmt: skip
 
 
@@ -167,7 +164,8 @@ def explain_object(explanation: Explanation) -> dict[str, Any]:
             "break_sites": len(explanation.breaks),
             "break_events": explanation.break_events,
             "eager_frames": explanation.eager_frames,
-            "eager_calls": sum(found.calls for found in explanation.eager_calls),
+            "eager_calls": sum(one.count for one in explanation.around if one.kind is ProblemKind.EAGER_CALLS),
+            "around": sum(one.cause is None for one in explanation.around),
             "exports": sum(one.count for one in explanation.exports),
             "export_failures": len(explanation.export_failures),
             "graphs": len(explanation.graphs),

@@ -38,7 +38,7 @@ _TITLES = {
     Topic.FAILURES: ("failed to compile", "where", "why", "instead"),
     Topic.EXPORTS: ("export", "where", "why", "instead"),
     Topic.FRAMES: ("not compiled", "where", "why", "instead"),
-    Topic.EAGER_CALLS: ("ran eager", "where", "why", "instead"),
+    Topic.AROUND: ("around the compiler", "where", "why", "instead"),
     Topic.RECOMPILES: ("recompiled", "where", "what changed", "instead"),
 }
 _OF_BREAKS = (Topic.BREAKS, Topic.LIBRARY_BREAKS, Topic.TORCH_BREAKS)
@@ -191,8 +191,8 @@ def _row(problem: Problem, said: _Said) -> str:
     if topic_of(problem) in _OF_BREAKS:
         what, where = f"{problem.what} {problem.times}".strip(), _where(problem, problem.users_line)
         return row(what, where, said.why(problem), todo, prose(problem.takes))
-    told_by_title = problem.kind in (ProblemKind.RECOMPILES, ProblemKind.EAGER_CALLS) or problem.is_failure
-    parts = (_listed(problem.functions), "" if told_by_title else problem.what, problem.times)
+    told_by_title = problem.kind is ProblemKind.RECOMPILES or problem.is_failure
+    parts = (_listed(problem.functions), "" if told_by_title else prose(problem.what), problem.times)
     where = _where(problem, *problem.called_from[:_MOST_NAMED])
     return row(" ".join(filter(None, parts)), where, _why(problem), todo)
 

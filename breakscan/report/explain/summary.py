@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from breakscan.explanation.caches import misses_in_words
 from breakscan.explanation.compile_time import compile_time, compile_time_sentence
-from breakscan.explanation.cudagraphs import peaks_sentence, recordings_sentence
-from breakscan.explanation.eager_calls import eager_calls_total
+from breakscan.explanation.cudagraphs import recordings_sentence
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import exports_line, exports_total
 from breakscan.explanation.frames import FrameStatus
@@ -19,7 +17,7 @@ from breakscan.explanation.notices import RUNNING
 from breakscan.explanation.rank_report import exit_words
 from breakscan.explanation.run_totals import Calls
 from breakscan.model.findings import Verdict
-from breakscan.model.problem import Problem
+from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import counted, duration, listed, part_of, place, seconds_in_words, short_path
 from breakscan.report.explain.tables import kernels_of
 
@@ -86,16 +84,21 @@ def headline(explanation: Explanation) -> str:
         said.append(f"{breaks} instead of {explanation.entries}" if graphs > explanation.entries > 0 else breaks)
     if explanation.eager_frames:
         said.append(f"{counted(explanation.eager_frames, 'function runs', 'functions run')} eager")
-    if eager := eager_calls_total(explanation.eager_calls, explanation.calls):
-        said.append(eager)
+    around = [one for one in explanation.around if one.cause is None]
+    if eager := sum(one.count for one in around if one.kind is ProblemKind.EAGER_CALLS):
+        said.append(f"{eager} of {counted(sum(call.calls for call in explanation.calls), 'call')} ran eager")
     if exported := exports_total(explanation.exports):
         said.append(exported)
     if explanation.recompiles:
         recompiles = counted(len(explanation.recompiles), "recompile")
         took = f", {spent} of compiling" if (spent := recompiling_time(explanation)) else ""
         said.append(f"{recompiles} from {counted(explanation.causes, 'cause')}{took}")
+    named = dict.fromkeys(one.kind.words for one in around if one.kind is not ProblemKind.EAGER_CALLS)
+    others = listed(list(named), "kind")
     if not said:
-        return f"No graph breaks and no recompiles: {made}."
+        return f"No graph breaks and no recompiles: {made}.{f'  But: {others}, see below.' if others else ''}"
+    if others:
+        said.append(f"See also: {others}")
     if not explanation.breaks:
         said.insert(0, f"No graph breaks: {made}")
     return ".  ".join(said) + "."
@@ -232,12 +235,8 @@ def _caches(explanation: Explanation) -> str | None:
             counted(count, *_OUTCOMES.get(outcome, (outcome,))) for outcome, count in outcomes.most_common()
         )
         parts.append(f"{cache} {words}")
-    reasons = list(dict.fromkeys(use.reason for use in uses if use.outcome == "bypass" and use.reason))
-    if missed := misses_in_words(uses):
-        parts.append(f"misses: {missed}")
-    if reasons:
-        parts.append(f"bypassed because {listed(reasons, 'reason', 2)}")
-    return "; ".join(parts) or None
+    missed = dict.fromkeys(use.reason for use in uses if use.outcome == "miss" and use.reason)
+    return "; ".join([*parts, *([f"missed because {listed(list(missed), 'reason', 2)}"] if missed else [])]) or None
 
 
 def _kernels(explanation: Explanation) -> str | None:
@@ -298,16 +297,6 @@ def _precompiled(explanation: Explanation) -> str | None:
     return f"{listed(names, 'function')}; {unknown}" if names else None
 
 
-def _autograd(explanation: Explanation) -> str | None:
-    if not explanation.autograd:
-        return None
-    lines = [place(capture.caller) for capture in explanation.autograd if capture.caller]
-    where = f" ({listed(lines, 'line')})" if lines else ""
-    words = f"{counted(len(explanation.autograd), 'backward pass', 'backward passes')} captured{where}"
-    reasons = list(dict.fromkeys(reason for capture in explanation.autograd for reason in capture.reasons))
-    return f"{words}; again because {listed(reasons, 'reason', 2)}" if reasons else words
-
-
 _TOPICS: tuple[tuple[str, Callable[[Explanation], str | None]], ...] = (
     ("Compile time", _compile_time),
     ("Exports", lambda explanation: exports_line(explanation.exports)),
@@ -315,12 +304,10 @@ _TOPICS: tuple[tuple[str, Callable[[Explanation], str | None]], ...] = (
     ("Caches", _caches),
     ("Kernels", _kernels),
     ("Kept in memory", lambda explanation: saved_sentence(saved_memory(explanation.graphs))),
-    ("Memory", lambda explanation: peaks_sentence(explanation.peak_memory)),
     ("CUDA graphs", _cudagraphs),
     ("Guards", _guards),
     ("Specialised", _specialisations),
     ("DDP buckets", _ddp),
-    ("Compiled autograd", _autograd),
 )
 
 

@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from breakscan.explanation.breaks import part_words
-from breakscan.explanation.caches import MissKind, miss_words
 from breakscan.explanation.compilations import CompiledFrame, GuardLine, restarts_in_words
 from breakscan.explanation.compile_time import (
     CompileTime,
@@ -262,9 +261,7 @@ def compile_table(explanation: Explanation) -> RenderableType | None:
         notes = [f"failed: {clipped(compile_.failed.partition('  ')[0], LONGEST_NOTE)}"] if compile_.failed else []
         notes += [f"started over: {reason}" for reason in restarts_in_words(compile_)]
         notes += dict.fromkeys(
-            f"{use.cache} miss: {miss_words(use.miss)}"
-            for use in compile_.caches
-            if use.miss and use.miss.kind is not MissKind.NEW
+            f"{use.cache} {use.outcome}: {use.reason.partition('  ')[0]}" for use in compile_.caches if use.reason
         )
         rows.append(
             (

@@ -161,7 +161,7 @@ class _Writer:
 
     def problem(self, problem: Problem) -> None:
         self.head(problem)
-        if problem.kind in (ProblemKind.BREAK, ProblemKind.FAILURE, ProblemKind.EXPORT):
+        if problem.code and problem.kind not in (ProblemKind.RECOMPILES, ProblemKind.FUNCTION):
             self.code(problem)
         if problem.kind is ProblemKind.RECOMPILES:
             self.paragraph(f"{problem.why}.")

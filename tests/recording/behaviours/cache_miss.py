@@ -1,7 +1,7 @@
 """A compiler cache that had nothing.
 
 env: TORCHINDUCTOR_CACHE_DIR=.
-expect: any(u["cache"] == "fx_graph" and u["miss"]["kind"] == "new" for c in compiles for u in c["caches"])
+expect: any(u["cache"] == "fx_graph" and (u["outcome"], u["reason"]) == ("miss", None) for c in compiles for u in c["caches"])
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Most calls run eager, because a stance of torch says so.
 
-expect: not breaks and [(c["calls"], c["of"], c["stance"], c["caller"]["line"]) for c in eager_calls] == [(9, 10, "force_eager", line("here"))]
+expect: not breaks and [(p["count"], p["reason"], p["called_from"][0]["line"]) for p in problems if p["kind"] == "eager-calls"] == [(9, "force_eager", line("here"))]
 """
 
 import torch

@@ -13,11 +13,9 @@ from typing import Any, ClassVar
 
 from breakscan import __version__
 from breakscan.explanation.breaks import BreakSite
-from breakscan.explanation.caches import CacheMiss, miss_words
 from breakscan.explanation.compilations import CompiledFrame, GuardLine
 from breakscan.explanation.compile_time import compile_time
 from breakscan.explanation.cudagraphs import CudaGraphRecording, cause_words
-from breakscan.explanation.eager_calls import EagerCalls
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export, ExportFailure, way_words
 from breakscan.explanation.frames import UncompiledFrame
@@ -27,7 +25,7 @@ from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.run_totals import RunTotals
 from breakscan.explanation.time_trees import TimeNode
 from breakscan.model.findings import Origin, Site
-from breakscan.model.problem import Caller, Problem, ProblemKind
+from breakscan.model.problem import AROUND_COMPILER, Caller, Problem, ProblemKind
 from breakscan.model.words import short_path
 from breakscan.report.explain.json import COMPUTED, Computed, Plain
 from breakscan.report.explain.summary import headline, outcome_line, time_sentences
@@ -116,12 +114,12 @@ _TABS = {
     ProblemKind.FAILURE: "frames",
     ProblemKind.FUNCTION: "frames",
     ProblemKind.EXPORT: "exports",
-    ProblemKind.EAGER_CALLS: "eager",
+    **dict.fromkeys(AROUND_COMPILER, "around"),
     ProblemKind.RECOMPILES: "recompiles",
 }
 """The tab that shows a kind of problem."""
 _FIRST = (
-    "breaks", "frames", "recompiles", "exports", "export_failures", "eager_calls", "cudagraph_recordings", "graphs",
+    "breaks", "frames", "recompiles", "exports", "export_failures", "around", "cudagraph_recordings", "graphs",
     "compiles",
 )  # fmt: skip
 _ABSENT = ("traced", "values")
@@ -229,14 +227,13 @@ class _PagePlain(Plain):
         TimeNode: _node,
         RunTotals: _values,
         GuardLine: _values,
-        CacheMiss: lambda plain, miss: plain(miss_words(miss)),
         Generated: lambda plain, made: (
             plain({one.name: getattr(made, one.name) for one in fields(made)}) | {"code": made.code}
         ),
     }
 
 
-_WITH_WHOLE_FILE = (BreakSite, UncompiledFrame, Recompile, EagerCalls, ExportFailure)
+_WITH_WHOLE_FILE = (BreakSite, UncompiledFrame, Recompile, Problem, ExportFailure)
 
 
 def _causes(explanation: Explanation) -> dict[int, Problem]:

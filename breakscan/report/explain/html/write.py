@@ -54,7 +54,7 @@ _SCRIPTS = (
     "overview",
     "breaks",
     "frames",
-    "eager_calls",
+    "around",
     "recompiles",
     "source",
     "timeline_rows",

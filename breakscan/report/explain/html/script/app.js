@@ -3,10 +3,11 @@ function tabList() {
   const { breaks, recompiles, specialisations: sizes, graphs, runs, compiles, ranks, notices } = report;
   const failures = report.export_failures;
   const loose = unexplained();
+  const around = report.around.filter((found) => !found.cause);
   const tabs = [
     { id: "breaks", label: "Breaks", count: breaks.length, view: BreaksView, has: breaks.length },
     { id: "frames", label: "Not compiled", count: loose.length, view: FramesView, has: loose.length },
-    { id: "eager", label: "Ran eager", count: report.eager_calls.length, view: EagerCallsView, has: report.eager_calls.length },
+    { id: "around", label: "Around the compiler", count: around.length, view: AroundView, has: around.length },
     { id: "exports", label: "Exports", count: failures.length, view: ExportsView, has: failures.length + report.exports.length },
     { id: "recompiles", label: "Recompiles", count: recompiles.length, view: RecompilesView, has: recompiles.length + sizes.length },
     { id: "source", label: "Source", view: SourceView, has: Object.keys(page.sources).length },

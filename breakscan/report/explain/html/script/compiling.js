@@ -82,7 +82,7 @@ function compileDetail(frame) {
     facts([
       ["Failed", frame.failed],
       ["Started over", frame.restarts.length ? el("ul", {}, frame.restarts.map((why_) => el("li", {}, why_))) : null],
-      ["Caches", frame.caches.length ? el("ul", {}, frame.caches.map((use) => el("li", {}, `${use.cache}: ${use.outcome}${use.reason ?? use.miss ? `, ${use.reason ?? use.miss}` : ""}`))) : null],
+      ["Caches", frame.caches.length ? el("ul", {}, frame.caches.map((use) => el("li", {}, `${use.cache}: ${use.outcome}${use.reason ? `, ${use.reason}` : ""}`))) : null],
       ["At", placeLink(site(frame.site))],
     ]),
     spent.length ? phaseBars(spent) : null,

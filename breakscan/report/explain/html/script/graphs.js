@@ -22,7 +22,7 @@ class GraphsView {
       detail: (graph) => new GraphDetail(graph).node,
       key: (graph) => graph.index,
     });
-    this.node = el("div", {}, this.table.node, savedByLine(), cudaGraphRecordings(), cudaGraphs(), compiledAutograd());
+    this.node = el("div", {}, this.table.node, savedByLine(), cudaGraphRecordings(), cudaGraphs());
   }
 
   show([index]) {
@@ -235,15 +235,4 @@ function cudaGraphs() {
     { label: "Compiled as", kind: "mono", value: (skip) => skip.compile_ids[0] ?? null, cell: (skip) => idList(skip.compile_ids, 4) },
   ];
   return section("Not run as CUDA graphs", new Table({ label: "CUDA graphs", columns, rows: report.cudagraph_skips }).node);
-}
-
-function compiledAutograd() {
-  if (!report.autograd.length) return null;
-  const columns = [
-    { label: "Captured as", kind: "mono", value: (capture) => capture.compile_id, cell: (capture) => capture.compile_id },
-    { label: "Called at", kind: "path", value: (capture) => (capture.caller ? placeKey([capture.caller[0], capture.caller[1], 0]) : ""), cell: (capture) => (capture.caller ? callerLink(capture.caller) : "") },
-    { label: "Operations", kind: "num", value: (capture) => capture.ops, cell: (capture) => number(capture.ops) },
-    { label: "Captured again because", kind: "wide", value: (capture) => capture.reasons[0] ?? null, cell: (capture) => capture.reasons.join("; ") },
-  ];
-  return section("Backward passes of compiled autograd", new Table({ label: "Compiled autograd", columns, rows: report.autograd }).node);
 }

@@ -1,0 +1,482 @@
+"""Problems that the compiler does not report: calls that use no compiled code, names of compiled models in state dicts,
+code that is compiled anew, caches that do not store, loops that are unrolled, compiled code that raises."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from breakscan.explanation.compilations import CompiledFrame
+from breakscan.explanation.context import ExplainContext
+from breakscan.explanation.forks import Inherited
+from breakscan.explanation.frames import FrameStatus, UncompiledFrame
+from breakscan.explanation.remedies import OF_STANCES
+from breakscan.model.findings import Origin, Severity, Site, Verdict
+from breakscan.model.problem import Caller, Problem, ProblemKind, SharedCode
+from breakscan.model.remedy import Remedy, RemedyKind, Setting
+from breakscan.model.words import counted, seconds_in_words
+from breakscan.recording.parsers.frames import is_resumed, user_name
+from breakscan.recording.parsers.graphs import cache_bypass
+from breakscan.recording.records import (
+    DEFAULT_STANCE,
+    EAGER_FIRST_STANCE,
+    CallsRan,
+    Code,
+    CompileCalled,
+    CompileStarted,
+    EagerCallsRan,
+    GraphCompiled,
+    GraphRaised,
+    PlainCallsRan,
+    ProcessForked,
+    Record,
+    StackFrame,
+    StateKeysSeen,
+)
+
+Processes = Sequence[Sequence[Record]]
+T = TypeVar("T", bound=Record)
+_UNKNOWN = Caller("<unknown>", 1, None, Origin.USER)
+
+
+def around_the_compiler(
+    processes: Processes,
+    frames: Iterable[UncompiledFrame],
+    compiles: Sequence[CompiledFrame],
+    context: ExplainContext,
+) -> list[Problem]:
+    """The problems of all kinds, for which nothing that Dynamo reports is needed."""
+    return [
+        *_failed_runs(processes, context),
+        *_eager_calls(processes, frames, context),
+        *_plain_calls(processes, context),
+        *_state_keys(processes, context),
+        *_compiled_anew(processes, compiles, context),
+        *_bypassed_caches(processes, compiles, context),
+        *_unrolled_loops(processes, compiles, context),
+    ]
+
+
+def _of(processes: Processes, kind: type[T]) -> list[T]:
+    return [record for records in processes for record in records if isinstance(record, kind)]
+
+
+def _problem(
+    kind: ProblemKind,
+    where: StackFrame | Site,
+    context: ExplainContext,
+    *,
+    what: str,
+    why: str,
+    remedies: Sequence[Remedy | None] = (),
+    functions: Sequence[str] = (),
+    severity: Severity = Severity.WARNING,
+    verdict: Verdict | None = None,
+    origin: Origin | None = None,
+    count: int = 1,
+    **others: object,
+) -> Problem:
+    """A problem at a line of a recorded file, or at a site that reports show."""
+    code = None
+    if isinstance(where, StackFrame):
+        origin, code = context.origin(where.path), context.sources.line(where.path, where.line)
+        where = context.sources.site(where.path, where.line)
+    kept = tuple(remedy for remedy in remedies if remedy is not None)
+    name = kind.words
+    return Problem(
+        kind, kind.value, name, None, verdict, severity, where, origin or Origin.USER, tuple(functions), what, why,
+        kept, count, code=code, **others,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def _line(stack: Sequence[StackFrame], context: ExplainContext) -> StackFrame:
+    """The program's innermost line of a stack."""
+    return next(iter(reversed(context.not_torchs(stack))), StackFrame(_UNKNOWN.path, 1, ""))
+
+
+_STANCE = 'torch.compiler.set_stance("{}")'
+_WHY = {
+    "force_eager": "{stance} was in force, under which nothing compiled runs",
+    "eager_on_recompile": "no compiled version fitted, and {stance} was in force, under which no other is made",
+    "eager_then_compile": "{stance} was in force, under which the first call runs eager",
+}
+_About = Code | str
+"""The callee, as in :class:`.run_totals.Ran`: what shares its code is one."""
+
+
+def _eager_calls(processes: Processes, frames: Iterable[UncompiledFrame], context: ExplainContext) -> Iterator[Problem]:
+    """The eager calls of what is compiled, by function and stance, the most frequent first.
+
+    Under the default stance, only functions count that are known not to be compiled, which explains them: of others,
+    code that was compiled before the recording may have run.
+    """
+    called: Inherited[CompileCalled] = Inherited(processes)
+    for process, records in enumerate(processes):
+        for record in records:
+            if isinstance(record, CompileCalled):
+                called.add(process, record.key, record)
+    all_calls: Counter[_About] = Counter()
+    eager: dict[tuple[_About, str], list[tuple[CompileCalled, EagerCallsRan]]] = defaultdict(list)
+    for process, records in enumerate(processes):
+        for ran in {one.key: one for one in records if isinstance(one, CallsRan)}.values():
+            if (call := called.get(process, ran.key)) is not None:
+                all_calls[call.code or call.target] += ran.calls
+        for found in {(one.key, one.stance): one for one in records if isinstance(one, EagerCallsRan)}.values():
+            if (call := called.get(process, found.key)) is not None:
+                eager[call.code or call.target, found.stance].append((call, found))
+    lost = (FrameStatus.EAGER, FrameStatus.RAISED)
+    whole = (frame for frame in frames if frame.status in lost and not frame.rest_only)
+    given_up = {(frame.function, frame.site): frame for frame in whole}
+    for (about, stance), parts in sorted(eager.items(), key=lambda item: -sum(ran.calls for _, ran in item[1])):
+        first, ran_first = parts[0]
+        name, site, origin = _function(first, context)
+        frame = given_up.get((name, site))
+        if stance == DEFAULT_STANCE and frame is None:
+            continue
+        is_explained = frame is not None and stance == DEFAULT_STANCE
+        why = _WHY.get(stance, "{stance} was in force").format(stance=_STANCE.format(stance))
+        calls = sum(ran.calls for _, ran in parts)
+        values = dict.fromkeys(value for _, ran in parts for value in ran.values)
+        yield _problem(
+            ProblemKind.EAGER_CALLS,
+            site,
+            context,
+            origin=origin,
+            verdict=None if stance == EAGER_FIRST_STANCE else Verdict.EAGER,
+            functions=(name,),
+            what="ran eager",
+            why=f"{_some_of(calls, all_calls[about])} used no compiled code: "
+            f"{frame.reason.text if frame is not None and is_explained else why}",
+            remedies=(OF_STANCES.get(stance),),
+            count=calls,
+            reason=stance,
+            called_from=context.callers(ran_first.stack)[-1:],
+            cause=ProblemKind.FUNCTION if is_explained else None,
+            shared=SharedCode(name, (), 0, None, 0, (), calls, tuple(values)) if is_explained else None,
+        )
+
+
+def _some_of(calls: int, of: int) -> str:
+    if calls == of:
+        return "the only call" if of == 1 else f"all {of} calls"
+    return f"{calls} of {of} calls"
+
+
+def _function(call: CompileCalled, context: ExplainContext) -> tuple[str, Site, Origin]:
+    """The function, and its head.  Where that is torch's own, as the ``forward`` of ``nn.Sequential``: what was passed
+    to torch.compile, and the line that did."""
+    if call.code is not None and context.origin(call.code.path) is not Origin.FRAMEWORK:
+        return context.function_of(call.code), context.site_of(call.code), context.origin(call.code.path)
+    where = next(iter(reversed(context.callers(call.stack))), _UNKNOWN)
+    return call.target, Site(where.path, where.line, 1, where.line, 1), where.origin
+
+
+_IN_PLACE = Remedy(
+    RemedyKind.REGION,
+    "compile-in-place",
+    "compile the model in place, with model.compile(), before anything holds it: who calls it calls compiled code, and "
+    "the names in state_dict() stay",
+)
+_CALL_COMPILED = Remedy(RemedyKind.REGION, "call-compiled", "call what torch.compile returned")
+
+
+def _plain_calls(processes: Processes, context: ExplainContext) -> Iterator[Problem]:
+    """Calls of modules that are also compiled, by the line of the program; those that a method of the compiled model
+    leads to, at the line that takes the method."""
+    latest: dict[object, PlainCallsRan] = {}
+    for process, records in enumerate(processes):
+        for record in records:
+            if isinstance(record, PlainCallsRan):
+                latest[process, record.code, record.stack, record.method] = record
+    tried = {record.code for record in _of(processes, CompileStarted)}
+    targets = {call.target: call.code for call in _of(processes, CompileCalled)}
+    methods = [ran for ran in latest.values() if ran.method is not None]
+    calls = [ran for ran in latest.values() if ran.method is None]
+    for method in methods:
+        below = [ran for ran in calls if any(_runs(frame, method.code) for frame in ran.stack)]
+        calls = [ran for ran in calls if ran not in below]
+        if below or targets.get(method.target) not in tried:
+            name = context.function_of(method.code)
+            why = (
+                f"torch.compile compiles what happens when the model is called; {name} is a method of the original, "
+                f"and what it calls runs eager{_how_much(below)}"
+            )
+            yield _problem(
+                ProblemKind.PLAIN_CALLS,
+                _line(method.stack, context),
+                context,
+                functions=(name,),
+                what="runs the original",
+                why=why,
+                remedies=(
+                    Remedy(
+                        RemedyKind.REGION,
+                        "compile-method",
+                        f"compile that method: torch.compile(model.{method.method})",
+                    ),
+                ),
+                count=max(1, sum(ran.calls for ran in below)),
+                cost=sum(ran.seconds for ran in below) or None,
+            )
+    by_line: dict[tuple[Code, StackFrame], list[PlainCallsRan]] = defaultdict(list)
+    for ran in calls:
+        by_line[ran.code, _line(ran.stack, context)].append(ran)
+    compiled_at = {_line(call.stack, context) for call in _of(processes, CompileCalled)}
+    where = context.caller(compiled_at.pop()) if len(compiled_at) == 1 else None
+    for (code, line), group in by_line.items():
+        name = context.function_of(code)
+        compiled = f"what torch.compile returned ({where.path}:{where.line})" if where else "what is compiled"
+        yield _problem(
+            ProblemKind.PLAIN_CALLS,
+            line,
+            context,
+            functions=(name,),
+            what="calls the plain model",
+            why=f"{name} is compiled, as a part of {compiled}; here it is called as it is, and runs eager"
+            f"{_how_much(group)}",
+            remedies=(_CALL_COMPILED, _IN_PLACE),
+            count=max(1, sum(ran.calls for ran in group)),
+            cost=sum(ran.seconds for ran in group) or None,
+        )
+
+
+def _runs(frame: StackFrame, code: Code) -> bool:
+    return (frame.path, frame.name) == (code.path, code.name) and frame.line >= code.line
+
+
+def _how_much(calls: Sequence[PlainCallsRan]) -> str:
+    number, seconds = sum(ran.calls for ran in calls), sum(ran.seconds for ran in calls)
+    return f": {counted(number, 'call')}" if number else f", for about {seconds_in_words(seconds)}" if seconds else ""
+
+
+_ORIGINAL_STATE = Remedy(
+    RemedyKind.REGION,
+    "original-state",
+    "use state_dict() and load_state_dict() of the model that was passed to torch.compile",
+)
+
+
+def _state_keys(processes: Processes, context: ExplainContext) -> Iterator[Problem]:
+    for seen in dict.fromkeys(_of(processes, StateKeysSeen)):
+        is_saved = seen.way == "saved"
+        holds = "_orig_mod is the name by which a compiled model holds the original"
+        keys = counted(seen.keys, "key")
+        if is_saved:
+            what, why = "saves names of the compiled model", f"{keys} with _orig_mod in it: {holds}"
+        else:
+            what = "loads some keys" if seen.fits else "loads no key"
+            some = "some" if seen.fits else "none"
+            why = f"{some} of {keys} are names of this model: {holds}, and only one side has it"
+        yield _problem(
+            ProblemKind.STATE_KEYS,
+            _line(seen.stack, context),
+            context,
+            severity=Severity.WARNING if is_saved or seen.fits else Severity.ERROR,
+            what=what,
+            why=why,
+            remedies=(_ORIGINAL_STATE, _IN_PLACE),
+            reason=seen.way,
+        )
+
+
+_KEEP_WORKERS = Remedy(
+    RemedyKind.REGION,
+    "persistent-workers",
+    "keep the workers from one epoch to the next, with DataLoader(..., persistent_workers=True), or leave this work to "
+    "the process that trains",
+)
+_BEFORE_FORK = Remedy(
+    RemedyKind.REGION,
+    "compile-before-fork",
+    "call it once before the processes are forked: they have what their parent has compiled",
+)
+_RESET_ONCE = Remedy(RemedyKind.REGION, "reset-once", "call torch._dynamo.reset() once, not in each round")
+_DATA_LOADER = "torch/utils/data/_utils/worker.py"
+
+
+def _compiled_anew(
+    processes: Processes, compiles: Sequence[CompiledFrame], context: ExplainContext
+) -> Iterator[Problem]:
+    """Functions that several processes compile, or one process again after a reset."""
+    by_process: dict[Code, dict[int, list[CompileStarted]]] = defaultdict(lambda: defaultdict(list))
+    for process, records in enumerate(processes):
+        for record in records:
+            if isinstance(record, CompileStarted) and not is_resumed(record.code.name):
+                by_process[record.code][process].append(record)
+    seconds = {one.compile_id: one.seconds + one.backward_seconds for one in compiles}
+    for code, found in by_process.items():
+        started = [record for group in found.values() for record in group]
+        each = [sum(seconds.get(record.compile_id, 0.0) for record in group) for group in found.values()]
+        cost = sum(each)
+        resets = max(len({_before_id(record) for record in group}) for group in found.values())
+        if context.origin(code.path) is Origin.FRAMEWORK or max(len(found), resets) < 2:
+            continue
+        name = context.function_of(code)
+        if len(found) > 1:
+            is_forked = any(isinstance(processes[number][0], ProcessForked) for number in found)
+            stacks = [group[0].stack for group in found.values()]
+            loaders = sum(any(frame.path.endswith(_DATA_LOADER) for frame in stack) for stack in stacks)
+            in_loader = 2 * loaders > len(found)
+            which = "workers of a DataLoader" if in_loader else "processes"
+            why = f"{len(found)} {which} compile it, each for itself: {seconds_in_words(cost)} in all, some at once"
+            remedy = _KEEP_WORKERS if in_loader else _BEFORE_FORK if is_forked else None
+        else:
+            why = f"it was compiled anew {resets} times, each time after torch._dynamo.reset()"
+            remedy = _RESET_ONCE
+        yield _problem(
+            ProblemKind.COMPILED_ANEW,
+            context.site_of(code),
+            context,
+            origin=context.origin(code.path),
+            severity=Severity.INFO,
+            functions=(name,),
+            what="is compiled anew",
+            why=why,
+            remedies=(remedy,),
+            count=len(found) if len(found) > 1 else resets,
+            called_from=tuple(dict.fromkeys(one for record in started for one in context.callers(record.stack)[-1:])),
+            cost=cost - max(each) if len(each) > 1 else cost * (resets - 1) / resets,
+        )
+
+
+def _before_id(record: CompileStarted) -> str:
+    """The part of the id that is another one after each reset of the compiler."""
+    return record.compile_id.rpartition(":")[0]
+
+
+_APPLIED = re.compile(r"([\w.]+)\.apply\(")
+
+
+def _bypassed_caches(
+    processes: Processes, compiles: Sequence[CompiledFrame], context: ExplainContext
+) -> Iterator[Problem]:
+    """Compiled code that a cache does not store: each process that starts compiles it again."""
+    graphs = {record.compile_id: record for record in _of(processes, GraphCompiled)}
+    groups: dict[tuple[Site, str, str], list[tuple[CompiledFrame, StackFrame | None]]] = defaultdict(list)
+    for compiled in compiles:
+        for use in compiled.caches:
+            if use.outcome == "bypass" and use.reason:
+                line = _node_line(graphs.get(compiled.compile_id), cache_bypass(use.reason).function)
+                site = compiled.site if line is None else context.sources.site(line.path, line.line)
+                groups[site, use.cache, use.reason].append((compiled, line))
+    for (site, cache, reason), found in groups.items():
+        first, line = found[0]
+        bypass = cache_bypass(reason)
+        applied = _APPLIED.search(context.sources.line(line.path, line.line) or "") if line else None
+        if bypass.is_autograd_function:
+            called = applied[1] if applied else "a subclass of torch.autograd.Function"
+            because = f"the graph calls {called}, on whose code the key of the cache does not depend"
+        elif bypass.function:
+            because = f"the graph calls {bypass.function}, which torch does not know to be safe to store"
+        else:
+            because = f"torch says: {bypass.clause}"
+        setting = _setting(bypass.setting) if bypass.setting else None
+        advice = f"set {setting}: the cache stores it then. After a change of that code, empty the cache"
+        yield _problem(
+            ProblemKind.CACHE_BYPASS,
+            line or site,
+            context,
+            origin=first.origin,
+            severity=Severity.INFO,
+            functions=(first.function,),
+            what=f"bypasses the {cache} cache",
+            why=f"nothing is stored, so each start of the program compiles it again: {because}",
+            remedies=(Remedy(RemedyKind.SETTING, setting.name, advice, (setting,)) if setting else None,),
+            count=len(found),
+            reason=reason,
+        )
+
+
+def _setting(text: str) -> Setting:
+    left, _, value = text.partition("=")
+    owner, _, name = left.strip().rpartition(".")
+    return Setting(owner, name, value.strip())
+
+
+def _node_line(graph: GraphCompiled | None, function: str | None) -> StackFrame | None:
+    name = function.rpartition(".")[2] if function else None
+    return next((node.line for node in graph.nodes if name and node.name.startswith(name)), None) if graph else None
+
+
+_COMPILE_BLOCK = Remedy(
+    RemedyKind.REGION,
+    "compile-block",
+    "compile what a round calls instead of the loop (block.compile() for each block): it is compiled once for all "
+    "rounds; for steps in time, torch._higher_order_ops.scan",
+)
+_MANY_OPS = 1000
+_LONG_COMPILE = 10.0
+"""Seconds of a compilation from which on a loop with fewer operations is worth a word, too."""
+_FEW_OPS = 100
+_FEW_ROUNDS = 8
+
+
+def _unrolled_loops(
+    processes: Processes, compiles: Sequence[CompiledFrame], context: ExplainContext
+) -> Iterator[Problem]:
+    """The loop that most operations of a large graph come from."""
+    by_id = {one.compile_id: one for one in compiles}
+    largest: dict[Site, tuple[int, int, int, GraphCompiled]] = {}
+    for graph in _of(processes, GraphCompiled):
+        loops: dict[Site, tuple[int, int]] = {}
+        for line in graph.repeated:
+            loop = context.sources.loop(line.place.path, line.place.line)
+            if loop is not None:
+                ops, rounds = loops.get(loop, (0, 0))
+                loops[loop] = ops + line.ops, max(rounds, line.rounds)
+        if loops:
+            site, (ops, rounds) = max(loops.items(), key=lambda item: item[1][0])
+            if ops > largest.get(site, (0,))[0]:
+                largest[site] = ops, rounds, graph.ops, graph
+    for site, (ops, rounds, of, graph) in largest.items():
+        compiled = by_id.get(graph.compile_id or "")
+        seconds = compiled.seconds + compiled.backward_seconds if compiled else 0.0
+        if rounds < _FEW_ROUNDS or ops < (_FEW_OPS if seconds >= _LONG_COMPILE else _MANY_OPS) or 2 * ops < of:
+            continue
+        yield _problem(
+            ProblemKind.UNROLLED_LOOP,
+            site,
+            context,
+            origin=context.origin(graph.frame.path),
+            severity=Severity.INFO,
+            functions=(context.function_of(graph.frame),),
+            what="is unrolled",
+            why=f"{ops} of the {of} operations of the graph come from {rounds} rounds of this loop, each of which is "
+            f"compiled as if it were other code ({seconds_in_words(seconds)})",
+            remedies=(_COMPILE_BLOCK,),
+            count=rounds,
+        )
+
+
+def _failed_runs(processes: Processes, context: ExplainContext) -> Iterator[Problem]:
+    """Exceptions out of graphs while they ran."""
+    graphs: Inherited[GraphCompiled] = Inherited(processes)
+    for process, records in enumerate(processes):
+        for record in records:
+            if isinstance(record, GraphCompiled):
+                graphs.add(process, record.graph, record)
+    for process, records in enumerate(processes):
+        for raised in records:
+            if isinstance(raised, GraphRaised) and (graph := graphs.get(process, raised.graph)) is not None:
+                frames = [frame for frame in raised.stack if user_name(frame.name) == user_name(graph.frame.name)]
+                at = frames[-1] if frames else StackFrame(graph.frame.path, graph.frame.line, graph.frame.name)
+                text = " ".join(raised.text.split("\n\n")[0].split())
+                is_compilers = raised.error == "AssertionError"
+                yield _problem(
+                    ProblemKind.FAILED_RUN,
+                    StackFrame(graph.frame.path, at.line, at.name),
+                    context,
+                    severity=Severity.ERROR,
+                    verdict=Verdict.RAISES,
+                    functions=(context.function_of(graph.frame),),
+                    what="raises while its compiled code runs",
+                    why=f"{raised.error}: {text}",
+                    consequences=(
+                        "Only compiled code has this check: the plain program goes on."
+                        if is_compilers
+                        else "TORCH_COMPILE_DISABLE=1 shows whether the plain program raises this, too.",
+                    ),
+                    called_from=context.callers(raised.stack)[-1:],
+                )

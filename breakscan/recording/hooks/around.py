@@ -1,0 +1,252 @@
+"""Hooks into what goes around the compiler: calls of a plain model that is also compiled, methods of what was compiled
+that go to the original, and state dicts with the names of a compiled model."""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import sys
+import time
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import CodeType, FrameType, MethodType
+from typing import Any
+
+from breakscan.recording.hooks.hook import Hook, Hooks
+from breakscan.recording.hooks.object_facts import calling_stack, code_of
+from breakscan.recording.hooks.targets import name_of
+from breakscan.recording.records import PlainCallsRan, StateKeysSeen
+
+_TOOLS = (3, 4)
+"""The numbers that ``sys.monitoring`` reserves for nobody."""
+_EVERY = 0.02
+"""Seconds between two looks at the stacks, on a Python without ``sys.monitoring``."""
+_ENTRY = "compile_wrapper"
+"""The function of Dynamo that calls compiled code."""
+_OF_TORCH = "torch."
+
+
+class PlainCallHook(Hook):
+    """Records calls of the ``forward`` of modules that Dynamo has traced, where they do not come through it.
+
+    Compiled code runs other code objects, so ``sys.monitoring`` reports the plain calls alone, and costs the others
+    nothing.  Python 3.10 and 3.11 have no such thing: a thread looks at the stacks now and then, and what was seen is
+    how long such calls took.
+    """
+
+    name = "plain-calls"
+    without = "calls of the plain model next to the compiled one are missing"
+    reads = ("torch._dynamo.symbolic_convert:symbolic_locals", "torch._dynamo.eval_frame:compile_wrapper")
+
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(hooks)
+        self._codes: dict[int, weakref.ref[CodeType]] = {}
+        self._modules: dict[int, weakref.ref[Any]] = {}
+        self._known: dict[tuple[int, str, int], PlainCallsRan] = {}
+        self._written: dict[tuple[int, str, int], PlainCallsRan] = {}
+        self._tool: int | None = None
+        self._sampling = False
+        self._take = self.guarded(self._add)
+        self._write = self.guarded(self._write_all)
+
+    @contextmanager
+    def installed(self) -> Iterator[bool]:
+        monitoring: Any = getattr(sys, "monitoring", None)
+        if monitoring is not None:
+            self._tool = next((number for number in _TOOLS if monitoring.get_tool(number) is None), None)
+            if self._tool is not None:
+                monitoring.use_tool_id(self._tool, "breakscan")
+                monitoring.register_callback(self._tool, monitoring.events.PY_START, self._called)
+        atexit.register(self._write)
+        try:
+            yield monitoring is None or self._tool is not None
+        finally:
+            self._sampling = False
+            atexit.unregister(self._write)
+            self._write()
+            if self._tool is not None:
+                monitoring.free_tool_id(self._tool)
+
+    def _write_all(self) -> None:
+        for key, calls in list(self._known.items()):
+            if self._written.get(key) != calls:
+                self._written[key] = calls
+                self.hooks.write(calls)
+
+    def traced(self, tracer: Any) -> None:
+        """Dynamo traces a function: the module whose ``forward`` it is has a compiled form from now on."""
+        code: CodeType = tracer.f_code
+        if code.co_name != "forward" or not code.co_argcount:
+            return
+        name = code.co_varnames[0]
+        own = tracer.f_locals.get(name) if tracer.inline_depth == 0 else _value_of(tracer.symbolic_locals.get(name))
+        if own is None or not _is_module(own):
+            return
+        self._modules[id(own)] = weakref.ref(own)
+        if id(code) not in self._codes:
+            self._codes[id(code)] = weakref.ref(code)
+            self._watch(code)
+
+    def _watch(self, code: CodeType) -> None:
+        monitoring: Any = getattr(sys, "monitoring", None)
+        if self._tool is not None:
+            monitoring.set_local_events(self._tool, code, monitoring.events.PY_START)
+        elif monitoring is None and not self._sampling:
+            self._sampling = True
+            # ``threading`` would list it among the program's.
+            _thread.start_new_thread(self._sample, ())
+
+    def _called(self, code: CodeType, _: int) -> None:
+        frame = sys._getframe(1)
+        if self._outermost(frame) is frame:
+            self._take(frame, 1, 0.0)
+
+    def _sample(self) -> None:
+        before = time.perf_counter()
+        while self._sampling:
+            time.sleep(_EVERY)
+            now = time.perf_counter()
+            for frame in sys._current_frames().values():
+                if (found := self._outermost(frame)) is not None:
+                    self._take(found, 0, min(now - before, 2 * _EVERY))
+            frame = found = None  # type: ignore[assignment]
+            before = now
+
+    def _outermost(self, frame: FrameType | None) -> FrameType | None:
+        """The outermost frame of a stack that is one of these functions; None below compiled code."""
+        found = None
+        while frame is not None:
+            code = frame.f_code
+            if (watched := self._codes.get(id(code))) is not None and watched() is code:
+                found = frame
+            elif code.co_name == _ENTRY:
+                return None
+            frame = frame.f_back
+        return found
+
+    def _add(self, frame: FrameType, calls: int, seconds: float) -> None:
+        code = frame.f_code
+        held = frame.f_locals
+        own = held.get(code.co_varnames[0])
+        if type(held) is dict:
+            # Before Python 3.13, it would keep alive what the function lets go.
+            held.clear()
+        module = self._modules.get(id(own))
+        if module is None or module() is not own:
+            return
+        caller = frame.f_back
+        while caller is not None and caller.f_globals.get("__name__", "").startswith(_OF_TORCH):
+            caller = caller.f_back
+        if caller is None:
+            return
+        key = (id(code), caller.f_code.co_filename, caller.f_lineno)
+        known = self._known.get(key)
+        if known is None:
+            known = PlainCallsRan(name_of(own), code_of(code), calling_stack(caller), 0, 0.0)
+        self._known[key] = now = PlainCallsRan(
+            known.target, known.code, known.stack, known.calls + calls, known.seconds + seconds
+        )
+        written = self._written.get(key)
+        if written is None or now.calls + now.seconds >= 2 * (written.calls + written.seconds):
+            # A program that is killed leaves the order of magnitude.
+            self._written[key] = now
+            self.hooks.write(now)
+
+
+class MethodHook(Hook):
+    """Records methods that are taken from what ``torch.compile`` made of a module: they are those of the original."""
+
+    name = "methods"
+    without = "methods of compiled models that run the original are missing"
+    wraps = ("torch._dynamo.eval_frame:OptimizedModule.__getattr__",)
+
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(hooks)
+        self._seen: set[tuple[int, int]] = set()
+
+    def wrap(self, name: str, original: Any) -> Any:
+        record, seen = self.guarded(self._record), self._seen
+
+        def __getattr__(self: Any, name: str) -> Any:
+            value = original(self, name)
+            if type(value) is MethodType:
+                # Once for each place in the program: it may be one that is often passed.
+                caller = sys._getframe(1)
+                place = (id(caller.f_code), caller.f_lasti)
+                if place not in seen:
+                    seen.add(place)
+                    record(self, name, value)
+            return value
+
+        return __getattr__
+
+    def _record(self, compiled: Any, name: str, method: MethodType) -> None:
+        function = method.__func__
+        code = getattr(function, "__code__", None)
+        if method.__self__ is not compiled._orig_mod or code is None or function.__module__.startswith(_OF_TORCH):
+            return
+        stack = calling_stack(sys._getframe(1))
+        self.hooks.write(PlainCallsRan(name_of(compiled._orig_mod), code_of(code), stack, 0, 0.0, method=name))
+
+
+class _KeysHook(Hook):
+    """Records state dicts whose keys have the name under which a compiled model holds the original."""
+
+    without = "checkpoints with the names of a compiled model are missing"
+
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(hooks)
+        self._seen: set[object] = set()
+
+    def record(self, way: str, keys: int, fits: bool) -> None:
+        stack = calling_stack(sys._getframe(1))
+        if stack not in self._seen:
+            self._seen.add(stack)
+            self.hooks.write(StateKeysSeen(way, keys, fits, stack))
+
+
+class SavedKeysHook(_KeysHook):
+    """Those that are saved."""
+
+    name = "saved-keys"
+    wraps = ("torch.serialization:save",)
+    imported_by = ("torch",)
+
+    def before(self, value: Any, *_: Any, **__: Any) -> None:
+        parts = [value, *value.values()] if isinstance(value, dict) else []
+        if keys := sum(_is_prefixed(part) for part in parts if isinstance(part, dict) for part in part):
+            self.record("saved", keys, True)
+
+
+class LoadedKeysHook(_KeysHook):
+    """Those that a model takes none of, since it has no such names, or since it has such names and they lack them."""
+
+    name = "loaded-keys"
+    wraps = ("torch.nn.modules.module:Module.load_state_dict",)
+
+    def before(self, module: Any, state: Any, *_: Any, **__: Any) -> None:
+        if not isinstance(state, Mapping) or not state:
+            return
+        is_prefixed = [_is_prefixed(key) for key in state]
+        names = [name for name, _ in module.named_modules()]
+        if any(is_prefixed) != any(map(_is_prefixed, names)):
+            own = {name for name, _ in (*module.named_parameters(), *module.named_buffers())}
+            self.record("loaded", len(state), not own.isdisjoint(state))
+
+
+def _is_prefixed(key: object) -> bool:
+    return isinstance(key, str) and "_orig_mod" in key.split(".")
+
+
+def _is_module(value: object) -> bool:
+    import torch
+
+    return isinstance(value, torch.nn.Module)
+
+
+def _value_of(tracker: Any) -> Any:
+    """The object that a variable tracker of Dynamo's has the value of.  Dynamo is not asked: it would guard on it."""
+    held = {} if tracker is None else object.__getattribute__(tracker, "__dict__")
+    cache = held.get("_cache")
+    return held.get("value") if cache is None else cache.value
