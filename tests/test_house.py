@@ -37,8 +37,8 @@ ROOMS = {
     "recording": Room(STATIC, 9405, 48),
     "explanation": Room(f"{STATIC} check recording", 8905, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
-    "prove": Room(f"{STATIC} check fix recording explanation", 10153, 38),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6755, 39),
+    "prove": Room(f"{STATIC} check fix recording explanation", 10471, 39),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6781, 39),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2103, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3320, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

@@ -290,6 +290,7 @@ class _Variants:
             rows=(*self.rows, *left),
             eager=self.baseline.eager,
             same=same,
+            step=self.baseline.original.step,
             notes=(*notes_of(about), *self.baseline.notes),
             interrupted=was_interrupted,
             compiled_at_once=self.at_once,

@@ -10,7 +10,7 @@ from enum import Enum
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.faster import LEAST, Ratio, apart, is_faster
 from breakscan.prove.observation import Observation
-from breakscan.prove.protocol import Stage
+from breakscan.prove.protocol import Stage, TimedStep
 
 OWN = "program's own"
 """The label of the variant in which the program itself compiles."""
@@ -44,8 +44,8 @@ class BenchRow:
 
     ``kernels`` are those of a step, by kind; ``launches`` is what a step launches on a GPU; ``compile_seconds`` has
     ``total`` and the stages in it; ``startup_seconds`` pass before that, for the import of the compiler;
-    ``cold_seconds`` are those of the first ``cold_steps`` steps, including compiling.
-    ``busy`` says that other programs had the cores meanwhile;
+    ``compiling_seconds`` are those that the first calls take longer than later ones, from empty caches; ``busy`` says
+    that other programs had the cores meanwhile;
     ``ratio`` says how many times as fast as eager a step is, measured in ``processes`` processes; ``pays_after_calls``
     counts from the first call.
     """
@@ -64,8 +64,7 @@ class BenchRow:
     startup_seconds: float = 0.0
     busy: bool = False
     first_call_seconds: float | None = None
-    cold_seconds: float | None = None
-    cold_steps: float | None = None
+    compiling_seconds: float | None = None
     step_seconds: float | None = None
     ratio: Ratio | None = None
     processes: int | None = None
@@ -85,11 +84,8 @@ class BenchRow:
 
     @property
     def spent_on_compiling(self) -> float | None:
-        """The seconds that the first steps of a program take longer than later ones, from empty caches, with the import
-        of the compiler."""
-        if self.cold_seconds is None or self.cold_steps is None:
-            return None
-        return self.startup_seconds + self.cold_seconds - self.cold_steps * (self.step_seconds or 0.0)
+        """The same with the import of the compiler."""
+        return None if self.compiling_seconds is None else self.startup_seconds + self.compiling_seconds
 
     @property
     def eager_seconds(self) -> float | None:
@@ -123,11 +119,11 @@ class LeastTime:
 class Bench:
     """The result of one command.
 
-    ``same`` is the ratio of two processes that both run eager. ``best`` is the label of the variant to choose, None if
-    none is faster than eager; ``backward`` are the callables whose backward pass the program runs, and it is measured
-    with them; ``compiled_at_once`` is the most variants that were compiled at the same time; ``devices`` are those
-    next to the first one; ``as_fast`` are those within noise of the fastest. ``write`` is the code to write for it,
-    None if the program already does so. ``least_time`` says which variant takes the least time for how many calls.
+    ``same`` is the ratio of two processes that both run eager, ``step`` what was timed.  ``best`` is the label of the
+    variant to choose, None if none is faster than eager; ``as_fast`` are those within noise of the fastest.
+    ``backward`` are the callables whose backward pass the program runs; ``compiled_at_once`` is the most variants that
+    were compiled at the same time.  ``write`` is the code to write for the best, None if the program already does so.
+    ``least_time`` says which variant takes the least time for how many calls.
     """
 
     argv: tuple[str, ...]
@@ -140,6 +136,7 @@ class Bench:
     notes: tuple[Observation, ...] = ()
     interrupted: bool = False
     compiled_at_once: int = 1
+    step: TimedStep | None = None
     best: str | None = None
     as_fast: tuple[str, ...] = ()
     write: str | None = None

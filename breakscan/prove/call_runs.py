@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -248,13 +249,20 @@ class CallRuns:
                 calls=2 * len(cold) + SEQUENCE * len(self._callables),
                 callables=len(self._callables),
                 first_call_seconds=sum(one.seconds + one.backward_seconds for one in firsts),
-                cold_seconds=sum(one.seconds + one.backward_seconds for one in cold)
-                + sum(seconds for seconds, _ in row),
-                cold_calls=len(cold) + len(row),
+                compiling_seconds=self._compiling(cold, row),
                 busy=waited_for_core() - waited > BUSY * (time.perf_counter() - began),
                 endless=all(compiles for n, (_, compiles) in enumerate(row) if n % SEQUENCE >= SEQUENCE // 2),
             )
         )
+
+    def _compiling(self, cold: Sequence[CallResult], row: Sequence[tuple[float, int]]) -> float:
+        """The seconds that the first calls and the row took longer than those of the row that compiled nothing."""
+        total = sum(one.seconds + one.backward_seconds for one in cold) + sum(seconds for seconds, _ in row)
+        for number, captured in enumerate(self._callables):
+            own = row[number * SEQUENCE : (number + 1) * SEQUENCE]
+            calm = [seconds for seconds, compiles in own if not compiles]
+            total -= (len(captured.calls) + SEQUENCE) * statistics.median(calm or [0.0])
+        return max(0.0, total)
 
     def _row(self) -> list[tuple[float, int]]:
         """The seconds and compiles of a row of calls as the program makes them: numbers that the calls change stay

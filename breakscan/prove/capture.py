@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import os
+import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from breakscan.prove.object_walk import ObjectWalk
@@ -24,6 +26,7 @@ from breakscan.prove.torch_state import Modes, eager_stance, rng_state
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
+    from torch.utils.hooks import RemovableHandle
 
 
 class Wrapping(Protocol):
@@ -170,6 +173,8 @@ class CapturedCallable:
     """The arguments of ``torch.compile``, as Dynamo keeps them."""
     module: Any = None
     """The module that ``torch.compile`` returned, if it was given one."""
+    instead: Callable[..., object] | None = None
+    """The callable that the program's own calls run, while its loop is timed."""
     passed: bool = False
     """It is not waited for: there are too many callables, or it runs within another one."""
 
@@ -267,6 +272,31 @@ class LaterCalls:
         return True
 
 
+@dataclass(frozen=True, slots=True)
+class UserFrame:
+    """A frame of the program at a call: its code, the line, and all names that it can see."""
+
+    code: CodeType
+    line: int
+    names: dict[str, Any]
+
+    @staticmethod
+    def of(frame: FrameType) -> UserFrame:
+        """A frame as it is now."""
+        return UserFrame(frame.f_code, frame.f_lineno, {**frame.f_globals, **frame.f_locals})
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """A frame and those that it is called from, without those of torch and breakscan."""
+    import torch
+
+    ours = tuple(os.path.dirname(os.path.abspath(path)) + os.sep for path in (torch.__file__, __file__))
+    while frame is not None:
+        if not os.path.abspath(frame.f_code.co_filename).startswith(ours):
+            yield frame
+        frame = frame.f_back
+
+
 class ProgramStopped(BaseException):
     """All calls have been captured: the program ends here."""
 
@@ -302,6 +332,11 @@ class Capture:
         self._busy = False
         self._thread = threading.get_ident()
         self._full_since: float | None = None
+        self.frames: list[UserFrame] = []
+        """Those that have made the last captured call, the innermost first."""
+        self.step_modes: Modes | None = None
+        """The modes in which the program steps its optimizer: those of its loop."""
+        self._hooked: RemovableHandle | None = None
 
     @property
     def captured(self) -> list[CapturedCallable]:
@@ -314,6 +349,8 @@ class Capture:
         self.callables.append(captured)
 
         def call(*args: object, **kwargs: object) -> object:
+            if captured.instead is not None:
+                return captured.instead(*args, **kwargs)
             if self._busy or threading.get_ident() != self._thread:
                 captured.passed = captured.passed or not captured.calls
                 return compiled(*args, **kwargs)
@@ -343,8 +380,9 @@ class Capture:
                 self.failed = captured.name, error
                 raise
             if captured.calls:
-                captured.calls[-1].has_returned = True
-                _watch_backward(captured.calls[-1], result)
+                last = captured.calls[-1]
+                last.has_returned = True
+                watch_backward(result, lambda: setattr(last, "backward", True))
             return result
         finally:
             self._busy = False
@@ -353,9 +391,11 @@ class Capture:
         if len(captured.calls) < self._calls:
             if not self.captured:
                 self._first()
+                self._watch_optimizers()
             modules: dict[str, Module] = {}
             args, kwargs = _cut_off(args), _cut_off(kwargs)
             inputs = StateSnapshot({"args": args, "kwargs": kwargs}, modules)
+            self.frames = list(map(UserFrame.of, _frames(sys._getframe())))
             captured.calls.append(CapturedCall(args, kwargs, inputs, rng_state(), Modes.now()))
             if len(captured.calls) in (1, self._calls):
                 captured.state = state_of(captured, modules)
@@ -370,8 +410,22 @@ class Capture:
             if self.later is not None and self.later.look(number, captured, args, kwargs):
                 return
             self.stopping = True
+            self._unhook()
             self._full()
             raise ProgramStopped
+
+    def _watch_optimizers(self) -> None:
+        from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+        def stepped(*_: object) -> None:
+            self.step_modes = self.step_modes or Modes.now()
+
+        self._hooked = register_optimizer_step_pre_hook(stepped)
+
+    def _unhook(self) -> None:
+        """Removes what watches the optimizers: a compiled step of one would not be compiled as a whole."""
+        if self._hooked is not None:
+            self._hooked.remove()
 
     def _is_full(self) -> bool:
         if any(len(one.calls) < self._calls or one.may_run_backward for one in self.captured):
@@ -383,6 +437,7 @@ class Capture:
 
     def finish(self) -> None:
         """Takes the state that is still missing when the program ends by itself."""
+        self._unhook()
         for captured in self.captured:
             if len(captured.calls) < self._calls:
                 modules: dict[str, Module] = {}
@@ -430,16 +485,14 @@ def _cut_off(tree: Any) -> Any:
     return tree_map(lambda leaf: leaf.detach().requires_grad_() if is_inner(leaf) else leaf, tree)
 
 
-def _watch_backward(call: CapturedCall, result: object) -> None:
+def watch_backward(result: object, seen: Callable[[], object]) -> None:
+    """Calls ``seen`` when the backward pass of a result runs."""
     import torch
     from torch.utils._pytree import tree_leaves
 
-    def seen(*_: object) -> None:
-        call.backward = True
-
     for leaf in tree_leaves(result):
         if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None:
-            leaf.grad_fn.register_prehook(seen)
+            leaf.grad_fn.register_prehook(lambda *_: seen())
 
 
 def _name(original: Any) -> str:

@@ -132,7 +132,7 @@ class CommandHandler:
                 CallRuns(self._callables, results, self._stop_recording),
                 CompiledParts(self._callables, results, self._capture.hook, self._stop_recording),
                 VariedCalls(self._callables, self._overlaid, self._capture.later, comparison),
-                StepTimer(self._callables, self._before_timing, self._regional.taken_out),
+                StepTimer(self._capture, self._before_timing, self._regional.taken_out),
             )
         }
 

@@ -34,9 +34,11 @@ from breakscan.prove.protocol import (
     Description,
     RunKind,
     StateDigests,
+    TimedStep,
     ValueMismatch,
 )
 from breakscan.prove.regions import RegionalCompiler
+from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import UserProgram, Worker, WorkerError
 from breakscan.recording.recording import compiled
 from breakscan.recording.records import Record
@@ -290,6 +292,19 @@ class Original:
     def wavering(self) -> OtherStart:
         """The values that already differ between the two before the first calls."""
         return _other_start(self.starts, self.second.ask(SharedState.start))
+
+    @cached_property
+    def step(self) -> TimedStep:
+        """The step that is timed: chosen in the first process, after its results were taken."""
+        step = self.first.ask(StepTimer.choose)
+        path, _, line = (step.loop or "").rpartition(":")
+        return replace(step, loop=f"{display_path(path, os.getcwd())}:{line}") if path else step
+
+    def time_alike(self, *workers: Worker) -> None:
+        """Makes other workers time the same step.  Raises WorkerError."""
+        for worker in workers:
+            if not worker.ask(StepTimer.use, self.step):
+                raise WorkerError("its step makes other calls than without the change")
 
     @cached_property
     def compiled(self) -> CompiledProgram:

@@ -12,7 +12,7 @@ from breakscan.prove.changed_code import UnseenCode
 from breakscan.prove.equal import ResultDifference
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import Observation
-from breakscan.prove.protocol import CompileOption, GraphOperation, Stage, VariedCall
+from breakscan.prove.protocol import CompileOption, GraphOperation, Stage, TimedStep, VariedCall
 
 
 class ProofVerdict(str, Enum):
@@ -158,10 +158,11 @@ class Verification:
     """All proofs of one command: single changes, then parts of the whole set, then the set.
 
     ``callables`` is how many calls of each were captured, and ``backward`` names those with a backward pass.
-    ``same`` is the ratio of two processes that both run the unchanged program; ``tolerances`` are those of results, by
-    dtype. ``dependent`` are rewrites that change something only after others, so that they are proved only with these;
-    ``unreached`` are findings that could be rewritten but whose code the calls do not run; ``notes`` are further
-    remarks. ``applied`` are the files that were written, and ``not_applied`` is why others were not: texts are errors.
+    ``same`` is the ratio of two processes that both run the unchanged program, ``step`` what was timed;
+    ``tolerances`` are those of results, by dtype.  ``dependent`` are rewrites that change something only after others,
+    so that they are proved only with these; ``unreached`` are findings that could be rewritten but whose code the calls
+    do not run; ``notes`` are further remarks.  ``applied`` are the files that were written, and ``not_applied`` is why
+    others were not: texts are errors.
     ``eager_memory_bytes`` is the most memory of a GPU that an eager step takes, None without one.
     ``divergence`` is how the unchanged program, compiled, differs from eager, None if it does not; ``compared`` says
     that this was compared.
@@ -185,6 +186,7 @@ class Verification:
     held_back: tuple[Label, ...] = ()
     breaks: int = 0
     eager_memory_bytes: int | None = None
+    step: TimedStep | None = None
     divergence: Divergence | None = None
     compared: bool = True
     interrupted: bool = False

@@ -361,16 +361,15 @@ class RanCode:
 class CompiledRun:
     """The first compiled calls, and a row of calls after them.
 
-    ``calls`` were recorded of ``callables``.  ``cold_calls`` are the first calls and the row, which took
-    ``cold_seconds``.  ``busy`` says that other programs had the cores meanwhile, ``endless`` that each call of the
-    latter half of the row compiled something.
+    ``calls`` were recorded of ``callables``.  ``compiling_seconds`` are those that the first calls and the row took
+    longer than calls that compile nothing.  ``busy`` says that other programs had the cores meanwhile, ``endless`` that
+    each call of the latter half of the row compiled something.
     """
 
     calls: int
     callables: int
     first_call_seconds: float
-    cold_seconds: float
-    cold_calls: int
+    compiling_seconds: float
     busy: bool
     endless: bool
 
@@ -411,6 +410,19 @@ class GraphOperation:
 
 
 # -- runs for their time ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TimedStep:
+    """The step that is timed: an iteration of the loop at ``loop``, or, without one, one call of each callable.
+    ``number`` counts the loops around the calls outwards.  ``calls`` are those in a step; ``backward`` and
+    ``optimizer`` say that these run in it."""
+
+    loop: str | None
+    number: int
+    calls: int
+    backward: bool
+    optimizer: bool
 
 
 @dataclass(frozen=True)

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
+import itertools
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from unittest import mock
 
 from breakscan.prove.call_result import differentiable, projections
 from breakscan.prove.call_runs import RunQueue, compiles_counted, put_values_back, ready
-from breakscan.prove.capture import CapturedCall, CapturedCallable
-from breakscan.prove.protocol import BlockTime, StepKind
-from breakscan.prove.torch_state import cuda_in_use, eager_stance, mark_step, wait_for_device
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from breakscan.prove.capture import Capture, CapturedCall, CapturedCallable
+from breakscan.prove.protocol import BlockTime, StepKind, TimedStep
+from breakscan.prove.torch_state import Modes, cuda_in_use, eager_stance, mark_step, wait_for_device
+from breakscan.prove.user_loop import UserLoop, loops_of
 
 PARTS = 40
 """Parts of a block, of which the median counts."""
@@ -35,35 +37,50 @@ MOST_WARMUP = 30.0
 """Seconds."""
 
 
-@dataclass(slots=True)
-class _TimedCall:
-    """A call that is timed.
-
-    ``directions`` are those of the backward pass, None where the program runs none.  ``put_back`` undoes what the call
-    advances: a counter, a list that grows.
-    """
-
-    run: Callable[..., object]
-    call: CapturedCall
-    directions: list[Tensor] | None
-    leaves: list[Tensor]
-    put_back: list[Callable[[], object]]
-
-
 class StepTimer:
     """``before_timing`` is called once before anything is timed: it removes what would be timed, too.  Eager steps run
     within the context that ``as_written`` makes."""
 
     def __init__(
         self,
-        callables: Sequence[CapturedCallable],
+        capture: Capture,
         before_timing: Callable[[], None],
-        as_written: Callable[[], contextlib.AbstractContextManager[None]],
+        as_written: Callable[[], AbstractContextManager[None]],
     ) -> None:
-        self._callables = callables
+        self._callables = capture.captured
+        self._capture = capture
         self._before_timing = before_timing
         self._as_written = as_written
-        self._steps: dict[StepKind, list[list[_TimedCall]]] = {}
+        self._loop: UserLoop | None = None
+        self._steps: dict[StepKind, list[Callable[[], object]]] = {}
+        """The steps of a cycle."""
+
+    def choose(self) -> TimedStep:
+        """Chooses the innermost loop an iteration of which is a step: it makes each call, and runs a backward pass and
+        the optimizer where the program does.  Where no loop can be repeated, a step is one call of each callable."""
+        chosen: TimedStep | None = None
+        for number, loop in enumerate(loops_of(self._capture.frames)):
+            step = loop.try_out(self._callables, self._modes, number)
+            if step is not None and (chosen is None or step.optimizer):
+                chosen, self._loop = step, loop
+            if chosen is not None and (chosen.optimizer or not chosen.backward):
+                return chosen
+        backward = any(one.backward for one in self._callables)
+        return chosen or TimedStep(None, 0, len(self._callables), backward, False)
+
+    def use(self, step: TimedStep) -> bool:
+        """Takes the step that another process has chosen.  Returns whether this one has it."""
+        loops = loops_of(self._capture.frames) if step.loop is not None else iter(())
+        self._loop = next(itertools.islice(loops, step.number, None), None)
+        if self._loop is None:
+            return step.loop is None
+        own = self._loop.try_out(self._callables, self._modes, step.number)
+        return own is not None and replace(own, loop=step.loop) == step
+
+    @property
+    def _modes(self) -> Modes:
+        """The modes around the loop, as far as they are known: an optimizer is stepped in them."""
+        return self._capture.step_modes or self._callables[-1].calls[-1].modes
 
     def prepare(self, kind: StepKind) -> None:
         """Prepares for blocks of a kind.  What is compiled is compiled again, in one run of each step."""
@@ -75,13 +92,16 @@ class StepTimer:
         gc.collect()
         # A collection before each block that looks at all objects again would take longer than the block.
         gc.freeze()
-        rows = [
-            [_timed_call(one, call, one.original if kind is StepKind.EAGER else one.entry) for call in one.calls]
-            for one in self._callables
-        ]
-        longest = max(map(len, rows))
-        self._steps[kind] = [[row[at % len(row)] for row in rows] for at in range(longest)]
-        self.block(longest, kind)
+        if self._loop is not None:
+            self._steps[kind] = [self._loop.run]
+        else:
+            modes = [call.modes for one in self._callables for call in one.calls]
+            alike = all(one == modes[0] for one in modes)
+            rows = [[_timed_call(one, call, kind, alike) for call in one.calls] for one in self._callables]
+            longest = max(map(len, rows))
+            calls = [[row[at % len(row)] for row in rows] for at in range(longest)]
+            self._steps[kind] = [row[0] if len(row) == 1 else functools.partial(_run_all, row) for row in calls]
+        self.block(len(self._steps[kind]), kind)
 
     def block(self, calls: int, kind: StepKind) -> BlockTime:
         """Times a block of about so many steps: whole cycles, as the calls of a cycle may differ."""
@@ -89,27 +109,44 @@ class StepTimer:
         for captured in self._callables:
             put_values_back(captured)
         gc.collect()
-        modes = [call.modes for one in self._callables for call in one.calls]
-        same_modes = all(one == modes[0] for one in modes)
         with contextlib.ExitStack() as stack:
-            if same_modes:
+            modes = [call.modes for one in self._callables for call in one.calls]
+            if self._loop is not None:
+                modes = [self._modes]
+                stack.enter_context(self._in_loop(kind))
+            if all(one == modes[0] for one in modes):
                 stack.enter_context(modes[0].set())
             if kind is StepKind.EAGER:
                 stack.enter_context(self._as_written())
                 stack.enter_context(eager_stance())
             compiles = stack.enter_context(compiles_counted())
-            run = _run if same_modes else _run_in_modes
 
             def run_cycles(count: int) -> None:
                 for _ in range(count):
-                    for row in cycle:
-                        for step in row:
-                            run(step)
+                    for step in cycle:
+                        step()
 
             cycles = -(-calls // len(cycle))
             timed = _timed_on_device if cuda_in_use() else _timed
             seconds, disturbed = timed(run_cycles, cycles)
         return BlockTime(seconds / len(cycle), len(compiles), disturbed)
+
+    @contextlib.contextmanager
+    def _in_loop(self, kind: StepKind) -> Iterator[None]:
+        """The program's own calls run steps of a kind while the block runs.  Eager code is not called through the
+        module around it, nor is one of which parts are compiled."""
+        import torch
+
+        with contextlib.ExitStack() as stack:
+            for one in self._callables:
+                one.instead = one.original if kind is StepKind.EAGER else one.compiled
+                if one.module is not None:
+                    one.module.forward = one.instead
+            if kind is StepKind.EAGER or any(one.module is None for one in self._callables):
+                stack.enter_context(mock.patch.object(torch._dynamo.OptimizedModule, "__call__", _call_forward))
+            yield
+        for one in self._callables:
+            one.instead = None
 
     def memory(self, kind: StepKind) -> int | None:
         """The peak memory of a few steps in bytes, on the device if one is in use.  None where the system cannot
@@ -250,7 +287,20 @@ def _median_of_quiet(parts: Sequence[_Part]) -> tuple[float, bool] | None:
     return (statistics.median(quiet), False) if len(quiet) >= FEWEST_QUIET * len(parts) else None
 
 
-def _timed_call(captured: CapturedCallable, call: CapturedCall, run: Callable[..., object]) -> _TimedCall:
+def _call_forward(module: Any, /, *args: object, **kwargs: object) -> object:
+    return module.forward(*args, **kwargs)
+
+
+def _run_all(calls: Sequence[Callable[[], object]]) -> None:
+    for call in calls:
+        call()
+
+
+def _timed_call(captured: CapturedCallable, call: CapturedCall, kind: StepKind, in_modes: bool) -> Callable[[], object]:
+    """A call with its backward pass, where the program runs one.  ``in_modes`` says that its modes are set already."""
+    import torch
+
+    run = captured.original if kind is StepKind.EAGER else captured.entry
     # The later calls are the steady ones: the state that only a first call finds is not timed.
     call = replace(call, state=None)
     with ready(captured, call), eager_stance():
@@ -258,27 +308,28 @@ def _timed_call(captured: CapturedCallable, call: CapturedCall, run: Callable[..
         put_back = [undo for snapshot in captured.snapshots_of(call) for undo in snapshot.advanced()]
         directions = projections(result)[1] or None if captured.backward else None
     leaves = [leaf for snapshot in captured.snapshots_of(call) for leaf in snapshot.leaves().values()]
-    return _TimedCall(run, call, directions, leaves, put_back)
+    casts = any(enabled for enabled, _ in call.modes.autocast.values())
+    modes, args, kwargs = call.modes, call.args, call.kwargs
 
+    def step() -> None:
+        mark_step()
+        result = run(*args, **kwargs)
+        if directions is not None:
+            if isinstance(result, torch.Tensor):
+                torch.autograd.backward(result, directions[0])
+            else:
+                torch.autograd.backward(differentiable(result), directions)
+            for leaf in leaves:
+                leaf.grad = None
+        if put_back:
+            with torch.no_grad():
+                for undo in put_back:
+                    undo()
+        if casts:
+            torch.clear_autocast_cache()
 
-def _run(step: _TimedCall) -> None:
-    import torch
+    def step_in_modes() -> None:
+        with modes.set():
+            step()
 
-    mark_step()
-    result = step.run(*step.call.args, **step.call.kwargs)
-    if step.directions is not None:
-        if isinstance(result, torch.Tensor):
-            torch.autograd.backward(result, step.directions[0])
-        else:
-            torch.autograd.backward(differentiable(result), step.directions)
-        for leaf in step.leaves:
-            leaf.grad = None
-    if step.put_back:
-        with torch.no_grad():
-            for undo in step.put_back:
-                undo()
-
-
-def _run_in_modes(step: _TimedCall) -> None:
-    with step.call.modes.set():
-        _run(step)
+    return step if in_modes else step_in_modes

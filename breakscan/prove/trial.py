@@ -59,6 +59,7 @@ class EagerBaseline:
         self.resolved = second.ask(CommandHandler.resolve, planned)
         self._baseline.repeat(second)
         say(MeasuringProgress(MeasuringStep.TIME))
+        original.time_alike(second)
         rounds = measure.race({"eager": first, "same": second}, StepKind.EAGER, LONGEST)
         self.same = rounds.ratio("same", "eager")
         self.steps = list(chain(*rounds.seconds.values()))
@@ -252,6 +253,7 @@ class Trial:
             # Its time cannot be compared with that of code that computes something else.
             observation = Observation(ObservationKind.DIFFERS, details=(unlike[0],))
             self._stop(MeasurementStatus.DIFFERS, Stage.RESULTS, observation)
+        self._baseline.original.time_alike(worker)
         worker.ask(StepTimer.prepare, StepKind.COMPILED)
 
     def _explain(self, worker: Worker, result: CompiledResult | None) -> Explanation:
@@ -276,8 +278,7 @@ class Trial:
                 self.row,
                 kernels={} if is_nested else kernels_of_step(explanation, run.calls_each),
                 first_call_seconds=run.first_call_seconds,
-                cold_seconds=run.cold_seconds,
-                cold_steps=run.cold_calls / run.callables,
+                compiling_seconds=run.compiling_seconds,
                 startup_seconds=self._startup(),
                 busy=run.busy,
             )
@@ -438,6 +439,7 @@ def _pace(row: BenchRow, baseline: EagerBaseline, first: Worker) -> Pace:
     with original.workers.start(row.variant, first) as worker:
         if original.incomparable(worker, worker.ready(), row.variant):
             raise WorkerError("it cannot be compared with the first one")
+        original.time_alike(worker)
         compile_as(worker, row.variant)
         worker.ask(StepTimer.prepare, StepKind.COMPILED)
         pace = pace_of(worker, LONGEST_AGAIN, baseline.same)

@@ -98,10 +98,11 @@ class StepRace:
     @cached_property
     def _seconds(self) -> float:
         """The seconds of a step of the unchanged program, both processes of which are prepared once."""
-        first = self._original.first
+        first, second = self._original.first, self._original.second
         try:
+            self._original.time_alike(second)
             seconds = first.prepare(StepKind.COMPILED)
-            self._original.second.prepare(StepKind.COMPILED)
+            second.prepare(StepKind.COMPILED)
             self.memory = first.ask(StepTimer.memory, StepKind.COMPILED)
         except WorkerError as error:
             raise OriginalFails(str(error)) from error
@@ -109,7 +110,9 @@ class StepRace:
 
     def run(self, worker: Worker) -> Rounds:
         """Times a worker with a change.  Raises Unsteady and WorkerError."""
-        seconds = {BEFORE: self._seconds, SAME: self._seconds, AFTER: worker.prepare(StepKind.COMPILED)}
+        seconds = {BEFORE: self._seconds, SAME: self._seconds}
+        self._original.time_alike(worker)
+        seconds[AFTER] = worker.prepare(StepKind.COMPILED)
         blocks = {BEFORE: self._original.first.block, SAME: self._original.second.block, AFTER: worker.block}
         rounds = measure.interleave(blocks, seconds, decided=_is_decided)
         self.same = rounds.ratio(SAME, BEFORE)
@@ -125,6 +128,7 @@ class StepRace:
                 one.ready()
                 if self._original.values.hand_over(one):
                     raise WorkerError("a further process does not take the values")
+            self._original.time_alike(before, after)
             compile_as(after, change)
             rounds = measure.race({BEFORE: before, AFTER: after}, StepKind.COMPILED, LONGEST_AGAIN)
         return rounds.ratio(AFTER, BEFORE)

@@ -143,6 +143,7 @@ class _Work:
             backward=about.with_backward,
             proofs=self._proofs_with_launches(),
             same=self.verifier.race.same,
+            step=self.original.step if self.verifier.race.same is not None else None,
             tolerances=TOLERANCES,
             dependent=tuple(one.label for one in self.planned.dependent),
             unreached=self.planned.unreached,

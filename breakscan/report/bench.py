@@ -30,6 +30,8 @@ from breakscan.report.measurements import (
     number,
     observation_words,
     ratio_words,
+    step_fields,
+    step_words,
     steps,
     times_words,
 )
@@ -42,10 +44,10 @@ _WORTH_SAYING = 0.1
 """The part of a step, or of the time spent compiling, below which nothing is said of it."""
 
 
-def calls_words(count: int) -> str:
-    """``2,300 calls``: two digits, as a further run of the same program counts up to a quarter more or less."""
+def count_words(count: int) -> str:
+    """``2,300 steps``: two digits, as a further run of the same program counts up to a quarter more or less."""
     rounded = round(count, 2 - len(str(count)))
-    return f"{rounded:,} {'call' if rounded == 1 else 'calls'}"
+    return f"{rounded:,} {'step' if rounded == 1 else 'steps'}"
 
 
 TITLES = ("way", "breaks", "kernels", "memory", "compile", "step", "× eager", "pays after")
@@ -74,7 +76,7 @@ def table_lines(bench: Bench) -> list[tuple[tuple[str, ...], BenchRow | None]]:
             seconds(_compiling(row)),
             "" if row.ratio is None or row.ratio.disturbed else steps(row.eager_seconds, row.step_seconds),
             "" if row.ratio is None else ratio_words(row.ratio),
-            "" if row.pays_after_calls is None else calls_words(row.pays_after_calls),
+            "" if row.pays_after_calls is None else count_words(row.pays_after_calls),
         )
         for row in bench.rows
     ]
@@ -126,7 +128,7 @@ def write_words(bench: Bench) -> list[str]:
     lines = ["Your program compiles so already."] if bench.write is None else _written("Write", bench.write)
     for one, following in pairwise(bench.least_time):
         if one.write is not None and one.label != bench.best:
-            lines += _written(f"For fewer than {calls_words(following.from_call)}, write", one.write)
+            lines += _written(f"For fewer than {count_words(following.from_call)}, write", one.write)
     return lines
 
 
@@ -140,7 +142,7 @@ def _least_time(bench: Bench) -> list[str]:
     if len(bench.least_time) < 3:
         return []
     parts = [
-        f"{visible(one.label)} up to {calls_words(following.from_call)}"
+        f"{visible(one.label)} up to {count_words(following.from_call)}"
         for one, following in pairwise(bench.least_time)
     ]
     return [
@@ -164,6 +166,7 @@ def basis_words(bench: Bench) -> list[str]:
             f"Two eager processes differ by {ratio_words(bench.same)}: what lies within that, or below {LEAST}, counts "
             "as no faster."
         )
+    said += step_words(bench.step)
     said += _repeated(bench)
     if any(row.ratio is not None and row.ratio.is_noisy for row in bench.rows):
         said.append("Too noisy: other programs had the cores that the steps needed, or the times were far apart.")
@@ -205,7 +208,7 @@ def _choice(bench: Bench, row: BenchRow) -> list[str]:
     if len(bench.as_fast) < 2:
         return []
     others = ", ".join(visible(label) for label in bench.as_fast if label != row.label)
-    if fastest.label == row.label or row.cold_seconds is None or fastest.cold_seconds is None:
+    if fastest.label == row.label or row.compiling_seconds is None or fastest.compiling_seconds is None:
         return [f"Within noise, as fast are {others}."]
     return [
         f"Within noise, as fast are {others}; of these, {visible(row.label)} "
@@ -217,7 +220,7 @@ def _cost(row: BenchRow) -> str:
     stages = stage_words(row)
     said = f"Compiling takes {duration(_compiling(row) or 0.0)}{f' ({stages})' if stages else ''}"
     if row.pays_after_calls is not None:
-        said += f" and pays after {calls_words(row.pays_after_calls)}"
+        said += f" and pays after {count_words(row.pays_after_calls)}"
     return sentence(said)
 
 
@@ -362,6 +365,7 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
             {"callable": name, "captured": count, "backward": name in bench.backward}
             for name, count in bench.callables.items()
         ],
+        "step": step_fields(bench.step),
         "notes": [observation_words(note) for note in bench.notes],
         "interrupted": bench.interrupted,
         "compiled_at_once": bench.compiled_at_once,

@@ -9,7 +9,7 @@ from breakscan.prove.candidate import MeasuringProgress, MeasuringStep
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import CallAspect, Detail, Observation, OtherCalls
-from breakscan.prove.protocol import CallModes, Description, Mismatch, ValueMismatch
+from breakscan.prove.protocol import CallModes, Description, Mismatch, TimedStep, ValueMismatch
 from breakscan.prove.torch_state import CUDA, NUMPY, TORCH
 from breakscan.report.printable import visible
 
@@ -24,6 +24,24 @@ def captured_words(callables: Mapping[str, int], backward: Collection[str]) -> s
 
 def _backward(count: int) -> str:
     return f" with {'its' if count == 1 else 'their'} backward pass"
+
+
+def step_words(step: TimedStep | None) -> list[str]:
+    """The step that was timed, as a sentence."""
+    if step is None:
+        return []
+    backward = [f"{'their' if step.calls > 1 else 'its'} backward pass"] if step.backward else []
+    if step.loop is None:
+        said = f"A step is one call of each callable{' with its backward pass' if backward else ''}"
+        return [f"{said}: no loop of the program around it could be repeated to time what else is in one."]
+    inside = [counted(step.calls, "call"), *backward, *(["the optimizer"] if step.optimizer else [])]
+    return [f"A step is an iteration of the loop at {visible(step.loop)}: {', '.join(inside)}, and the code between."]
+
+
+def step_fields(step: TimedStep | None) -> dict[str, object] | None:
+    """The same for JSON."""
+    names = ("loop", "calls", "backward", "optimizer")
+    return None if step is None else {name: getattr(step, name) for name in names}
 
 
 def progress_words(progress: MeasuringProgress) -> str:

@@ -36,6 +36,8 @@ from breakscan.report.measurements import (
     interval,
     observation_words,
     ratio_words,
+    step_fields,
+    step_words,
     steps,
     times_words,
 )
@@ -313,6 +315,7 @@ def basis_words(verification: Verification) -> list[str]:
         return []
     calls = captured_words(verification.callables, verification.backward)
     said = [f"Compared: {calls}; every run has the same weights, inputs and random numbers."]
+    said += step_words(verification.step)
     if verification.same is not None:
         same = verification.same
         if not same.disturbed:
@@ -460,6 +463,7 @@ def write_verify_json(verification: Verification, stream: TextIO) -> None:
         ],
         "tolerances": dict(verification.tolerances),
         "same": asdict(verification.same) if verification.same else None,
+        "step": step_fields(verification.step),
         "eager_memory_bytes": verification.eager_memory_bytes,
         "interrupted": verification.interrupted,
         "compiled": _compiled(verification),

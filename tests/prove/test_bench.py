@@ -76,7 +76,7 @@ def test_each_way_of_a_training_step_is_measured_or_says_why_not(tmp_path: Path,
     assert (flag["standing"], flag["breaks"], flag["graphs"]) == ("measured", 0, 1)
     assert flag["settings"] == {"dynamo.capture_scalar_outputs": True}
     assert own["compile_seconds"]["aot_autograd"] > 0
-    assert own["compile_seconds"]["total"] <= own["first_call_seconds"] < own["cold_seconds"]
+    assert own["compiling_seconds"] > 0
     # Compiled, but by nothing that makes it faster.
     assert own["ratio"]["high"] < 1
     assert own["pays_after_calls"] is None

@@ -121,8 +121,7 @@ def row(label: str, speed: float, compiling: float, half: float = 0.02) -> Bench
     return BenchRow(
         Candidate(label),
         MeasurementStatus.MEASURED,
-        cold_seconds=compiling + 9 * step,
-        cold_steps=9.0,
+        compiling_seconds=compiling,
         step_seconds=step,
         ratio=Ratio(speed, speed - half, speed + half),
         pays_after_calls=round(compiling / (10e-3 - step)),

@@ -47,6 +47,7 @@ OTHERS = (
     "torch._dynamo.callback:callback_handler",
     "torch._dynamo.external_utils:wrap_inline",
     "torch._dynamo:list_backends",
+    "torch._dynamo:OptimizedModule",
     "torch._inductor:list_mode_options",
     "torch._inductor.config:trace",
     "torch._inductor.cpu_vec_isa:pick_vec_isa",

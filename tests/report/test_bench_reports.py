@@ -43,8 +43,7 @@ def row(label: str, ratio: Ratio | None, cold: float = 14.0, **more: object) -> 
         "kernels": {"triton": 3, "extern": 1},
         "compile_seconds": {"total": cold, "dynamo": 1.0, "aot_autograd": 1.0, "inductor": cold - 2.0},
         "first_call_seconds": cold,
-        "cold_seconds": cold,
-        "cold_steps": 9.0,
+        "compiling_seconds": cold,
         "step_seconds": step,
         "ratio": ratio,
         "processes": 1,
@@ -137,7 +136,7 @@ def written(format_: str, told: Bench = WHOLE) -> str:
 
 def test_the_fastest_is_named_with_its_cost_and_the_code() -> None:
     assert headline(WHOLE) == 'Fastest: mode="reduce-overhead", 3.10× eager [3.00, 3.20]'
-    assert "Compiling takes 14.0 s (Inductor 12.0 s) and pays after 2,100 calls." in verdict(WHOLE)
+    assert "Compiling takes 14.0 s (Inductor 12.0 s) and pays after 2,100 steps." in verdict(WHOLE)
     assert write_words(WHOLE) == ['Write: torch.compile(model, mode="reduce-overhead")']
     assert write_words(replace(WHOLE, write=None)) == ["Your program compiles so already."]
 
@@ -187,12 +186,12 @@ def test_after_how_many_calls_a_costlier_compile_pays_is_said_with_the_code() ->
         ),
     )
     assert (
-        "With compiling, least time is taken by eager up to 340 calls, by blocks + rest up to 6,800 calls, then by "
+        "With compiling, least time is taken by eager up to 340 steps, by blocks + rest up to 6,800 steps, then by "
         'mode="reduce-overhead".' in verdict(told)
     )
     assert write_words(told) == [
         'Write: torch.compile(model, mode="reduce-overhead")',
-        "For fewer than 6,800 calls, write:",
+        "For fewer than 6,800 steps, write:",
         *(f"    {line}" for line in lines),
     ]
     assert f"`{lines[1]}`" in written("markdown", told)
@@ -229,7 +228,7 @@ def test_the_terminal_report_has_a_line_a_way() -> None:
     assert lines[1].split() == ["way", "breaks", "kernels", "compile", "step", "×", "eager", "pays", "after"]
     assert lines[2].split() == ["eager", "10.0", "ms"]
     (line,) = [line for line in lines if line.startswith(' mode="reduce-overhead"')]
-    assert line.split(None, 1)[1].strip() == "0        4   14.0 s  10 → 3.23 ms  3.10 [3.00, 3.20]  2,100 calls"
+    assert line.split(None, 1)[1].strip() == "0        4   14.0 s  10 → 3.23 ms  3.10 [3.00, 3.20]  2,100 steps"
     (line,) = [line for line in lines if line.startswith(' mode="default"')]
     assert line.endswith("same as program's own")
 

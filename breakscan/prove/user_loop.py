@@ -1,0 +1,172 @@
+"""The loop of the program from which the captured calls are made: one iteration of it is a step as the user runs it."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import contextlib
+import linecache
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import CodeType
+from typing import Any
+
+from breakscan.prove.call_runs import put_back
+from breakscan.prove.capture import CapturedCallable, UserFrame, watch_backward
+from breakscan.prove.object_walk import ObjectWalk
+from breakscan.prove.protocol import TimedStep
+from breakscan.prove.torch_state import Modes, eager_stance
+
+MOST_CALLS = 64
+"""Calls in one iteration: a loop with more is over epochs."""
+LONGEST = 60
+"""Seconds of a first iteration: one that waits for a request never ends."""
+_LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+class UserLoop:
+    """The body of a loop, as it ran when the program made its last captured call.
+
+    ``modes`` are those around the loop.  What an iteration changes is put back after it: the names that it binds, and
+    the contents of containers and attributes that it reaches.
+    """
+
+    def __init__(self, code: CodeType, names: dict[str, Any], bound: set[str], site: str) -> None:
+        self._site = site
+        self._code = code
+        self._names = names
+        self._bound = {name: names[name] for name in bound if name in names}
+        self._undo: list[Callable[[], object]] = []
+
+    def run(self) -> None:
+        """Runs one iteration."""
+        import torch
+
+        exec(self._code, self._names)
+        self._names.update(self._bound)
+        torch.clear_autocast_cache()
+        with torch.no_grad():
+            for undo in self._undo:
+                undo()
+
+    def try_out(self, callables: Sequence[CapturedCallable], modes: Modes, number: int) -> TimedStep | None:
+        """Runs one iteration eager, and finds what it changes.  Returns what it did, None if it cannot be repeated or
+        is not a whole step."""
+        calls: dict[int, int] = {}
+        seen: set[str] = set()
+        for one in callables:
+            put_back(one, one.calls[-1])
+        walk = ObjectWalk(self._names, {})
+        try:
+            with _ended_in_time(), modes.set(), eager_stance(), _optimizer_steps(lambda: seen.add("optimizer")):
+                for one in callables:
+                    one.instead = _counted(one, calls, lambda: seen.add("backward"))
+                self.run()
+        except (Exception, SystemExit, _TooMuch):
+            return None
+        finally:
+            self._names.update(self._bound)
+            self._undo = [undo for undo in walk.undo if undo()]
+            for one in callables:
+                one.instead = None
+                self._undo += [undo for snapshot in one.snapshots_of(one.calls[-1]) for undo in snapshot.advanced()]
+        trains = any(one.backward for one in callables)
+        if len(calls) < len(callables) or (trains and "backward" not in seen):
+            return None
+        return TimedStep(self._site, number, sum(calls.values()), "backward" in seen, "optimizer" in seen)
+
+
+class _TooMuch(BaseException):
+    """An iteration takes too long, or makes too many calls."""
+
+
+def loops_of(frames: Iterable[UserFrame]) -> Iterator[UserLoop]:
+    """The loops in which the frames are, the innermost first."""
+    for frame in frames:
+        yield from _loops_in(frame)
+
+
+def _loops_in(frame: UserFrame) -> Iterator[UserLoop]:
+    path, line, names = frame.code.co_filename, frame.line, frame.names
+    try:
+        tree = ast.parse("".join(linecache.getlines(path, names)))
+    except (SyntaxError, ValueError):
+        return
+    inside: list[ast.AST] = [tree]
+    while found := next((one for one in ast.iter_child_nodes(inside[-1]) if _holds(one, line)), None):
+        inside.append(found)
+    scope = max((at for at, one in enumerate(inside) if isinstance(one, (ast.Module, *_SCOPES))), default=0)
+    if getattr(inside[scope], "name", "<module>") != frame.code.co_name:
+        return
+    for loop in reversed(inside[scope:]):
+        if not isinstance(loop, (ast.For, ast.While)) or not _holds(loop.body[0], line, loop.body[-1]):
+            continue
+        parts = [part for statement in loop.body for part in _parts(statement)]
+        if any(isinstance(part, _LEAVING) for part in parts):
+            continue
+        once = ast.parse("for __breakscan_step in (None,): pass")
+        assert isinstance(once.body[0], ast.For)
+        once.body[0].body = loop.body
+        bound = {part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+        flags = frame.code.co_flags & __future__.annotations.compiler_flag
+        body = compile(once, path, "exec", flags, dont_inherit=True)
+        yield UserLoop(body, dict(names), bound, f"{path}:{loop.lineno}")
+
+
+def _holds(node: ast.AST, line: int, last: ast.AST | None = None) -> bool:
+    start = getattr(node, "lineno", None)
+    return start is not None and start <= line <= getattr(last or node, "end_lineno", start)
+
+
+def _parts(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and all in it, without what is in other scopes."""
+    yield node
+    for child in () if isinstance(node, _SCOPES) else ast.iter_child_nodes(node):
+        yield from _parts(child)
+
+
+def _counted(captured: CapturedCallable, calls: dict[int, int], seen: Callable[[], object]) -> Callable[..., object]:
+    def call(*args: object, **kwargs: object) -> object:
+        calls[id(captured)] = calls.get(id(captured), 0) + 1
+        if sum(calls.values()) > MOST_CALLS:
+            raise _TooMuch
+        result = captured.original(*args, **kwargs)
+        watch_backward(result, seen)
+        return result
+
+    return call
+
+
+@contextlib.contextmanager
+def _optimizer_steps(seen: Callable[[], object]) -> Iterator[None]:
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    def stepped(*_: object) -> None:
+        seen()
+
+    handle = register_optimizer_step_post_hook(stepped)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+@contextlib.contextmanager
+def _ended_in_time() -> Iterator[None]:
+    """Ends the block after :data:`LONGEST` seconds, where signals can."""
+
+    def ended(*_: object) -> None:
+        raise _TooMuch
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, ended)
+    signal.alarm(LONGEST)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
