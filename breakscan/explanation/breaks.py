@@ -17,6 +17,7 @@ from breakscan.recording.parsers.break_text import (
     chained,
     disabled_function,
     frame_skipped,
+    is_wrong_type,
     logging_method,
     parse_causes,
     rest_skipped,
@@ -57,7 +58,8 @@ class BreakSite:
     outermost first; ``code`` the line on which the site begins, without the blanks around it;
     ``values`` what the names on that line were; ``logging_method`` is what logs there, as an expression that any code
     can evaluate.  ``remedies`` are the names of those that the code there decides on, ``disabled`` the function that is
-    kept out of the compiler, and where it is defined.
+    kept out of the compiler, and where it is defined.  ``is_causal`` is the argument of that name of an attention that
+    cannot be traced with it.
     """
 
     rule: Rule | None
@@ -81,6 +83,7 @@ class BreakSite:
     logging_method: str | None = None
     remedies: tuple[str, ...] = ()
     disabled: Caller | None = None
+    is_causal: str | None = None
 
 
 Key = tuple[Site, str]
@@ -223,6 +226,7 @@ def _site(
         if rule
         else (),
         disabled=_disabled(root, where, context),
+        is_causal=context.sources.keyword(where, "is_causal") if is_wrong_type(root) else None,
     )
 
 

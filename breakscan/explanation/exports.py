@@ -102,11 +102,12 @@ _WHY = {
 }
 _QUOTES_TORCH = (ExportProblem.TEST, ExportProblem.NUMBER)
 _INSTEAD = {
-    ExportProblem.TEST: "select with torch.where or branch with torch.cond; where a number always passes the test, "
-    "say so before it, such as torch._check(n > 3)",
+    ExportProblem.TEST: "select with torch.where or branch with torch.cond, if both sides have one shape; else decide "
+    "before the export; where a number always passes the test, say so before it, such as torch._check(n > 3)",
     ExportProblem.NUMBER: "keep it a tensor; where the number is always the same, say so before it, such as "
     "torch._check(n == 4)",
-    ExportProblem.SIZES: "declare them as they are, or leave them to torch with Dim.AUTO",
+    ExportProblem.SIZES: "export with an example in which no size is 0 or 1; else declare them as they are, or leave "
+    "them to torch with Dim.AUTO",
     ExportProblem.NO_FAKE_KERNEL: 'register one with torch.library.register_fake("{}")',
     ExportProblem.INPUT: "pass tensors, numbers, and tuples, lists or dicts of them; if it is a dataclass, register "
     "it: torch.export.register_dataclass({})",

@@ -88,7 +88,7 @@ class UncompiledFrame:
 
 _WRAPPED = "InternalTorchDynamoError"
 """Dynamo's own exception, around that of whatever it ran while it traced."""
-_RAISES_OVER_LIMIT = UncompiledReason("it was recompiled more often than torch allows, which is an error here")
+RAISES_OVER_LIMIT = UncompiledReason("it was recompiled more often than torch allows, which is an error here")
 _ORDER = (FrameStatus.RAISED, FrameStatus.EAGER, FrameStatus.PASSED_OVER)
 _NEARNESS = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
 
@@ -197,7 +197,7 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
     if rule is not None:
         fate = replace(fate, rule=rule)
     if frame.limit:
-        return replace(fate, reason=_RAISES_OVER_LIMIT)
+        return replace(fate, reason=RAISES_OVER_LIMIT)
     if frame.error == _WRAPPED and rule is None and stack:
         error, where = _error_of(frame), PurePath(innermost.path).name
         reason = UncompiledReason(f"while Dynamo traced {where}:{innermost.line}, this was raised: {error}", error)

@@ -18,6 +18,8 @@ from breakscan.rulebook.remedies import INTEGERS_OPEN, rule_remedies, with_setti
 Remedies = tuple[Remedy, ...]
 _ARGUMENTS = re.compile(r"^(?:len\((?:kw)?args\)|(?:not )?'\w+' in kwargs|list\(kwargs\)\[\d+\])$")
 _LEARNING_RATE = re.compile(r"\.param_groups\[\d+\]\['lr'\]$")
+_STATE = re.compile(r"\bself\.state\b")
+"""The state of an optimizer."""
 _MOMENTUM = re.compile(r"\.param_groups\[\d+\]\['(?:betas|momentum)'\]")
 _INTEGERS = re.compile(r"-?\d+")
 _LITERAL = re.compile(r"'[^']*'|-?\d+(?:\.\d+)?|True|False")
@@ -27,6 +29,7 @@ _FEW = 3
 """Values for each of which a version is no loss."""
 _OF_RULE = {
     ChangeKind.TYPE,
+    ChangeKind.TENSOR_TYPE,
     ChangeKind.FUNCTION,
     ChangeKind.ALIAS,
     ChangeKind.BACKEND,
@@ -56,6 +59,9 @@ def recompile_remedies(group: Sequence[Recompile], shared: SharedCode | None) ->
     own = next((one for one in changes if one.objects > 1 and (one.is_parameter or one.kind in _OF_OBJECTS)), None)
     if own is not None:
         return _of_objects(first, own, _number_of_objects(first, own, shared) if own == change else None)
+    functions = [one.subject for one in changes if one.kind in (ChangeKind.FUNCTION, ChangeKind.OBJECT)]
+    if functions and len(changes) > 1:
+        return _nothing("own-version", f"each object that {functions[0]} was is compiled once")
     return _of_named(first, change) or _of_kind(group, change)
 
 
@@ -136,7 +142,7 @@ def _of_objects(first: Recompile, change: ValueChange, number: int | None) -> Re
         text = f"{setting} keeps the versions of the {number} objects apart, so that they share no limit"
         remedies.append(Remedy(RemedyKind.SETTING, "isolate_recompiles", text, (setting,)))
     if first.hit_limit:
-        remedies.append(_limit(str(number or "N"), "the number of objects"))
+        remedies.append(recompile_limit(str(number or "N"), "the number of objects"))
     if change.kind in _OF_OBJECTS:
         text = f"keep {change.subject} out of the compiled code: pass in what it selects"
         remedies.append(Remedy(RemedyKind.CONSTRUCT, "hoist", text))
@@ -147,7 +153,8 @@ def _of_objects(first: Recompile, change: ValueChange, number: int | None) -> Re
     return tuple(remedies)
 
 
-def _limit(number: str, of: str) -> Remedy:
+def recompile_limit(number: str, of: str) -> Remedy:
+    """Raise the limit of versions of a function to a number, which is "N" where it is not known."""
     setting = Setting(DYNAMO, "recompile_limit", number)
     settings = (setting,) if number.isdigit() else ()
     return Remedy(RemedyKind.SETTING, "recompile_limit", f"set {setting}, {of}: none runs eager then", settings)
@@ -160,6 +167,10 @@ def _are_integers(change: ValueChange) -> bool:
 def _of_named(first: Recompile, change: ValueChange) -> Remedies:
     """The remedies for what torch's text names: arguments, views, indices, numbers of optimizers."""
     view = first.guard.view
+    if change.kind is ChangeKind.LENGTH and _STATE.search(change.subject):
+        return _nothing(
+            "first-step", "an optimizer makes its state in its first step, and is compiled again once for that"
+        )
     if _ARGUMENTS.match(change.subject):
         return _construct(
             "same-arguments", "pass the same arguments in each call, by the same names and in the same order"
@@ -197,6 +208,8 @@ def _of_kind(group: Sequence[Recompile], change: ValueChange) -> Remedies:
     match change.kind:
         case ChangeKind.SIZE:
             return _of_sizes(group, change)
+        case ChangeKind.BRANCH_ON_SIZE if once and change.values[-1] in _APART:
+            return _nothing("apart", "sizes 0 and 1 are compiled separately from all others, once")
         case ChangeKind.BRANCH_ON_SIZE if once:
             return _nothing("both-sides", "each side of the test is compiled once")
         case ChangeKind.BRANCH_ON_SIZE:
@@ -206,7 +219,7 @@ def _of_kind(group: Sequence[Recompile], change: ValueChange) -> Remedies:
             return _nothing("both-modes", f"there is one version for each mode, and both are kept{switched}")
         case ChangeKind.GLOBAL_STATE:
             return _construct("one-state", f"set {change.subject} once, before the first compiled call{switched}")
-        case ChangeKind.OBJECT | ChangeKind.FREED if change.holder is Holder.ARGUMENT:
+        case ChangeKind.OBJECT | ChangeKind.FREED if change.objects < 2:
             return _construct("made-once", f"make {change.subject} once, and pass the same object in each call")
         case ChangeKind.EQUAL_SIZES if once:
             return _nothing("equal-sizes", "sizes that are equal are compiled separately from others, once")
@@ -214,8 +227,8 @@ def _of_kind(group: Sequence[Recompile], change: ValueChange) -> Remedies:
             return _construct("contiguous", f"pass {owner}.contiguous() in each call, of the same number of dimensions")
         case ChangeKind.DTYPE | ChangeKind.DEVICE | ChangeKind.REQUIRES_GRAD if change.is_parameter:
             return _construct("convert-before", "convert, move or freeze the model before its first compiled call")
-        case ChangeKind.RANK | ChangeKind.DTYPE | ChangeKind.DEVICE if once:
-            return _nothing("both-kinds", f"one version for each kind of {owner} is kept")
+        case ChangeKind.RANK | ChangeKind.DTYPE | ChangeKind.DEVICE | ChangeKind.TYPE | ChangeKind.TENSOR_TYPE if once:
+            return _nothing("both-kinds", f"a version for each kind of {owner} is kept")
         case ChangeKind.REQUIRES_GRAD:
             return _nothing("with-gradient", "inputs that require a gradient are compiled separately from others")
         case ChangeKind.INFERENCE:
@@ -238,6 +251,8 @@ def _of_kind(group: Sequence[Recompile], change: ValueChange) -> Remedies:
         case ChangeKind.NUMBER if once:
             text = "change nothing if it happens only once: torch leaves a number open that changes, where it can"
             return (Remedy(RemedyKind.NOTHING, "number-open", text),)
+        case ChangeKind.NUMBER if change.holder is Holder.ARGUMENT and change.subject.endswith("']"):
+            return _construct("tensor-number", f"keep {change.subject} as a tensor, if it is only computed with")
         case ChangeKind.NUMBER | ChangeKind.FLAG if len(change.values) <= _FEW:
             return _nothing("few-values", f"a version for each of {len(change.values)} values is kept")
         case ChangeKind.SET_LATER | ChangeKind.LENGTH if once:
@@ -253,12 +268,12 @@ def _of_sizes(group: Sequence[Recompile], change: ValueChange) -> Remedies:
             "dynamic-false",
             "leave dynamic=False out of torch.compile: with it, each size is compiled",
         )
-        return (left_out, *([_limit("N", "for N sizes")] if first.hit_limit else []), _PAD)
+        return (left_out, *([recompile_limit("N", "for N sizes")] if first.hit_limit else []), _PAD)
     if len(change.values) == 2 and _APART & {*change.values}:
         return _nothing("apart", "sizes 0 and 1 are compiled separately from all others, once")
-    if change.is_parameter:
+    if any(one.is_parameter for one in changes_of(group)):
         return _nothing("own-sizes", "sizes of parameters are compiled in, once for each shape")
-    if not first.opened:
+    if not any(one.opened for one in group):
         return (_PAD,)
     sizes = [one for one in changes_of(group) if one.kind is ChangeKind.SIZE and one.dimension is not None]
     passed = first.passed

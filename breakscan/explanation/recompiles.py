@@ -394,8 +394,7 @@ class _Met:
         if failed is not None:
             version = compiles.get(self.version)
             demands = [guard.text for guard in version.guards] if version else []
-            name = failed.name or seen.stored_as
-            guard = lost_view(failed.text, demands) or read_guard(failed.text, name)
+            guard = lost_view(failed.text, demands) or read_guard(failed.text, failed.name, seen.stored_as)
             self.guard = replace(guard, old=failed.old or guard.old, new=guard.new or failed.new)
             others = (replace(other := read_guard(part.text), new=other.new or part.new) for part in failed.also)
             # A container of which a key is gone is another one.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from breakscan.explanation.breaks import BreakSite
 from breakscan.explanation.context import package_of
 from breakscan.explanation.exports import ExportFailure, failure_advice
-from breakscan.explanation.frames import UncompiledFrame
+from breakscan.explanation.frames import RAISES_OVER_LIMIT, UncompiledFrame
 from breakscan.explanation.libraries import Against, known_for_library
+from breakscan.explanation.recompile_remedies import recompile_limit
 from breakscan.model.findings import Mode, Origin, Verdict
 from breakscan.model.problem import Caller
 from breakscan.model.remedy import DYNAMO, Remedy, RemedyKind, Setting
@@ -40,6 +41,8 @@ def break_remedies(site: BreakSite) -> Remedies:
         return of_rule or (_KEEP_OUTSIDE,)
     if site.origin is Origin.LIBRARY:
         return _in_library(site.site.path, place(site.site), of_rule)
+    if site.is_causal is not None:
+        return (plain_flag(site.is_causal),)
     return (enabled(site.disabled, site.code or ""),) if site.disabled else of_rule
 
 
@@ -58,6 +61,12 @@ def enabled(function: Caller, code: str) -> Remedy:
     if name.rpartition(".")[2] not in code:
         text = f"remove torch.compiler.disable from the hook {named}, or register it only where it is needed"
     return Remedy(RemedyKind.CONSTRUCT, "enable", f"{text}; a custom operator stays in the graph")
+
+
+def plain_flag(test: str) -> Remedy:
+    """Of an attention with ``is_causal=test``: the comparison of a size that is left open is no bool."""
+    text = f"write is_causal=True if {test} else False: of a size that is left open, {test} alone is no bool"
+    return Remedy(RemedyKind.CONSTRUCT, "plain-flag", text)
 
 
 def is_torchs_wish(site: BreakSite) -> bool:
@@ -101,6 +110,8 @@ def frame_remedies(frame: UncompiledFrame) -> Remedies:
         return (Remedy(RemedyKind.REGION, f"library-{package_of(frame.failed_at.path)}", known),)
     if frame.raised_inside:
         return (_RUN_OUTSIDE,)
+    if frame.reason == RAISES_OVER_LIMIT:
+        return (recompile_limit("N", "the number of versions that it needs"),)
     return rule_remedies(frame.rule, Mode.FULLGRAPH) if frame.rule else ()
 
 

@@ -220,6 +220,13 @@ class UserSource:
                 return found
         return None
 
+    def keyword(self, at: StackFrame, name: str) -> str | None:
+        """The keyword argument of that name in a call, if it is computed."""
+        file = self._file(at.path)
+        node = file.node_at(at.line, at.column, at.end_column) if file else None
+        given = (one for one in ast.walk(node) if isinstance(one, ast.keyword) and one.arg == name) if node else ()
+        return next((ast.unparse(one.value) for one in given if isinstance(one.value, ast.Compare)), None)
+
     def passed(self, call: StackFrame, path: str, line: int, parameter: str) -> str | None:
         """The expression that a call passes for a parameter of the function that starts at a line of a file, if it is a
         name or an attribute."""

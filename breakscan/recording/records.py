@@ -299,8 +299,8 @@ class FailedGuard:
 class RecompileSeen(Record):
     """A frame is compiled again, since no version of it fits.  ``stack`` is that of the call; ``cut`` says that its two
     innermost frames are missing, as in torch's trace.  ``objects`` numbers the objects among the function's variables:
-    equal for the same object.  ``stored_as`` is the variable that gets the value of the call at which the graph broke;
-    ``past_limit`` says that the limit forbids another version."""
+    equal for the same object.  ``stored_as`` are the variables that get the value of the call at which the graph
+    broke, or its parts; ``past_limit`` says that the limit forbids another version."""
 
     compile_id: str | None
     frame: Code
@@ -308,7 +308,7 @@ class RecompileSeen(Record):
     stack: tuple[StackFrame, ...]
     cut: bool = False
     objects: Mapping[str, int] = field(default_factory=dict)
-    stored_as: str | None = None
+    stored_as: tuple[str, ...] = ()
     past_limit: bool = False
 
 

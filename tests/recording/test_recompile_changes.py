@@ -225,6 +225,21 @@ for n in (2, 3):
 """,
         ((ChangeKind.NUMBER, Holder.RESULT, "top", ("2", "3")),),
     ),
+    "a part that crosses a break": Case(
+        """
+def inner(x, pos):
+    torch._dynamo.graph_break()
+    return x.sin(), pos.item()
+"""
+        + F
+        + """x, pos):
+    y, count = inner(x, pos)
+    return y[:count]
+for n in (2, 3):
+    f(torch.rand(8), torch.tensor([n]))
+""",
+        ((ChangeKind.NUMBER, Holder.RESULT, "count", ("2", "3")),),
+    ),
     "a break in a callee": Case(
         """
 def inner(pos):

@@ -84,7 +84,7 @@ def classes_of(kind: Any, known: set[type]) -> set[type]:
 RENAMED = {(Explanation, "status"): "exit_status"}
 NOT_WRITTEN = {
     graphs.Generated: {"code"},
-    breaks.BreakSite: {"disabled"},
+    breaks.BreakSite: {"disabled", "is_causal"},
     frames.UncompiledFrame: {"raised_inside"},
     recompiles.Recompile: {"also", "hit_limit", "how", "opened", "passed", "made_by"},
     recompiles.HowCompiled: {"calls", "dynamic", "torch"},

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from time import perf_counter
@@ -15,7 +17,7 @@ from breakscan.recording.hooks.object_facts import (
     ObjectNumbers,
     code_of,
     current_compile_id,
-    name_stored_after_break,
+    names_stored_after_break,
     stack_above_dynamo,
     stack_of,
     value_in_words,
@@ -25,8 +27,8 @@ from breakscan.recording.records import FailedGuard, FailedPart, GuardsBuilt, Re
 
 _CHECKS = 8
 """Times that guards are checked to measure it: the first ones fill the caches."""
-_LONGEST_SEARCH = 0.02
-"""Seconds that looking for all that changed takes at most, for all versions of a function."""
+_MOST_LOOKED_AT = 2000
+"""Values that are looked at for all that changed before a recompile: about 20 ms."""
 _MOST_PARTS = 8
 """Further guards of a version that failed, at most."""
 _STATE = "GLOBAL_STATE"
@@ -70,14 +72,14 @@ class RecompileHook(Hook):
         if kwargs.get("skip_logging") or (len(args) > 1 and args[1]):
             # Dynamo only asks; it recompiles nothing.
             return
-        until = perf_counter() + _LONGEST_SEARCH
+        left = itertools.repeat(None, _MOST_LOOKED_AT)
         record = RecompileSeen(
             compile_id=current_compile_id(),
             frame=code_of(frame.f_code),
-            guards=tuple(guard for entry in _entries(entries) if (guard := _failed_guard(entry, frame, until))),
+            guards=tuple(guard for entry in _entries(entries) if (guard := _failed_guard(entry, frame, left))),
             stack=stack_above_dynamo(),
             objects=self.hooks.of(GuardHook).objects.of(frame.f_locals),
-            stored_as=name_stored_after_break(frame.f_code),
+            stored_as=names_stored_after_break(frame.f_code),
         )
         self.hooks.merged.saw_recompile(record)
 
@@ -143,8 +145,8 @@ def _entries(entries: Any) -> list[Any]:
     return found
 
 
-def _failed_guard(entry: Any, frame: Any, until: float) -> FailedGuard | None:
-    """The guard that failed of one version.  Until then, the others that did are looked for as well."""
+def _failed_guard(entry: Any, frame: Any, left: Iterator[None]) -> FailedGuard | None:
+    """The guard that failed of one version, and others that did, in as many values as are ``left``."""
     manager = entry.guard_manager
     info = manager.check_verbose(frame.f_locals)
     if info.result or not info.verbose_code_parts:
@@ -156,7 +158,7 @@ def _failed_guard(entry: Any, frame: Any, until: float) -> FailedGuard | None:
     )
     text = texts[0] if texts else info.verbose_code_parts[0]
     old, new = _states(manager) if text.startswith(_STATE) else (None, scope.value_of(text))
-    others = dict.fromkeys([*texts[1:], *scope.all_failing(until)])
+    others = dict.fromkeys([*texts[1:], *scope.all_failing(left)])
     return FailedGuard(
         compile_id=str(entry.compile_id),
         text=text,
@@ -220,17 +222,18 @@ class _Scope:
                 failed.append(part)
         return failed
 
-    def all_failing(self, until: float) -> Iterator[str]:
-        """The guards on single values that do not hold, those of tensors property by property.  Of what hangs together
-        only the outermost: another object has other attributes."""
-        managers = [self._root]
-        while managers and perf_counter() < until:
-            manager = managers.pop()
+    def all_failing(self, left: Iterator[None]) -> Iterator[str]:
+        """The guards on single values that do not hold, those of arguments first, those of tensors property by
+        property.  Of what hangs together only the outermost: another object has other attributes."""
+        managers = deque([self._root])
+        # The next value is only taken off while there is a manager.
+        while managers and next(left, self) is None:
+            manager = managers.popleft()
             try:
                 failed = [] if manager is self._root else list(self._failing_at(manager))
                 yield from failed
                 if not failed:
-                    managers.extend(reversed(manager.get_child_managers()))
+                    managers.extend(manager.get_child_managers())
             except Exception:
                 # What the value of then has, the one of now may lack.
                 continue

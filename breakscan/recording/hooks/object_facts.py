@@ -27,8 +27,8 @@ LONGEST = 80
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _MOST_ITEMS = 8
 """Items of a tuple that a report shows."""
-RESUMED = "___stack0"
-"""The variable with that value, where it is the only one that waits on the stack."""
+_STORES = {"STORE_FAST": 1, "STORE_DEREF": 1, "STORE_GLOBAL": 1, "STORE_FAST_STORE_FAST": 2, "STORE_FAST_LOAD_FAST": 1}
+"""Instructions that store in variables: in the first of those that they name (Python 3.13), or in both."""
 _WITHOUT_NUMBER = (FunctionType, MethodType, BuiltinFunctionType, ModuleType, CodeType, type)
 
 
@@ -132,12 +132,19 @@ class ObjectNumbers:
         return held[1]
 
 
-def name_stored_after_break(code: CodeType) -> str | None:
-    """The variable that gets the value of the call at which a graph broke, in the code for the rest of the function."""
-    if RESUMED not in code.co_varnames:
-        return None
-    instructions = list(dis.get_instructions(code))
-    jump = next((one for one in instructions if one.opname.startswith("JUMP_FORWARD")), None)
-    next_one = next((one for one in instructions if jump is not None and one.offset == jump.argval), None)
-    is_store = next_one is not None and next_one.opname in ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL")
-    return str(next_one.argval) if next_one is not None and is_store else None
+def names_stored_after_break(code: CodeType) -> tuple[str, ...]:
+    """The variables that get the value of the call at which a graph broke, in the code for the rest of the function:
+    several, where it is unpacked."""
+    if "___stack0" not in code.co_varnames or "___stack1" in code.co_varnames:
+        return ()
+    instructions = iter(dis.get_instructions(code))
+    target = next((one.argval for one in instructions if one.opname == "JUMP_FORWARD"), None)
+    found = next((one for one in instructions if one.offset == target), None)
+    parts = found.argval if found is not None and found.opname == "UNPACK_SEQUENCE" else 1
+    names: list[str] = []
+    for one in itertools.chain([] if found is None or parts > 1 else [found], instructions):
+        stored = _STORES.get(one.opname)
+        if stored is None or len(names) >= parts:
+            break
+        names += (one.argval if type(one.argval) is tuple else (one.argval,))[:stored]
+    return tuple(names) if len(names) == parts else ()

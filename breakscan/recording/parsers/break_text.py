@@ -62,6 +62,11 @@ def disabled_function(cause: BreakCause) -> str | None:
     return found[1] if found else None
 
 
+def is_wrong_type(cause: BreakCause) -> bool:
+    """Return whether an operation does not take the type of an argument, as of a comparison of open sizes."""
+    return cause.gb_type.startswith("TypeError when making fake tensor call")
+
+
 def branches_on_data(gb_type: str) -> bool:
     """Return whether a break of this type is a branch on the value of a tensor."""
     return gb_type.startswith(_BRANCHING)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -191,17 +191,19 @@ def subject_source(text: str) -> str | None:
     return None if side is None else ast.unparse(side)
 
 
-def read_guard(text: str, name: str | None = None) -> ParsedGuard:
-    """Return the guard that the text describes.  ``name`` is that of the variable, where the text has none: of one that
-    a function closes over, or of a value that crosses a break."""
+def read_guard(text: str, name: str | None = None, stored_as: Sequence[str] = ()) -> ParsedGuard:
+    """Return the guard that the text describes.  ``name`` is that of the variable, where the text has the function that
+    holds it; ``stored_as`` are those that get the value that crosses a break, or its parts."""
     text = _first_line(text)
     holder = next((holder for holder, asks in _HOLDERS if asks.search(text)), Holder.NONE)
     guard = replace(_read_guard(text), holder=holder)
-    if holder is Holder.RESULT and name:
-        subject, demand, old = (
-            part and part.replace(BEFORE_BREAK, name) for part in (guard.subject, guard.demand, guard.old)
-        )
-        return replace(guard, subject=subject or "", demand=demand or "", old=old)
+    if holder is Holder.RESULT:
+        parts = [""] if len(stored_as) == 1 else [f"[{number}]" for number in range(len(stored_as))]
+        for part, variable in zip(parts, stored_as, strict=True):
+            value = f"{BEFORE_BREAK}{part}"
+            subject, demand = (text.replace(value, variable) for text in (guard.subject, guard.demand))
+            guard = replace(guard, subject=subject, demand=demand, old=guard.old and guard.old.replace(value, variable))
+        return guard
     if holder not in (Holder.CLOSURE, Holder.DEFAULT):
         return guard
     hint, source = _VARIABLE.search(text), subject_source(text) or ""

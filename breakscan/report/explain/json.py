@@ -67,7 +67,7 @@ COMPUTED: Computed = {
 _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     Generated: ("code",),
     Problem: ("stack", "price", "page"),
-    BreakSite: ("remedies", "disabled"),
+    BreakSite: ("remedies", "disabled", "is_causal"),
     UncompiledFrame: ("hints", "raised_inside"),
     Recompile: ("also", "objects", "shared", "hit_limit", "how", "opened", "passed", "made_by"),
 }

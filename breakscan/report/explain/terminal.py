@@ -176,6 +176,9 @@ class _Writer:
         if problem.called_from:
             self.paragraph(f"Called from {', '.join(map(place, problem.called_from))}.")
         label = "Instead"
+        known = self.advised.issuperset(remedy.words for remedy in problem.remedies)
+        if problem.kind is ProblemKind.RECOMPILES and problem.remedies and known:
+            self.labelled(label, "as above")
         for remedy in problem.remedies:
             if remedy.words not in self.advised:
                 self.labelled(label, remedy.words)
