@@ -139,7 +139,7 @@ def _of_objects(first: Recompile, change: ValueChange, number: int | None) -> Re
         remedies.append(with_setting(INTEGERS_OPEN))
     if first.how.calls > 1 and version_key(first.how.torch) >= (2, 13):
         setting = Setting(COMPILE, "isolate_recompiles", "True")
-        text = f"{setting} keeps the versions of the {number} objects apart, so that they share no limit"
+        text = f"{setting} keeps the versions of the objects apart, so that they share no limit"
         remedies.append(Remedy(RemedyKind.SETTING, "isolate_recompiles", text, (setting,)))
     if first.hit_limit:
         remedies.append(recompile_limit(str(number or "N"), "the number of objects"))
