@@ -31,14 +31,14 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1291, 10),
     "source": Room("model", 2338, 18),
-    "rulebook": Room("model source", 2801, 18),
+    "rulebook": Room("model source", 2807, 18),
     "check": Room(STATIC, 12255, 50),
     "fix": Room(f"{STATIC} check", 8707, 54),
-    "recording": Room(STATIC, 9417, 48),
-    "explanation": Room(f"{STATIC} check recording", 8904, 45),
+    "recording": Room(STATIC, 9422, 48),
+    "explanation": Room(f"{STATIC} check recording", 8827, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 10471, 39),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6781, 39),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6784, 39),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2103, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3320, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

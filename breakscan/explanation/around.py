@@ -35,6 +35,7 @@ from breakscan.recording.records import (
     StackFrame,
     StateKeysSeen,
 )
+from breakscan.rulebook.remedies import remedy
 
 Processes = Sequence[Sequence[Record]]
 T = TypeVar("T", bound=Record)
@@ -149,7 +150,7 @@ def _eager_calls(processes: Processes, frames: Iterable[UncompiledFrame], contex
             what="ran eager",
             why=f"{_some_of(calls, all_calls[about])} used no compiled code: "
             f"{frame.reason.text if frame is not None and is_explained else why}",
-            remedies=(OF_STANCES.get(stance),),
+            remedies=(remedy(OF_STANCES[stance]) if stance in OF_STANCES else None,),
             count=calls,
             reason=stance,
             called_from=context.callers(ran_first.stack)[-1:],

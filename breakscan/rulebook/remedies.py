@@ -1,53 +1,59 @@
-"""The remedies that a rule knows for the code at hand: edits of ``fix``, what to write, and settings of Dynamo."""
+"""Remedies: those that a rule knows for the code at hand, and those of ``remedies.toml``, by name."""
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import resources
+from typing import Any
+
 from breakscan.model.findings import Finding, Mode, Site, Verdict
-from breakscan.model.remedy import DYNAMO, Remedy, RemedyKind, Setting
+from breakscan.model.remedy import NewLine, Remedy, RemedyKind, Setting
 from breakscan.rulebook.document import Rule
 from breakscan.source.module import SourceModule
+from breakscan.source.toml_text import parse_toml
 from breakscan.source.value_uses import is_needed_in_python, leaves_loop
 
-_CAPTURES = {
-    "capture_scalar_outputs": "the number then stays in the graph, as one that is not known",
-    "capture_dynamic_output_shape_ops": "the result then stays in the graph, with a size that is not known",
-}
-"""Settings with what they bring about.  Code in which Python needs the value breaks all the same, or fails."""
+_CAPTURES = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
+"""Code in which Python needs the value breaks all the same, or fails."""
 INTEGERS_OPEN = "allow_unspec_int_on_nn_module"
-_SETTINGS = _CAPTURES | {INTEGERS_OPEN: "ints of modules are then left open, as those of arguments are"}
-LEAVE_LOOP = Remedy(
-    RemedyKind.REGION,
-    "leave-loop",
-    "compile what the loop calls, and not the loop: a test that leaves a loop has no other side to compute. Where "
-    "further rounds change nothing, test it only if not torch.compiler.is_compiling()",
-)
+LEAVE_LOOP = "leave-loop"
+
+
+@cache
+def remedy_table() -> dict[str, Any]:
+    """The kind, the text and the settings of each remedy, by name."""
+    return parse_toml((resources.files(__package__) / "remedies.toml").read_text(encoding="utf-8"))
+
+
+def remedy(name: str, write: NewLine | None = None, **facts: object) -> Remedy:
+    """The remedy of that name, with the facts of the case."""
+    entry = remedy_table()[name]
+    settings = [Setting(*(part.format(**facts) for part in setting)) for setting in entry.get("settings", ())]
+    text = entry["text"].format(setting=next(iter(settings), ""), **facts)
+    # A number that is not known is said to be N.
+    known = tuple(setting for setting in settings if setting.value != "N")
+    return Remedy(RemedyKind(entry["kind"]), name, text, known, write)
 
 
 def remedies_at(rule: Rule, module: SourceModule, site: Site, *, returns: bool) -> tuple[str, ...]:
     """The names of remedies that only the code at a site decides on, for :func:`rule_remedies`; ``returns`` as of
     :func:`is_needed_in_python`."""
     if leaves_loop(module, site):
-        return (LEAVE_LOOP.name,)
+        return (LEAVE_LOOP,)
 
     def helps(name: str) -> bool:
         return name not in _CAPTURES or not is_needed_in_python(module, site, returns=returns, sized="shape" in name)
 
-    return tuple(name for name in rule.flags if name in _SETTINGS and helps(name))
+    return tuple(name for name in rule.flags if name in remedy_table() and helps(name))
 
 
 def rule_remedies(rule: Rule, mode: Mode, at_site: tuple[str, ...] = ()) -> tuple[Remedy, ...]:
     """The remedies of a rule, the best first.  ``at_site`` is what :func:`remedies_at` gives."""
-    if LEAVE_LOOP.name in at_site and not mode.exports:
-        return (LEAVE_LOOP,)
+    if LEAVE_LOOP in at_site and not mode.exports:
+        return (remedy(LEAVE_LOOP),)
     kind = RemedyKind.EDIT if rule.rewrites else RemedyKind.CONSTRUCT
     instead = Remedy(kind, rule.name, rule.instead_in(mode), rewrites=rule.rewrites)
-    return (instead, *(with_setting(name) for name in at_site if mode is Mode.DEFAULT and name in _SETTINGS))
-
-
-def with_setting(name: str) -> Remedy:
-    """The remedy of a setting that is switched on."""
-    setting = Setting(DYNAMO, name, "True")
-    return Remedy(RemedyKind.SETTING, name, f"set {setting}: {_SETTINGS[name]}", (setting,))
+    return (instead, *(remedy(name) for name in at_site if mode is Mode.DEFAULT))
 
 
 def finding_remedies(finding: Finding, rule: Rule | None) -> tuple[Remedy, ...]:

@@ -90,7 +90,7 @@ def test_what_a_library_passes_is_set_there(path: str, subject: str, words: str)
     ("path", "subject", "wanted"),
     [
         (LOOP, "x.shape[0]", ["dynamic", "one-size"]),
-        (LOOP, "len(kwargs)", ["library-other"]),
+        (LOOP, "len(kwargs)", ["call-of-library"]),
         ("train.py", "x.shape[0]", ["dynamic", "one-size"]),
         ("train.py", "len(kwargs)", ["same-arguments"]),
     ],
@@ -114,12 +114,12 @@ def test_a_size_can_be_kept_where_a_break_cannot_be_removed() -> None:
     """A function is compiled on its own because of a break in another library's code."""
     broken = {"made_by": (Site(f"{INSTALLED}/other/loop.py", 3, 1, 3, 2), "loop"), "opened": False}
     assert names(replace(passed_by(TRAINER), **broken)) == ["library-transformers"]
-    assert names(replace(passed_by(LOOP), **broken)) == ["remove-break"]
+    assert names(replace(passed_by(LOOP), **broken)) == ["remove-break-above"]
 
 
 def test_what_the_code_of_a_library_brings_about_is_no_work_of_its_user() -> None:
     inside = Site(f"{INSTALLED}/layers/deep.py", 5, 1, 5, 9)
-    assert names(replace(made.RECOMPILE, site=inside, origin=Origin.LIBRARY)) == ["report-to-library"]
+    assert names(replace(made.RECOMPILE, site=inside, origin=Origin.LIBRARY)) == ["code-of-library"]
     lightning = Site(f"{INSTALLED}/lightning/pytorch/core/module.py", 386, 5, 386, 8)
     assert names(replace(made.RECOMPILE, site=lightning, origin=Origin.LIBRARY)) == ["library-lightning"]
 
