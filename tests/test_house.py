@@ -29,13 +29,13 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1291, 10),
+    "model": Room("", 1293, 10),
     "source": Room("model", 2338, 18),
     "rulebook": Room("model source", 2807, 18),
     "check": Room(STATIC, 12255, 50),
     "fix": Room(f"{STATIC} check", 8707, 54),
-    "recording": Room(STATIC, 9422, 48),
-    "explanation": Room(f"{STATIC} check recording", 8827, 45),
+    "recording": Room(STATIC, 9441, 48),
+    "explanation": Room(f"{STATIC} check recording", 8831, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 10471, 39),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6784, 39),

@@ -128,6 +128,7 @@ def _change(met: Sequence[tuple[Recompile, ParsedGuard]]) -> ValueChange:
         owner=guard.owner,
         dimension=guard.dimension,
         is_parameter=guard.is_parameter,
+        is_bound=guard.is_bound,
         objects=_objects_with_own_values(met),
         asked_at=recompile.asked_at if is_own else None,
         switched_at=recompile.switched_at if is_own else None,
@@ -155,17 +156,20 @@ def recompile_sentence(group: Sequence[Recompile]) -> str:
     if not first.subject:
         is_torchs = group[0].guard != NONE_FAILED
         return f"no compiled version fits (torch says: {first.demand})" if is_torchs else first.demand
-    more = f" and {len(others) - _MOST_OTHERS} more" if len(others) > _MOST_OTHERS else ""
-    sentence = "; ".join((_sentence(first, group[0]), *map(_sentence, others[:_MOST_OTHERS]))) + more
+    more = f"; and {len(others) - _MOST_OTHERS} more" if len(others) > _MOST_OTHERS else ""
+    is_new = len(first.values) == 1 and group[0].old is None
+    sentence = "; ".join((_sentence(first, is_new=is_new), *map(_sentence, others[:_MOST_OTHERS]))) + more
     return f"{sentence}: {first.objects} objects share the code" if first.objects else sentence
 
 
-def _sentence(change: ValueChange, recompile: Recompile | None = None) -> str:
+def _sentence(change: ValueChange, *, is_new: bool = False) -> str:
+    """The change in words; ``is_new`` says that only the new value is known."""
     kind, known = change.kind, change.values
     subject = _PART_OF_VALUE.sub(_part_first, change.subject)
     if change.holder is Holder.CLOSURE and change.owner:
         subject = f"{subject}, which {change.owner} closes over,"
-    is_bound = recompile is not None and recompile.guard.is_bound
+    if change.holder is Holder.DEFAULT and change.owner:
+        subject = f"{subject}, a default of {change.owner},"
     if kind is ChangeKind.FREED:
         return f"{subject} was freed, and with it the version that was compiled for it"
     if kind in (ChangeKind.OBJECT, ChangeKind.FUNCTION) and known[:1] == ("another object",):
@@ -173,15 +177,14 @@ def _sentence(change: ValueChange, recompile: Recompile | None = None) -> str:
     if len(known) < 2:
         if kind in (ChangeKind.GLOBAL_STATE, ChangeKind.GRAD_MODE):
             return f"{subject} changed"
-        is_new = known and recompile is not None and recompile.old is None
         return f"a compiled version asks that {change.demand}{f', and is {known[0]} now' if is_new else ''}"
     rest = " and so on" if len(known) > _MOST_VALUES else ""
     if change.objects:
         shown = ", ".join(known[:_MOST_VALUES])
         return f"{subject} is {shown}{rest}"
     shown = ", ".join(known[1:_MOST_VALUES])
-    before = f"{change.demand} held" if is_bound else f"{subject} was {known[0]}"
-    return f"{before}, then {f'{subject} was ' if is_bound else ''}{shown}{rest}"
+    before = f"{change.demand} held" if change.is_bound else f"{subject} was {known[0]}"
+    return f"{before}, then {f'{subject} was ' if change.is_bound else ''}{shown}{rest}"
 
 
 _PART_OF_VALUE = re.compile(rf"^({re.escape(BEFORE_BREAK)})([.\[].+)$")
@@ -251,6 +254,10 @@ def recompiles(
             if not seen.past_limit
         ]
     return sorted(found, key=lambda recompile: recompile.origin is not Origin.USER)
+
+
+_Broken = Mapping[tuple[str, int], StackFrame]
+"""The lines of breaks, by path and line of the calls that led to them."""
 
 
 class _Process:
@@ -406,14 +413,13 @@ def _recompile(
     times: int,
     causes: _Causes,
     eager: Mapping[str, UncompiledFrame],
-    broken: Mapping[tuple[str, int], StackFrame],
+    broken: _Broken,
     run: _Process,
     versions: Mapping[str, CompiledFrame],
     how: HowCompiled,
     context: ExplainContext,
 ) -> Recompile:
-    """``times`` is how often the function was compiled again over what the guard is about; ``broken`` are the lines
-    of breaks by those that led to them."""
+    """``times`` is how often the function was compiled again over what the guard is about."""
     seen, failed, guard = met.seen, met.failed, met.guard
     trigger = _trigger(seen, context)
     text = failed.text if failed else ""
@@ -481,9 +487,7 @@ _SWITCHES: Mapping[tuple[ChangeKind, str | None], tuple[Sequence[str], Sequence[
 """The calls that switch a state around the new call, and around that for which the version was compiled."""
 
 
-def _switch(
-    met: _Met, broken: Mapping[tuple[str, int], StackFrame], run: _Process, context: ExplainContext
-) -> StackFrame | None:
+def _switch(met: _Met, broken: _Broken, run: _Process, context: ExplainContext) -> StackFrame | None:
     """The line that changed what the guard is about: the break that a value crosses, or the switch of a state."""
     if met.guard.holder is Holder.RESULT:
         return broken.get((met.seen.frame.path, met.seen.frame.line))

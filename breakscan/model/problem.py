@@ -190,7 +190,8 @@ class Holder(str, Enum):
 @dataclass(frozen=True, slots=True)
 class ValueChange:
     """A change that recompiled a function: ``subject`` is the expression that changed, ``values`` what it was compiled
-    for and what came later, as far as known, each once, and ``demand`` what has to hold.
+    for and what came later, as far as known, each once, and ``demand`` what has to hold; ``is_bound`` says that the
+    first value is only known to meet the demand.
 
     Of a variable that a function closes over or has a default for, ``owner`` is that function.  Of an attribute, it is
     the expression of its object, as ``self.norm`` of ``self.norm.eps``, and ``objects``
@@ -210,6 +211,7 @@ class ValueChange:
     owner: str = ""
     dimension: int | None = None
     is_parameter: bool = False
+    is_bound: bool = False
     objects: int = 0
     asked_at: Caller | None = None
     switched_at: Caller | None = None

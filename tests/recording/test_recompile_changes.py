@@ -131,6 +131,49 @@ for n in (3, 4):
         ((ChangeKind.NUMBER, Holder.DEFAULT, "by", ("3", "4")),),
         "BRK715",
     ),
+    "what functools.partial holds": Case(
+        "import functools\n"
+        + F
+        + """x, g):
+    return g(x)
+def scale(x, *, by):
+    return x * by
+for n in (3, 4):
+    f(torch.rand(2), functools.partial(scale, by=n))
+""",
+        ((ChangeKind.NUMBER, Holder.DEFAULT, "by", ("3", "4")),),
+        "BRK715",
+    ),
+    "another length": Case(
+        F
+        + """d):
+    return sum(d.values())
+f({"a": torch.rand(2)}); f({"a": torch.rand(2), "b": torch.rand(2)})
+""",
+        ((ChangeKind.LENGTH, Holder.ARGUMENT, "len(d)", ("1", "2")),),
+        "BRK720",
+    ),
+    "one tensor twice": Case(
+        F
+        + """x, y):
+    return x + y
+x = torch.rand(3)
+f(x, torch.rand(3)); f(x, x)
+""",
+        ((ChangeKind.ALIAS, Holder.ARGUMENT, "x and y", ()),),
+        "BRK724",
+    ),
+    "autocast": Case(
+        F
+        + """x):
+    return x @ x
+f(torch.rand(3, 3))
+with torch.autocast("cpu"):  # switched
+    f(torch.rand(3, 3))
+""",
+        ((ChangeKind.GLOBAL_STATE, Holder.NONE, "autocast(cpu)_enabled", ("False", "True")),),
+        "BRK714",
+    ),
     "inference tensors": Case(
         F
         + """x):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from time import perf_counter
@@ -22,7 +22,7 @@ from breakscan.recording.hooks.object_facts import (
     stack_of,
     value_in_words,
 )
-from breakscan.recording.parsers.guards import HELD_BY_FUNCTION, ON_PARAMETER, WHOLE_TENSOR, subject_source
+from breakscan.recording.parsers.guards import DUPLICATE, HELD_BY_FUNCTION, ON_PARAMETER, WHOLE_TENSOR, subject_source
 from breakscan.recording.records import FailedGuard, FailedPart, GuardsBuilt, RecompileSeen, StackFrame
 
 _CHECKS = 8
@@ -32,6 +32,7 @@ _MOST_LOOKED_AT = 2000
 _MOST_PARTS = 8
 """Further guards of a version that failed, at most."""
 _STATE = "GLOBAL_STATE"
+_AUTOCAST = "autocast_state"
 
 
 class GuardHook(Hook):
@@ -157,6 +158,8 @@ def _failed_guard(entry: Any, frame: Any, left: Iterator[None]) -> FailedGuard |
         list(info.verbose_code_parts) if len(info.verbose_code_parts) == 1 else scope.failing(info.verbose_code_parts)
     )
     text = texts[0] if texts else info.verbose_code_parts[0]
+    if text.startswith(DUPLICATE):
+        text = f"{DUPLICATE}: {scope.same(getattr(manager, 'no_tensor_aliasing_sources', ()))}"
     old, new = _states(manager) if text.startswith(_STATE) else (None, scope.value_of(text))
     others = dict.fromkeys([*texts[1:], *scope.all_failing(left)])
     return FailedGuard(
@@ -197,18 +200,22 @@ class _Scope:
     def name_of(self, guard: str) -> str | None:
         """The name of the variable that is guarded, where torch's text has the function that holds it and a number."""
         held = HELD_BY_FUNCTION.match(subject_source(guard) or "")
-        if held is None:
+        if held is None or not held["number"]:
             return None
         try:
-            function = self.evaluate(held["function"])
-            code, key = function.__code__, json.loads(held["key"].replace("'", '"'))
+            function, number = self.evaluate(held["function"]), int(held["number"])
+            code = function.__code__
+            if held["what"] == "__closure__":
+                return str(code.co_freevars[number])
+            return str(code.co_varnames[code.co_argcount - len(function.__defaults__) + number])
         except Exception:
             return None
-        if held["what"] == "closure":
-            return str(code.co_freevars[key])
-        if held["what"] == "kwdefaults":
-            return str(key)
-        return str(code.co_varnames[code.co_argcount - len(function.__defaults__) + key])
+
+    def same(self, sources: Iterable[str]) -> list[str]:
+        """Those of expressions whose value is that of another one."""
+        values = [(source, id(self.evaluate(source))) for source in sources]
+        counts = Counter(value for _, value in values)
+        return [source for source, value in values if counts[value] > 1]
 
     def failing(self, parts: Iterable[str]) -> list[str]:
         """The parts of a check that do not hold, as torch finds the one that it names."""
@@ -285,6 +292,9 @@ def _states(manager: Any) -> tuple[str | None, str | None]:
     except Exception:
         return None, None
     differing = [key for key in old if old[key] != new.get(key)]
-    if len(differing) != 1 or type(old[differing[0]]) is not bool:
+    if len(differing) != 1:
         return None, None
-    return str(old[differing[0]]), str(new[differing[0]])
+    before, after = (
+        any(state[_AUTOCAST]["enabled"]) if differing == [_AUTOCAST] else state[differing[0]] for state in (old, new)
+    )
+    return (str(before), str(after)) if type(before) is bool else (None, None)

@@ -9,6 +9,7 @@ import sys
 import weakref
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from traceback import FrameSummary
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType
@@ -29,7 +30,7 @@ _MOST_ITEMS = 8
 """Items of a tuple that a report shows."""
 _STORES = {"STORE_FAST": 1, "STORE_DEREF": 1, "STORE_GLOBAL": 1, "STORE_FAST_STORE_FAST": 2, "STORE_FAST_LOAD_FAST": 1}
 """Instructions that store in variables: in the first of those that they name (Python 3.13), or in both."""
-_WITHOUT_NUMBER = (FunctionType, MethodType, BuiltinFunctionType, ModuleType, CodeType, type)
+_WITHOUT_NUMBER = (partial, FunctionType, MethodType, BuiltinFunctionType, ModuleType, CodeType, type)
 
 
 def code_of(code: CodeType) -> Code:

@@ -58,9 +58,10 @@ _GLOBAL = re.compile(r"GLOBAL_STATE changed: (?P<what>.+)")
 BEFORE_BREAK = "the value computed before the break"
 """The name for a value that Dynamo hands from one side of a break to the other."""
 HELD_BY_FUNCTION = re.compile(
-    r"(?P<function>.+)\.__(?P<what>closure|defaults|kwdefaults)__\[(?P<key>\d+|'\w+')\](?:\.cell_contents)?"
+    r"(?P<function>.+)\.(?P<what>__closure__|__defaults__|__kwdefaults__|keywords)"
+    r"\[(?:(?P<number>\d+)|'(?P<name>\w+)')\](?:\.cell_contents)?"
 )
-"""A variable that a function closes over, or a default argument."""
+"""A variable that a function closes over, or a default argument: by name, or by its number in the function."""
 _VARIABLE = re.compile(r"\(HINT: guard on \"(\w+)\"\)")
 _FREED = re.compile(r"Cache line invalidated because (?P<source>.+) got deallocated$")
 _DTYPES = {
@@ -83,7 +84,10 @@ _OF_BASE = re.compile(r"(?<![\w.])([\w.\[\]']+)\._base\b")
 """An expression over the tensor that another one is a view of."""
 _WITHOUT_BASE = re.compile(r"'NoneType' object has no attribute '\w+'$")
 """Python's error for a tensor that is no view, where a guard asks for its base."""
-_DUPLICATE = "Duplicate tensor found where not expected"
+DUPLICATE = "Duplicate tensor"
+_QUOTED = re.compile(r'"([^"]+)"')
+_LENGTH = re.compile(r"(len\(.+\)) != (\d+)$")
+"""The length that a dictionary must not have any more: torch writes the failure in place of the guard."""
 _AUTOGRAD = "Autograd"
 _DUCK_SIZING = "duck sizing"
 _SAVED_TENSOR_HOOKS = "top_saved_tensors_hooks"
@@ -130,7 +134,7 @@ class ParsedGuard:
 
 
 _PROPERTY = re.compile(
-    r"(?:len\((?P<measured>.+)\)|.+ in (?P<container>.+)"
+    r"(?:(?:len|list)\((?P<measured>[^()]+)\)(?:\[\d+\])?|.+ in (?P<container>.+)"
     r"|(?P<whole>.+?)\.(?:(?:shape|stride\(\))\[(?P<dimension>\d+)\]|\w+(?:\(\))?))$"
 )
 """The length or a key of a container, a size or a stride, another property or an attribute."""
@@ -199,15 +203,16 @@ def read_guard(text: str, name: str | None = None, stored_as: Sequence[str] = ()
     guard = replace(_read_guard(text), holder=holder)
     if holder is Holder.RESULT:
         parts = [""] if len(stored_as) == 1 else [f"[{number}]" for number in range(len(stored_as))]
-        for part, variable in zip(parts, stored_as, strict=True):
-            value = f"{BEFORE_BREAK}{part}"
-            subject, demand = (text.replace(value, variable) for text in (guard.subject, guard.demand))
-            guard = replace(guard, subject=subject, demand=demand, old=guard.old and guard.old.replace(value, variable))
+        for part, stored in zip(parts, stored_as, strict=True):
+            value = BEFORE_BREAK + part
+            subject, demand = (words.replace(value, stored) for words in (guard.subject, guard.demand))
+            guard = replace(guard, subject=subject, demand=demand, old=guard.old and guard.old.replace(value, stored))
         return guard
     if holder not in (Holder.CLOSURE, Holder.DEFAULT):
         return guard
     hint, source = _VARIABLE.search(text), subject_source(text) or ""
-    held, variable = HELD_BY_FUNCTION.match(source), name or (hint[1] if hint else None)
+    held = HELD_BY_FUNCTION.match(source)
+    variable = name or (hint[1] if hint else None) or (held["name"] if held else None)
     if held is None or variable is None:
         return guard
     subject = variable + readable(source[held.end() :])
@@ -236,6 +241,8 @@ def _read_guard(text: str) -> ParsedGuard:
         states = found["what"].split()
         kind = _STATE_KINDS.get(states[0], ChangeKind.GLOBAL_STATE)
         return ParsedGuard(kind, ", ".join(states), f"{', '.join(states)} is unchanged")
+    if found := _LENGTH.match(text):
+        text = f"{found[1]} == {found[2]}"
     if text.startswith("BACKEND_MATCH"):
         return ParsedGuard(ChangeKind.BACKEND, "the backend", "the backend is the same as before")
     if found := _FREED.match(text):
@@ -243,8 +250,9 @@ def _read_guard(text: str) -> ParsedGuard:
         return ParsedGuard(ChangeKind.FREED, subject, f"{subject} is still in memory")
     if text.startswith(_NONE_FAILS):
         return NONE_FAILED
-    if text.startswith(_DUPLICATE):
-        return ParsedGuard(ChangeKind.ALIAS, "two inputs", "no two inputs are the same tensor")
+    if text.startswith(DUPLICATE):
+        subject = " and ".join(readable(name) for name in _QUOTED.findall(text)) or "two inputs"
+        return ParsedGuard(ChangeKind.ALIAS, subject, f"{subject} are not the same tensor")
     return _read_expression(text)
 
 

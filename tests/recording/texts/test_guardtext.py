@@ -137,7 +137,7 @@ CASES: list[tuple[str, ParsedGuard]] = [
     ("L['x'] is L['y']", ParsedGuard(ChangeKind.ALIAS, "x and y", "x is y", holder=Holder.ARGUMENT)),
     (
         "Duplicate tensor found where not expected!",
-        ParsedGuard(ChangeKind.ALIAS, "two inputs", "no two inputs are the same tensor"),
+        ParsedGuard(ChangeKind.ALIAS, "two inputs", "two inputs are not the same tensor"),
     ),
     (
         "2 <= L['x'].size()[0] <= 5  # if x.shape[0] > 5:  # model.py:3 in f",
