@@ -193,17 +193,17 @@ def test_what_is_no_report_is_told(breakscan: Run, folder: Path, text: str, prob
 
 
 @pytest.mark.torch
-def test_two_runs(process: Run, folder: Path) -> None:
+def test_two_runs(process: Run, breakscan: Run, folder: Path) -> None:
     pytest.importorskip("torch")
     program = folder / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
     process("explain", "--format", "json", "--output", "before.json", "--save", "before", "program.py")
-    same = process("diff", "before.json", "before", "--format", "json")
+    same = breakscan("diff", "before.json", "before", "--format", "json")
     assert (same.status, same.json["changed"], same.json["moved"]) == (0, [], [])
 
     program.write_text("# Shifted.\n\n" + PROGRAM.replace("y.cos()", "y.cos() + y.sum().item()"), encoding="utf-8")
     process("explain", "--format", "json", "--output", "after.json", "program.py")
-    worse = process("diff", "before.json", "after.json", "--format", "json")
+    worse = breakscan("diff", "before.json", "after.json", "--format", "json")
     assert worse.status == 1
     assert [(one["rule"], one["code"], one["line"]) for one in worse.json["new"]] == [
         ("BRK201", "return y.cos() + y.sum().item()", 9)

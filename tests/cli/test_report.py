@@ -172,19 +172,19 @@ def test_a_log_is_only_read(breakscan: Run, folder: Path) -> None:
 
 
 @pytest.mark.torch
-def test_a_kept_recording(process: Run, folder: Path) -> None:
+def test_a_kept_recording(process: Run, breakscan: Run, folder: Path) -> None:
     pytest.importorskip("torch")
     shutil.copy(DATA / "program.py", folder)
     done = process("explain", "--save", "run", "-o", "report.txt", "program.py", env={"OMP_NUM_THREADS": "1"})
     assert done.status == 0
-    again = process("report", "run")
+    again = breakscan("report", "run")
     assert (again.status, again.err) == (0, "")
     assert again.out == (folder / "report.txt").read_text(encoding="utf-8")
     (folder / "src").mkdir()
     os.rename(folder / "program.py", folder / "src" / "program.py")
-    moved = process("report", "--source-root", f"{folder}={folder / 'src'}", "run")
+    moved = breakscan("report", "--source-root", f"{folder}={folder / 'src'}", "run")
     assert "src/program.py:8:5  splits the graph 2×" in moved.out
-    both = process("report", "run", "run")
+    both = breakscan("report", "run", "run")
     assert both.status == 2
     assert "one recording makes one report" in both.err
 
@@ -205,14 +205,14 @@ f(torch.ones(3))
 
 
 @pytest.mark.torch
-def test_a_kept_recording_tells_what_a_break_hides(process: Run, folder: Path) -> None:
+def test_a_kept_recording_tells_what_a_break_hides(process: Run, breakscan: Run, folder: Path) -> None:
     pytest.importorskip("torch")
     (folder / "hides.py").write_text(HIDES, encoding="utf-8")
     first = process("explain", "--save", "run", "-o", "-", "hides.py", env={"OMP_NUM_THREADS": "1"})
-    again = process("report", "run")
+    again = breakscan("report", "run")
     assert "It hides one more finding of breakscan check, BRK201 tensor-item (line 9)." in again.out
     assert again.out == first.out
-    beside = process("report", "--check", "run")
+    beside = breakscan("report", "--check", "run")
     assert "hides.py:7 makes f run eager, and hides line 9 BRK201" in beside.out
 
 

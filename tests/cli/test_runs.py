@@ -48,13 +48,13 @@ for _ in range(3):
 FORCED = 'torch.compiler.set_stance("force_eager") was in force, under which nothing compiled runs'
 
 
-def test_eager_calls_are_counted_with_the_reason(process: Run, folder: Path) -> None:
+def test_eager_calls_are_counted_with_the_reason(process: Run, breakscan: Run, folder: Path) -> None:
     (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
     done = process("explain", "--save", "run", "--max-eager-calls", "6", "program.py")
     assert done.status == 1
     assert "5 of 8 calls ran eager" in done.err
     assert "--max-eager-calls 6 is not met: 7 eager calls at program.py:4:1, program.py:9:1" in done.err
-    told = json.loads(process("report", "run", "--format", "json").out)
+    told = json.loads(breakscan("report", "run", "--format", "json").out)
     assert told["summary"]["eager_calls"] == 7
     eager = [one for one in told["problems"] if one["kind"] == "eager-calls"]
     assert {(one["functions"][0], one["reason"]): (one["count"], one["cause"]) for one in eager} == {
@@ -62,13 +62,13 @@ def test_eager_calls_are_counted_with_the_reason(process: Run, folder: Path) -> 
         ("f", "eager_on_recompile"): (1, None),
         ("g", "default"): (2, "function"),
     }
-    assert process("report", "run", "--max-eager-calls", "7").status == 0
-    shown = " ".join(process("report", "run").out.split())
+    assert breakscan("report", "run", "--max-eager-calls", "7").status == 0
+    shown = " ".join(breakscan("report", "run").out.split())
     assert "program.py:4:1 ran eager 4× in f" in shown
     assert f"4 of 6 calls used no compiled code: {FORCED}. Called from program.py:19." in shown
     assert "1 of 6 calls used no compiled code: no compiled version fitted, and" in shown
     assert "in g" not in shown.split("Around the compiler")[1].split("What was compiled")[0]
-    assert "4 of 6 calls used no compiled code" in process("report", "run", "--format", "html").out
+    assert "4 of 6 calls used no compiled code" in breakscan("report", "run", "--format", "html").out
 
 
 EXPORTS = """import torch
@@ -90,7 +90,7 @@ MENDED = "        return torch.where(x.sum() > 0, x + 1, x - 1)"
 WHY = "it tests what depends on data, which an export does not know (torch: Eq(u0, 1))"
 
 
-def test_a_report_says_what_stands_against_an_export(process: Run, folder: Path) -> None:
+def test_a_report_says_what_stands_against_an_export(process: Run, breakscan: Run, folder: Path) -> None:
     program = folder / "program.py"
     program.write_text(EXPORTS, encoding="utf-8")
     done = process("explain", "--save", "run", "--max-breaks", "0", "program.py")
@@ -98,11 +98,11 @@ def test_a_report_says_what_stands_against_an_export(process: Run, folder: Path)
     assert done.out == "not exported\n"
     assert "1 of 1 export fails. Nothing was passed to torch.compile." in done.err
     assert "--max-breaks 0 is not met: 1 break site at program.py:6:12" in done.err
-    shown = " ".join(process("report", "run").out.split())
+    shown = " ".join(breakscan("report", "run").out.split())
     assert "program.py:6:12 fails to export in Net.forward" in shown
     assert f"Why: {WHY}. It ends torch.export.export(Net). Called from program.py:12." in shown
-    assert "it tests what depends on data" in process("report", "run", "--format", "sarif").out
-    told = json.loads(process("report", "run", "--format", "json").out)
+    assert "it tests what depends on data" in breakscan("report", "run", "--format", "sarif").out
+    told = json.loads(breakscan("report", "run", "--format", "json").out)
     assert (told["summary"]["exports"], told["summary"]["export_failures"]) == (1, 1)
     assert "Could not guard on data-dependent expression" in told["export_failures"][0]["text"]
 
@@ -112,11 +112,11 @@ def test_a_report_says_what_stands_against_an_export(process: Run, folder: Path)
     assert (done.status, done.out) == (0, "")
     assert "1 export succeeds." in done.err
     assert "Exports: Net by torch.export.export, 5 operations" in done.err
-    worse = process("diff", "mended", "run")
+    worse = breakscan("diff", "mended", "run")
     assert worse.status == 1
     assert "New graph breaks" in worse.out
     assert "program.py:6  raises  data-dependent-test  in Net.forward" in worse.out
-    assert "Gone graph breaks" in process("diff", "run", "mended").out
+    assert "Gone graph breaks" in breakscan("diff", "run", "mended").out
 
 
 def test_a_log_of_torchs_trace_tells_of_exports(folder: Path, process: Run) -> None:
@@ -175,7 +175,9 @@ if sys.argv[1] == "save":
 
 
 @pytest.mark.slow
-def test_what_is_loaded_compiled_was_called(process: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_loaded_compiled_was_called(
+    process: Run, breakscan: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (folder / "program.py").write_text(PRECOMPILED, encoding="utf-8")
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder / "first"))
     saved = process("explain", "program.py", "save")
@@ -186,6 +188,6 @@ def test_what_is_loaded_compiled_was_called(process: Run, folder: Path, monkeypa
     words = " ".join(loaded.err.split())
     assert "Nothing had to be compiled: 1 function was loaded compiled" in words
     assert "Loaded compiled: f (program.py:10)" in words
-    told = json.loads(process("report", "run", "--format", "json").out)
+    told = json.loads(breakscan("report", "run", "--format", "json").out)
     assert [one["function"] for one in told["precompiled"]] == ["f"]
     assert [target["attempted"] for target in told["targets"]] == [True]

@@ -106,6 +106,7 @@ def test_without_a_server_a_process_is_new(tmp_path: Path) -> None:
         assert worker.ready().run.error is None
 
 
+@pytest.mark.slow
 def test_what_a_first_run_pays_before_it_compiles_is_measured(tmp_path: Path) -> None:
     script = tmp_path / "it.py"
     script.write_text("import torch" + CALLS, encoding="utf-8")

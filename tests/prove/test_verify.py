@@ -296,8 +296,6 @@ def test_a_setting_can_be_verified(tmp_path: Path, valid: Callable[..., Any]) ->
     ("text", "words", "said"),
     [
         ("print('hello')\n", [], "the program compiles nothing"),
-        ("import sys\nsys.modules['torch'] = None\n", [], "the program compiles nothing"),
-        ("import torch\n1 / 0\n", [], "failed before it called anything compiled: ZeroDivisionError: division by zero"),
         pytest.param(
             "import torch\n\n@torch.compile\ndef f(x):\n    return x\n",
             [],

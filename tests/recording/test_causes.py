@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from dataclasses import replace
 from typing import Any
@@ -10,14 +11,17 @@ import pytest
 from programs import Folder, Zoo, explained_here
 
 import breakscan
+from breakscan.explanation.explanation import Explanation
 from breakscan.recording.records import FrameEnded, Record
 from breakscan.report.explain.json import explain_object
+from breakscan.report.explain.report import ExplainReport
+from breakscan.report.formats import EXPLAIN
 
 pytestmark = pytest.mark.torch
 
 
 def report_of(folder: Folder, text: str) -> Any:
-    """The report as JSON of a program that runs in this process."""
+    """The report as JSON of a program."""
     return explain_object(explained_here(folder.path, f"import torch\n{text}"))
 
 
@@ -28,9 +32,15 @@ def remedies_of(report: Any) -> list[str]:
 
 
 def told(folder: Folder, text: str) -> str:
+    """The terminal report of a program."""
+    return terminal_text(explained_here(folder.path, f"import torch\n{text}"))
+
+
+def terminal_text(run: Explanation) -> str:
     """The terminal report, on one line."""
-    folder.write("script.py", f"import torch\n{text}")
-    return " ".join(folder.explain("script.py").report.split())
+    stream = io.StringIO()
+    EXPLAIN.write("terminal", ExplainReport(run), stream)
+    return " ".join(stream.getvalue().split())
 
 
 def test_what_comes_between_does_not_divide_a_cause(folder: Folder) -> None:
@@ -375,8 +385,8 @@ class Trainer:
             self.model(batch)
 """,
     )
-    folder.write(
-        "train.py",
+    run = explained_here(
+        folder.path,
         """
 import torch, sys
 sys.path.insert(0, "site-packages")
@@ -388,13 +398,12 @@ def double(x):
 Trainer(double).run([torch.ones(n) for n in (3, 4)])
 """,
     )
-    _, report = folder.explain_json("train.py")
+    report = explain_object(run)
     (recompile,) = report["recompiles"]
     assert recompile["trigger"]["path"].endswith("trainer.py")
-    assert (recompile["users_line"]["path"], recompile["users_line"]["line"]) == ("train.py", 9)
+    assert (recompile["users_line"]["path"], recompile["users_line"]["line"]) == ("script.py", 9)
     assert recompile["seconds"] > 0
-    text = " ".join(folder.explain("train.py").report.split())
-    assert "trainer.py:10, train.py:9." in text
+    assert "trainer.py:10, script.py:9." in terminal_text(run)
 
 
 def test_a_logger_of_a_library_can_be_ignored_as_the_advice_says(folder: Folder) -> None:
@@ -411,20 +420,16 @@ def double(x):
 """,
     )
     program = """
-import logging, sys, torch
+import logging, sys
 sys.path.insert(0, "site-packages")
 from layers import double
 ADVICE
 torch.compile(double, backend="eager")(torch.ones(3))
 """
-    folder.write("train.py", program.replace("ADVICE", ""))
-    _, report = folder.explain_json("train.py")
-    (found,) = report["breaks"]
+    (found,) = report_of(folder, program.replace("ADVICE", ""))["breaks"]
     assert found["logging_method"] == "logging.getLogger('layers.deep').warning"
     call = found["advice"].removeprefix("call ").partition(" before ")[0]
-    folder.write("train.py", program.replace("ADVICE", call))
-    _, report = folder.explain_json("train.py")
-    assert not report["breaks"]
+    assert not report_of(folder, program.replace("ADVICE", call))["breaks"]
 
 
 def test_a_version_that_did_not_fit_before_explains_no_later_recompile(folder: Folder) -> None:

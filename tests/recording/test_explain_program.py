@@ -81,13 +81,15 @@ def test_a_module_sees_what_it_sees_under_python(folder: Folder) -> None:
     assert_same(plain, folder.explain("-m", "package.look", "--help"))
 
 
-def test_the_import_path_keeps_its_order(folder: Folder) -> None:
-    """Also where breakscan lies in the midst of it, as in ``site-packages``."""
-    folder.write("program.py", "import sys, torch._dynamo\nprint(sys.path)\n")
+def test_the_import_path_keeps_its_order_and_nothing_found_is_one_line(folder: Folder) -> None:
+    """The path does also where breakscan lies in the midst of it, as in ``site-packages``."""
+    folder.write("program.py", BREAKS.replace('    print("breaks", end="")\n', "") + "import sys\nprint(sys.path)\n")
     env = {"PYTHONPATH": os.pathsep.join([str(Path(breakscan.__file__).parent.parent), str(folder.path / "behind")])}
     plain = folder.python("program.py", env=env)
     assert plain.status == 0
-    assert_same(plain, folder.explain("program.py", env=env))
+    explained = folder.explain("program.py", env=env)
+    assert_same(plain, explained)
+    assert explained.report.splitlines()[2] == "No graph breaks and no recompiles: 1 graph of 2 operations."
 
 
 @pytest.mark.slow
@@ -234,20 +236,15 @@ def test_killing_breakscan_kills_the_program(folder: Folder) -> None:
 
 
 class TestReport:
-    def test_it_goes_to_stderr_and_leaves_stdout_alone(self, folder: Folder) -> None:
+    def test_it_goes_to_stderr_in_narrow_lines_and_leaves_stdout_alone(self, folder: Folder) -> None:
         folder.write("script.py", BREAKS)
-        done = folder.explain("script.py")
+        done = folder.explain("script.py", env={"COLUMNS": "70"})
         assert done.out == b"breaks"
+        assert max(map(len, done.report.splitlines())) <= 70
         assert "script.py finished with exit status 0" in done.report
         assert "1 site breaks the graph once: 2 graphs of 2 operations instead of 1." in done.report
         assert "script.py:5:5  splits the graph  BRK401 print  in f" in done.report
         assert "Instead: " in done.report
-
-    def test_nothing_found_is_one_line(self, folder: Folder) -> None:
-        folder.write("script.py", BREAKS.replace('    print("breaks", end="")\n', ""))
-        lines = folder.explain("script.py").report.splitlines()
-        assert lines[2] == "No graph breaks and no recompiles: 1 graph of 2 operations."
-        assert all(line.startswith("Note: ") for line in lines[4:5])
 
     def test_no_torch_is_one_line(self, folder: Folder) -> None:
         folder.write("script.py", "print('hello')\n")
@@ -259,11 +256,6 @@ class TestReport:
         done = folder.explain("--output", "report.txt", "script.py")
         assert done.err == b"breakscan: the report is in report.txt\n"
         assert "script.py finished" in (folder.path / "report.txt").read_text(encoding="utf-8")
-
-    def test_it_fits_a_narrow_terminal(self, folder: Folder) -> None:
-        folder.write("script.py", BREAKS)
-        report = folder.explain("script.py", env={"COLUMNS": "70"}).report
-        assert max(map(len, report.splitlines())) <= 70
 
 
 class TestRefusal:

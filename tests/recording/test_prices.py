@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from programs import environment, explained_records
+from programs import environment, explained_records, warm_process
 
 from breakscan.explanation.breaks import BreakSite
 from breakscan.explanation.explanation import Explanation
@@ -76,26 +76,38 @@ class Ran:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Any:
-    def run(text: str, kill_after_line: str | None = None) -> Ran:
+    """Runs a program; in a process of its own if it is ``alone``, or to be killed."""
+
+    def run(text: str, kill_after_line: str | None = None, alone: bool = False) -> Ran:
         script, recording = tmp_path / "script.py", tmp_path / "recording"
         script.write_text(text, encoding="utf-8")
         recording.mkdir()
-        env = {**environment(), "PYTHONPATH": str(INJECTED), "BREAKSCAN_RECORDING": str(recording)}
-        program = subprocess.Popen(
-            [sys.executable, str(script)], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        if kill_after_line is not None:
-            assert program.stdout
-            while program.stdout.readline() not in (kill_after_line + "\n", ""):
-                pass
-            program.kill()
-        out, err = program.communicate(timeout=120)
+        if alone or kill_after_line is not None:
+            status, out, err = run_alone(script, recording, kill_after_line)
+        else:
+            status = warm_process().run(script, recording).status
+            out, err = (script.with_suffix(ending).read_text(encoding="utf-8") for ending in (".out", ".err"))
         records = read_recording(recording)
         assert not [r for process in records for r in process if isinstance(r, HookFailed)]
-        explanation = explained_records(records, script, ProgramExit(program.returncode, 1.0))
-        return Ran(program.returncode, out, err, records, explanation, text.splitlines())
+        return Ran(
+            status, out, err, records, explained_records(records, script, ProgramExit(status, 1.0)), text.splitlines()
+        )
 
     return run
+
+
+def run_alone(script: Path, recording: Path, kill_after_line: str | None) -> tuple[int, str, str]:
+    env = {**environment(), "PYTHONPATH": str(INJECTED), "BREAKSCAN_RECORDING": str(recording)}
+    program = subprocess.Popen(
+        [sys.executable, str(script)], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    if kill_after_line is not None:
+        assert program.stdout
+        while program.stdout.readline() not in (kill_after_line + "\n", ""):
+            pass
+        program.kill()
+    out, err = program.communicate(timeout=120)
+    return program.returncode, out, err
 
 
 def test_one_long_pass_is_told_apart(run: Any) -> None:
@@ -326,7 +338,7 @@ for case in cases * 2 + [(False, False)] * 5:
         traceback.print_exc()
         compiled(torch.ones(8), False, False)
 """
-    ran = run(text)
+    ran = run(text, alone=True)
     plain = subprocess.run(
         [sys.executable, str(tmp_path / "script.py")], env=environment(), capture_output=True, text=True, timeout=120
     )
@@ -464,7 +476,8 @@ def _(x):
     return torch.empty_like(x)
 
 torch.compile(lambda x: look(x.sin()), backend="eager")(torch.ones(8))
-"""
+""",
+        alone=True,
     )
     assert ran.status == 0, ran.err
     assert "torch/_dynamo/eval_frame.py" in ran.out

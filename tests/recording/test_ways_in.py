@@ -89,10 +89,8 @@ class TestKeepGoing:
 
     def test_without_it_the_program_raises_and_the_break_is_told(self, folder: Folder) -> None:
         folder.write("script.py", FULLGRAPH)
-        plain = folder.python("script.py")
         explained, report = folder.explain_json("script.py")
-        assert plain.out == b"Unsupported\n" * 4
-        assert explained.out == plain.out
+        assert explained.out == b"Unsupported\n" * 4
         assert sites(report) == [("script.py", line) for line in (6, 12, 17, 22)]
         assert {found["verdict"] for found in report["breaks"]} == {"raises"}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from programs import Folder
 
@@ -19,12 +17,8 @@ def logged(function):
 
     return wrapper
 """
-PROGRAM = """import sys
-
-sys.path.insert(0, "site-packages")
-
-import torch
-from decorators import logged
+MODULE = """import torch
+from {decorators} import logged
 
 
 @logged
@@ -44,26 +38,26 @@ def outer(x):
 """
 
 
-@pytest.fixture
-def functions(folder: Folder) -> Any:
+@pytest.fixture(scope="module")
+def functions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """The functions that the report of one run names, for each module, with a decorator of its own."""
     pytest.importorskip("torch")
-
-    def run(inner: str = "pass", given: str = "outer") -> set[str]:
-        folder.write("site-packages/decorators.py", DECORATOR)
-        folder.write("program.py", PROGRAM.format(inner=inner, given=given))
-        done, report = folder.explain_json("program.py")
-        assert done.status == 0, done.err
-        return {thing["function"] for key in ("graphs", "compiles", "recompiles") for thing in report[key]}
-
-    return run
-
-
-def test_the_function_that_was_given_names_what_was_compiled(functions: Any) -> None:
-    assert functions() == {"outer"}
-    assert functions(given="inner") == {"inner"}
+    folder = Folder(tmp_path_factory.mktemp("wrappers"))
+    modules = {"outermost": ("pass", "outer"), "innermost": ("pass", "inner"), "broken": ("print()", "outer")}
+    for name, (inner, given) in modules.items():
+        folder.write(f"site-packages/{name}_decorators.py", DECORATOR)
+        folder.write(f"{name}.py", MODULE.format(decorators=f"{name}_decorators", inner=inner, given=given))
+    folder.write("program.py", f"import sys\nsys.path.insert(0, 'site-packages')\nimport {', '.join(modules)}\n")
+    done, report = folder.explain_json("program.py")
+    assert done.status == 0, done.err
+    things = [thing for key in ("graphs", "compiles", "recompiles") for thing in report[key]]
+    return {name: {one["function"] for one in things if name in one["site"]["path"]} for name in modules}
 
 
-def test_behind_a_break_the_wrapper_may_be_another_functions(functions: Any) -> None:
-    found = functions(inner="print()")
-    assert "logged.wrapper" in found
-    assert found >= {"logged.wrapper", "inner"}
+def test_the_function_that_was_given_names_what_was_compiled(functions: dict[str, set[str]]) -> None:
+    assert functions["outermost"] == {"outer"}
+    assert functions["innermost"] == {"inner"}
+
+
+def test_behind_a_break_the_wrapper_may_be_another_functions(functions: dict[str, set[str]]) -> None:
+    assert functions["broken"] >= {"logged.wrapper", "inner"}
