@@ -12,6 +12,7 @@ from breakscan.model.problem import Caller
 from breakscan.model.words import counted, listed, place, seconds_in_words
 from breakscan.recording.parsers.break_text import branches_on_data, parse_causes
 from breakscan.recording.parsers.export_errors import ExportProblem, ProblemRead, problem_of, problem_of_draft
+from breakscan.recording.parsers.frames import user_frames
 from breakscan.recording.parsers.guards import with_article
 from breakscan.recording.records import ExportEnded, Record, StackFrame
 from breakscan.rulebook.document import Rule
@@ -92,6 +93,7 @@ _WHY = {
     ExportProblem.TEST: "it tests what depends on data, which an export does not know",
     ExportProblem.NUMBER: "it needs a number out of data, which an export does not know",
     ExportProblem.SIZES: "the code does not leave the sizes free that dynamic_shapes declares",
+    ExportProblem.EXAMPLE: "an export fixes the sizes 0 and 1, and {} of its example is one of them",
     ExportProblem.NO_FAKE_KERNEL: "the operator {} has no fake kernel, which gives what it returns without running it",
     ExportProblem.WRONG_FAKE_KERNEL: "the fake kernel of {} gives another result than the operator",
     ExportProblem.INPUT: "it is given {}, a type that an export cannot take apart",
@@ -106,8 +108,8 @@ _INSTEAD = {
     "before the export; where a number always passes the test, say so before it, such as torch._check(n > 3)",
     ExportProblem.NUMBER: "keep it a tensor; where the number is always the same, say so before it, such as "
     "torch._check(n == 4)",
-    ExportProblem.SIZES: "export with an example in which no size is 0 or 1; else declare them as they are, or leave "
-    "them to torch with Dim.AUTO",
+    ExportProblem.SIZES: "declare them as they are, or leave them to torch with Dim.AUTO",
+    ExportProblem.EXAMPLE: "export with an example of 2 or more there",
     ExportProblem.NO_FAKE_KERNEL: 'register one with torch.library.register_fake("{}")',
     ExportProblem.INPUT: "pass tensors, numbers, and tuples, lists or dicts of them; if it is a dataclass, register "
     "it: torch.export.register_dataclass({})",
@@ -191,16 +193,18 @@ def _tried(one: ExportTry) -> str:
 def exports_total(exports: Sequence[Export]) -> str | None:
     """``2 of 5 exports fail and 1 is unsound``; None without any."""
     every = sum(export.count for export in exports)
-    noun = "compilation ahead of time" if _are_compiled(exports) else "export"
-    nouns = "compilations ahead of time" if _are_compiled(exports) else "exports"
+    nouns = (
+        ("compilation ahead of time", "compilations ahead of time") if _are_compiled(exports) else ("export", "exports")
+    )
+    total = counted(every, *nouns)
     failed = sum(one.count for one in exports if one.status is ExportStatus.FAILED)
     unsound = sum(one.count for one in exports if one.status is ExportStatus.UNSOUND)
     if not every:
         return None
     if not failed and not unsound:
-        return counted(every, f"{noun} succeeds", f"{nouns} succeed")
-    parts = [f"{failed} of {counted(every, noun, nouns)} {'fails' if failed == 1 else 'fail'}"] if failed else []
-    of = "" if failed else f" of {counted(every, noun, nouns)}"
+        return f"{total} {'succeeds' if every == 1 else 'succeed'}"
+    parts = [f"{failed} of {total} {'fails' if failed == 1 else 'fail'}"] if failed else []
+    of = "" if failed else f" of {total}"
     parts += [f"{unsound}{of} {'is' if unsound == 1 else 'are'} unsound"] if unsound else []
     return " and ".join(parts)
 
@@ -225,8 +229,8 @@ def _exported(one: Export) -> str:
 
 _TYPES = (ExportProblem.INPUT, ExportProblem.OUTPUT)
 _OPERATORS = (ExportProblem.NO_FAKE_KERNEL, ExportProblem.WRONG_FAKE_KERNEL)
-_AT_THE_CALL = (ExportProblem.SIZES, *_TYPES)
-"""Torch finds these before it traces, or when all is traced, and names no line."""
+_AT_THE_CALL = (ExportProblem.SIZES, ExportProblem.EXAMPLE, *_TYPES)
+"""Torch finds these before it traces, or when all is traced: its exception comes from none of the lines."""
 
 
 def exports(records: Iterable[Record], context: ExplainContext) -> list[Export]:
@@ -291,7 +295,8 @@ def _failure(met: _Met, context: ExplainContext) -> ExportFailure:
     read, record = met.read, met.record
     is_untraceable = read.problem is ExportProblem.UNTRACEABLE
     cause = parse_causes(met.text)[0] if is_untraceable else None
-    own = [] if met.text and read.problem in _AT_THE_CALL else _programs(met.stack, context)
+    # Of sizes, torch names the line with strict=True alone.
+    own = _programs(user_frames(met.text) if met.text and read.problem in _AT_THE_CALL else met.stack, context)
     through = own or _programs(record.stack, context) or list(record.stack)
     at = through[-1]
     is_branch = read.problem is ExportProblem.TEST or (cause is not None and branches_on_data(cause.gb_type))
@@ -325,7 +330,8 @@ def _key(failure: ExportFailure) -> Hashable:
         return _QUOTES_TORCH, failure.site
     if failure.problem in (*_OPERATORS, *_TYPES):
         return failure.problem, failure.about
-    return failure.problem, failure.site, failure.about, failure.gb_type or failure.reason
+    where = failure.exports[0].name if failure.problem is ExportProblem.SIZES else failure.site
+    return failure.problem, where, failure.about, failure.gb_type or failure.reason
 
 
 def _joined(known: ExportFailure, other: ExportFailure) -> ExportFailure:

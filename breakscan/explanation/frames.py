@@ -14,7 +14,9 @@ from breakscan.explanation.context import ExplainContext, reason_of
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller, Price
 from breakscan.recording.parsers.break_text import parse_causes
+from breakscan.recording.parsers.export_errors import ExportProblem, problem_of
 from breakscan.recording.parsers.frames import is_generator, is_resumed, limit_reason, skip_reason, user_frames
+from breakscan.recording.parsers.guards import readable
 from breakscan.recording.records import BreakSeen, Code, CompileStarted, FrameEnded, GraphCompiled, Record, StackFrame
 from breakscan.rulebook.document import Rule
 
@@ -62,7 +64,7 @@ class UncompiledFrame:
 
     Of a failure, ``stack`` is the way to the line that could not be compiled, outermost first, and ``failed_at`` that
     line, with its text in ``failed_code``; None where torch does not name it.  ``raised_inside`` says that code which
-    Dynamo ran while it traced raised the exception.
+    Dynamo ran while it traced raised the exception; ``fixes_size`` that the line makes a marked size a constant.
     """
 
     function: str
@@ -84,6 +86,7 @@ class UncompiledFrame:
     failed_code: str | None = None
     hints: tuple[str, ...] = ()
     raised_inside: bool = False
+    fixes_size: bool = False
 
 
 _WRAPPED = "InternalTorchDynamoError"
@@ -198,6 +201,10 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
         fate = replace(fate, rule=rule)
     if frame.limit:
         return replace(fate, reason=RAISES_OVER_LIMIT)
+    read = problem_of(frame.error, frame.text)
+    if read.problem is ExportProblem.SIZES:
+        said = f"{readable(read.about)} is marked as dynamic: {read.said}"
+        return replace(fate, reason=UncompiledReason(said, _error_of(frame)), fixes_size=True)
     if frame.error == _WRAPPED and rule is None and stack:
         error, where = _error_of(frame), PurePath(innermost.path).name
         reason = UncompiledReason(f"while Dynamo traced {where}:{innermost.line}, this was raised: {error}", error)

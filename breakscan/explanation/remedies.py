@@ -78,6 +78,8 @@ def frame_remedies(frame: UncompiledFrame) -> Remedies:
         return (remedy("run-outside"),)
     if frame.reason == RAISES_OVER_LIMIT:
         return (remedy("recompile_limit", what="versions that it needs", number="N"),)
+    if frame.fixes_size:
+        return (remedy("size-that-comes"),)
     return rule_remedies(frame.rule, Mode.FULLGRAPH) if frame.rule else ()
 
 

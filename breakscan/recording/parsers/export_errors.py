@@ -16,6 +16,8 @@ class ExportProblem(str, Enum):
     """The code needs a number out of data."""
     SIZES = "sizes"
     """The code does not leave the sizes free that ``dynamic_shapes`` declares."""
+    EXAMPLE = "example-size"
+    """A size of the example is 0 or 1, which an export fixes."""
     NO_FAKE_KERNEL = "no-fake-kernel"
     WRONG_FAKE_KERNEL = "wrong-fake-kernel"
     INPUT = "input-type"
@@ -58,6 +60,7 @@ _TYPES = (
     (ExportProblem.INPUT, re.compile(r"one of the inputs with type `<class '([^']+)'>` is not supported")),
 )
 _SIZES = re.compile(r"Constraints violated \((.+?)\)!")
+_FIXED = re.compile(r"specialized it to be a constant \((\d+)\)")
 _EACH_SIZE = re.compile(r"^  - (.+)$", re.M)
 _FIXES = re.compile(r"^Suggested fixes:\n((?:[ \t]+\S.*(?:\n|$))+)", re.M)
 _BREAK = "Unsupported"
@@ -86,7 +89,9 @@ def problem_of(error: str, text: str) -> ProblemRead:
         said = next((one[1] for one in _EACH_SIZE.finditer(text)), "")
         fixes = _FIXES.search(text)
         each = tuple(line.strip() for line in fixes[1].splitlines()) if fixes else ()
-        return ProblemRead(ExportProblem.SIZES, found[1], said, each)
+        if (fixed := _FIXED.search(said)) and fixed[1] in ("0", "1"):
+            return ProblemRead(ExportProblem.EXAMPLE, found[1])
+        return ProblemRead(ExportProblem.SIZES, found[1], f"it can only be {fixed[1]}" if fixed else said, each)
     for problem, pattern in _TYPES:
         if found := pattern.search(text):
             return ProblemRead(problem, found[1].rpartition(".")[2])

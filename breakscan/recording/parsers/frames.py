@@ -89,8 +89,8 @@ def is_dynamos_file(path: str) -> bool:
 _LIMIT = re.compile(r"exceeding the (\w+) cache size limit \(currently set to (\d+)\)")
 _LIMIT_EXCEEDED = "recompile limit exceeded"
 _GENERATOR = "Attempt to trace generator"
-_FROM_USER = re.compile(r"^(?:from user code|Found from|Original traceback) ?: *$", re.M)
-"""Dynamo, Inductor and the interpreter of FX each have their own words for it."""
+_FROM_USER = re.compile(r"^(?:from user code|Found from|Original traceback|User stack) ?: *$", re.M)
+"""Dynamo, Inductor, the interpreter of FX and the guards of sizes each have their own words for it."""
 
 
 _SKIPS = {
