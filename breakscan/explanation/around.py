@@ -155,7 +155,7 @@ def _eager_calls(processes: Processes, frames: Iterable[UncompiledFrame], contex
             reason=stance,
             called_from=context.callers(ran_first.stack)[-1:],
             cause=ProblemKind.FUNCTION if is_explained else None,
-            shared=SharedCode(name, (), 0, None, 0, (), calls, tuple(values)) if is_explained else None,
+            shared=SharedCode(name, (ran_first.about,), 0, None, 0, (), calls, tuple(values)) if is_explained else None,
         )
 
 

@@ -318,7 +318,7 @@ def cause_problem(
     callers = () if trigger is None or is_beside else (trigger,)
     seconds = sum(recompile.seconds for recompile in group)
     whole = seconds_in_words(max(seconds, compile_seconds))
-    shared = _with_eager_calls(first.shared, around)
+    shared = _with_eager_calls(first, around)
     price = f"Compiling again took {seconds_in_words(seconds)} of {whole} spent on compiling."
     return Problem(
         ProblemKind.RECOMPILES,
@@ -356,13 +356,16 @@ def _versions_words(shared: SharedCode | None) -> Iterator[str]:
         yield f"{shared.function} has {shared.versions} versions, over {over}; it is called at {lines}."
 
 
-def _with_eager_calls(shared: SharedCode | None, around: Iterable[Problem]) -> SharedCode | None:
+def _with_eager_calls(recompile: Recompile, around: Iterable[Problem]) -> SharedCode | None:
+    """The function with the calls that ran eager past the limit, and the values of what changed in them."""
+    shared = recompile.shared
     if shared is None or shared.limit is None:
         return shared
     explained = (one.shared for one in around if one.cause is ProblemKind.FUNCTION)
     own = [one for one in explained if one is not None and one.function == shared.function]
-    values = (*shared.eager_values, *(value for one in own for value in one.eager_values))
-    return replace(shared, eager_calls=sum(one.eager_calls for one in own), eager_values=tuple(dict.fromkeys(values)))
+    met = [value for one in own if recompile.subject in one.subjects for value in one.eager_values]
+    values = tuple(dict.fromkeys([*shared.eager_values, *met])) if recompile.hit_limit and met else ()
+    return replace(shared, eager_calls=sum(one.eager_calls for one in own), eager_values=values)
 
 
 def causes_of(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:

@@ -626,13 +626,15 @@ class CallsOnDevice(Record):
 class EagerCallsRan(Record):
     """The calls of ``CallsRan`` in which no graph ran.  ``stance`` is torch's during the calls, as
     ``torch.compiler.set_stance`` names it; ``stack`` is that of the first one.  The last record of a key and a stance
-    counts.  ``values`` counts calls past the limit of recompiles by the value for which there is no version."""
+    counts.  ``values`` counts calls past the limit of recompiles by the value of the expression ``about`` for which
+    there is no version."""
 
     key: int
     stance: str
     calls: int
     stack: tuple[StackFrame, ...]
     values: Mapping[str, int] = field(default_factory=dict)
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)

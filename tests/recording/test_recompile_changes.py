@@ -395,12 +395,18 @@ torch._dynamo.config.recompile_limit = 4
 for flag in "abc":
     f(torch.rand(4), flag)
 f(torch.rand(2, 2), "c")
-f(torch.rand(2, 2, 2), "c")
+for _ in range(2):
+    f(torch.rand(2, 2, 2), "c")
+    f(torch.rand(2, 2, 2, 2), "c")
 torch._dynamo.config.recompile_limit = 8
 """
     problems = {problem.changes[0].subject: problem for problem in recompiled(tmp_path, program)}
     assert {subject: one.severity for subject, one in problems.items()} == {
         "flag": Severity.WARNING,
         "x.dim()": Severity.ERROR,
+    }
+    assert {subject: one.shared and one.shared.eager_values for subject, one in problems.items()} == {
+        "flag": (),
+        "x.dim()": ("3", "4"),
     }
     assert {one.shared and one.shared.limit for one in problems.values()} == {4}

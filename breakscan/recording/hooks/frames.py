@@ -16,7 +16,7 @@ from breakscan.recording.hooks.runs import RunHook
 from breakscan.recording.hooks.targets import SkipHook
 from breakscan.recording.hooks.values import ValueHook
 from breakscan.recording.parsers.frames import exceeds_limit
-from breakscan.recording.parsers.guards import subject_source
+from breakscan.recording.parsers.guards import watched_source
 from breakscan.recording.records import BreakSeen, Code, FrameEnded, StackFrame
 
 
@@ -135,7 +135,7 @@ class FrameHook(Hook):
         if limit and (forbidden := self.hooks.merged.past_limit(code_of(outcome.code))):
             self.hooks.write(forbidden)
             newest = forbidden.guards[0].text if forbidden.guards else ""
-            self.hooks.of(RunHook).meter.watched[outcome.code] = subject_source(newest) or ""
+            self.hooks.of(RunHook).meter.watched[outcome.code] = watched_source(newest) or ""
 
 
 def watched_conversion(original: Callable[..., Any], sink: Callable[[FrameOutcome], object]) -> Callable[..., Any]:

@@ -99,7 +99,7 @@ class CallTally:
     ``last_seconds`` are those of the last calls; ``last_graphs`` and ``last_gaps`` the parts of them in graphs, and
     after graphs that a break ended.  ``eager`` counts those in which no graph ran, by the stance of torch, and
     ``first_eager`` holds the stack of the first one; ``eager_values`` counts those past the limit of recompiles by the
-    value that no version is for.  ``outside_on_device`` is what calls spent on the device outside
+    value of ``eager_about`` that no version is for.  ``outside_on_device`` is what calls spent on the device outside
     these parts, and ``to_time`` how many calls are still to be timed there.
     """
 
@@ -113,6 +113,7 @@ class CallTally:
     last_gaps: array[float] = field(default_factory=ring)
     eager: dict[str, int] = field(default_factory=dict)
     eager_values: dict[str, int] = field(default_factory=dict)
+    eager_about: str = ""
     eager_written: dict[str, int] = field(default_factory=dict)
     to_time: int = CALLS_ON_DEVICE
     outside_on_device: list[float] = field(default_factory=list)
@@ -133,7 +134,9 @@ class CallTally:
             yield CallsRan(self.key, self.calls, self.seconds, *each)
         for stance, calls in self.eager.items():
             if calls != self.eager_written.get(stance):
-                yield EagerCallsRan(self.key, stance, calls, self.first_eager[stance], dict(self.eager_values))
+                yield EagerCallsRan(
+                    self.key, stance, calls, self.first_eager[stance], dict(self.eager_values), self.eager_about
+                )
         if (timed := len(self.outside_on_device)) != self.outside_written:
             yield CallsOnDevice(self.key, timed, usual(self.outside_on_device, timed))
         self.written, self.eager_written, self.outside_written = self.calls, dict(self.eager), timed

@@ -22,6 +22,7 @@ from breakscan.recording.hooks.device_time import DeviceTime
 from breakscan.recording.hooks.hook import Hook, Hooks
 from breakscan.recording.hooks.object_facts import calling_stack, value_in_words
 from breakscan.recording.hooks.run_tallies import KEPT, CallTally, GraphTally, Threads, ThreadState
+from breakscan.recording.parsers.guards import readable
 from breakscan.recording.records import DEFAULT_STANCE, GraphRaised, Record, RunsTraced
 
 TRACED_RUNS = 4096
@@ -305,14 +306,14 @@ def _ran_eager(tally: CallTally, watched: Mapping[CodeType, str]) -> None:
     """Counts a call in which no graph ran."""
     stance = current_stance()
     if watched and stance == DEFAULT_STANCE:
-        _count_value(tally.eager_values, sys._getframe(2).f_locals, watched)
+        _count_value(tally, sys._getframe(2).f_locals, watched)
     known = tally.eager.get(stance, 0)
     if not known and stance not in tally.first_eager:
         tally.first_eager[stance] = calling_stack(sys._getframe(2))
     tally.eager[stance] = known + 1
 
 
-def _count_value(counts: dict[str, int], call: Mapping[str, Any], watched: Mapping[CodeType, str]) -> None:
+def _count_value(tally: CallTally, call: Mapping[str, Any], watched: Mapping[CodeType, str]) -> None:
     """Counts a call past the limit under the value for which it would need another version."""
     function = call.get("fn")
     owner = getattr(function, "__self__", None)
@@ -328,8 +329,9 @@ def _count_value(counts: dict[str, int], call: Mapping[str, Any], watched: Mappi
         )
     except Exception:
         return
-    if value in counts or len(counts) < KEPT:
-        counts[value] = counts.get(value, 0) + 1
+    tally.eager_about = readable(watched[code])
+    if value in tally.eager_values or len(tally.eager_values) < KEPT:
+        tally.eager_values[value] = tally.eager_values.get(value, 0) + 1
 
 
 def _passes_through(error: BaseException, frame: FrameType) -> bool:

@@ -185,6 +185,15 @@ NONE_FAILED = ParsedGuard(
 """Used when all guards of a version hold by the time that torch looks for the one that failed."""
 
 
+def watched_source(text: str) -> str | None:
+    """As :func:`subject_source`, also for a property of a tensor."""
+    found = _TENSOR.match(_first_line(text))
+    if found is None or found["what"] == "dispatch key set":
+        return subject_source(text)
+    what = found["what"].partition(" ")[0]
+    return f"{found['source']}.{_PIECES.get(what, what).format(found['index'])}"
+
+
 def subject_source(text: str) -> str | None:
     """The expression whose value now is to be asked for, as Python source over ``L`` and ``G``; None where the
     text has the value itself, or where there is none."""
