@@ -35,7 +35,7 @@ ROOMS = {
     "check": Room(STATIC, 12255, 50),
     "fix": Room(f"{STATIC} check", 8707, 54),
     "recording": Room(STATIC, 9462, 48),
-    "explanation": Room(f"{STATIC} check recording", 8849, 45),
+    "explanation": Room(f"{STATIC} check recording", 8858, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 10471, 39),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6784, 39),

@@ -47,15 +47,13 @@ _NAMES = {
     ChangeKind.REQUIRES_GRAD: "with-gradient",
     ChangeKind.INFERENCE: "no-inference-mode",
 }
-_NAMES_ONCE = {
+_NAMES_OF_FEW = {
     ChangeKind.EQUAL_SIZES: "equal-sizes",
     ChangeKind.RANK: "both-kinds",
     ChangeKind.DTYPE: "both-kinds",
     ChangeKind.DEVICE: "both-kinds",
     ChangeKind.TYPE: "both-kinds",
     ChangeKind.TENSOR_TYPE: "both-kinds",
-    ChangeKind.SET_LATER: "once",
-    ChangeKind.LENGTH: "once",
 }
 
 
@@ -80,7 +78,7 @@ def recompile_remedies(group: Sequence[Recompile], shared: SharedCode | None) ->
         return (remedy("own-version", subject=functions[0]),)
     if change.kind is ChangeKind.SIZE:
         return _of_sizes(group, change)
-    name = _name(first, change, once=len(group) == 1)
+    name = _name(first, changes, once=len(group) == 1)
     if name is not None:
         return (remedy(name, **_facts(first, change)),)
     if first.rule is None:
@@ -157,8 +155,9 @@ def _facts(first: Recompile, change: ValueChange) -> dict[str, Any]:
     }
 
 
-def _name(first: Recompile, change: ValueChange, *, once: bool) -> str | None:
+def _name(first: Recompile, changes: Sequence[ValueChange], *, once: bool) -> str | None:
     """The name of the remedy for a change of anything but a size; None where the rule has it, or none is known."""
+    change = changes[0]
     subject, kind, holder = change.subject, change.kind, change.holder
     if kind is ChangeKind.LENGTH and _STATE.search(subject):
         return "first-step"
@@ -173,8 +172,10 @@ def _name(first: Recompile, change: ValueChange, *, once: bool) -> str | None:
     if _MOMENTUM.search(subject):
         return "cycle-momentum"
     match kind:
+        case ChangeKind.BRANCH_ON_SIZE | ChangeKind.LAYOUT if _meets_one(changes):
+            return "apart"
         case ChangeKind.BRANCH_ON_SIZE if once:
-            return "apart" if change.values[-1] in _APART else "both-sides"
+            return "both-sides"
         case ChangeKind.LAYOUT if holder is Holder.ARGUMENT and change.owner.isidentifier():
             return "contiguous"
         case ChangeKind.DTYPE | ChangeKind.DEVICE | ChangeKind.REQUIRES_GRAD if change.is_parameter:
@@ -193,7 +194,15 @@ def _name(first: Recompile, change: ValueChange, *, once: bool) -> str | None:
             return "tensor-number"
         case ChangeKind.NUMBER | ChangeKind.FLAG if len(change.values) <= _FEW:
             return "few-values"
-    return _NAMES.get(kind) or (_NAMES_ONCE.get(kind) if once else None)
+        case ChangeKind.SET_LATER | ChangeKind.LENGTH if once:
+            return "once"
+    return _NAMES.get(kind) or (_NAMES_OF_FEW.get(kind) if once or len(change.values) <= _FEW else None)
+
+
+def _meets_one(changes: Sequence[ValueChange]) -> bool:
+    """Return whether a size became 0 or 1, which also changes strides."""
+    sizes = [one.values[1:] for one in changes if one.kind in (ChangeKind.SIZE, ChangeKind.BRANCH_ON_SIZE)]
+    return any(values and set(values) <= _APART for values in sizes)
 
 
 def _of_sizes(group: Sequence[Recompile], change: ValueChange) -> Remedies:
@@ -207,7 +216,7 @@ def _of_sizes(group: Sequence[Recompile], change: ValueChange) -> Remedies:
     if any(one.is_parameter for one in changes):
         return (remedy("own-sizes"),)
     if not any(one.opened for one in group):
-        return (remedy("one-size"),)
+        return (remedy("one-size"),) if change.owner.isidentifier() else ()
     sizes = [one for one in changes if one.kind is ChangeKind.SIZE and one.dimension is not None]
     passed, trigger = first.passed, first.trigger
     if trigger is None or not all(one.owner in passed for one in sizes):

@@ -53,7 +53,7 @@ def rule_remedies(rule: Rule, mode: Mode, at_site: tuple[str, ...] = ()) -> tupl
         return (remedy(LEAVE_LOOP),)
     kind = RemedyKind.EDIT if rule.rewrites else RemedyKind.CONSTRUCT
     instead = Remedy(kind, rule.name, rule.instead_in(mode), rewrites=rule.rewrites)
-    return (instead, *(remedy(name) for name in at_site if mode is Mode.DEFAULT))
+    return (instead, *(remedy(name) for name in at_site if mode is Mode.DEFAULT and name in remedy_table()))
 
 
 def finding_remedies(finding: Finding, rule: Rule | None) -> tuple[Remedy, ...]:

@@ -1,0 +1,67 @@
+"""The remedies of findings: those that the code at the place decides on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from breakscan.model.findings import CheckResult, Verdict
+from breakscan.rulebook.library import load_library
+from breakscan.rulebook.remedies import finding_remedies
+
+SPLIT = """
+@torch.compile
+def step(x, lengths: torch.Tensor):
+    first, second = torch.split(x, lengths.tolist())
+    return first.sum() - second.sum()
+"""
+TESTED = """
+@torch.compile
+def step(x: torch.Tensor):
+    n = x.sum().item()
+    return x if n > 3 else -x
+"""
+STOPS = """
+@torch.compile
+def generate(x: torch.Tensor):
+    for _ in range(4):
+        x = x.sin()
+        if x.max() > 0.9:
+            break
+    return x
+"""
+COUNTS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = 0
+
+    def forward(self, x: torch.Tensor):
+        self.steps += 1
+        return x * self.steps
+
+net = torch.compile(Net())
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        (SPLIT, ["tensor-tolist", "capture_scalar_outputs"]),
+        (TESTED, ["tensor-item"]),
+        (STOPS, ["leave-loop"]),
+        (COUNTS, ["counter-attribute", "allow_unspec_int_on_nn_module"]),
+    ],
+)
+def test_the_code_decides(check: Callable[..., CheckResult], source: str, names: list[str]) -> None:
+    (finding,) = check(source).findings
+    remedies = finding_remedies(finding, load_library().get(finding.rule))
+    assert [remedy.name for remedy in remedies] == names
+
+
+def test_with_fullgraph_numbers_are_captured_anyhow(check: Callable[..., CheckResult]) -> None:
+    (finding,) = check(SPLIT).findings
+    raising = finding_remedies(replace(finding, verdict=Verdict.RAISES), load_library().get(finding.rule))
+    assert [remedy.name for remedy in raising] == ["tensor-tolist"]
