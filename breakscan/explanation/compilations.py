@@ -25,7 +25,6 @@ from breakscan.recording.records import (
     Record,
     ShapeSpecialised,
     SpansTimed,
-    TracingTimed,
 )
 
 
@@ -129,7 +128,6 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
     caches: dict[str, list[CacheUse]] = defaultdict(list)
     guards: dict[str | None, GuardsBuilt] = {}
     spans: dict[str, list[SpansTimed]] = defaultdict(list)
-    lines: dict[str, list[TracingTimed]] = defaultdict(list)
     kernels: dict[str, Counter[str]] = defaultdict(Counter)
     for record in records:
         if isinstance(record, CompileTimed):
@@ -140,8 +138,6 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
             caches[record.compile_id].append(_cache_use(record))
         elif isinstance(record, SpansTimed):
             spans[record.compile_id].append(record)
-        elif isinstance(record, TracingTimed):
-            lines[record.compile_id].append(record)
         elif isinstance(record, KernelsTimed):
             kernels[record.compile_id].update(dict(zip(record.names, record.seconds, strict=True)))
     for compile_id, times in timed.items():
@@ -149,8 +145,7 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
         if begun is not None:
             frame = _frame(begun, times, guards.get(compile_id), caches[compile_id], shift, context)
             generated = {use.outcome for use in caches[compile_id] if use.cache == "fx_graph"}
-            is_cached = generated == {"hit"}
-            trees = time_trees(spans[compile_id], lines[compile_id], context, is_cached=is_cached)
+            trees = time_trees(spans[compile_id], is_cached=generated == {"hit"})
             yield replace(frame, time=trees, kernel_seconds=dict(kernels[compile_id]))
 
 

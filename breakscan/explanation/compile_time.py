@@ -1,18 +1,17 @@
-"""The compile time of a run: by part of the compiler, function, traced line, and kernel."""
+"""The compile time of a run: by part of the compiler, function and kernel."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from breakscan.explanation.compilations import CompiledFrame
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.forks import clock_shifts
-from breakscan.explanation.time_trees import CompilePart, TimeNode
+from breakscan.explanation.time_trees import CompilePart
 from breakscan.model.findings import Origin, Site
-from breakscan.model.words import place, seconds_in_words
-from breakscan.recording.parsers.frames import is_module_wrapper
+from breakscan.model.words import seconds_in_words
 from breakscan.recording.records import CompileTimed, Record
 
 
@@ -27,15 +26,6 @@ class FunctionTime:
     compiles: int
     seconds: float
     parts: Mapping[CompilePart, float]
-
-
-@dataclass(frozen=True, slots=True)
-class LineTime:
-    """The time for which a line of the program was traced, with what it called of libraries."""
-
-    function: str
-    site: Site
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +45,6 @@ class CompileTime:
 
     parts: Mapping[CompilePart, float]
     functions: Sequence[FunctionTime]
-    lines: Sequence[LineTime]
     kernels: Sequence[KernelTime]
 
 
@@ -66,7 +55,7 @@ def compile_time(explanation: Explanation) -> CompileTime:
     for function in functions:
         for part, seconds in function.parts.items():
             parts[part] += seconds
-    return CompileTime(_most_first(parts), functions, _lines(explanation.compiles), _kernels(explanation))
+    return CompileTime(_most_first(parts), functions, _kernels(explanation))
 
 
 def spent_compiling(processes: Sequence[Sequence[Record]], compiles: Iterable[CompiledFrame]) -> float:
@@ -109,29 +98,6 @@ def _function(group: Sequence[CompiledFrame]) -> FunctionTime:
     return FunctionTime(first.function, first.site, first.origin, len(group), seconds, _most_first(parts))
 
 
-def _lines(compiles: Iterable[CompiledFrame]) -> list[LineTime]:
-    found: dict[tuple[str, Site], float] = defaultdict(float)
-    for compiled in compiles:
-        for tree in compiled.time:
-            for node, line in _with_users_line(tree, None):
-                if line is not None:
-                    found[line] += node.own_seconds
-    lines = (LineTime(function, site, seconds) for (function, site), seconds in found.items())
-    return sorted(lines, key=lambda line: -line.seconds)
-
-
-def _with_users_line(
-    node: TimeNode, line: tuple[str, Site] | None
-) -> Iterator[tuple[TimeNode, tuple[str, Site] | None]]:
-    """Each node with the user's line that it is for; without one, the outermost line.  The wrapper that Dynamo compiles
-    in place of a module is nobody's."""
-    if node.site is not None and not is_module_wrapper(node.site.path) and (line is None or node.origin is Origin.USER):
-        line = node.name, node.site
-    yield node, line
-    for inner in node.inner:
-        yield from _with_users_line(inner, line)
-
-
 def _kernels(explanation: Explanation) -> list[KernelTime]:
     lines: dict[str, dict[Site, None]] = defaultdict(dict)
     compiling: dict[str, float] = defaultdict(float)
@@ -171,9 +137,6 @@ PART_WORDS = {
 }
 _LEAST_PART = 0.05
 """The least share of the time for which a part is named."""
-_MOST_LINES = 3
-_LONG_LINE = 0.05
-"""Seconds of tracing from which on a line is worth a word."""
 
 
 def parts_in_words(parts: Mapping[CompilePart, float], *, all_parts: bool = False) -> str:
@@ -181,10 +144,3 @@ def parts_in_words(parts: Mapping[CompilePart, float], *, all_parts: bool = Fals
     least = 0.0 if all_parts else _LEAST_PART * sum(parts.values())
     shown = [(part, seconds) for part, seconds in parts.items() if seconds > least]
     return ", ".join(f"{PART_WORDS[part]} {seconds_in_words(seconds)}" for part, seconds in shown)
-
-
-def compile_time_sentence(time: CompileTime) -> str:
-    """``compiling kernels 12 s, Inductor 3.1 s; traced longest: model.py:41 1.2 s``."""
-    lines = [line for line in time.lines[:_MOST_LINES] if line.seconds >= _LONG_LINE]
-    traced = ", ".join(f"{place(line.site)} {seconds_in_words(line.seconds)}" for line in lines)
-    return "; ".join(filter(None, (parts_in_words(time.parts), traced and f"traced longest: {traced}")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -68,6 +68,18 @@ class Generated:
 
 
 @dataclass(frozen=True, slots=True)
+class LineStages:
+    """A line of the program at each stage, None for what has no line: the operations that Dynamo traced, by name and
+    number; the operators of AOTAutograd's forward and backward graphs, after decompositions; the kernels."""
+
+    line: Site | None
+    operations: Mapping[str, int]
+    operators: Mapping[str, int]
+    backward: Mapping[str, int]
+    kernels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """A graph that was compiled: its operations, the devices of its inputs in words, the lines it was traced from,
     the break that ended it, and what running it took, on the host and, where timed, on the device.
@@ -89,6 +101,7 @@ class Graph:
     compile_seconds: float | None
     generated: tuple[Generated, ...]
     split_by_ddp: tuple[int, ...]
+    stages: tuple[LineStages, ...] = ()
 
 
 def reported_graph(number: int, graph: GraphCompiled, context: ExplainContext) -> Graph:
@@ -198,6 +211,8 @@ def saved_bytes_in_words(count: int, unknown: int) -> str:
     return f"{bytes_in_words(count)}{f' and {values} of unknown size' if unknown else ''}"
 
 
+_NUMBER = re.compile(r"_\d+$")
+"""By it, nodes of one operation differ: of an operation, a trace has the name of its node alone."""
 _PHASES = ("forward", "inference", "backward")
 _CPP_NAME = re.compile(r"cpp_fused_(?P<operators>\w+)_\d+$")
 _COMPOSITE = frozenset(
@@ -267,8 +282,33 @@ def with_generated(
             if (found := made.get((graph.compile_id, phase)))
             for item in _generated(phase, found, source, bool(split), context)
         ]
-        result.append(replace(graph, generated=tuple(generated), split_by_ddp=split))
+        stages = _stages(source, {phase: made.get((graph.compile_id, phase)) for phase in phases}, generated, context)
+        result.append(replace(graph, generated=tuple(generated), split_by_ddp=split, stages=stages))
     return result
+
+
+def _stages(
+    source: GraphCompiled, made: Mapping[str, _Made | None], generated: Iterable[Generated], context: ExplainContext
+) -> tuple[LineStages, ...]:
+    """The stages of each line, in the order of lines."""
+    counts: dict[Site | None, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    for node in source.nodes:
+        site = context.sources.site(node.line.path, node.line.line) if node.line else None
+        counts[site]["traced"][node.operation or _NUMBER.sub("", node.name)] += 1
+    for phase, found in made.items():
+        for graph in found.graphs if found else ():
+            lines = _Lines(source, graph, phase, context)
+            for one in graph.nodes:
+                if one.operator:
+                    name = ".".join(one.operator.split(".")[:2])
+                    counts[lines.of_value(one.name)]["backward" if phase == "backward" else "forward"][name] += 1
+    for kernel in (kernel for one in generated for kernel in one.kernels):
+        for site in kernel.lines or (None,):
+            counts[site]["kernels"][kernel.name] += 1
+    ordered = sorted(counts.items(), key=lambda item: (item[0] is None, item[0] and (item[0].path, item[0].line)))
+    return tuple(
+        LineStages(site, of["traced"], of["forward"], of["backward"], tuple(of["kernels"])) for site, of in ordered
+    )
 
 
 def _generated(

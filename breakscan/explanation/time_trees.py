@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from breakscan.explanation.context import ExplainContext
-from breakscan.model.findings import Origin, Site
-from breakscan.recording.records import SpansTimed, TracingTimed
+from breakscan.recording.records import SpansTimed
 
 
 class CompilePart(str, Enum):
@@ -33,15 +31,13 @@ class CompilePart(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class TimeNode:
-    """Something that the compiler did, with all that it did meanwhile: torch's name for it, or that of the function
-    whose line was traced.  ``site`` is that line, in a file of ``origin``; ``count`` how often it was done."""
+    """Something that the compiler did, by torch's name for it, with all that it did meanwhile; ``count`` is how often
+    it was done."""
 
     name: str
     part: CompilePart
     seconds: float
     count: int = 1
-    site: Site | None = None
-    origin: Origin | None = None
     inner: Sequence[TimeNode] = ()
 
     @property
@@ -55,11 +51,10 @@ class TimeNode:
             yield from node.all()
 
 
-_TRACING = "bytecode_tracing"
 _ATTEMPT = re.compile(r"compile_attempt_\d+")
 _LOADING = "PyCodeCache.load_by_key_path"
 _PARTS = {
-    _TRACING: CompilePart.TRACING,
+    "bytecode_tracing": CompilePart.TRACING,
     "build_guards": CompilePart.GUARDS,
     "backend_compile": CompilePart.AOT_AUTOGRAD,
     "create_aot_dispatcher_function": CompilePart.AOT_AUTOGRAD,
@@ -94,20 +89,13 @@ _PARTS = {
 _TEMPLATES = ("_template_autotuning", "_template_precompiling")
 
 
-def time_trees(
-    spans: Iterable[SpansTimed], traced: Sequence[TracingTimed], context: ExplainContext, *, is_cached: bool = False
-) -> tuple[TimeNode, ...]:
-    """The trees of one compilation: itself, its backward, what its graphs did when they first ran.  The lines are below
-    what torch calls tracing; where torch reports nothing of that, they are trees of their own.
+def time_trees(spans: Iterable[SpansTimed], *, is_cached: bool = False) -> tuple[TimeNode, ...]:
+    """The trees of one compilation: itself, its backward, what its graphs did when they first ran.
 
     Where all code was out of caches (``is_cached``), no kernel is compiled: to load one can take as long as to compile
     it, as Inductor finds out about the C++ compiler first.
     """
-    lines = [node for record in traced for node in _lines(record, context)]
-    trees = [_with_lines(tree, lines) for record in spans for tree in _spans(record, is_cached)]
-    if any(node.name == _TRACING for tree in trees for node in tree.all()):
-        return tuple(trees)
-    return (*trees, *lines)
+    return tuple(tree for record in spans for tree in _spans(record, is_cached))
 
 
 def _spans(record: SpansTimed, is_cached: bool) -> list[TimeNode]:
@@ -116,15 +104,6 @@ def _spans(record: SpansTimed, is_cached: bool) -> list[TimeNode]:
         for name, seconds, count in zip(record.names, record.seconds, record.counts, strict=True)
     ]
     return [_with_parts(tree, CompilePart.OTHER, is_cached) for tree in _nested(nodes, record.depths)]
-
-
-def _lines(record: TracingTimed, context: ExplainContext) -> list[TimeNode]:
-    nodes = []
-    for function, line, seconds in zip(record.functions, record.lines, record.seconds, strict=True):
-        code = record.codes[function]
-        site, origin = context.sources.site(code.path, line), context.origin(code.path)
-        nodes.append(TimeNode(context.function_of(code), CompilePart.TRACING, seconds, 1, site, origin))
-    return _nested(nodes, record.depths)
 
 
 def _nested(nodes: Sequence[TimeNode], depths: Sequence[int]) -> list[TimeNode]:
@@ -137,11 +116,10 @@ def _nested(nodes: Sequence[TimeNode], depths: Sequence[int]) -> list[TimeNode]:
 
 
 def _merged(nodes: Sequence[TimeNode]) -> tuple[TimeNode, ...]:
-    """The nodes, with those of one name and one line as one: what was started over, and did the same again."""
-    found: dict[object, TimeNode] = {}
+    """The nodes, with those of one name as one: what was started over, and did the same again."""
+    found: dict[str, TimeNode] = {}
     for node in nodes:
-        key = node.name, node.site
-        known = found.get(key)
+        known = found.get(node.name)
         if known is not None:
             node = replace(
                 known,
@@ -149,7 +127,7 @@ def _merged(nodes: Sequence[TimeNode]) -> tuple[TimeNode, ...]:
                 count=known.count + node.count,
                 inner=_merged((*known.inner, *node.inner)),
             )
-        found[key] = node
+        found[node.name] = node
     return tuple(found.values())
 
 
@@ -165,9 +143,3 @@ def _part_of(name: str, around: CompilePart) -> CompilePart:
         # It runs the generated module, which has its kernels compiled, or finds them in a cache.
         return CompilePart.KERNELS
     return CompilePart.AUTOTUNING if name.endswith(_TEMPLATES) else _PARTS.get(name, around)
-
-
-def _with_lines(tree: TimeNode, lines: Sequence[TimeNode]) -> TimeNode:
-    if tree.name == _TRACING:
-        return replace(tree, inner=(*tree.inner, *lines))
-    return replace(tree, inner=tuple(_with_lines(node, lines) for node in tree.inner))

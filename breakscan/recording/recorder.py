@@ -23,7 +23,6 @@ from breakscan.recording.hooks.profile import ProfileHook
 from breakscan.recording.hooks.runs import RunHook, StanceHook
 from breakscan.recording.hooks.targets import PackageHook, SkipHook, TargetHook
 from breakscan.recording.hooks.trace import TraceHook
-from breakscan.recording.hooks.traced_lines import LineHook
 from breakscan.recording.hooks.values import ValueHook
 from breakscan.recording.job import number_in
 from breakscan.recording.recording import RecordingWriter
@@ -44,7 +43,6 @@ HOOKS: tuple[type[Hook], ...] = (
     PackageHook,
     AotHook,
     ValueHook,
-    LineHook,
     FullgraphHook,
     ExportHook,
     DraftHook,

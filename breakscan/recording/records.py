@@ -249,19 +249,6 @@ class SpansTimed(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class TracingTimed(Record):
-    """The time for which Dynamo traced each line for one compilation: a tree as in :class:`SpansTimed`, of lines and
-    of the lines of the functions that they call.  ``functions`` are numbers into ``codes``."""
-
-    compile_id: str
-    codes: tuple[Code, ...]
-    functions: tuple[int, ...]
-    lines: tuple[int, ...]
-    depths: tuple[int, ...]
-    seconds: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class KernelsTimed(Record):
     """The seconds that the slowest Triton kernels took to compile.  Workers compile several at a time."""
 
@@ -352,10 +339,11 @@ class ShapeSpecialised(Record):
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """An operation of a graph: the node's name, and the line that it was traced from."""
+    """An operation of a graph: the node's name, the line that it was traced from, and the name of what it calls."""
 
     name: str
     line: StackFrame | None
+    operation: str = ""
 
 
 @dataclass(frozen=True, slots=True)

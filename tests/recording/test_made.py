@@ -187,6 +187,18 @@ def test_kernels_with_their_lines(trained: list[Explanation]) -> None:
     assert set(lines(pointwise)) == {line_of(TRAINING, "torch.relu(h)"), line_of(TRAINING, "y.sin()")}
 
 
+def test_stages_show_what_became_of_a_line(trained: list[Explanation]) -> None:
+    graph = next(graph for graph in trained[0].graphs if graph.generated)
+    by_line = {stage.line.line: stage for stage in graph.stages if stage.line}
+    product, relu = by_line[line_of(TRAINING, "self.linear(x)")], by_line[line_of(TRAINING, "torch.relu(h)")]
+    assert product.operations == {"linear": 1}
+    assert product.operators["aten.addmm"] == 1
+    assert product.backward["aten.mm"] >= 1
+    assert {"extern_kernels.addmm", "extern_kernels.mm"} <= set(product.kernels)
+    assert relu.operators["aten.relu"] == 1
+    assert sum(sum(stage.operations.values()) for stage in graph.stages) == graph.ops
+
+
 def test_the_backward_is_told_apart(trained: list[Explanation]) -> None:
     made = phases(trained[0])
     assert list(made) == ["forward", "backward"]

@@ -92,7 +92,7 @@ def test_all_hooks_find_what_they_need(recorder: Any, tmp_path: Path) -> None:
     assert len(set(names)) == len(names)
     from breakscan.recording.recorder import HOOKS
 
-    assert {hook.name for hook in HOOKS if hook.waits_for is None} - {*names} == {"fullgraph"}
+    assert {hook.name for hook in HOOKS if hook.waits_for is None} - {*names} == {"fullgraph", "profile"}
     # The hook for silent skips needs torch 2.13.
     assert [record.name for record in installed if not record.available] in ([], ["skips"])
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from breakscan.explanation.context import ExplainContext, Owners
 from breakscan.explanation.time_trees import CompilePart, TimeNode, time_trees
-from breakscan.explanation.user_source import UserSource
-from breakscan.recording.records import Code, SpansTimed, TracingTimed
+from breakscan.recording.records import SpansTimed
 from breakscan.recording.traced import SpanTrees, TracedSpan
-from breakscan.source.source_files import SourceFiles
-
-CONTEXT = ExplainContext((), UserSource(lambda path: path, SourceFiles()), Owners("/torch", "/python"))
 
 
 def recorded(*events: tuple[str, str, float], kernel: str | None = None, id_: str = "0/0") -> list[SpansTimed]:
@@ -43,11 +38,11 @@ def test_ends_that_nothing_began_and_beginnings_that_nothing_ends_do_no_harm() -
 
 def test_the_kernel_that_is_tuned_is_a_node() -> None:
     name = "CachingAutotuner.benchmark_all_configs"
-    (root,) = time_trees(recorded((name, "B", 0), (name, "E", 2), kernel="triton_0"), (), CONTEXT)
+    (root,) = time_trees(recorded((name, "B", 0), (name, "E", 2), kernel="triton_0"))
     assert tree(root) == (name, "autotuning", 2, [("triton_0", "autotuning", 2, [])])
 
 
-def test_attempts_are_one_and_lines_are_below_tracing() -> None:
+def test_attempts_are_one() -> None:
     spans = recorded(
         ("dynamo", "B", 0),
         ("compile_attempt_0", "B", 0), ("bytecode_tracing", "B", 0),
@@ -56,27 +51,15 @@ def test_attempts_are_one_and_lines_are_below_tracing() -> None:
         ("bytecode_tracing", "E", 3), ("compile_attempt_1", "E", 3),
         ("dynamo", "E", 4),
     )  # fmt: skip
-    codes = (Code("/x/model.py", 3, "forward"), Code("/torch/nn.py", 9, "gelu"))
-    traced = TracingTimed("0/0", codes, (0, 1, 0), (4, 10, 5), (0, 1, 0), (2.0, 1.5, 0.5))
-    (root,) = time_trees(spans, (traced,), CONTEXT)
-    lines = [("forward", "tracing", 2.0, [("gelu", "tracing", 1.5, [])]), ("forward", "tracing", 0.5, [])]
-    tracing = ("bytecode_tracing", "tracing", 3.0, lines)
+    (root,) = time_trees(spans)
+    tracing = ("bytecode_tracing", "tracing", 3.0, [])
     assert tree(root) == ("dynamo", "other", 4.0, [("compile_attempt", "other", 3.0, [tracing])])
     (attempt,) = root.inner
     assert attempt.count == 2
-    sites = [node.site.line for node in root.all() if node.site is not None]
-    assert sites == [4, 10, 5]
-
-
-def test_lines_are_told_without_spans() -> None:
-    traced = TracingTimed("0/0", (Code("/x/model.py", 3, "forward"),), (0,), (4,), (0,), (2.0,))
-    assert [tree(root) for root in time_trees((), (traced,), CONTEXT)] == [("forward", "tracing", 2.0, [])]
 
 
 def test_loading_is_of_a_cache_or_compiles_kernels() -> None:
     loading = "PyCodeCache.load_by_key_path"
     for around, part in (("AOTAutogradCache.inductor_load", "caches"), ("GraphLowering.compile_to_fn", "kernels")):
-        (root,) = time_trees(
-            recorded((around, "B", 0), (loading, "B", 0), (loading, "E", 2), (around, "E", 2)), (), CONTEXT
-        )
+        (root,) = time_trees(recorded((around, "B", 0), (loading, "B", 0), (loading, "E", 2), (around, "E", 2)))
         assert root.inner[0].part == CompilePart(part)

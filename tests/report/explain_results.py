@@ -16,7 +16,7 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame, UncompiledReason
 from breakscan.explanation.function_values import FunctionValues
-from breakscan.explanation.graphs import Generated, Graph, Kernel, SavedValue
+from breakscan.explanation.graphs import Generated, Graph, Kernel, LineStages, SavedValue
 from breakscan.explanation.kernel_calls import KernelKind
 from breakscan.explanation.notices import Notice
 from breakscan.explanation.problems import break_problem, export_problem
@@ -200,6 +200,7 @@ GRAPH = Graph(
         Generated("backward", None, (), (), None, None, None),
     ),
     split_by_ddp=(40, 34),
+    stages=(LineStages(SITE, {"add": 2}, {"aten.add": 2}, {"aten.mm": 1}, ("triton_0",)),),
 )
 UNTOLD = replace(
     GRAPH, number=1, site=None, ended_by=None, runs=None, seconds=None, device_seconds=None, compile_seconds=None
@@ -220,7 +221,6 @@ PLAIN_CALLS = Problem(
     count=3,
     called_from=(CALLER,),
 )
-TRACED = TimeNode("Block.forward", CompilePart.TRACING, 0.375, 1, SITE, Origin.USER)
 WAIT = TimeNode("async_compile.wait", CompilePart.KERNELS, 1.0, 2)
 RECORDED = CudaGraphRecording(
     function="Block.forward",
@@ -261,7 +261,7 @@ COMPILE = CompiledFrame(
             CompilePart.OTHER,
             2.0,
             inner=(
-                TimeNode("bytecode_tracing", CompilePart.TRACING, 0.5, inner=(TRACED,)),
+                TimeNode("bytecode_tracing", CompilePart.TRACING, 0.5),
                 TimeNode("inductor_compile", CompilePart.INDUCTOR, 1.25, inner=(WAIT,)),
             ),
         ),

@@ -91,7 +91,9 @@ class GraphHook(Hook):
             ops=len(nodes),
             devices=tuple(sorted(_devices(inputs))),
             graph=number,
-            nodes=tuple(GraphNode(node.name, innermost_frame(node.stack_trace or "")) for node in nodes),
+            nodes=tuple(
+                GraphNode(node.name, innermost_frame(node.stack_trace or ""), _operation(node)) for node in nodes
+            ),
             ended_by=ended_by,
             at=at,
             seconds=seconds,
@@ -160,6 +162,10 @@ def repeated_lines(nodes: Sequence[Any]) -> tuple[RepeatedLine, ...]:
             first.setdefault(frame, way)
     kept = ((frame, count, ways[first[frame]]) for frame, count in ops.items())
     return tuple(RepeatedLine(*one) for one in kept if one[1] >= _LARGE // 2 and one[2] > 1)
+
+
+def _operation(node: Any) -> str:
+    return str(getattr(node.target, "__name__", node.target))
 
 
 def _input_name(node: Any) -> str:

@@ -11,7 +11,6 @@ from breakscan.recording.hooks.exports import ExportHook
 from breakscan.recording.hooks.hook import Hook
 from breakscan.recording.hooks.runs import RunHook
 from breakscan.recording.hooks.structured_trace import records_of_trace, structured_trace
-from breakscan.recording.hooks.traced_lines import LineHook
 from breakscan.recording.hooks.values import ValueHook
 from breakscan.recording.records import CompileStarted, CompileTimed, RankSeen
 
@@ -46,8 +45,6 @@ class TraceHook(Hook):
             if isinstance(said, CompileTimed):
                 for record in hooks.of(ValueHook).tallies.records():
                     hooks.write(record)
-                if (traced := hooks.of(LineHook).record(said.compile_id)) is not None:
-                    hooks.write(traced)
 
     def _new_rank(self, metadata: Mapping[str, Any]) -> RankSeen | None:
         """The rank that the environment does not name, once a process: torch notes it as soon as there is a process

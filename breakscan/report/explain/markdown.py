@@ -16,7 +16,7 @@ from breakscan.model.words import counted, duration, place, seconds_in_words
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.repro_text import repro_sentence
 from breakscan.report.explain.summary import Group, headline, outcome_line, overview, time_sentences
-from breakscan.report.explain.tables import function_row, graph_row, kernel_row, line_row
+from breakscan.report.explain.tables import function_row, graph_row, kernel_row
 from breakscan.report.markdown import code, paragraph, prose, row, table_head
 from breakscan.report.printable import printable, visible
 
@@ -132,11 +132,6 @@ def _costs(explanation: Explanation) -> Iterator[_Table]:
         f"Compile time: {seconds_in_words(explanation.compile_seconds)} in {compilations}{longest}",
         ("function", "where", "compiled", "in all", "spent on"),
         [_named(function_row(one), 0, 1) for one in slowest],
-    )
-    yield _folded(
-        "Lines that took longest to trace",
-        ("line", "function", "took"),
-        [_named(line_row(one), 0, 1) for one in time.lines[:_MOST_COMPILES]],
     )
     yield _folded(
         "Kernels that took longest to compile",

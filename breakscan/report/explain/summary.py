@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from breakscan.explanation.compile_time import compile_time, compile_time_sentence
+from breakscan.explanation.compile_time import compile_time, parts_in_words
 from breakscan.explanation.cudagraphs import recordings_sentence
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import exports_line, exports_total
@@ -53,11 +53,7 @@ def _time_spent(explanation: Explanation) -> str:
     parts = [(seconds_in_words(seconds), doing) for seconds, doing in spent if seconds]
     if explanation.seconds is None:
         return ", ".join(f"{seconds} {doing}" for seconds, doing in parts)
-    # Processes may compile at the same time.
-    of_it = "of it" if explanation.processes == 1 or explanation.ranks else f"in {explanation.processes} processes"
-    return ", ".join(
-        [seconds_in_words(explanation.seconds), *(f"{seconds} {of_it} {doing}" for seconds, doing in parts)]
-    )
+    return ", ".join([seconds_in_words(explanation.seconds), *(f"{seconds} of it {doing}" for seconds, doing in parts)])
 
 
 def headline(explanation: Explanation) -> str:
@@ -213,7 +209,7 @@ def _compile_time(explanation: Explanation) -> str | None:
     if explanation.compile_seconds < LONG_COMPILING:
         return None
     compilations = counted(len(explanation.compiles), "compilation")
-    return "; ".join(filter(None, (compilations, compile_time_sentence(compile_time(explanation)))))
+    return "; ".join(filter(None, (compilations, parts_in_words(compile_time(explanation).parts))))
 
 
 def _guards(explanation: Explanation) -> str | None:

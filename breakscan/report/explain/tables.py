@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -17,7 +18,6 @@ from breakscan.explanation.compile_time import (
     CompileTime,
     FunctionTime,
     KernelTime,
-    LineTime,
     compile_time,
     parts_in_words,
 )
@@ -61,10 +61,6 @@ def function_row(function: FunctionTime) -> Row:
     """A function with what its compilations spent their time on."""
     seconds, parts = seconds_in_words(function.seconds), parts_in_words(function.parts)
     return function.function, place(function.site), f"{function.compiles}\u00d7", seconds, parts
-
-
-def line_row(line: LineTime) -> Row:
-    return place(line.site), line.function, duration(line.seconds)
 
 
 def kernel_row(kernel: KernelTime) -> Row:
@@ -129,6 +125,40 @@ def graph_table(explanation: Explanation) -> RenderableType | None:
     """Each graph."""
     columns = ("graph", "function", ">ops", ">runs", ">a run", ">compiled in", "ended by a break at")
     return titled_table("Graphs", columns, list(map(graph_row, explanation.graphs)))
+
+
+def stage_tables(explanation: Explanation) -> RenderableType | None:
+    """The lines of each graph: traced, after AOTAutograd and decompositions, as kernels."""
+    columns = ("line", "traced", "after AOTAutograd", "backward", "kernels")
+    tables = []
+    for graph in explanation.graphs:
+        forward, backward = (Counter[str](), Counter[str]())
+        for one in graph.stages:
+            forward.update(one.operators)
+            backward.update(one.backward)
+        prims = sum(number for name, number in (forward + backward).items() if name.startswith("prims."))
+        kernels = {kernel.name for made in graph.generated for kernel in made.kernels}
+        title = (
+            f"Stages of {graph.function or 'a function'} ({graph.compile_id}): {counted(graph.ops, 'operation')}; "
+            f"after AOTAutograd and decompositions {counted(forward.total(), 'operator')}, {backward.total()} in the "
+            f"backward, of which {prims} of PrimTorch; {counted(len(kernels), 'kernel')}"
+        )
+        rows = [
+            (
+                place(one.line) if one.line else "no line",
+                *(_counts(part) for part in (one.operations, one.operators, one.backward)),
+                ", ".join(one.kernels),
+            )
+            for one in graph.stages
+        ]
+        tables.append(titled_table(title, columns, rows))
+    shown = [table for table in tables if table is not None]
+    return Group(*shown) if shown else None
+
+
+def _counts(names: Mapping[str, int]) -> str:
+    """``aten.addmm, aten.mul 2×``."""
+    return ", ".join(name if number == 1 else f"{name} {number}×" for name, number in names.items())
 
 
 def kernel_table(explanation: Explanation) -> RenderableType | None:
@@ -240,15 +270,11 @@ def _indented(text: str, depth: int, style: str = "") -> Padding:
 
 
 def compile_time_tables(explanation: Explanation) -> RenderableType | None:
-    """The times of functions, lines and kernels in all compilations."""
+    """The times of functions and kernels in all compilations."""
     time = compile_time(explanation)
-    lines, kernels = map(line_row, time.lines[:_MOST_TIMES]), map(kernel_row, time.kernels[:_MOST_TIMES])
+    kernels = list(map(kernel_row, time.kernels[:_MOST_TIMES]))
     of_kernels = ("kernel", ">compiled in", ">autotuned in", "lines")
-    tables = (
-        function_table(time),
-        titled_table("Lines, by what tracing them took", ("line", "function", ">took"), list(lines)),
-        titled_table("Kernels, by what compiling them took", of_kernels, list(kernels)),
-    )
+    tables = function_table(time), titled_table("Kernels, by what compiling them took", of_kernels, kernels)
     shown = [table for table in tables if table is not None]
     return Group(*shown) if shown else None
 
@@ -307,6 +333,7 @@ FINDINGS = "findings"
 """The word that asks for all findings, where a report shows the first of each section."""
 LISTINGS: dict[str, Listing] = {
     "graphs": Listing(lambda e: bool(e.graphs), (graph_table,)),
+    "stages": Listing(lambda e: any(graph.stages for graph in e.graphs), (stage_tables,)),
     "kernels": Listing(
         lambda e: any(graph.generated for graph in e.graphs), (kernel_table, autograd_table, saved_table)
     ),

@@ -2,8 +2,8 @@
 
 What there is much of is kept short: a ``Site`` is
 ``[path, line, column, end_line, end_column]``, a ``Caller`` ``[path, line, function, origin]``, a ``RunTotals``
-``[graph, at, seconds]``, a ``GuardLine`` ``[kind, text, site]``, a ``TimeNode`` ``[name, part, seconds, count, site,
-whether its line is the user's, what is in it]``; paths are numbers into ``paths``."""
+``[graph, at, seconds]``, a ``GuardLine`` ``[kind, text, site]``, a ``TimeNode`` ``[name, part, seconds, count,
+what is in it]``; paths are numbers into ``paths``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from breakscan.explanation.problems import break_problem, causes_of, export_prob
 from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.run_totals import RunTotals
 from breakscan.explanation.time_trees import TimeNode
-from breakscan.model.findings import Origin, Site
+from breakscan.model.findings import Site
 from breakscan.model.problem import AROUND_COMPILER, Caller, Problem, ProblemKind
 from breakscan.model.words import short_path
 from breakscan.report.explain.json import COMPUTED, Computed, Plain
@@ -215,8 +215,7 @@ class _PagePlain(Plain):
 
     def _node(self, node: TimeNode) -> Any:
         inner = [inner for inner in node.inner if inner.seconds >= LEAST_NODE]
-        is_users = node.origin is Origin.USER
-        return self([node.name, node.part, node.seconds, node.count, node.site, is_users, inner])
+        return self([node.name, node.part, node.seconds, node.count, inner])
 
     def _values(self, value: RunTotals | GuardLine) -> list[Any]:
         return [self(getattr(value, field.name)) for field in fields(value)]

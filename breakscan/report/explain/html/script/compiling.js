@@ -24,23 +24,10 @@ class CompilingView {
     this.flame = hasTime ? new FlameGraph(rows) : null;
     const ofRank = report.ranks ? ` on rank ${report.ranks.ranks[0]}` : "";
     const flame = this.flame ? section(`Where compile time went${ofRank}`, this.flame.node) : phaseSummary(rows);
-    this.node = el("div", {}, flame, rows.length ? section("By function", this.table.node) : null, tracedLineTable(), kernelTimes(), targets());
+    this.node = el("div", {}, flame, rows.length ? section("By function", this.table.node) : null, kernelTimes(), targets());
   }
 
   show() {}
-}
-
-/** The lines of the program, by what tracing them took. */
-function tracedLineTable() {
-  const { lines } = report.compile_time;
-  if (!lines.length) return null;
-  const took = { label: "Took", kind: "num bars", value: (line) => line.seconds, cell: (line) => [bar(line.seconds / lines[0].seconds), amount(line.seconds)] };
-  const columns = [
-    { label: "Line", kind: "path", value: (line) => placeKey(line.site), cell: (line) => placeLink(site(line.site)) },
-    { label: "Function", kind: "mono", value: (line) => line.function, cell: (line) => line.function },
-    took,
-  ];
-  return section("Lines, by what tracing them took", new Table({ label: "Traced lines", columns, rows: lines, sort: { column: took, down: true } }).node);
 }
 
 /** The Triton kernels whose times torch tells. */

@@ -15,7 +15,7 @@ const PARTS = {
 
 /**
  * What compiling spent its time on, as a flame graph that hangs from its root: the functions, their compilations, what
- * the compiler did, the lines that it traced.  A block is as wide as its time; a click makes it as wide as the page.
+ * the compiler did.  A block is as wide as its time; a click makes it as wide as the page.
  */
 class FlameGraph {
   constructor(compiles) {
@@ -134,10 +134,9 @@ function whole(frame) {
   return frame.seconds + frame.backward_seconds;
 }
 
-/** A node of the data: `[name, part, seconds, times, site, whether it is the user's, what is in it]`. */
-function flameNode([name, part, seconds, count, place, own, inner]) {
-  const line = site(place);
-  return { label: line ? `${name} :${line.line}` : name, part, seconds, count, place: line, own: own || !line, inner: inner.map(flameNode) };
+/** A node of the data: `[name, part, seconds, times, what is in it]`. */
+function flameNode([name, part, seconds, count, inner]) {
+  return { label: name, part, seconds, count, place: null, own: true, inner: inner.map(flameNode) };
 }
 
 /** The block, with what is around each, what takes longest first, and none shorter than what is in it. */

@@ -77,6 +77,7 @@ class GraphDetail {
       this.body,
       made ? phaseFacts(made) : null,
       made?.kernels.length ? this.kernelTable(made.kernels) : null,
+      this.graph.stages.length ? section("Stages", this.stageTable()) : null,
       el("div", { class: this.generated ? "beside" : "beside alone" }, el("div", {}, el("h3", {}, "Source"), this.source), this.generated ? el("div", {}, el("h3", {}, "Generated code"), this.generated) : null),
       made && !made.code ? el("p", { class: "nothing" }, made.path ? `The generated code is in ${made.path}.` : "The generated code was not recorded.") : null,
     );
@@ -88,6 +89,23 @@ class GraphDetail {
     const names = [...this.kernels.keys()];
     const first = this.codeText.findIndex((text) => names.some((name) => mentions(text, name)));
     scrollWithin(this.generated, this.generated.querySelectorAll(".line")[Math.max(first - 1, 0)], 0);
+  }
+
+  /** What became of each line: traced, after AOTAutograd and decompositions, as kernels. */
+  stageTable() {
+    const counts = (names) => Object.entries(names).map(([name, times]) => (times === 1 ? name : `${name} ${times}\u00d7`)).join("  ");
+    const column = (label, title, key) => ({ label, title, kind: "wide mono", value: (stage) => counts(stage[key]) || null, cell: (stage) => counts(stage[key]) });
+    return new Table({
+      label: "Stages",
+      columns: [
+        { label: "Line", kind: "path", value: (stage) => (stage.line ? placeKey(stage.line) : null), cell: (stage) => (stage.line ? placeLink(site(stage.line)) : "no line") },
+        column("Traced", "By Dynamo", "operations"),
+        column("After AOTAutograd", "And decompositions", "operators"),
+        column("Backward", "AOTAutograd's backward graph", "backward"),
+        { label: "Kernels", kind: "mono", value: (stage) => stage.kernels.join(" "), cell: (stage) => stage.kernels.join("  ") },
+      ],
+      rows: this.graph.stages,
+    }).node;
   }
 
   kernelTable(kernels) {
