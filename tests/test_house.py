@@ -7,17 +7,14 @@ changes its row here and says why.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-import breakscan
-
-PACKAGE = Path(breakscan.__file__).parent
-FILES = sorted(path for path in PACKAGE.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+from tests.trees import FILES, PACKAGE, trees
 
 
 class Room(NamedTuple):
@@ -108,19 +105,17 @@ def components(graph: Mapping[str, set[str]]) -> list[frozenset[str]]:
     return found
 
 
+@functools.cache
 def import_graph() -> dict[str, set[str]]:
     paths = {module_name(path): path for path in FILES}
-    graph = {name: imported(TREES[path], name, path.name == "__init__.py", paths) for name, path in paths.items()}
+    graph = {name: imported(trees()[path], name, path.name == "__init__.py", paths) for name, path in paths.items()}
     # The package offers what users import, and everything may read its version: the one edge that points upwards.
     graph["breakscan"].discard("breakscan.api")
     return graph
 
 
-GRAPH = import_graph()
-
-
 def test_modules_do_not_import_one_another() -> None:
-    found = components(GRAPH)
+    found = components(import_graph())
     assert not found, [sorted(group) for group in found]
 
 
@@ -132,7 +127,7 @@ def test_a_cycle_is_found() -> None:
 def test_imports_point_downwards(room: str) -> None:
     upwards = {
         f"{importer} imports {module}"
-        for importer, modules in GRAPH.items()
+        for importer, modules in import_graph().items()
         for module in modules
         if room_of(importer) == room and room_of(module) not in {room, *ROOMS[room].imports.split()}
         # Everything may read the version.
@@ -147,7 +142,8 @@ def test_folders_of_a_room_import_downwards(room: str) -> None:
         _, own, folder, *_ = [*module.split("."), "", ""]
         return INSIDE[room].index(folder) if own == room and folder in INSIDE[room] else None
 
-    ranks = [(importer, rank(importer), module, rank(module)) for importer in GRAPH for module in GRAPH[importer]]
+    graph = import_graph()
+    ranks = [(importer, rank(importer), module, rank(module)) for importer in graph for module in graph[importer]]
     upwards = [(importer, module) for importer, a, module, b in ranks if a is not None and b is not None and b > a]
     assert not upwards
 
@@ -163,7 +159,7 @@ def test_a_room_keeps_its_size(room: str) -> None:
 @pytest.mark.parametrize("room", WITHOUT_TORCH)
 def test_the_static_half_names_no_torch(room: str) -> None:
     for path in (PACKAGE / room).rglob("*.py"):
-        for node in ast.walk(TREES[path]):
+        for node in ast.walk(trees()[path]):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not [n for n in names if n.split(".")[0] in ("torch", "numpy", "jinja2")], path
@@ -172,7 +168,7 @@ def test_the_static_half_names_no_torch(room: str) -> None:
 def test_a_class_name_means_one_thing() -> None:
     places: dict[str, list[str]] = {}
     for path in FILES:
-        for node in TREES[path].body:
+        for node in trees()[path].body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(path.relative_to(PACKAGE).as_posix())
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
@@ -211,7 +207,7 @@ def test_recorded_paths_are_opened_by_source_files_alone(folder: str) -> None:
     be opened."""
     found = set()
     for path in [PACKAGE / folder] if folder.endswith(".py") else (PACKAGE / folder).rglob("*.py"):
-        for node in ast.walk(TREES[path]):
+        for node in ast.walk(trees()[path]):
             name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
             if name in READS:
                 found.add(path.name)

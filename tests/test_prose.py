@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-import breakscan
-
-PACKAGE = Path(breakscan.__file__).parent
+from tests.trees import PACKAGE, trees
 
 PARSERS = ("recording/parsers/", "recording/traced.py", "recording/tracelog/")
 """What reads the text that torch writes."""
@@ -73,16 +70,12 @@ def is_prose(text: str) -> bool:
     return " " in text.strip() and any(character.isalpha() for character in text)
 
 
-def found_in(path: Path) -> list[tuple[int, str]]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return [(line, text) for line, text in compared(tree) if is_prose(text)]
-
-
 def test_nothing_decides_by_comparing_english() -> None:
     found: dict[str, list[tuple[int, str]]] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path, tree in trees().items():
         name = path.relative_to(PACKAGE).as_posix()
-        if not name.startswith(PARSERS) and (prose := found_in(path)):
+        prose = [(line, text) for line, text in compared(tree) if is_prose(text)]
+        if prose and not name.startswith(PARSERS):
             found[name] = prose
     assert found.keys() == LEFT.keys(), {name: found.get(name) for name in found.keys() ^ LEFT.keys()}
 

@@ -7,21 +7,20 @@ To try another version of torch, run this file alone with it:
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from torch_names import private_names, words
 
-import breakscan
 from breakscan.recording.recorder import HOOKS
 from breakscan.rulebook.ledger import version_key
+from tests.trees import PACKAGE, trees
 
-PACKAGE = Path(breakscan.__file__).parent
 MAY_USE = ("recording/hooks/", "recording/bootstrap/", "recording/isolation.py", "prove/")
 NO_TORCH = ("check/", "fix/rewrites/", "fix/support/", "rulebook/", "report/", "rulebook/torch_facts/", "source/")
 """They write or read code that names torch, and run none of it: ``tests/test_house.py``."""
@@ -78,12 +77,13 @@ DOCUMENTED = {
 
 
 def files() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path, tree in trees().items():
         name = path.relative_to(PACKAGE).as_posix()
         if not name.startswith(NO_TORCH):
-            yield name, ast.parse(path.read_text(encoding="utf-8"))
+            yield name, tree
 
 
+@functools.cache
 def used() -> list[tuple[str, int, str]]:
     return [
         (name, line, found) for name, tree in files() for line, found in private_names(tree) if found not in DOCUMENTED
