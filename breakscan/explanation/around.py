@@ -15,7 +15,7 @@ from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.remedies import OF_STANCES
 from breakscan.model.findings import Origin, Severity, Site, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind, SharedCode
-from breakscan.model.remedy import Remedy, RemedyKind, Setting
+from breakscan.model.remedy import Remedy
 from breakscan.model.words import counted, seconds_in_words
 from breakscan.recording.parsers.frames import is_resumed, user_name
 from breakscan.recording.parsers.graphs import cache_bypass
@@ -174,15 +174,6 @@ def _function(call: CompileCalled, context: ExplainContext) -> tuple[str, Site, 
     return call.target, Site(where.path, where.line, 1, where.line, 1), where.origin
 
 
-_IN_PLACE = Remedy(
-    RemedyKind.REGION,
-    "compile-in-place",
-    "compile the model in place, with model.compile(), before anything holds it: who calls it calls compiled code, and "
-    "the names in state_dict() stay",
-)
-_CALL_COMPILED = Remedy(RemedyKind.REGION, "call-compiled", "call what torch.compile returned")
-
-
 def _plain_calls(processes: Processes, context: ExplainContext) -> Iterator[Problem]:
     """Calls of modules that are also compiled, by the line of the program; those that a method of the compiled model
     leads to, at the line that takes the method."""
@@ -211,13 +202,7 @@ def _plain_calls(processes: Processes, context: ExplainContext) -> Iterator[Prob
                 functions=(name,),
                 what="runs the original",
                 why=why,
-                remedies=(
-                    Remedy(
-                        RemedyKind.REGION,
-                        "compile-method",
-                        f"compile that method: torch.compile(model.{method.method})",
-                    ),
-                ),
+                remedies=(remedy("compile-method", method=method.method),),
                 count=max(1, sum(ran.calls for ran in below)),
                 cost=sum(ran.seconds for ran in below) or None,
             )
@@ -237,7 +222,7 @@ def _plain_calls(processes: Processes, context: ExplainContext) -> Iterator[Prob
             what="calls the plain model",
             why=f"{name} is compiled, as a part of {compiled}; here it is called as it is, and runs eager"
             f"{_how_much(group)}",
-            remedies=(_CALL_COMPILED, _IN_PLACE),
+            remedies=(remedy("call-compiled"), remedy("compile-in-place")),
             count=max(1, sum(ran.calls for ran in group)),
             cost=sum(ran.seconds for ran in group) or None,
         )
@@ -250,13 +235,6 @@ def _runs(frame: StackFrame, code: Code) -> bool:
 def _how_much(calls: Sequence[PlainCallsRan]) -> str:
     number, seconds = sum(ran.calls for ran in calls), sum(ran.seconds for ran in calls)
     return f": {counted(number, 'call')}" if number else f", for about {seconds_in_words(seconds)}" if seconds else ""
-
-
-_ORIGINAL_STATE = Remedy(
-    RemedyKind.REGION,
-    "original-state",
-    "use state_dict() and load_state_dict() of the model that was passed to torch.compile",
-)
 
 
 def _state_keys(processes: Processes, context: ExplainContext) -> Iterator[Problem]:
@@ -277,23 +255,11 @@ def _state_keys(processes: Processes, context: ExplainContext) -> Iterator[Probl
             severity=Severity.WARNING if is_saved or seen.fits else Severity.ERROR,
             what=what,
             why=why,
-            remedies=(_ORIGINAL_STATE, _IN_PLACE),
+            remedies=(remedy("original-state"), remedy("compile-in-place")),
             reason=seen.way,
         )
 
 
-_KEEP_WORKERS = Remedy(
-    RemedyKind.REGION,
-    "persistent-workers",
-    "keep the workers from one epoch to the next, with DataLoader(..., persistent_workers=True), or leave this work to "
-    "the process that trains",
-)
-_BEFORE_FORK = Remedy(
-    RemedyKind.REGION,
-    "compile-before-fork",
-    "call it once before the processes are forked: they have what their parent has compiled",
-)
-_RESET_ONCE = Remedy(RemedyKind.REGION, "reset-once", "call torch._dynamo.reset() once, not in each round")
 _DATA_LOADER = "torch/utils/data/_utils/worker.py"
 
 
@@ -322,10 +288,10 @@ def _compiled_anew(
             in_loader = 2 * loaders > len(found)
             which = "workers of a DataLoader" if in_loader else "processes"
             why = f"{len(found)} {which} compile it, each for itself: {seconds_in_words(cost)} in all, some at once"
-            remedy = _KEEP_WORKERS if in_loader else _BEFORE_FORK if is_forked else None
+            helps = "persistent-workers" if in_loader else "compile-before-fork" if is_forked else None
         else:
             why = f"it was compiled anew {resets} times, each time after torch._dynamo.reset()"
-            remedy = _RESET_ONCE
+            helps = "reset-once"
         yield _problem(
             ProblemKind.COMPILED_ANEW,
             context.site_of(code),
@@ -335,7 +301,7 @@ def _compiled_anew(
             functions=(name,),
             what="is compiled anew",
             why=why,
-            remedies=(remedy,),
+            remedies=(remedy(helps) if helps else None,),
             count=len(found) if len(found) > 1 else resets,
             called_from=tuple(dict.fromkeys(one for record in started for one in context.callers(record.stack)[-1:])),
             cost=cost - max(each) if len(each) > 1 else cost * (resets - 1) / resets,
@@ -373,8 +339,6 @@ def _bypassed_caches(
             because = f"the graph calls {bypass.function}, which torch does not know to be safe to store"
         else:
             because = f"torch says: {bypass.clause}"
-        setting = _setting(bypass.setting) if bypass.setting else None
-        advice = f"set {setting}: the cache stores it then. After a change of that code, empty the cache"
         yield _problem(
             ProblemKind.CACHE_BYPASS,
             line or site,
@@ -384,16 +348,10 @@ def _bypassed_caches(
             functions=(first.function,),
             what=f"bypasses the {cache} cache",
             why=f"nothing is stored, so each start of the program compiles it again: {because}",
-            remedies=(Remedy(RemedyKind.SETTING, setting.name, advice, (setting,)) if setting else None,),
+            remedies=(remedy("cache-autograd-functions") if bypass.is_autograd_function else None,),
             count=len(found),
             reason=reason,
         )
-
-
-def _setting(text: str) -> Setting:
-    left, _, value = text.partition("=")
-    owner, _, name = left.strip().rpartition(".")
-    return Setting(owner, name, value.strip())
 
 
 def _node_line(graph: GraphCompiled | None, function: str | None) -> StackFrame | None:
@@ -401,12 +359,6 @@ def _node_line(graph: GraphCompiled | None, function: str | None) -> StackFrame 
     return next((node.line for node in graph.nodes if name and node.name.startswith(name)), None) if graph else None
 
 
-_COMPILE_BLOCK = Remedy(
-    RemedyKind.REGION,
-    "compile-block",
-    "compile what a round calls instead of the loop (block.compile() for each block): it is compiled once for all "
-    "rounds; for steps in time, torch._higher_order_ops.scan",
-)
 _MANY_OPS = 1000
 _LONG_COMPILE = 10.0
 """Seconds of a compilation from which on a loop with fewer operations is worth a word, too."""
@@ -446,9 +398,13 @@ def _unrolled_loops(
             what="is unrolled",
             why=f"{ops} of the {of} operations of the graph come from {rounds} rounds of this loop, each of which is "
             f"compiled as if it were other code ({seconds_in_words(seconds)})",
-            remedies=(_COMPILE_BLOCK,),
+            remedies=(remedy("compile-block"),),
             count=rounds,
         )
+
+
+ONLY_COMPILED = "Only compiled code raises this: the plain program goes on here."
+MAYBE_PLAIN = "TORCH_COMPILE_DISABLE=1 shows whether the plain program raises this, too."
 
 
 def _failed_runs(processes: Processes, context: ExplainContext) -> Iterator[Problem]:
@@ -474,10 +430,6 @@ def _failed_runs(processes: Processes, context: ExplainContext) -> Iterator[Prob
                     functions=(context.function_of(graph.frame),),
                     what="raises while its compiled code runs",
                     why=f"{raised.error}: {text}",
-                    consequences=(
-                        "Only compiled code has this check: the plain program goes on."
-                        if is_compilers
-                        else "TORCH_COMPILE_DISABLE=1 shows whether the plain program raises this, too.",
-                    ),
+                    consequences=(ONLY_COMPILED if is_compilers else MAYBE_PLAIN,),
                     called_from=context.callers(raised.stack)[-1:],
                 )

@@ -64,7 +64,8 @@ class UncompiledFrame:
 
     Of a failure, ``stack`` is the way to the line that could not be compiled, outermost first, and ``failed_at`` that
     line, with its text in ``failed_code``; None where torch does not name it.  ``raised_inside`` says that code which
-    Dynamo ran while it traced raised the exception; ``fixes_size`` that the line makes a marked size a constant.
+    Dynamo ran while it traced raised the exception; ``fixes_size`` that the line makes a marked size a constant;
+    ``only_compiled`` that plain code cannot raise it.
     """
 
     function: str
@@ -87,6 +88,7 @@ class UncompiledFrame:
     hints: tuple[str, ...] = ()
     raised_inside: bool = False
     fixes_size: bool = False
+    only_compiled: bool = False
 
 
 _WRAPPED = "InternalTorchDynamoError"
@@ -186,7 +188,7 @@ def _fate(ending: Ending, keys: BreakSites, sites: Mapping[Key, BreakSite], cont
     stack = frame.stack or user_frames(frame.text)
     innermost = stack[-1] if stack else StackFrame(frame.frame.path, frame.frame.line, frame.frame.name)
     rule = context.rule_for(cause, None, innermost, (), fate.origin)
-    fate = _with_stack(fate, ending, stack, context)
+    fate = replace(_with_stack(fate, ending, stack, context), only_compiled=frame.compilers)
     if frame.error in ("Unsupported", "UserError"):
         return replace(
             fate,

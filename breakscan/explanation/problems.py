@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from breakscan.explanation.around import MAYBE_PLAIN, ONLY_COMPILED
 from breakscan.explanation.breaks import BreakSite, break_page, part_words
 from breakscan.explanation.exports import (
     ExportFailure,
@@ -217,6 +218,7 @@ def frame_problem(frame: UncompiledFrame, *, is_told: bool = False) -> Problem:
     # What failed can be a function that the compiled one calls.
     failed = raised and frame.failed_at is not None
     inside = frame.stack[-1].function if failed and frame.stack else None
+    fails = (ONLY_COMPILED if frame.only_compiled else MAYBE_PLAIN,) if raised and not frame.over_limit else ()
     verdict = Verdict.RAISES if raised else Verdict.EAGER if frame.status is FrameStatus.EAGER else None
     return Problem(
         ProblemKind.FAILURE if raised else ProblemKind.FUNCTION,
@@ -230,6 +232,7 @@ def frame_problem(frame: UncompiledFrame, *, is_told: bool = False) -> Problem:
         why=frame.reason.text,
         remedies=frame_remedies(frame),
         count=frame.count,
+        consequences=fails,
         hints=tuple(useful_hints(frame.hints)),
         reason=frame.reason.text if frame.reason.quoted is None else frame.reason.quoted,
         called_from=_chain(frame.stack) if failed else tuple(reversed(frame.stack))[:_LONGEST_CHAIN] if raised else (),

@@ -208,7 +208,8 @@ class FrameEnded(Record):
     """A frame that did not become compiled code: by an exception, or by a silent skip.
 
     ``raised`` says that the exception reaches the user, ``limit`` that it is the recompile limit, ``set_aside`` that it
-    would have reached the user, had ``--keep-going`` not set ``fullgraph=True`` aside.
+    would have reached the user, had ``--keep-going`` not set ``fullgraph=True`` aside, ``compilers`` that it began as
+    an exception of the compiler's own, which plain code cannot raise.
     """
 
     frame: Code
@@ -218,6 +219,7 @@ class FrameEnded(Record):
     raised: bool
     limit: bool
     set_aside: bool = False
+    compilers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ RENAMED = {(Explanation, "status"): "exit_status"}
 NOT_WRITTEN = {
     graphs.Generated: {"code"},
     breaks.BreakSite: {"disabled", "is_causal"},
-    frames.UncompiledFrame: {"raised_inside", "fixes_size"},
+    frames.UncompiledFrame: {"raised_inside", "fixes_size", "only_compiled"},
     recompiles.Recompile: {"also", "hit_limit", "how", "opened", "passed", "made_by"},
     recompiles.HowCompiled: {"calls", "dynamic", "torch"},
 }

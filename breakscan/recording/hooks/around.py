@@ -10,6 +10,7 @@ import time
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from types import CodeType, FrameType, MethodType
 from typing import Any
 
@@ -25,6 +26,16 @@ _EVERY = 0.02
 _ENTRY = "compile_wrapper"
 """The function of Dynamo that calls compiled code."""
 _OF_TORCH = "torch."
+
+
+@dataclass(slots=True)
+class _Tally:
+    """The calls of a function from one line until now, and the sum of both numbers when they were written."""
+
+    first: PlainCallsRan
+    calls: int = 0
+    seconds: float = 0.0
+    written: float = 0.0
 
 
 class PlainCallHook(Hook):
@@ -43,11 +54,10 @@ class PlainCallHook(Hook):
         super().__init__(hooks)
         self._codes: dict[int, weakref.ref[CodeType]] = {}
         self._modules: dict[int, weakref.ref[Any]] = {}
-        self._known: dict[tuple[int, str, int], PlainCallsRan] = {}
-        self._written: dict[tuple[int, str, int], PlainCallsRan] = {}
+        self._known: dict[tuple[int, str, int], _Tally] = {}
         self._tool: int | None = None
         self._sampling = False
-        self._take = self.guarded(self._add)
+        self._fail = self.guarded(_raise)
         self._write = self.guarded(self._write_all)
 
     @contextmanager
@@ -69,10 +79,21 @@ class PlainCallHook(Hook):
                 monitoring.free_tool_id(self._tool)
 
     def _write_all(self) -> None:
-        for key, calls in list(self._known.items()):
-            if self._written.get(key) != calls:
-                self._written[key] = calls
-                self.hooks.write(calls)
+        for tally in list(self._known.values()):
+            if tally.calls + tally.seconds > tally.written:
+                self._write_one(tally)
+
+    def _write_one(self, tally: _Tally) -> None:
+        tally.written = tally.calls + tally.seconds
+        self.hooks.write(replace(tally.first, calls=tally.calls, seconds=tally.seconds))
+
+    def _take(self, frame: FrameType, calls: int, seconds: float) -> None:
+        """A plain call pays for this: nothing keeps the compiler off here, which does not run."""
+        try:
+            if not self.hooks.exporting.level:
+                self._add(frame, calls, seconds)
+        except Exception as error:
+            self._fail(error)
 
     def traced(self, tracer: Any) -> None:
         """Dynamo traces a function: the module whose ``forward`` it is has a compiled form from now on."""
@@ -141,17 +162,15 @@ class PlainCallHook(Hook):
         if caller is None:
             return
         key = (id(code), caller.f_code.co_filename, caller.f_lineno)
-        known = self._known.get(key)
-        if known is None:
-            known = PlainCallsRan(name_of(own), code_of(code), calling_stack(caller), 0, 0.0)
-        self._known[key] = now = PlainCallsRan(
-            known.target, known.code, known.stack, known.calls + calls, known.seconds + seconds
-        )
-        written = self._written.get(key)
-        if written is None or now.calls + now.seconds >= 2 * (written.calls + written.seconds):
+        tally = self._known.get(key)
+        if tally is None:
+            first = PlainCallsRan(name_of(own), code_of(code), calling_stack(caller), 0, 0.0)
+            tally = self._known[key] = _Tally(first)
+        tally.calls += calls
+        tally.seconds += seconds
+        if tally.calls + tally.seconds >= 2 * tally.written:
             # A program that is killed leaves the order of magnitude.
-            self._written[key] = now
-            self.hooks.write(now)
+            self._write_one(tally)
 
 
 class MethodHook(Hook):
@@ -233,6 +252,10 @@ class LoadedKeysHook(_KeysHook):
         if any(is_prefixed) != any(map(_is_prefixed, names)):
             own = {name for name, _ in (*module.named_parameters(), *module.named_buffers())}
             self.record("loaded", len(state), not own.isdisjoint(state))
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def _is_prefixed(key: object) -> bool:

@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any
 
 from breakscan.recording.hooks.fullgraph import FullgraphHook
-from breakscan.recording.hooks.graphs import GraphHook
+from breakscan.recording.hooks.graphs import GraphHook, root_cause
 from breakscan.recording.hooks.hook import Hook, leave_no_trace
 from breakscan.recording.hooks.object_facts import code_of, current_compile_id, stack_of
 from breakscan.recording.hooks.runs import RunHook
@@ -130,6 +130,7 @@ class FrameHook(Hook):
                 raised=outcome.raised,
                 limit=limit,
                 set_aside=self.hooks.of(FullgraphHook).would_raise(),
+                compilers=_is_compilers(outcome.error),
             )
         )
         if limit and (forbidden := self.hooks.merged.past_limit(code_of(outcome.code))):
@@ -159,6 +160,14 @@ def watched_conversion(original: Callable[..., Any], sink: Callable[[FrameOutcom
 def _is_recompile_limit(error: Exception) -> bool:
     """Return whether the exception says that the frame was compiled too often."""
     return exceeds_limit(str(error)) or exceeds_limit(str(error.__cause__))
+
+
+def _is_compilers(error: Exception) -> bool:
+    """Return whether the exception began as one of the compiler's own.  One that says what an operation raised, when
+    Dynamo ran it without data, can be either."""
+    kind = type(root_cause(error))
+    is_compilers = kind.__module__.startswith(("torch._", "torch.fx")) and not kind.__module__.startswith("torch._C")
+    return is_compilers and kind.__name__ != "TorchRuntimeError"
 
 
 def _is_break(error: Exception) -> bool:

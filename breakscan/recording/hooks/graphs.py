@@ -59,11 +59,11 @@ class GraphHook(Hook):
     def failed_at(self, error: BaseException | None) -> tuple[StackFrame, ...]:
         """The traced stack of the operation on which a backend failed with this exception, innermost last; empty where
         that is not known."""
-        cause = _root_cause(error)
+        cause = root_cause(error)
         return self._failed_at if cause is not None and id(cause) == self._failed else ()
 
     def _note_failure(self, error: Exception) -> None:
-        cause = _root_cause(error)
+        cause = root_cause(error)
         self._failed, self._failed_at = id(cause), ()
         traced, in_backward = None, False
         place = cause.__traceback__ if cause is not None else None
@@ -137,9 +137,10 @@ class BytesHook(Hook):
         )
 
 
-def _root_cause(error: BaseException | None) -> BaseException | None:
-    while error is not None and error.__cause__ is not None:
-        error = error.__cause__
+def root_cause(error: BaseException | None) -> BaseException | None:
+    """The exception that another one was raised from, or wraps, at the bottom."""
+    while inner := getattr(error, "inner_exception", None) or getattr(error, "__cause__", None):
+        error = inner
     return error
 
 

@@ -156,21 +156,14 @@ _BYPASSED = re.compile(
     r"Unsupported call_function .*?Function module: (?P<module>\S+),\s*Function name: (?P<name>\S+)", re.S
 )
 _AUTOGRAD_FUNCTION = "autograd_function_apply"
-_STORES = {
-    _AUTOGRAD_FUNCTION: "torch._functorch.config.autograd_cache_allow_custom_autograd_functions = True",
-    "Cannot cache a graph with freezing enabled": "torch._inductor.config.freezing = False",
-    "FX graph cache is not enabled": "torch._inductor.config.fx_graph_cache = True",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class CacheBypass:
-    """The reason for which a cache stores nothing: a ``function`` that the graph calls, else torch's ``clause``; and
-    the ``setting`` under which it stores, where there is one."""
+    """The reason for which a cache stores nothing: a ``function`` that the graph calls, else torch's ``clause``."""
 
     clause: str
     function: str | None
-    setting: str | None
 
     @property
     def is_autograd_function(self) -> bool:
@@ -179,12 +172,7 @@ class CacheBypass:
 
 def cache_bypass(reason: str) -> CacheBypass:
     """The reason in torch's text."""
-    clause = " ".join(reason.partition(". ")[0].split())
     found = _BYPASSED.search(reason)
-    if found is None:
-        return CacheBypass(clause, None, _STORES.get(clause))
-    if found["name"] == _AUTOGRAD_FUNCTION:
-        return CacheBypass(clause, _AUTOGRAD_FUNCTION, _STORES[_AUTOGRAD_FUNCTION])
-    function = f"{found['module']}.{found['name']}"
-    setting = f"torch._inductor.config.unsafe_marked_cacheable_functions = { ({function: '1'})!r}"
-    return CacheBypass(clause, function, setting)
+    name = found["name"] if found else None
+    function = f"{found['module']}.{name}" if found and name != _AUTOGRAD_FUNCTION else name
+    return CacheBypass(" ".join(reason.partition(". ")[0].split()), function)

@@ -68,7 +68,7 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     Generated: ("code",),
     Problem: ("stack", "price", "page"),
     BreakSite: ("remedies", "disabled", "is_causal"),
-    UncompiledFrame: ("hints", "raised_inside", "fixes_size"),
+    UncompiledFrame: ("hints", "raised_inside", "fixes_size", "only_compiled"),
     Recompile: ("also", "objects", "shared", "hit_limit", "how", "opened", "passed", "made_by"),
 }
 """Fields that have no key.  Generated code takes hundreds of kilobytes a graph; breaks and frames have the others, and
