@@ -435,6 +435,8 @@ def _recompile(
     )
     switch = _switch(met, broken, run, context)
     asked = _asked(seen, failed)
+    if guard.holder is Holder.ARGUMENT and _closes_over(seen.frame, guard.subject, context):
+        guard = replace(guard, holder=Holder.CLOSURE, function=context.function_of(seen.frame))
     return Recompile(
         rule=rule,
         function=context.function_of(seen.frame),
@@ -463,6 +465,13 @@ def _recompile(
         passed=_passed(seen, sizes, context),
         made_by=_break_above(seen, eager, context) if origin is not Origin.USER else None,
     )
+
+
+def _closes_over(frame: Code, subject: str, context: ExplainContext) -> bool:
+    """Return whether a variable of a function that starts there is no parameter."""
+    root = _ROOT.match(subject)
+    is_head = not is_resumed(frame.name) and context.sources.line(frame.path, frame.line) is not None
+    return is_head and root is not None and context.sources.parameter(frame.path, frame.line, root[0]) is None
 
 
 def _asked(seen: RecompileSeen, failed: FailedGuard | None) -> StackFrame | None:

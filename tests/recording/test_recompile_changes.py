@@ -117,6 +117,19 @@ for n in (0, 1):
         ((ChangeKind.NUMBER, Holder.CLOSURE, "n", ("0", "1")),),
         "BRK715",
     ),
+    "a number that the compiled function closes over": Case(
+        """
+def main():
+    @torch.compile(backend="eager")
+    def f(x):
+        return x * n
+    for n in (2, 3):
+        f(torch.rand(2))
+main()
+""",
+        ((ChangeKind.NUMBER, Holder.CLOSURE, "n", ("2", "3")),),
+        "BRK712",
+    ),
     "a default": Case(
         F
         + """x, g):

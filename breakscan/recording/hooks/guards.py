@@ -29,6 +29,8 @@ _CHECKS = 8
 """Times that guards are checked to measure it: the first ones fill the caches."""
 _MOST_LOOKED_AT = 2000
 """Values that are looked at for all that changed before a recompile: about 20 ms."""
+_ASKED = {"__getattr__", "__getattribute__", "__getitem__"}
+_TORCHS = ("torch.", "builtins", "collections")
 _MOST_PARTS = 8
 """Further guards of a version that failed, at most."""
 _STATE = "GLOBAL_STATE"
@@ -232,28 +234,31 @@ class _Scope:
     def all_failing(self, left: Iterator[None]) -> Iterator[str]:
         """The guards on single values that do not hold, those of arguments first, those of tensors property by
         property.  Of what hangs together only the outermost: another object has other attributes."""
-        managers = deque([self._root])
+        managers = deque(getattr(self._root, "get_child_managers", list)())
         # The next value is only taken off while there is a manager.
         while managers and next(left, self) is None:
             manager = managers.popleft()
             try:
-                failed = [] if manager is self._root else list(self._failing_at(manager))
-                yield from failed
-                if not failed:
+                source = manager.get_source()
+                value = self.evaluate(source)
+                # Those that compare several values are no functions.
+                failed = [one for one in manager.get_leaf_guards() if callable(one) and one(value) is False]
+                for guard in failed:
+                    text = guard.verbose_code_parts()[0]
+                    of_tensor = WHOLE_TENSOR.match(text)
+                    yield from differences(source, of_tensor, value) if of_tensor else (text,)
+                if not failed and not _answers_itself(type(value)):
                     managers.extend(manager.get_child_managers())
             except Exception:
                 # What the value of then has, the one of now may lack.
                 continue
 
-    def _failing_at(self, manager: Any) -> Iterator[str]:
-        source = manager.get_source()
-        value = self.evaluate(source)
-        for guard in manager.get_leaf_guards():
-            # Those that compare several values are no functions.
-            if callable(guard) and guard(value) is False:
-                text = guard.verbose_code_parts()[0]
-                of_tensor = WHOLE_TENSOR.match(text)
-                yield from differences(source, of_tensor, value) if of_tensor else (text,)
+
+def _answers_itself(kind: type) -> bool:
+    """Return whether code of the program runs, or the value changes, when one asks it for an attribute or an item that
+    it lacks."""
+    asked = (vars(one).keys() & _ASKED for one in kind.__mro__ if not one.__module__.startswith(_TORCHS))
+    return hasattr(kind, "__missing__") or any(asked)
 
 
 def differences(source: str, then: re.Match[str], tensor: Any) -> Iterator[str]:
