@@ -13,7 +13,7 @@ from breakscan.recording.records import CompileCalled, HookInstalled, HostCall, 
 _PROFILE = "profile"
 _NONE = Notice(
     "no-profile",
-    "no steps were profiled: nothing compiled was called six times more in one thread after it was compiled, or the "
+    "no steps were profiled: nothing compiled was called eight times more in one thread after it was compiled, or the "
     "program runs a profiler itself",
 )
 
@@ -50,9 +50,10 @@ class StepProfile:
             "elsewhere"
         )
         if self.device is not None:
+            # The profiler takes time of the host alone.
             yield (
                 f"The device computes for {duration(self.device)} and waits "
-                f"{duration(max(0.0, self.profiled - self.device))} for the host; the host waits "
+                f"{duration(max(0.0, self.seconds - self.device))} for the host; the host waits "
                 f"{duration(self.waiting)} for the device"
             )
         if self.calls:

@@ -305,6 +305,23 @@ for n in (0, 1, 2, 3, 0, 1, 2, 3):
     assert price.host_seconds < price.compile_seconds / 4
 
 
+def test_the_first_backward_is_no_cost_of_compiling_again(run: Any) -> None:
+    """The recompile's backward runs first: that of the first version, which comes later, is what it cost."""
+    ran = run(
+        """import torch
+
+compiled = torch.compile(lambda x, n: x.sin() * n, backend="aot_eager", dynamic=False)
+first, second = (compiled(torch.ones(8, requires_grad=True), n) for n in (2, 3))
+second.sum().backward()
+first.sum().backward()
+"""
+    )
+    (recompile,) = ran.explanation.recompiles
+    first, second = ran.explanation.compiles
+    assert first.backward_seconds != second.backward_seconds > 0
+    assert recompile.seconds == second.seconds + first.backward_seconds
+
+
 def test_an_exception_ends_a_call_and_nothing_else(run: Any, tmp_path: Path) -> None:
     text = """import time, traceback, torch
 

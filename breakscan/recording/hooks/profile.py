@@ -24,7 +24,7 @@ from breakscan.recording.parsers.profiles import steps_profiled
 
 STEPS = 5
 """Steps that are profiled, after one in which the profiler starts up."""
-_STEADY = 3
+_STEADY = 5
 """Steady steps before those: torch compiles, tunes and captures CUDA graphs in the first."""
 _LONGEST = 10.0
 """Seconds after which no further step is profiled."""
@@ -121,7 +121,7 @@ class ProfileHook(Hook):
         activities = [ProfilerActivity.CPU]
         if _wait_for_device():
             activities.append(ProfilerActivity.CUDA)
-        profiler = profile(activities=activities)
+        profiler = profile(activities=activities, acc_events=True)
         with _without_kinetos_lines():
             profiler.start()
         self._steps = self._began = 0
