@@ -1,4 +1,4 @@
-"""Formats of services: SARIF, GitHub Actions, GitLab's Code Quality, reviewdog, JUnit, Checkstyle."""
+"""Formats of services: SARIF, GitHub Actions, GitLab's Code Quality, reviewdog, JUnit."""
 
 from __future__ import annotations
 
