@@ -130,7 +130,7 @@ def _why_nothing_compiled(explanation: Explanation) -> str:
         return f"Nothing had to be compiled: {loaded} compiled, out of the caches of an earlier run."
     uncalled = [target for target in explanation.targets if not target.attempted]
     where = next((f" ({t.name}, {t.caller.path}:{t.caller.line})" for t in uncalled if t.caller), "")
-    return f"Nothing was compiled: what torch.compile returned{where} was never called. Call it, not the original."
+    return f"Nothing was compiled: what torch.compile returned{where} was never called. Call it, or module.compile()."
 
 
 _WORTH_SAYING = 0.01
