@@ -147,7 +147,8 @@ def _objects_with_own_values(met: Iterable[tuple[Recompile, ParsedGuard]]) -> in
     return len(values) if is_each and len(values) > 1 else 0
 
 
-_ROOT = re.compile(r"\w+")
+_ROOT = re.compile(r"\w+(?=[.\[]|$)")
+"""The variable of an expression."""
 
 
 def recompile_sentence(group: Sequence[Recompile]) -> str:

@@ -161,10 +161,12 @@ for n in (3, 4):
         F
         + """d):
     return sum(d.values())
-f({"a": torch.rand(2)}); f({"a": torch.rand(2), "b": torch.rand(2)})
+f({"a": torch.rand(2)}); f({"a": torch.rand(2), "b": torch.rand(2)}); f({"c": torch.rand(2)})
 """,
-        ((ChangeKind.LENGTH, Holder.ARGUMENT, "len(d)", ("1", "2")),),
-        "BRK720",
+        (
+            (ChangeKind.LENGTH, Holder.ARGUMENT, "len(d)", ("1", "2")),
+            (ChangeKind.KEYS, Holder.ARGUMENT, "list(d)[0]", ("'a'", "'c'")),
+        ),
     ),
     "one tensor twice": Case(
         F
