@@ -17,7 +17,6 @@ from breakscan.model.words import place
 from breakscan.rulebook.remedies import INTEGERS_OPEN, remedy, rule_remedies
 
 Remedies = tuple[Remedy, ...]
-_ARGUMENTS = re.compile(r"^(?:len\((?:kw)?args\)|(?:not )?'\w+' in kwargs|list\(kwargs\)\[\d+\])$")
 _LEARNING_RATE = re.compile(r"\.param_groups\[\d+\]\['lr'\]$")
 _STATE = re.compile(r"\bself\.state\b")
 """The state of an optimizer."""
@@ -93,7 +92,7 @@ def _of_library(first: Recompile, change: ValueChange) -> Remedies | None:
     trigger = first.trigger
     if trigger is not None and trigger.origin is Origin.LIBRARY:
         package = package_of(trigger.path) or "a library"
-        if _ARGUMENTS.match(first.subject):
+        if first.guard.of_signature:
             known = known_for_library(trigger.path, Against.ARGUMENTS)
             kept = remedy("call-of-library", package=package)
             return (Remedy(RemedyKind.NOTHING, f"library-{package}", known) if known else kept,)
@@ -161,7 +160,7 @@ def _name(first: Recompile, changes: Sequence[ValueChange], *, once: bool) -> st
     subject, kind, holder = change.subject, change.kind, change.holder
     if kind is ChangeKind.LENGTH and _STATE.search(subject):
         return "first-step"
-    if _ARGUMENTS.match(subject):
+    if first.guard.of_signature:
         return "same-arguments"
     if first.guard.view is not None:
         return "clone-view"

@@ -196,7 +196,6 @@ def _part_first(found: re.Match[str]) -> str:
     return f"{found[2].removeprefix('.')} of {found[1]}"
 
 
-_ARGUMENTS = re.compile(r"^(?:len\((?:kw)?args\)|(?:not )?'\w+' in kwargs|list\(kwargs\)\[\d+\])$")
 _SPREADING = {
     ChangeKind.SIZE: "size",
     ChangeKind.BRANCH_ON_SIZE: "size",
@@ -428,7 +427,7 @@ def _recompile(
     version = versions.get(seen.compile_id or "")
     demands = [line.text for line in version.guards] if version else []
     sizes = [one for one in (guard, *met.also) if one.kind is ChangeKind.SIZE and one.dimension is not None]
-    explained = text and not _ARGUMENTS.match(guard.subject)
+    explained = text and not guard.of_signature
     rule = (
         explaining_rule(context.rules, gb=None, text=text, change=guard.kind, holder=guard.holder, times=times)
         if explained

@@ -121,6 +121,11 @@ class ParsedGuard:
         return self.subject if self.is_view else base[1] if base else None
 
     @property
+    def of_signature(self) -> bool:
+        """Return whether the guard is about which arguments a call passes, rather than about one of them."""
+        return _SIGNATURE.match(self.subject) is not None
+
+    @property
     def owner(self) -> str:
         """The tensor or the object of which the guarded expression is a size, a property or an attribute."""
         owner = _PROPERTY.match(self.subject)
@@ -133,6 +138,7 @@ class ParsedGuard:
         return int(found["dimension"]) if found and found["dimension"] else None
 
 
+_SIGNATURE = re.compile(r"(?:len\((?:kw)?args\)|(?:not )?'\w+' in kwargs|list\(kwargs\)\[\d+\])$")
 _PROPERTY = re.compile(
     r"(?:(?:len|list)\((?P<measured>[^()]+)\)(?:\[\d+\])?|.+ in (?P<container>.+)"
     r"|(?P<whole>.+?)\.(?:(?:shape|stride\(\))\[(?P<dimension>\d+)\]|\w+(?:\(\))?))$"
