@@ -26,16 +26,16 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1293, 10),
+    "model": Room("", 1300, 10),
     "source": Room("model", 2338, 18),
     "rulebook": Room("model source", 2807, 18),
     "check": Room(STATIC, 12255, 50),
     "fix": Room(f"{STATIC} check", 8707, 54),
     "recording": Room(STATIC, 9323, 47),
-    "explanation": Room(f"{STATIC} check recording", 8787, 45),
+    "explanation": Room(f"{STATIC} check recording", 8788, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 10471, 39),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6801, 39),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6814, 39),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2103, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3320, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

@@ -141,7 +141,8 @@ def _objects_with_own_values(met: Iterable[tuple[Recompile, ParsedGuard]]) -> in
     for recompile, guard in met:
         root = _ROOT.match(guard.subject)
         for objects, value in zip(recompile.objects, (guard.old, guard.new), strict=True):
-            own = tuple(one for one in objects if root and one[0] == root[0]) or objects
+            named = tuple((name, number) for name, number in objects)
+            own = tuple(one for one in named if root and one[0] == root[0]) or named
             values.setdefault(own, set()).add(value)
     is_each = () not in values and all(len(own) == 1 for own in values.values())
     return len(values) if is_each and len(values) > 1 else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -9,6 +10,7 @@ from enum import Enum
 COMPILE = "torch.compile"
 """The owner of settings that are arguments of ``torch.compile``."""
 DYNAMO = "torch._dynamo.config"
+_LITERAL = re.compile(r"True|False|\d+")
 
 
 class RemedyKind(str, Enum):
@@ -72,9 +74,14 @@ class Remedy:
         """The command that tries it on a program, whose name follows."""
         if self.rewrites:
             return f"breakscan verify --rewrite {','.join(self.rewrites)}"
-        if self.settings and all(setting.owner == DYNAMO for setting in self.settings):
-            return " ".join(["breakscan verify", *(f"--config {one.name}={one.value}" for one in self.settings)])
-        return None
+        return " ".join(["breakscan verify", *self.arguments]) if self.arguments else None
+
+    @property
+    def arguments(self) -> list[str]:
+        """The arguments of ``breakscan verify`` for settings that it can try."""
+        if not all(setting.owner == DYNAMO and _LITERAL.fullmatch(setting.value) for setting in self.settings):
+            return []
+        return [f"--config={setting.name}={setting.value}" for setting in self.settings]
 
     @property
     def words(self) -> str:

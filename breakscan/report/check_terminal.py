@@ -41,7 +41,7 @@ def write_full(report: CheckReport, stream: TextIO) -> None:
             continue
         rule = library.get(finding.rule)
         # Once per file: repeating the same words under the next finding of this rule would only add length.
-        file_and_rule = report.cells.file_of(finding.site.path), finding.rule, finding.remedies
+        file_and_rule = report.cells.file_of(finding.site.path), finding.rule, tuple(finding.remedies)
         is_explained = file_and_rule in explained
         explained.add(file_and_rule)
         behind = folded.pop(finding.site, [])

@@ -308,3 +308,10 @@ def test_of_a_program_that_still_runs_no_end_is_told() -> None:
     report = written(status=None, notices=(RUNNING,))
     assert "\ntrain.py is still running · " in report
     assert "ended" not in report.partition("·")[0]
+
+
+def test_the_settings_of_all_problems_are_tried_at_once() -> None:
+    captures = replace(BREAK, site=replace(BREAK.site, line=7), remedies=("capture_dynamic_output_shape_ops",))
+    text = " ".join(written(breaks=(BREAK, captures)).split())
+    options = "--config=capture_scalar_outputs=True --config=capture_dynamic_output_shape_ops=True"
+    assert text.count(f"'breakscan verify {options} train.py --epochs 2' tries the settings for 2 problems.") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO
 
@@ -95,6 +96,7 @@ class _Writer:
             self.section(section, most)
             if section in fixable[-1:] and self.hints_fix:
                 self.fix_hint()
+        self.settings_hint(explanation)
         self.made(explanation, tables)
         if explanation.notices:
             self.console.print()
@@ -176,23 +178,34 @@ class _Writer:
         if problem.called_from:
             self.paragraph(f"Called from {', '.join(map(place, problem.called_from))}.")
         label = "Instead"
-        known = self.advised.issuperset(remedy.words for remedy in problem.remedies)
+        known = self.advised.issuperset(remedy.text for remedy in problem.remedies)
         if problem.kind is ProblemKind.RECOMPILES and problem.remedies and known:
             self.labelled(label, "as above")
         for remedy in problem.remedies:
-            if remedy.words not in self.advised:
-                self.labelled(label, remedy.words)
+            if remedy.text not in self.advised:
+                self.labelled(label, remedy.text)
                 label = "Or"
         for hint in problem.hints[:MOST_HINTS]:
             self.labelled("Hint", hint)
         # A rule is named at each of its sites, and says the same at each.
-        self.advised.update(remedy.words for remedy in problem.remedies)
+        self.advised.update(remedy.text for remedy in problem.remedies)
         if problem.rule:
             self.explained.add(problem.why)
 
     def reproduction(self, made: Reproduction) -> None:
         self.console.print()
         self.paragraph(f"{visible(repro_sentence(made)).rstrip('.')}.", indent="", label="Reproduction: ")
+
+    def settings_hint(self, explanation: Explanation) -> None:
+        """The command that tries all settings at once."""
+        problems = [one for section in sections_of(explanation.problems) for one in section.problems]
+        tried = [(one, remedy.arguments) for one in problems for remedy in one.remedies if remedy.arguments]
+        if tried:
+            options = dict.fromkeys(option for _, arguments in tried for option in arguments)
+            count = counted(len({id(one) for one, _ in tried}), "problem")
+            command = shlex.join(["breakscan", "verify", *options, *explanation.argv])
+            self.console.print()
+            self.paragraph(f"'{command}' tries the settings for {count}.", indent="", style="dim")
 
     def fix_hint(self) -> None:
         """Where to get the rewrites."""
