@@ -8,25 +8,21 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from breakscan.prove.call_result import CallResult, one_line, projections, result_of
 from breakscan.prove.capture import CapturedCall, CapturedCallable
+from breakscan.prove.comparison import Compared, Reference, compare, compare_exact
+from breakscan.prove.equal import Expected
 from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.overlay import executed_code
-from breakscan.prove.protocol import (
-    CompiledResult,
-    CompiledRun,
-    EagerRun,
-    RanCode,
-    RunKind,
-    StateDigests,
-    ValueMismatch,
-)
+from breakscan.prove.protocol import CompiledRun, Failure, RanCode, StateDigests, ValueMismatch
 from breakscan.prove.state import digests, read_file, write_file
 from breakscan.prove.torch_state import (
     eager_stance,
     higher_precision,
     mark_step,
+    plain_modes,
     set_rng_state,
     wait_for_device,
 )
@@ -84,9 +80,6 @@ def _waits(file: int) -> float:
     except (OSError, IndexError):
         # The thread has ended.
         return 0.0
-
-
-Results = dict[RunKind, list[CallResult]]
 
 
 def calls_of(callables: Sequence[CapturedCallable]) -> Iterator[tuple[CapturedCallable, CapturedCall]]:
@@ -184,34 +177,95 @@ SEQUENCE = 6
 """Calls in a row, between which only values are put back: they show recompiles."""
 
 
-class CallRuns:
-    """``results`` has those of each kind of run, until they are compared.  ``stop_recording`` ends the recording of the
-    process."""
+@dataclass(frozen=True)
+class ReferenceRun:
+    """The unchanged program: ``random`` says that it draws random numbers, ``first_seconds`` how long the first call of
+    each callable takes, and ``no_exact`` why it does not run in higher precision: ``double``, or float32."""
 
-    def __init__(
-        self, callables: Sequence[CapturedCallable], results: Results, stop_recording: Callable[[], None]
-    ) -> None:
+    random: bool
+    first_seconds: float
+    double: bool
+    no_exact: str | None
+
+
+@dataclass(frozen=True)
+class EagerRun:
+    """The executed code of the watched files; ``moves`` says that code that ran outside of the calls has moved."""
+
+    compared: Compared
+    ran: dict[str, RanCode]
+    moves: bool
+
+
+@dataclass(frozen=True)
+class CompiledResult:
+    """``run`` with the results of the first calls and of those after a row of calls, or how the first call failed."""
+
+    run: CompiledRun | None = None
+    compared: tuple[Compared, ...] = ()
+    failure: Failure | None = None
+
+
+class CallRuns:
+    """``stop_recording`` ends the recording of the process."""
+
+    def __init__(self, callables: Sequence[CapturedCallable], stop_recording: Callable[[], None]) -> None:
         self._callables = callables
-        self._results = results
         self._stop_recording = stop_recording
 
-    def eager(self, watched: tuple[str, ...]) -> EagerRun:
-        """Runs each call eager."""
-        found: dict[str, RanCode] = {name: RanCode() for name in watched}
-        results = self._results[RunKind.EAGER] = []
-        is_random, first_seconds = False, 0.0
-        for captured, call in calls_of(self._callables):
-            with in_turn(captured, call), eager_stance(), executed_code(watched, closely=True) as ran:
-                results.append(run_call(captured, call, captured.original, backward=True))
-            before = digests(call.rng)
-            is_random = is_random or before != {**before, **results[-1].rng}
-            if call is captured.calls[0]:
-                first_seconds += results[-1].seconds + results[-1].backward_seconds
-            found = {name: found[name] + code for name, code in ran.found().items()}
-        return EagerRun(found, is_random, first_seconds)
+    def reference(self, path: str) -> ReferenceRun:
+        """Runs each call eager, and in higher precision if that is possible.  Writes the results for all processes."""
+        results = self._eager()
+        double = True
+        exact = self._exact(double)
+        if isinstance(exact, str):
+            double = False
+            exact = self._exact(double)
+        no_exact = exact if isinstance(exact, str) else None
+        with plain_modes():
+            expected = Expected(results, None if isinstance(exact, str) else exact)
+            # What takes long is done once.
+            _ = expected.sizes
+            write_file(expected, path)
+        calls = list(zip(calls_of(self._callables), results, strict=True))
+        starts = [(digests(call.rng), result.rng) for (_, call), result in calls]
+        firsts = [result for (captured, call), result in calls if call is captured.calls[0]]
+        return ReferenceRun(
+            any(start != {**start, **end} for start, end in starts),
+            sum(one.seconds + one.backward_seconds for one in firsts),
+            double,
+            no_exact,
+        )
 
-    def exact(self, double: bool) -> str | None:
-        """Runs each call eager in higher precision.  Returns why that fails, if it does."""
+    def eager(self, reference: Reference, outside: dict[str, tuple[int, ...]]) -> EagerRun:
+        """Runs each call eager.  The files of ``outside`` are watched: it has their changed lines that ran outside of
+        the calls."""
+        with executed_code(outside, closely=True) as executed:
+            results = self._eager()
+        ran = executed.found()
+        moves = any(set(lines) - set(ran[path].lines) for path, lines in outside.items())
+        return EagerRun(compare(reference, results, True, moves), ran, moves)
+
+    def exact(self, reference: Reference, double: bool) -> Compared | None:
+        """Runs each call eager in higher precision, if that is possible."""
+        results = self._exact(double)
+        return None if isinstance(results, str) else compare_exact(reference, results)
+
+    def executed(self, watched: tuple[str, ...]) -> dict[str, RanCode]:
+        """Runs each call eager.  Returns the code that they run."""
+        with executed_code(watched, closely=True) as executed:
+            self._eager()
+        return executed.found()
+
+    def _eager(self) -> list[CallResult]:
+        results = []
+        for captured, call in calls_of(self._callables):
+            with in_turn(captured, call), eager_stance():
+                results.append(run_call(captured, call, captured.original, backward=True))
+        return results
+
+    def _exact(self, double: bool) -> list[CallResult] | str:
+        """The results in higher precision, or why there are none."""
         results: list[CallResult] = []
         for captured, call in calls_of(self._callables):
             tensors = [tensor for one in captured.snapshots_of(call) for tensor in one.tensors.values()]
@@ -221,15 +275,14 @@ class CallRuns:
                         results.append(run_call(captured, call, captured.original, backward=True))
                 except Exception as error:
                     return one_line(error)
-            if results[-1].failure is not None:
-                return results[-1].failure.text
-        self._results[RunKind.EXACT] = results
-        return None
+            if (failure := results[-1].failure) is not None:
+                return failure.text
+        return results
 
-    def compiled(self, patient: bool) -> CompiledResult:
+    def compiled(self, reference: Reference | None, patient: bool) -> CompiledResult:
         """Runs each call compiled and recorded: once, then in a row of calls, then once more.  Unless ``patient``, it
         ends where a first call fails.  What follows is not recorded."""
-        cold = self._results[RunKind.FIRST] = []
+        cold: list[CallResult] = []
         firsts: list[CallResult] = []
         waited, began = waited_for_core(), time.perf_counter()
         for captured, call in calls_of(self._callables):
@@ -240,9 +293,7 @@ class CallRuns:
             if call is captured.calls[0]:
                 firsts.append(cold[-1])
         row = self._row()
-        self._results[RunKind.STEADY] = [
-            run_compiled_call(captured, call) for captured, call in calls_of(self._callables)
-        ]
+        steady = [run_compiled_call(captured, call) for captured, call in calls_of(self._callables)]
         self._stop_recording()
         return CompiledResult(
             CompiledRun(
@@ -252,7 +303,8 @@ class CallRuns:
                 compiling_seconds=self._compiling(cold, row),
                 busy=waited_for_core() - waited > BUSY * (time.perf_counter() - began),
                 endless=all(compiles for n, (_, compiles) in enumerate(row) if n % SEQUENCE >= SEQUENCE // 2),
-            )
+            ),
+            tuple(compare(reference, one, eager=False) for one in (cold, steady) if reference is not None),
         )
 
     def _compiling(self, cold: Sequence[CallResult], row: Sequence[tuple[float, int]]) -> float:

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from breakscan.prove.call_result import one_line
-from breakscan.prove.call_runs import CallRuns, Results, SharedState
+from breakscan.prove.call_runs import CallRuns, SharedState
 from breakscan.prove.capture import Capture
-from breakscan.prove.comparison import Comparison
 from breakscan.prove.compiled_parts import CompiledParts
 from breakscan.prove.protocol import (
     AvailableChoices,
@@ -120,18 +119,15 @@ class CommandHandler:
 
     def served(self) -> dict[str, object]:
         """The objects whose public methods are commands, by the names of their classes."""
-        results: Results = {}
-        comparison = Comparison(results)
         return {
             type(one).__name__: one
             for one in (
                 self,
                 self._regional,
                 SharedState(self._callables),
-                comparison,
-                CallRuns(self._callables, results, self._stop_recording),
-                CompiledParts(self._callables, results, self._capture.hook, self._stop_recording),
-                VariedCalls(self._callables, self._overlaid, self._capture.later, comparison),
+                CallRuns(self._callables, self._stop_recording),
+                CompiledParts(self._callables, self._capture.hook, self._stop_recording),
+                VariedCalls(self._callables, self._overlaid, self._capture.later),
                 StepTimer(self._capture, self._before_timing, self._regional.taken_out),
             )
         }

@@ -7,31 +7,36 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from breakscan.prove.call_runs import Results, calls_of, run_compiled_call
+from breakscan.prove.call_runs import calls_of, run_compiled_call
 from breakscan.prove.capture import CapturedCall, CapturedCallable, CompileHook
-from breakscan.prove.protocol import CompiledPart, CompileOption, GraphOperation, RunKind
+from breakscan.prove.comparison import Compared, Reference, compare, compare_call
+from breakscan.prove.protocol import CompiledPart, CompileOption, GraphOperation
 from breakscan.recording.parsers.frames import frames_of
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
 
+@dataclass(frozen=True)
+class PartRun:
+    """The operations of all graphs, where only a part was compiled, and how the results differ."""
+
+    operations: tuple[GraphOperation, ...]
+    compared: Compared
+
+
 class CompiledParts:
-    """``results`` gets those of the last run.  ``stop_recording`` ends the recording of the process."""
+    """``stop_recording`` ends the recording of the process."""
 
     def __init__(
-        self,
-        callables: Sequence[CapturedCallable],
-        results: Results,
-        hook: CompileHook,
-        stop_recording: Callable[[], None],
+        self, callables: Sequence[CapturedCallable], hook: CompileHook, stop_recording: Callable[[], None]
     ) -> None:
         self._callables = callables
-        self._results = results
         self._hook = hook
         self._stop_recording = stop_recording
         self._last: _PartBackend | None = None
@@ -69,11 +74,15 @@ class CompiledParts:
         return True
 
     def run(
-        self, number: int | None, settings: dict[str, CompileOption], part: CompiledPart | None
-    ) -> tuple[GraphOperation, ...]:
+        self,
+        reference: Reference,
+        number: int | None,
+        settings: dict[str, CompileOption],
+        part: CompiledPart | None,
+    ) -> PartRun:
         """Runs all calls compiled with these settings of Inductor. If a call is given by its number, only this one and
-        those before it of the same callable are run. If a part is given, only this part is compiled; the operations of
-        all graphs are returned.
+        those before it of the same callable are run, and it is compared. If a part is given, only this part is
+        compiled.
         """
         import torch
         import torch._inductor.config as inductor
@@ -83,11 +92,12 @@ class CompiledParts:
         backend = self._last = _PartBackend(part) if part is not None else None
         compiled = {id(one): self._compiled(one, backend) for one in self._callables}
         with inductor.patch(settings):
-            self._results[RunKind.OTHERWISE] = [
-                run_compiled_call(one, call, compiled[id(one)]) for one, call in self._calls(number)
-            ]
+            results = [run_compiled_call(one, call, compiled[id(one)]) for one, call in self._calls(number)]
         torch._dynamo.reset()
-        return tuple(backend.operations) if backend is not None else ()
+        compared = (
+            compare(reference, results, eager=False) if number is None else compare_call(reference, number, results[-1])
+        )
+        return PartRun(tuple(backend.operations) if backend is not None else (), compared)
 
     def _compiled(self, captured: CapturedCallable, backend: Any) -> Callable[..., object]:
         if backend is None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from breakscan.prove.candidate import UNCHANGED
 from breakscan.prove.compiled_parts import CompiledParts
 from breakscan.prove.equal import Part, ResultDifference
-from breakscan.prove.original import Baseline, Original
+from breakscan.prove.original import Original
 from breakscan.prove.proof import Divergence
 from breakscan.prove.protocol import CompiledPart, CompileOption, GraphOperation, Stage
 from breakscan.prove.worker import Worker, WorkerError
@@ -56,9 +56,7 @@ class _Lost(Exception):
     """The search cannot go on: a part does not run by itself, or it takes too long."""
 
 
-def find_divergence(
-    original: Original, baseline: Baseline, differences: Sequence[ResultDifference], program: Path | None
-) -> Divergence:
+def find_divergence(original: Original, differences: Sequence[ResultDifference], program: Path | None) -> Divergence:
     """Runs the call with the first difference in a further process, in parts. A minimal program is written to the file
     ``program``."""
     first: dict[object, ResultDifference] = {}
@@ -68,24 +66,24 @@ def find_divergence(
     search = None
     with contextlib.suppress(WorkerError), original.workers.start(UNCHANGED, original.first) as worker:
         worker.ready()
-        if not original.values.hand_over(worker):
-            search = _Search(worker, baseline, found, program)
+        if not original.hand_over(worker):
+            search = _Search(worker, original, found, program)
             search.run()
     return search.found if search is not None else found
 
 
 class _Search:
-    def __init__(self, worker: Worker, baseline: Baseline, found: Divergence, program: Path | None) -> None:
+    def __init__(self, worker: Worker, original: Original, found: Divergence, program: Path | None) -> None:
         self.found = found
         self._torch = worker.ready().run.torch
         self._program = program
         self._worker = worker
-        self._baseline = baseline
+        self._original = original
         self._call = found.differences[0].call
         self._until = time.monotonic() + LONGEST
         self._operations: Sequence[GraphOperation] = ()
         # Values of random numbers are compared where compiled code draws the same ones.
-        self._settings: Mapping[str, CompileOption] = {"fallback_random": True} if baseline.random else {}
+        self._settings: Mapping[str, CompileOption] = {"fallback_random": True} if original.run.random else {}
 
     def run(self) -> None:
         """Search, and fill in the stage, the operation and the setting as far as they are found."""
@@ -162,9 +160,10 @@ class _Search:
         """Runs the call. Raises _Lost if it raises where the compiled program does not, or if time is up."""
         if time.monotonic() > self._until:
             raise _Lost
-        operations = self._worker.ask(CompiledParts.run, self._call, {**self._settings, **(settings or {})}, part)
-        self._operations = operations or self._operations
-        differences = self._baseline.differences_of_call(self._worker, self._call, bool(self._settings))
+        settings = {**self._settings, **(settings or {})}
+        run = self._worker.ask(CompiledParts.run, self._original.eager_reference, self._call, settings, part)
+        self._operations = run.operations or self._operations
+        differences = self._original.differences_of_part(run, bool(self._settings))
         raises = any(one.part is Part.EXCEPTION for one in differences)
         if raises and not any(one.part is Part.EXCEPTION for one in self.found.differences):
             raise _Lost

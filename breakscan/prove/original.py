@@ -19,24 +19,16 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.from_processes import explain_processes
 from breakscan.explanation.function_values import observations_of
 from breakscan.model.observations import Observations
-from breakscan.prove.call_runs import CallRuns, SharedState
+from breakscan.prove.call_runs import CallRuns, CompiledResult, EagerRun, SharedState
 from breakscan.prove.candidate import UNCHANGED, Candidate
 from breakscan.prove.commands import CommandHandler
-from breakscan.prove.comparison import Compared, Comparison
-from breakscan.prove.compiled_parts import CompiledParts
+from breakscan.prove.comparison import Compared, Reference
+from breakscan.prove.compiled_parts import CompiledParts, PartRun
 from breakscan.prove.equal import MEMORY, NOTED, STRUCTURE, Change, Noise, Part, ResultDifference
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import Observation, ObservationKind, other_calls, require_calls
 from breakscan.prove.proof import Metrics
-from breakscan.prove.protocol import (
-    CompiledResult,
-    CompiledRun,
-    Description,
-    RunKind,
-    StateDigests,
-    TimedStep,
-    ValueMismatch,
-)
+from breakscan.prove.protocol import CompiledRun, Description, StateDigests, TimedStep, ValueMismatch
 from breakscan.prove.regions import RegionalCompiler
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import UserProgram, Worker, WorkerError
@@ -78,143 +70,12 @@ def kernels_of_step(explanation: Explanation, steps: float) -> dict[str, int]:
     return {kind: max(1, round(count)) for kind, count in kernels.items() if count}
 
 
-class SavedValues:
-    """The values of the calls of a worker, in a file."""
-
-    def __init__(self, worker: Worker) -> None:
-        self._path = _at(worker, "values")
-        worker.ask(SharedState.save, self._path)
-
-    def hand_over(self, worker: Worker) -> tuple[ValueMismatch, ...]:
-        """Gives the values to a worker. Returns those that it cannot take over."""
-        return worker.ask(SharedState.take, self._path)
-
-
-class Baseline:
-    """The results of the calls of a worker, run eager with the values that it saved, and the noise of these.
-
-    ``no_exact`` says why there are no results in higher precision, ``random`` that random numbers are drawn, ``lines``
-    which lines of the ``watched`` files the calls execute, and ``first_seconds`` how long the first calls take.
-    ``unrepeatable`` is the first result that does not repeat itself in further runs, or the first value that a further
-    process does not take over.  ``unlike`` are Python numbers and texts of results that do not, such as a time: they
-    are not compared.
-    """
-
-    def __init__(self, worker: Worker, values: SavedValues, watched: Sequence[str]) -> None:
-        self.values = values
-        self.path = _at(worker, "expected")
-        self.noise: tuple[Noise, ...] = ()
-        self.eager_noise: tuple[Noise, ...] = ()
-        """That of eager runs alone."""
-        run = worker.ask(CallRuns.eager, tuple(watched))
-        self.random = run.random
-        self.first_seconds = run.first_seconds
-        self.lines: Mapping[str, tuple[int, ...]] = {path: ran.lines for path, ran in run.ran.items()}
-        self.prints_same = True
-        """True if the calls print the same each time, as far as that was looked at."""
-        self.unrepeatable: ValueMismatch | ResultDifference | None = None
-        self.unlike: dict[tuple[Part, str], ResultDifference] = {}
-        self._double = True
-        self.no_exact = worker.ask(CallRuns.exact, True)
-        if self.no_exact is not None:
-            self._double = False
-            self.no_exact = worker.ask(CallRuns.exact, False)
-        worker.ask(Comparison.keep, self.path)
-        self._worker = worker
-
-    @property
-    def notes(self) -> list[Observation]:
-        """Remarks on the comparison."""
-        notes = []
-        if self.no_exact is not None:
-            notes.append(Observation(ObservationKind.NO_EXACT, self.no_exact))
-        if names := tuple(path for part, path in self.unlike if part is not Part.OUTSIDE):
-            notes.append(Observation(ObservationKind.VARIES, names=names))
-        return notes
-
-    def repeat(self, again: Worker) -> None:
-        """Runs another worker of the same program, which gets the same values."""
-        if problems := self.values.hand_over(again):
-            self.unrepeatable = self.unrepeatable or problems[0]
-            return
-        self._repeat(again)
-        if self.noise:
-            # One run may come close by chance.
-            self._repeat(self._worker)
-            if compared := self._exact(again):
-                self._add(compared.distances)
-        self.eager_noise = self.noise
-
-    def compare(self, worker: Worker, *kinds: RunKind, moves: bool = False) -> Compared:
-        """Compares runs of a worker."""
-        compared = worker.ask(Comparison.compare, self.path, kinds, self.noise, moves)
-        return replace(compared, differences=tuple(self._comparable(compared.differences)))
-
-    def exact_differences(self, worker: Worker) -> tuple[ResultDifference, ...]:
-        """The differences of a worker of a changed program in higher precision, if both can be run in it."""
-        compared = self._exact(worker)
-        return compared.differences if compared is not None else ()
-
-    def compiled_differences(self, worker: Worker, unchanged: bool = False) -> list[ResultDifference]:
-        """The differences between compiled and eager results, at the first calls and after a row of calls.  Inductor
-        draws other random numbers than eager code: where any are drawn, a run in which it draws the same ones is
-        compared.  What differs in the ``unchanged`` program is noise for others."""
-        compared = self.compare(worker, RunKind.FIRST, RunKind.STEADY)
-        found = list(compared.differences)
-        if self.random:
-            found = [one for one in found if one.change in STRUCTURE]
-            worker.ask(CompiledParts.run, None, {"fallback_random": True}, None)
-            compared = self.compare(worker, RunKind.OTHERWISE)
-            found += compared.differences
-        if unchanged:
-            self._add(compared.distances)
-            return [one for one in found if one.change not in NOTED]
-        return [one for one in found if one.change not in MEMORY]
-
-    def differences_of_call(self, worker: Worker, number: int, same_random: bool) -> list[ResultDifference]:
-        """The differences of the compiled result of one call of the unchanged program, for which its compiled runs are
-        no noise. ``same_random``: it draws the random numbers of eager code, if there are any."""
-        found = self._comparable(worker.ask(Comparison.compare_call, self.path, number, self.eager_noise))
-        kept = set(Change) if same_random or not self.random else STRUCTURE
-        return [one for one in found if one.change in kept and one.change not in NOTED]
-
-    def _add(self, distances: Iterable[Noise]) -> None:
-        self.noise = (*self.noise, *distances)
-
-    def _repeat(self, worker: Worker) -> None:
-        worker.ask(CallRuns.eager, ())
-        compared = worker.ask(Comparison.compare, self.path, (RunKind.EAGER,), self.noise, False)
-        self._add(compared.distances)
-        self.prints_same = self.prints_same and compared.printed is None
-        for one in compared.unlike:
-            self.unlike.setdefault((one.part, one.path), one)
-        self.unrepeatable = self.unrepeatable or next(iter(compared.varying), None)
-
-    def _comparable(self, found: Iterable[ResultDifference]) -> list[ResultDifference]:
-        return [one for one in found if (one.part, one.path) not in self.unlike]
-
-    def _exact(self, worker: Worker) -> Compared | None:
-        """Compares a worker in higher precision, if both can be run in it."""
-        if self.no_exact is not None or worker.ask(CallRuns.exact, self._double) is not None:
-            return None
-        return self.compare(worker, RunKind.EXACT)
-
-
 def compile_as(worker: Worker, candidate: Candidate) -> None:
     """Makes a worker compile with the options and in the regions of a candidate from now on."""
     if candidate.options is not None:
         worker.ask(CommandHandler.compile, dict(candidate.options))
     if candidate.regional is not None:
         worker.ask(RegionalCompiler.compile, candidate.regional)
-
-
-def run_compiled(worker: Worker, patient: bool = True) -> CompiledResult:
-    """Runs the calls of a worker compiled, for :meth:`Baseline.compiled_differences`."""
-    return worker.ask(CallRuns.compiled, patient)
-
-
-def _at(worker: Worker, name: str) -> str:
-    return str(worker.folder / f"{name}.pt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +86,7 @@ class CompiledProgram:
     metrics: Metrics
     observations: Observations
     """The values of its functions."""
+    result: CompiledResult
 
 
 OtherStart = dict[tuple[str, str], str]
@@ -241,7 +103,7 @@ class Workers:
         self.program = program
         self.server = server
         self._folder = folder
-        self._library = library
+        self.library = library
         self._numbers = itertools.count(1)
 
     def start(
@@ -255,33 +117,41 @@ class Workers:
         cache = None if cache_of is None else cache_of.folder
         return Worker(self.program, candidate, folder, cache, self.server, probes)
 
-    def compile(self, worker: Worker, candidate: Candidate) -> CompiledProgram:
-        """Runs the calls compiled. Raises WorkerError."""
-        compile_as(worker, candidate)
-        run = run_compiled(worker).run
-        if run is None:
-            raise WorkerError("the calls were not compiled")
-        texts = {
-            (path, number): line
-            for path, (_, after) in candidate.texts.items()
-            for number, line in enumerate(after.split("\n"), 1)
-        }
-        explanation, processes = explained(worker, self._library, texts)
-        return CompiledProgram(explanation, _metrics(explanation, run), observations_of(processes))
-
 
 NOT_TRIED = (ObservationKind.NOT_LOADED, ObservationKind.UNKNOWN_SETTINGS, ObservationKind.SETTINGS_LOST)
 
 
-@dataclass
 class Original:
-    """The two processes of the unchanged program."""
+    """The two processes of the unchanged program, and the results of its calls, run eager with the values of the first.
 
-    workers: Workers
-    first: Worker
-    second: Worker
-    about: Description
-    values: SavedValues
+    ``unrepeatable`` is the first result that does not repeat itself in further runs, or the first value that the second
+    process does not take over.  ``unlike`` are Python numbers and texts of results that do not, such as a time: they
+    are not compared.  ``prints_same`` says that the calls print the same each time.
+    """
+
+    def __init__(self, workers: Workers, first: Worker, second: Worker, about: Description) -> None:
+        self.workers = workers
+        self.first = first
+        self.second = second
+        self.about = about
+        self.prints_same = True
+        self.unrepeatable: ValueMismatch | ResultDifference | None = None
+        self.unlike: dict[tuple[Part, str], ResultDifference] = {}
+        self._values = str(first.folder / "values.pt")
+        first.ask(SharedState.save, self._values)
+        self.reference = self.eager_reference = Reference(str(first.folder / "expected.pt"))
+        """The second has the noise of eager runs alone."""
+        self.run = first.ask(CallRuns.reference, self.reference.path)
+        if problems := self.hand_over(second):
+            self.unrepeatable = problems[0]
+            return
+        self._repeat(second)
+        if self.reference.noise:
+            # One run may come close by chance.
+            self._repeat(first)
+            if (exact := self._exact(second)) is not None:
+                self._add(exact.distances)
+        self.eager_reference = self.reference
 
     @cached_property
     def starts(self) -> Sequence[StateDigests]:
@@ -309,7 +179,99 @@ class Original:
     @cached_property
     def compiled(self) -> CompiledProgram:
         """The calls of the first process, compiled."""
-        return self.workers.compile(self.first, UNCHANGED)
+        return self.compile(self.first, UNCHANGED)
+
+    @cached_property
+    def compiled_differences(self) -> list[ResultDifference]:
+        """The differences between its compiled and eager results, which are noise for others."""
+        found, distances = self._differences(self.first, self.compiled.result)
+        self._add(distances)
+        return [one for one in found if one.change not in NOTED]
+
+    @property
+    def notes(self) -> list[Observation]:
+        """Remarks on the comparison."""
+        notes = []
+        if self.run.no_exact is not None:
+            notes.append(Observation(ObservationKind.NO_EXACT, self.run.no_exact))
+        if names := tuple(path for part, path in self.unlike if part is not Part.OUTSIDE):
+            notes.append(Observation(ObservationKind.VARIES, names=names))
+        return notes
+
+    def hand_over(self, worker: Worker) -> tuple[ValueMismatch, ...]:
+        """Gives the values to a worker. Returns those that it cannot take over."""
+        return worker.ask(SharedState.take, self._values)
+
+    def compile(self, worker: Worker, candidate: Candidate) -> CompiledProgram:
+        """Runs the calls compiled. Raises WorkerError."""
+        compile_as(worker, candidate)
+        result = self.run_compiled(worker)
+        if result.run is None:
+            raise WorkerError("the calls were not compiled")
+        texts = {
+            (path, number): line
+            for path, (_, after) in candidate.texts.items()
+            for number, line in enumerate(after.split("\n"), 1)
+        }
+        explanation, processes = explained(worker, self.workers.library, texts)
+        metrics = _metrics(explanation, result.run)
+        return CompiledProgram(explanation, metrics, observations_of(processes), result)
+
+    def run_compiled(self, worker: Worker, patient: bool = True) -> CompiledResult:
+        """Runs the calls of a worker compiled."""
+        return worker.ask(CallRuns.compiled, self.reference, patient)
+
+    def run_eager(self, worker: Worker, outside: Mapping[str, Iterable[int]]) -> EagerRun:
+        """Runs the calls of a worker eager. ``outside`` has the changed lines that ran outside of the calls."""
+        run = worker.ask(CallRuns.eager, self.reference, {path: tuple(lines) for path, lines in outside.items()})
+        return replace(run, compared=self._comparable(run.compared))
+
+    def exact_differences(self, worker: Worker) -> tuple[ResultDifference, ...]:
+        """The differences of a worker of a changed program in higher precision, if both can be run in it."""
+        compared = self._exact(worker)
+        return () if compared is None else self._comparable(compared).differences
+
+    def differences(self, worker: Worker, result: CompiledResult) -> list[ResultDifference]:
+        """The differences of compiled results of a changed program."""
+        return [one for one in self._differences(worker, result)[0] if one.change not in MEMORY]
+
+    def differences_of_part(self, found: PartRun, same_random: bool) -> list[ResultDifference]:
+        """The differences of a call of the unchanged program that was compiled in part. ``same_random``: it draws the
+        random numbers of eager code, if there are any."""
+        kept = set(Change) if same_random or not self.run.random else STRUCTURE
+        differences = self._comparable(found.compared).differences
+        return [one for one in differences if one.change in kept and one.change not in NOTED]
+
+    def _differences(self, worker: Worker, result: CompiledResult) -> tuple[list[ResultDifference], list[Noise]]:
+        """The differences between compiled and eager results, at the first calls and after a row of calls.  Inductor
+        draws other random numbers than eager code: where any are drawn, a run in which it draws the same ones is
+        compared.  Also returns how far values are apart."""
+        compared = [self._comparable(one) for one in result.compared]
+        found = [difference for one in compared for difference in one.differences]
+        if self.run.random:
+            run = worker.ask(CompiledParts.run, self.reference, None, {"fallback_random": True}, None)
+            compared = [self._comparable(run.compared)]
+            found = [*(one for one in found if one.change in STRUCTURE), *compared[0].differences]
+        return found, [distance for one in compared for distance in one.distances]
+
+    def _add(self, distances: Iterable[Noise]) -> None:
+        self.reference = replace(self.reference, noise=(*self.reference.noise, *distances))
+
+    def _repeat(self, worker: Worker) -> None:
+        compared = worker.ask(CallRuns.eager, self.reference, {}).compared
+        self._add(compared.distances)
+        self.prints_same = self.prints_same and compared.printed is None
+        for one in compared.unlike:
+            self.unlike.setdefault((one.part, one.path), one)
+        self.unrepeatable = self.unrepeatable or next(iter(compared.varying), None)
+
+    def _comparable(self, compared: Compared) -> Compared:
+        differences = tuple(one for one in compared.differences if (one.part, one.path) not in self.unlike)
+        return replace(compared, differences=differences)
+
+    def _exact(self, worker: Worker) -> Compared | None:
+        """Compares a worker in higher precision, if both can be run in it."""
+        return None if self.run.no_exact is not None else worker.ask(CallRuns.exact, self.reference, self.run.double)
 
     def incomparable(self, worker: Worker, about: Description, candidate: Candidate) -> Observation | None:
         """Gives a worker of a candidate the values of the first one. Returns why it cannot be compared, or why the
@@ -324,7 +286,7 @@ class Original:
         for kind, names in zip(NOT_TRIED, (missing, run.unknown_settings, run.lost_settings), strict=True):
             if names:
                 return Observation(kind, names=names)
-        problems = self.values.hand_over(worker)
+        problems = self.hand_over(worker)
         return Observation(ObservationKind.OTHER_VALUES, details=tuple(problems)) if problems else None
 
     def other_start(self, worker: Worker) -> OtherStart:
@@ -341,7 +303,7 @@ def running_original(workers: Workers) -> Iterator[Original]:
         about = first.ready()
         require_calls(about)
         second.ready()
-        yield Original(workers, first, second, about, SavedValues(first))
+        yield Original(workers, first, second, about)
 
 
 def _other_start(own: Sequence[StateDigests], other: Sequence[StateDigests]) -> OtherStart:

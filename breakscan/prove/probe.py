@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from breakscan.fix.support.difference import EXCEPTIONS, Effect, effects_of
+from breakscan.prove.call_runs import CallRuns
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.changed_code import (
     UnseenCode,
@@ -24,7 +25,7 @@ from breakscan.prove.changed_code import (
 )
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
-from breakscan.prove.original import Baseline, Original
+from breakscan.prove.original import Original
 from breakscan.prove.overlay import span_of
 from breakscan.prove.proof import VariedDifference
 from breakscan.prove.protocol import RanCode, TestOutcome, Variation, VariedCall
@@ -74,14 +75,13 @@ def _of_kinds(calls: Iterable[VariedCall]) -> list[tuple[VariedCall, ...]]:
 
 
 class Probe:
-    """Starts the process, and ends it again. ``files`` are those that changes replace, ``baseline`` has the results of
-    the captured calls.
+    """Starts the process, and ends it again. ``files`` are those that changes replace.
 
     ``problem`` says what it could not show. An outcome that was not recorded counts as not seen.
     """
 
-    def __init__(self, original: Original, files: Sequence[str], baseline: Baseline) -> None:
-        self._baseline = baseline
+    def __init__(self, original: Original, files: Sequence[str]) -> None:
+        self._original = original
         self.problem: Observation | None = None
         self._names = [one.name for one in original.about.callables]
         self._ran: list[Mapping[str, RanCode]] = []
@@ -91,22 +91,22 @@ class Probe:
         try:
             with original.workers.start(Candidate("", texts=texts), probes=True) as worker:
                 self._folder = str(worker.folder)
-                self._ask(original, worker, [text for text, _ in texts.values()])
+                self._ask(worker, {path: text for path, (text, _) in texts.items()})
         except WorkerError as error:
             self.problem = Observation(ObservationKind.NOT_PROBED, error.first_line)
 
-    def _ask(self, original: Original, worker: Worker, texts: Sequence[str]) -> None:
+    def _ask(self, worker: Worker, texts: Mapping[str, str]) -> None:
         about = worker.ready()
-        other, problems = other_calls(about, original.about), original.values.hand_over(worker)
+        other, problems = other_calls(about, self._original.about), self._original.hand_over(worker)
         if other or problems:
             self.problem = Observation(ObservationKind.NOT_PROBED, calls=other, details=tuple(problems))
             return
-        self._ran += [about.run.ran, worker.ask(VariedCalls.captured)]
-        names = sorted(set().union(*map(set_elsewhere, texts)))
-        baseline, left = self._baseline, LONGEST
+        self._ran += [about.run.ran, worker.ask(CallRuns.executed, tuple(texts))]
+        names = sorted(set().union(*map(set_elsewhere, texts.values())))
+        left = LONGEST
         for calls in _of_kinds(worker.ask(VariedCalls.plan, tuple(names), self._folder)):
             try:
-                run = worker.ask(VariedCalls.probe, self._folder, baseline.path, baseline.noise, calls, left)
+                run = worker.ask(VariedCalls.probe, self._folder, self._original.reference, calls, left)
             except WorkerError:
                 return
             left -= run.seconds
@@ -125,10 +125,10 @@ class Probe:
         effects = effects_of(candidate.differences)
         found: list[VariedDifference] = []
         code = [ran]
-        baseline, left = self._baseline, LONGEST
+        left = LONGEST
         for calls in self._varied:
             try:
-                run = worker.ask(VariedCalls.compare, self._folder, baseline.path, baseline.noise, moves, calls, left)
+                run = worker.ask(VariedCalls.compare, self._folder, self._original.reference, moves, calls, left)
             except WorkerError as error:
                 found.append(VariedDifference(calls[0], self._names[calls[0].callable], error=error.first_line))
                 break

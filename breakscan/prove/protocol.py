@@ -25,20 +25,6 @@ CompileOption = str | int | float | bool | None
 """The value of a keyword argument of ``torch.compile``, or of an option of a backend."""
 
 
-class RunKind(str, Enum):
-    """A run of all captured calls for their results."""
-
-    EAGER = "eager"
-    EXACT = "exact"
-    """In higher precision."""
-    FIRST = "first"
-    """The first compiled calls."""
-    STEADY = "steady"
-    """Compiled, after a row of calls."""
-    OTHERWISE = "otherwise"
-    """Compiled with other settings, or in part."""
-
-
 class StepKind(str, Enum):
     """The way in which a timed step runs."""
 
@@ -267,16 +253,6 @@ class ValueMismatch:
 
 
 @dataclass(frozen=True)
-class EagerRun:
-    """The executed code of the watched files, whether random numbers were drawn, and the seconds of the first call of
-    each callable."""
-
-    ran: dict[str, RanCode]
-    random: bool
-    first_seconds: float
-
-
-@dataclass(frozen=True)
 class ExpressionSpan:
     """Where an expression is in a file.  Lines count from 1, columns in bytes of UTF-8 from 0, as in ``ast``."""
 
@@ -377,14 +353,6 @@ class CompiledRun:
     def calls_each(self) -> float:
         """The number of times that each callable was called while it was recorded."""
         return self.calls / self.callables
-
-
-@dataclass(frozen=True)
-class CompiledResult:
-    """``run``, or how the first call failed."""
-
-    run: CompiledRun | None = None
-    failure: Failure | None = None
 
 
 @dataclass(frozen=True)

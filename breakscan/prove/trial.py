@@ -14,15 +14,15 @@ from typing import NoReturn
 from breakscan.explanation.explanation import Explanation
 from breakscan.prove import faster as measure
 from breakscan.prove.bench_result import BenchProblem, BenchRow, Eager, MeasurementStatus, pays_after
+from breakscan.prove.call_runs import CallRuns, CompiledResult
 from breakscan.prove.candidate import Candidate, MeasuringProgress, MeasuringStep, Say
 from breakscan.prove.commands import CommandHandler
 from breakscan.prove.equal import ResultDifference
 from breakscan.prove.faster import PROCESSES, Pace, Unsteady, pace_of
 from breakscan.prove.fork_server import DYNAMO, INDUCTOR
 from breakscan.prove.observation import Observation, ObservationKind
-from breakscan.prove.original import NOT_TRIED, Baseline, Original, compile_as, explained, kernels_of_step, run_compiled
+from breakscan.prove.original import NOT_TRIED, Original, compile_as, explained, kernels_of_step
 from breakscan.prove.protocol import (
-    CompiledResult,
     CompileOption,
     RegionalCompile,
     Stage,
@@ -53,11 +53,9 @@ class EagerBaseline:
         first, second = original.first, original.second
         self.original = original
         self.about = original.about
-        self._baseline = Baseline(first, original.values, ())
         self.choices = Choices(second.ask(CommandHandler.choices), "cuda" in self.about.devices)
         planned = tuple(dict(options) for options in plan(self.choices))
         self.resolved = second.ask(CommandHandler.resolve, planned)
-        self._baseline.repeat(second)
         say(MeasuringProgress(MeasuringStep.TIME))
         original.time_alike(second)
         rounds = measure.race({"eager": first, "same": second}, StepKind.EAGER, LONGEST)
@@ -69,18 +67,18 @@ class EagerBaseline:
         self._launches: Mapping[str, int] | None = None
         with contextlib.suppress(WorkerError):
             self._launches = first.ask(StepTimer.launches, StepKind.EAGER)
-        self.notes = self._baseline.notes
-        if self._baseline.unrepeatable is not None:
-            self.note(Observation(ObservationKind.NOT_COMPARED, details=(self._baseline.unrepeatable,)))
+        self.notes = original.notes
+        if original.unrepeatable is not None:
+            self.note(Observation(ObservationKind.NOT_COMPARED, details=(original.unrepeatable,)))
 
     @property
     def eager(self) -> Eager:
         """Returns the measurements of eager runs so far."""
-        return Eager(self._baseline.first_seconds, statistics.median(self.steps), self.memory_bytes, self._launches)
+        return Eager(self.original.run.first_seconds, statistics.median(self.steps), self.memory_bytes, self._launches)
 
-    def unlike(self, worker: Worker) -> list[ResultDifference]:
-        """Returns how the compiled results that a worker has written differ from eager ones."""
-        return [] if self._baseline.unrepeatable else self._baseline.compiled_differences(worker)
+    def unlike(self, worker: Worker, result: CompiledResult) -> list[ResultDifference]:
+        """Returns how the compiled results of a worker differ from eager ones."""
+        return [] if self.original.unrepeatable else self.original.differences(worker, result)
 
     def note(self, observation: Observation) -> None:
         """Adds a note, unless it was added before."""
@@ -106,7 +104,7 @@ def trace_alone(
             if baseline.original.incomparable(worker, worker.ready(), variant):
                 return None
             compile_as(worker, alone)
-            result = run_compiled(worker, patient=False)
+            result = worker.ask(CallRuns.compiled, None, False)
             return None if result.failure is not None else explained(worker, (), {})[0]
     except WorkerError:
         return None
@@ -242,14 +240,14 @@ class Trial:
         self._say(MeasuringStep.COMPILE)
         result = None
         try:
-            result = run_compiled(worker, patient=False)
+            result = self._baseline.original.run_compiled(worker, patient=False)
         finally:
             self.explanation = self._explain(worker, result)
         if result.failure is not None:
             self.lacked_memory = result.failure.out_of_memory
             self._stop(MeasurementStatus.FAILED, result.failure.stage, _error(result.failure.text))
         self._require_steady(self.explanation, result)
-        if unlike := self._baseline.unlike(worker):
+        if unlike := self._baseline.unlike(worker, result):
             # Its time cannot be compared with that of code that computes something else.
             observation = Observation(ObservationKind.DIFFERS, details=(unlike[0],))
             self._stop(MeasurementStatus.DIFFERS, Stage.RESULTS, observation)

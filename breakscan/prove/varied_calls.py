@@ -17,10 +17,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from breakscan.prove.call_result import CallResult
-from breakscan.prove.call_runs import calls_of, in_turn, put_back, run_call
+from breakscan.prove.call_runs import put_back, run_call
 from breakscan.prove.capture import CapturedCall, CapturedCallable, LaterCalls
-from breakscan.prove.comparison import Comparison
-from breakscan.prove.equal import NOTED, Expected, Noise, ResultDifference, has_information
+from breakscan.prove.comparison import Reference
+from breakscan.prove.equal import NOTED, Expected, ResultDifference, has_information
 from breakscan.prove.overlay import executed_code
 from breakscan.prove.protocol import RanCode, Variation, VariedCall
 from breakscan.prove.state import StateSnapshot, digest, is_number, read_file, write_file
@@ -269,25 +269,10 @@ class VariedCalls:
     """Runs calls eager, and records which code of ``files`` they run.  ``later`` has the later calls of the program, if
     this process has looked at them."""
 
-    def __init__(
-        self,
-        callables: Sequence[CapturedCallable],
-        files: Collection[str],
-        later: LaterCalls | None,
-        comparison: Comparison,
-    ) -> None:
+    def __init__(self, callables: Sequence[CapturedCallable], files: Collection[str], later: LaterCalls | None) -> None:
         self._callables = callables
         self._files = files
         self._later = later.kept if later is not None else None
-        self._comparison = comparison
-
-    def captured(self) -> dict[str, RanCode]:
-        """Runs each call as the program made it.  Returns the code that they run."""
-        with executed_code(self._files, closely=True) as ran:
-            for captured, call in calls_of(self._callables):
-                with in_turn(captured, call), eager_stance():
-                    run_call(captured, call, captured.original, backward=True)
-        return ran.found()
 
     def plan(self, names: tuple[str, ...], folder: str) -> tuple[VariedCall, ...]:
         """All variations; ``names`` are those of attributes and globals that the program sets to other values.  Writes
@@ -302,9 +287,7 @@ class VariedCalls:
             found += [one for kind in of_kind.values() for one in kind[:MOST_OF_A_KIND]]
         return tuple(found)
 
-    def probe(
-        self, folder: str, expected: str, noise: tuple[Noise, ...], calls: tuple[VariedCall, ...], seconds: float
-    ) -> VariedRun:
+    def probe(self, folder: str, reference: Reference, calls: tuple[VariedCall, ...], seconds: float) -> VariedRun:
         """Runs varied calls of one kind twice, for some seconds at most, and writes the results into the folder.
         Returns those that the program survives, and the first one that does not repeat itself with its difference."""
         began = time.thread_time()
@@ -316,7 +299,7 @@ class VariedCalls:
             if result.error is not None and not is_raised(result, self._files):
                 continue
             for _, again, _ in self._run(folder, (varied,), LONGEST_CALL):
-                with self._comparison.expected(expected, noise) as usual:
+                with reference.opened() as usual:
                     difference = varied_differences(usual.of_other_call(result), again)
                 if difference:
                     differences.append(difference)
@@ -327,22 +310,17 @@ class VariedCalls:
         return VariedRun(tuple(kept), tuple(differences[:1]), self._united(code), time.thread_time() - began)
 
     def compare(
-        self,
-        folder: str,
-        expected: str,
-        noise: tuple[Noise, ...],
-        moves: bool,
-        calls: tuple[VariedCall, ...],
-        seconds: float,
+        self, folder: str, reference: Reference, moves: bool, calls: tuple[VariedCall, ...], seconds: float
     ) -> VariedRun:
         """Runs varied calls of one kind in a changed program, and compares them with those of the unchanged one."""
         began = time.thread_time()
         results = read_file(_results_in(folder, calls))
         ended, differences, code = [], [], []
         for varied, result, ran in self._run(folder, calls, seconds):
-            with self._comparison.expected(expected, noise) as usual:
-                usual.moves = moves
-                differences.append(varied_differences(usual.of_other_call(results[varied]), result))
+            with reference.opened() as usual:
+                other = usual.of_other_call(results[varied])
+                other.moves = moves
+                differences.append(varied_differences(other, result))
             ended.append(varied)
             code.append(ran)
         return VariedRun(tuple(ended), tuple(differences), self._united(code), time.thread_time() - began)

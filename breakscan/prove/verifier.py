@@ -21,10 +21,10 @@ from breakscan.prove.divergence import find_divergence
 from breakscan.prove.equal import NOTED, Change, ResultDifference
 from breakscan.prove.faster import Ratio, Rounds, Unsteady
 from breakscan.prove.observation import Observation, ObservationKind
-from breakscan.prove.original import NOT_TRIED, Baseline, CompiledProgram, Original, compile_as
+from breakscan.prove.original import NOT_TRIED, CompiledProgram, Original, compile_as
 from breakscan.prove.probe import Probe
 from breakscan.prove.proof import Divergence, Proof, ProofVerdict
-from breakscan.prove.protocol import Description, RanCode, RunKind, StepKind
+from breakscan.prove.protocol import Description, RanCode, StepKind
 from breakscan.prove.rewrites import diff_of
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import Worker, WorkerError
@@ -126,7 +126,7 @@ class StepRace:
         with start(UNCHANGED, self._original.first) as before, start(change, worker) as after:
             for one in (before, after):
                 one.ready()
-                if self._original.values.hand_over(one):
+                if self._original.hand_over(one):
                     raise WorkerError("a further process does not take the values")
             self._original.time_alike(before, after)
             compile_as(after, change)
@@ -178,20 +178,19 @@ class Verifier:
         self._say = say
         self._probed: Probe | None = None
         self._before = original.compiled
-        self._baseline = Baseline(original.first, original.values, files)
         self.race = StepRace(original)
-        self._baseline.repeat(original.second)
-        self._original_differs = self._baseline.compiled_differences(original.first, unchanged=True)
+        self._original_differs = original.compiled_differences
 
     @property
     def executed(self) -> Mapping[str, Sequence[int]]:
-        """The executed lines of the watched files, by path."""
-        return self._baseline.lines
+        """The lines of the watched files that the calls execute, by path."""
+        ran = self.original.second.ask(CallRuns.executed, tuple(self._files))
+        return {path: code.lines for path, code in ran.items()}
 
     @property
     def notes(self) -> list[Observation]:
         """Remarks about the unchanged program that the reader must know."""
-        notes = self._baseline.notes
+        notes = self.original.notes
         if self._probed is not None and self._probed.problem is not None:
             notes.append(self._probed.problem)
         return notes
@@ -199,7 +198,7 @@ class Verifier:
     @property
     def repeats_itself(self) -> bool:
         """The unchanged program repeats itself, so that others can be compared with it."""
-        return self._baseline.unrepeatable is None
+        return self.original.unrepeatable is None
 
     def divergence(self, program: Path | None) -> Divergence | None:
         """Finds where the unchanged program, compiled, differs from eager; None if it does not. A minimal program is
@@ -207,7 +206,7 @@ class Verifier:
         if not self._original_differs or not self.repeats_itself:
             return None
         self._say(MeasuringStep.DIVERGE, None)
-        return find_divergence(self.original, self._baseline, self._original_differs, program)
+        return find_divergence(self.original, self._original_differs, program)
 
     def prove(self, candidate: Candidate, accepted_in: Label | None = None) -> Proof:
         """Runs the program with the change and returns the proof. It is not timed if it is known to be a member of a
@@ -242,24 +241,26 @@ class Verifier:
         """Returns the probe, which runs when it is first needed: it is not there for settings of the compiler."""
         if self._probed is None:
             self._say(MeasuringStep.RECORD_TESTS, None)
-            self._probed = Probe(self.original, self._files, self._baseline)
+            self._probed = Probe(self.original, self._files)
         return self._probed
 
     def _judge(self, trial: _Trial, worker: Worker) -> None:
         about = worker.ready()
         trial.require_same_start(worker, about)
-        if self._baseline.unrepeatable is not None:
-            trial.stop(Observation(ObservationKind.UNREPEATABLE, details=(self._baseline.unrepeatable,)))
+        if self.original.unrepeatable is not None:
+            trial.stop(Observation(ObservationKind.UNREPEATABLE, details=(self.original.unrepeatable,)))
         self._require_equal(trial, worker, about)
         self._say(MeasuringStep.COMPILE, trial.candidate.label)
-        changes = BreakChanges(
-            trial.candidate,
-            self._before,
-            self.original.workers.compile(worker, trial.candidate),
-            {_shown(path): lines for path, lines in trial.candidate.lines.items()},
-        )
+        after = self.original.compile(worker, trial.candidate)
+        lines = {_shown(path): lines for path, lines in trial.candidate.lines.items()}
+        changes = BreakChanges(trial.candidate, self._before, after, lines)
         trial.proof = replace(trial.proof, after=changes.after.metrics, revealed=changes.revealed)
-        self._require_compiled_equal(trial, worker)
+        # It need not be better than the unchanged program.
+        usual = {(one.part, one.change, one.path) for one in self._original_differs if one.change is not Change.ERROR}
+        found = self.original.differences(worker, after.result)
+        others = [one for one in found if (one.part, one.change, one.path) not in usual]
+        trial.add_differences(ObservationKind.COMPILED_DIFFERS, others)
+        trial.proof = replace(trial.proof, outputs_equal=not trial.proof.reasons)
         for observation in changes.objections():
             trial.add(observation)
 
@@ -276,32 +277,24 @@ class Verifier:
 
     def _require_equal(self, trial: _Trial, worker: Worker, about: Description) -> None:
         """Requires that the change runs, and that eager code does the same: what is compiled is not worth it else."""
-        run = worker.ask(CallRuns.eager, tuple(trial.candidate.texts))
-        trial.ran = {path: run.ran[path] + about.run.ran.get(path, RanCode()) for path in trial.candidate.texts}
-        trial.require_executed()
+        before = {path: about.run.ran.get(path, RanCode()) for path in trial.candidate.texts}
         changed = {path: lines.changed_lines() for path, lines in trial.candidate.lines.items()}
-        outside = {path: set(about.run.ran[path].lines) - set(run.ran[path].lines) for path in changed}
-        trial.moves = any(changed[path] & outside[path] for path in changed)
-        eager = self._baseline.compare(worker, RunKind.EAGER, moves=trial.moves)
-        if self._baseline.prints_same and eager.printed is not None:
+        run = self.original.run_eager(worker, {path: changed[path] & set(before[path].lines) for path in before})
+        trial.moves = run.moves
+        trial.ran = {path: run.ran[path] + code for path, code in before.items()}
+        trial.require_executed()
+        eager = run.compared
+        if self.original.prints_same and eager.printed is not None:
             trial.proof = replace(trial.proof, printed=(eager.printed[0], eager.printed[1]))
         if trial.moves and not eager.same_parts:
             unseen = UnseenCode(UnseenKind.OUTSIDE, "", 0, "the calls return other parts, which changed code reads")
             trial.proof = replace(trial.proof, unseen=(*trial.proof.unseen, unseen))
         trial.add_differences(ObservationKind.EAGER_DIFFERS, eager.differences)
-        if not eager.same_bits:
-            trial.add_differences(ObservationKind.EXACT_DIFFERS, self._baseline.exact_differences(worker))
+        if eager.differences or eager.distances:
+            trial.add_differences(ObservationKind.EXACT_DIFFERS, self.original.exact_differences(worker))
         trial.proof = replace(trial.proof, outputs_equal=not trial.proof.reasons)
         if trial.proof.reasons:
             raise _Rejected
-
-    def _require_compiled_equal(self, trial: _Trial, worker: Worker) -> None:
-        # It need not be better than the unchanged program.
-        usual = {(one.part, one.change, one.path) for one in self._original_differs if one.change is not Change.ERROR}
-        found = self._baseline.compiled_differences(worker)
-        others = [one for one in found if (one.part, one.change, one.path) not in usual]
-        trial.add_differences(ObservationKind.COMPILED_DIFFERS, others)
-        trial.proof = replace(trial.proof, outputs_equal=not trial.proof.reasons)
 
     def _time(self, trial: _Trial, worker: Worker) -> None:
         try:

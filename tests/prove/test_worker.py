@@ -10,7 +10,6 @@ import pytest
 from breakscan.prove.call_runs import CallRuns
 from breakscan.prove.candidate import UNCHANGED
 from breakscan.prove.commands import CommandHandler
-from breakscan.prove.comparison import Comparison
 from breakscan.prove.protocol import StepKind
 from breakscan.prove.state import read_file
 from breakscan.prove.step_timer import StepTimer
@@ -113,8 +112,7 @@ def test_the_backward_pass_of_captured_calls_is_seen_if_there_is_only_one(tmp_pa
     with Worker(UserProgram((str(script),), calls=calls), UNCHANGED, tmp_path / "arm") as worker:
         assert worker.ready().backward == (True,)
         results = str(tmp_path / "results.pt")
-        worker.ask(CallRuns.eager, ())
-        worker.ask(Comparison.keep, results)
+        worker.ask(CallRuns.reference, results)
         first = read_file(results).results[0]
     assert "step 2" not in worker.output(), "no more calls than two are waited for"
     # It runs with the weight that it had, before the optimizer changed it.
