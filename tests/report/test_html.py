@@ -17,7 +17,7 @@ from typing import Any
 
 import explain_results as made
 import pytest
-from explain_results import BREAK, CALLER, COMPILE, FRAME, GRAPH, PRICE, RECOMPILE, explanation
+from explain_results import BREAK, CALLER, COMPILE, FRAME, GRAPH, PLAIN_CALLS, PRICE, RECOMPILE, explanation
 from hostile import NASTY, poisoned
 
 from breakscan.explanation.breaks import BREAK_PAGES
@@ -581,11 +581,14 @@ def test_ranks_stand_side_by_side(show: Any) -> None:
     assert "1 rank of 4 left no recording" in page.locator(".lead").inner_text()
 
 
-def test_calls_that_ran_eager_are_counted_by_function(show: Any) -> None:
-    page = show(explanation(), "#eager")
-    row = page.locator("#panel-eager tbody tr").first.inner_text()
-    assert "\t3\t4\t" in row
-    assert "3 of 4 calls used no compiled code: it holds a generator" in row
+def test_what_the_compiler_does_not_report_has_a_tab(show: Any) -> None:
+    page = show(explanation(around=(PLAIN_CALLS,)), "#around")
+    row = page.locator("#panel-around tbody tr").first
+    assert "calls the plain model\t3\t" in row.inner_text()
+    row.locator(".opener").click()
+    detail = page.locator("#panel-around tr.detail").inner_text()
+    assert PLAIN_CALLS.remedies[0].text[1:] in detail
+    assert "train.py:41" in detail
 
 
 def test_exports_stand_below_what_stands_against_them(show: Any) -> None:
@@ -602,7 +605,7 @@ def test_exports_stand_below_what_stands_against_them(show: Any) -> None:
 
 
 def test_tabs_without_anything_to_show_are_left_out(show: Any) -> None:
-    happened = "breaks recompiles frames compiles specialisations cudagraph_skips autograd calls runs targets graphs"
+    happened = "breaks recompiles frames compiles specialisations cudagraph_skips calls runs targets graphs"
     happened += " around exports export_failures precompiled cudagraph_recordings"
     page = show(explanation(**dict.fromkeys(happened.split(), ()), ranks=None))
     assert page.get_by_role("tab").all_inner_texts() == ["Notes1"]
