@@ -238,13 +238,13 @@ class UserSource:
         names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
         names = names[1:] if names[:1] == ["self"] else names
         calls = [one for one in ast.walk(node) if isinstance(one, ast.Call) and len(one.args) + len(one.keywords)]
+        # The call goes by the name of the function, or is the only one: not that of a method of what another returned.
+        named = [one for one in calls if ast.unparse(one.func).rpartition(".")[2] == getattr(function, "name", None)]
+        others = [one for one in calls if not isinstance(getattr(one.func, "value", None), ast.Call)]
+        calls = named[:1] or (others if len(others) == 1 else [])
         given = [
-            one
-            for made in calls[:1]
-            for one in (
-                *(value for name, value in zip(names, made.args, strict=False) if name == parameter),
-                *(keyword.value for keyword in made.keywords if keyword.arg == parameter),
-            )
+            *(value for made in calls for name, value in zip(names, made.args, strict=False) if name == parameter),
+            *(keyword.value for made in calls for keyword in made.keywords if keyword.arg == parameter),
         ]
         return next((ast.unparse(one) for one in given if isinstance(one, ast.Name | ast.Attribute)), None)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from breakscan.explanation.user_source import UserSource
 from breakscan.model.findings import Place, Site
+from breakscan.recording.records import StackFrame
 from breakscan.source.source_files import SourceFiles
 
 
@@ -108,3 +110,19 @@ def test_a_file_that_cannot_be_read_still_has_a_site(tmp_path: Path, text: str |
     assert sources.site(str(path), 3, 4, 9) == Site(str(path), 3, 5, 3, 10)
     assert sources.function(str(path), 3) is None
     assert sources.form(str(path), 3, 4, 9) is None
+
+
+@pytest.mark.parametrize(
+    ("call", "expression"),
+    [
+        ("zero(batch.x)", "batch.x"),
+        ("zero(g.reshape(2, -1)).view(g.shape)", None),  # what view is given is not what zero is given
+        ("step(batch.x).view(g.shape)", "batch.x"),
+        ("loss(model(batch.x), target)", None),
+    ],
+)
+def test_what_a_call_passes_is_that_of_the_call_of_the_function(
+    call: str, expression: str | None, write: Callable[[str], tuple[UserSource, str]]
+) -> None:
+    source, path = write(f"def zero(x):\n    return x\n{call}\n")
+    assert source.passed(StackFrame(path, 3, "<module>"), path, 1, "x") == expression
