@@ -2,48 +2,60 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import shutil
+import statistics
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import Any, NoReturn
 
 from breakscan.explanation.explanation import Explanation
-from breakscan.prove.bench_result import OWN, Bench, BenchRow, LeastTime, MeasurementStatus, best_of, least_time
-from breakscan.prove.candidate import Candidate, MeasuringProgress, MeasuringStep, Say
-from breakscan.prove.fork_server import ForkServerProcess
-from breakscan.prove.observation import environment_of, notes_of
-from breakscan.prove.original import Workers, running_original
-from breakscan.prove.protocol import CompileOption
-from breakscan.prove.trial import (
-    EagerBaseline,
-    Trial,
-    at_once,
-    captures_more,
-    compile_all,
-    end_all,
-    is_over_limit,
-    is_worth_repeating,
-    run_again,
-    trace_alone,
-    unsteady_row,
-    useless_row,
+from breakscan.prove import faster as measure
+from breakscan.prove.bench_result import (
+    OWN,
+    Bench,
+    BenchProblem,
+    BenchRow,
+    Eager,
+    MeasurementStatus,
+    best_of,
+    pays_after,
 )
+from breakscan.prove.call_runs import CallRuns, CompiledResult
+from breakscan.prove.candidate import Candidate, MeasuringProgress, MeasuringStep, Say
+from breakscan.prove.commands import CommandHandler
+from breakscan.prove.equal import ResultDifference
+from breakscan.prove.faster import PROCESSES, Ratio, Unsteady
+from breakscan.prove.fork_server import DYNAMO, INDUCTOR, ForkServerProcess
+from breakscan.prove.observation import Observation, ObservationKind, environment_of, notes_of
+from breakscan.prove.original import (
+    NOT_TRIED,
+    Original,
+    Workers,
+    compile_as,
+    explained,
+    kernels_of_step,
+    running_original,
+)
+from breakscan.prove.protocol import CompileOption, RegionalCompile, Stage, StepKind
+from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.variants import (
     Choices,
     WantedVariants,
     doubles,
     flags_for,
     interrupted,
-    is_static,
     planned,
-    times_kernels,
     with_settings,
     without_recompiles,
     write_for,
 )
-from breakscan.prove.worker import UserProgram, Worker, interrupted_once
+from breakscan.prove.worker import UserProgram, Worker, WorkerError, interrupted_once
+from breakscan.recording.records import CompileTimed, Record
 
 
 def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
@@ -54,47 +66,28 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
     lacks a backend or mode that is asked for.
     """
     folder = Path(tempfile.mkdtemp(prefix="breakscan-bench-"))
-    work = _Work(program, wanted, say)
+    variants: list[Candidate] = []
+    measured: _Variants | None = None
+
+    def plan(choices: Choices) -> list[Mapping[str, CompileOption]]:
+        variants.extend(planned(wanted, choices))
+        return [variant.options or {} for variant in variants]
+
+    was_interrupted = False
     try:
         with interrupted_once(), ForkServerProcess(folder / "server", eager=2) as server:
-            work.run(Workers(program, folder, server))
+            say(MeasuringProgress(MeasuringStep.RUN))
+            with running_original(Workers(program, folder, server)) as original:
+                baseline = EagerBaseline(original, plan, say)
+            measured = _Variants(baseline, variants, say)
+            measured.run()
     except KeyboardInterrupt:
-        work.interrupted = True
+        was_interrupted = True
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return work.result()
-
-
-class _Work:
-    """Holds the measurements so far, since an interrupt may end the work at any point."""
-
-    def __init__(self, program: UserProgram, wanted: WantedVariants, say: Say) -> None:
-        self.program = program
-        self.wanted = wanted
-        self.say = say
-        self.interrupted = False
-        self.measured: _Variants | None = None
-
-    def run(self, workers: Workers) -> None:
-        """Measures all variants."""
-        variants: list[Candidate] = []
-
-        def plan(choices: Choices) -> list[Mapping[str, CompileOption]]:
-            variants.extend(planned(self.wanted, choices))
-            return [variant.options or {} for variant in variants]
-
-        self.say(MeasuringProgress(MeasuringStep.RUN))
-        with running_original(workers) as original:
-            baseline = EagerBaseline(original, plan, self.say)
-        self.measured = _Variants(baseline, variants, self.say)
-        self.measured.run()
-
-    def result(self) -> Bench:
-        """Returns the measurements so far."""
-        if self.measured is None:
-            environment = environment_of(None, None)
-            return Bench(self.program.argv, environment, {}, frozenset(), (), interrupted=self.interrupted)
-        return self.measured.result(self.interrupted)
+    if measured is None:
+        return Bench(program.argv, environment_of(None, None), {}, frozenset(), (), interrupted=was_interrupted)
+    return measured.result(was_interrupted)
 
 
 class _Variants:
@@ -107,61 +100,18 @@ class _Variants:
         self.rows: list[BenchRow] = []
         self.device = ""
         self.flags: Candidate | None = None
-        self.at_once = 1
         self._started: dict[str, Worker] = {}
         """The first process of each variant, by label."""
-        self._compiled: dict[str, Trial] = {}
-        """Results of compiling side by side, by label. The processes go on until all have been timed."""
-        self._traced: dict[str, Explanation | None] = {}
-        """Results of Dynamo alone, by label."""
 
     def run(self) -> None:
         """Tries all variants, then repeats those that matter."""
-        skipped = doubles(self.variants, self.baseline.resolved, self.baseline.choices)
-        try:
-            self._compile_side_by_side(skipped)
-            self._try_all(skipped)
-        finally:
-            end_all(list(self._compiled.values()))
+        self._try_all(doubles(self.variants, self.baseline.resolved, self.baseline.choices))
         self._try_together()
         self._run_again()
 
-    def _compile_side_by_side(self, skipped: Collection[str]) -> None:
-        choices = zip(self.variants, self.baseline.resolved, strict=True)
-        own = self.baseline.choices.available.chosen
-        wanted = [
-            variant
-            for variant, its in choices
-            if variant.name not in skipped
-            and not is_static(variant)
-            and not variant.settings
-            and not any(map(times_kernels, own if variant.options is None else (its.choice,)))
-        ]
-        count = min(len(wanted), at_once(self.baseline))
-        if count > 1:
-            self.at_once = count
-            # Those that generate no code are quick: they fill the gaps.
-            wanted.sort(key=lambda variant: "backend" in (variant.options or {}))
-            self._compiled = {variant.name: self._trial(variant) for variant in wanted}
-            trials = list(self._compiled.values())
-            tracing: list[Worker] = []
-            static = [variant for variant in self.variants if is_static(variant) and variant.name not in skipped]
-            compile_all(trials, count, [functools.partial(self._trace_ahead, one, tracing) for one in static], tracing)
-
-    def _trace_ahead(self, variant: Candidate, tracing: list[Worker]) -> None:
-        """Runs a static variant with Dynamo alone, if anything that was compiled until now is compiled again: else it
-        is hardly needed.
-        """
-        if any(trial.row.recompiles for trial in self._compiled.values()):
-            self._say(variant, MeasuringStep.TRACE)
-            self._traced[variant.name] = trace_alone(variant, self.baseline, tracing.append)
-
-    def _trial(self, variant: Candidate) -> Trial:
-        return Trial(variant, self.baseline, functools.partial(self._say, variant))
-
     def _try_all(self, skipped: Mapping[str, BenchRow]) -> None:
         for variant in list(self.variants):
-            row = skipped.get(variant.name) or (self._without_compiling(variant) if is_static(variant) else None)
+            row = skipped.get(variant.name) or without_recompiles(variant, self._usual())
             if row is not None:
                 self.rows.append(row)
                 continue
@@ -171,36 +121,13 @@ class _Variants:
                 self._try_with_breaks(explanation)
 
     def _try(self, variant: Candidate) -> Explanation | None:
-        trial = self._compiled.get(variant.name)
-        if trial is None or trial.lacked_memory:
-            trial = self._trial(variant)
-            try:
-                trial.compile()
-                trial.time()
-            finally:
-                trial.end()
-        else:
-            trial.time()
-        self.rows.append(trial.row)
-        if trial.started is not None:
-            self._started[variant.name] = trial.started
-        if trial.explanation is not None:
-            self.device = self.device or trial.explanation.device or ""
-        return trial.explanation
-
-    def _without_compiling(self, variant: Candidate) -> BenchRow | None:
-        """Returns the row of a static variant if its shapes are constants anyway, or if it is surely unsteady."""
-        row = without_recompiles(variant, self._usual())
-        if row is not None:
-            return row
-        alone = self._trace_alone(variant)
-        return unsteady_row(variant, alone) if alone is not None and is_over_limit(alone) else None
-
-    def _trace_alone(self, variant: Candidate) -> Explanation | None:
-        if variant.name in self._traced:
-            return self._traced[variant.name]
-        self._say(variant, MeasuringStep.TRACE)
-        return trace_alone(variant, self.baseline)
+        measurement = _Measurement(variant, self.baseline, functools.partial(self._say, variant))
+        measurement.run()
+        self.rows.append(measurement.row)
+        self._started[variant.name] = measurement.worker
+        if measurement.explanation is not None:
+            self.device = self.device or measurement.explanation.device or ""
+        return measurement.explanation
 
     def _say(self, variant: Candidate, step: MeasuringStep) -> None:
         self.say(MeasuringProgress(step, variant.name, self.variants.index(variant) + 1, len(self.variants)))
@@ -217,7 +144,8 @@ class _Variants:
             if any(known.settings == settings for known in self.variants):
                 return
             self._add(variant)
-            alone = self._trace_alone(variant)
+            self._say(variant, MeasuringStep.TRACE)
+            alone = trace_alone(variant, self.baseline)
             if alone is not None and not captures_more(alone, measured):
                 self.rows.append(useless_row(variant, alone))
                 hinting = alone
@@ -263,7 +191,31 @@ class _Variants:
                 self.rows[self.rows.index(row)] = self._again(row)
 
     def _again(self, row: BenchRow) -> BenchRow:
-        return run_again(row, self.baseline, self._started[row.label], self.say)
+        """Returns the row with the measurements of further processes.  If one fails, that is noted, and the row is not
+        changed."""
+        assert row.ratio is not None
+        assert row.step_seconds is not None
+        original, found = self.baseline.original, [(row.step_seconds, row.ratio)]
+        try:
+            for number in range(2, PROCESSES + 1):
+                self.say(MeasuringProgress(MeasuringStep.REPEAT, row.label, number, PROCESSES))
+                with original.workers.start(row.variant, self._started[row.label]) as worker:
+                    if original.incomparable(worker, worker.ready(), row.variant):
+                        raise WorkerError("it cannot be compared with the first one")
+                    compile_as(worker, row.variant)
+                    found.append(self.baseline.timed(worker, LONGEST_AGAIN))
+        except (WorkerError, Unsteady) as error:
+            text = error.first_line if isinstance(error, WorkerError) else "it is compiled again while it is timed"
+            self.baseline.note(Observation(ObservationKind.ONE_PROCESS, text, (row.label,)))
+            return row
+        steps, ratios = zip(*found, strict=True)
+        row = replace(
+            row,
+            processes=PROCESSES,
+            step_seconds=statistics.geometric_mean(steps),
+            ratio=measure.ratio_of_processes(ratios),
+        )
+        return replace(row, pays_after_calls=pays_after(row, self.baseline.same))
 
     def _add(self, variant: Candidate) -> None:
         self.variants.insert(len(self.rows), variant)
@@ -293,17 +245,10 @@ class _Variants:
             step=self.baseline.original.step,
             notes=(*notes_of(about), *self.baseline.notes),
             interrupted=was_interrupted,
-            compiled_at_once=self.at_once,
             best=best.label if best else None,
             as_fast=tuple(row.label for row in as_fast),
             write=self._write(best),
-            least_time=self._least_time(),
         )
-
-    def _least_time(self) -> tuple[LeastTime, ...]:
-        found = least_time(self.rows, self.baseline.eager.step_seconds, self.baseline.same)
-        rows = {row.label: row for row in self.rows}
-        return tuple(replace(one, write=self._write(rows.get(one.label))) for one in found)
 
     def _write(self, row: BenchRow | None) -> str | None:
         """Returns the code to write for a variant."""
@@ -313,3 +258,263 @@ class _Variants:
         asked = bool(baseline.original.workers.program.requests.compile)
         callables = {one.name: one.calls for one in baseline.about.callables}
         return write_for(row, callables, asked, baseline.choices.available)
+
+
+LONGEST = 8.0
+"""Seconds of timing."""
+
+Plan = Callable[[Choices], Sequence[Mapping[str, CompileOption]]]
+"""A function that chooses the keyword arguments of ``torch.compile`` for each variant."""
+
+
+class EagerBaseline:
+    """The results and times of eager runs.
+
+    ``steps`` are the seconds of eager steps; those of later processes are added. ``resolved`` says what
+    ``torch.compile`` makes of the keyword arguments of each variant.
+    """
+
+    def __init__(self, original: Original, plan: Plan, say: Say) -> None:
+        """Raises WorkerError, and what ``plan`` raises."""
+        first, second = original.first, original.second
+        self.original = original
+        self.about = original.about
+        self.choices = Choices(second.ask(CommandHandler.choices), "cuda" in self.about.devices)
+        planned = tuple(dict(options) for options in plan(self.choices))
+        self.resolved = second.ask(CommandHandler.resolve, planned)
+        say(MeasuringProgress(MeasuringStep.TIME))
+        original.time_alike(second)
+        rounds = measure.race({"eager": first, "same": second}, StepKind.EAGER, LONGEST)
+        self.same = rounds.ratio("same", "eager")
+        self.steps = list(chain(*rounds.seconds.values()))
+        self.memory_bytes = first.ask(StepTimer.memory, StepKind.EAGER)
+        self._launches: Mapping[str, int] | None = None
+        with contextlib.suppress(WorkerError):
+            self._launches = first.ask(StepTimer.launches, StepKind.EAGER)
+        self.notes = original.notes
+        if original.unrepeatable is not None:
+            self.note(Observation(ObservationKind.NOT_COMPARED, details=(original.unrepeatable,)))
+
+    @property
+    def eager(self) -> Eager:
+        """Returns the measurements of eager runs so far."""
+        return Eager(self.original.run.first_seconds, statistics.median(self.steps), self.memory_bytes, self._launches)
+
+    def unlike(self, worker: Worker, result: CompiledResult) -> list[ResultDifference]:
+        """Returns how the compiled results of a worker differ from eager ones."""
+        return [] if self.original.unrepeatable else self.original.differences(worker, result)
+
+    def timed(self, worker: Worker, longest: float) -> tuple[float, Ratio]:
+        """The seconds of a compiled step of a worker, timed for so long at most, and its ratio to an eager one. Raises
+        Unsteady and WorkerError."""
+        self.original.time_alike(worker)
+        rounds = measure.next_to_eager(worker, longest, self.same)
+        self.steps += rounds.seconds[StepKind.EAGER]
+        compiled = statistics.median(rounds.seconds[StepKind.COMPILED])
+        return compiled, rounds.ratio(StepKind.COMPILED, StepKind.EAGER)
+
+    def note(self, observation: Observation) -> None:
+        """Adds a note, unless it was added before."""
+        if observation not in self.notes:
+            self.notes.append(observation)
+
+
+def trace_alone(variant: Candidate, baseline: EagerBaseline) -> Explanation | None:
+    """Runs the calls of a variant with Dynamo alone.
+
+    Returns None if that shows nothing, as it fails or has other calls or values: compiling the variant shows how.
+    """
+    if baseline.choices.own is None:
+        # Its callables are compiled in different ways.
+        return None
+    options = variant.options if variant.options is not None else baseline.choices.kept
+    alone = replace(variant, options={**options, "backend": "eager"})
+    try:
+        with baseline.original.workers.start(variant) as worker:
+            if baseline.original.incomparable(worker, worker.ready(), variant):
+                return None
+            compile_as(worker, alone)
+            result = worker.ask(CallRuns.compiled, None, False)
+            return None if result.failure is not None else explained(worker, (), {})[0]
+    except WorkerError:
+        return None
+
+
+def captures_more(explanation: Explanation, than: Explanation) -> bool:
+    """Return True if there are fewer breaks, or fewer functions that run eager, than in another run."""
+    return explanation.break_events < than.break_events or explanation.eager_frames < than.eager_frames
+
+
+def is_over_limit(explanation: Explanation) -> bool:
+    """Return True if a function was compiled again until torch fell back to eager."""
+    return any(frame.over_limit for frame in explanation.frames)
+
+
+def first_cause(explanation: Explanation) -> str:
+    """Returns what changes from one compilation to the next, empty if nothing is compiled again."""
+    return next((one.subject for one in explanation.recompiles), "")
+
+
+def useless_row(variant: Candidate, explanation: Explanation) -> BenchRow:
+    """Returns the row of a variant whose settings remove no break."""
+    problem = BenchProblem(Stage.NOT_RUN, Observation(ObservationKind.REMOVES_NO_BREAK))
+    return replace(BenchRow(variant, MeasurementStatus.SKIPPED, problem), **_counts(explanation))
+
+
+def _counts(explanation: Explanation) -> dict[str, Any]:
+    return {
+        "breaks": explanation.break_events,
+        "recompiles": len(explanation.recompiles),
+        "graphs": len(explanation.graphs),
+        "eager_frames": explanation.eager_frames,
+    }
+
+
+STAGES = ("dynamo", "aot_autograd", "inductor")
+"""The stages of compiling. Each runs within the one before it."""
+
+
+class _Stopped(Exception):
+    """A variant is not measured further."""
+
+
+class _Measurement:
+    """Measures one variant in a process of its own.  ``say`` is called with the progress.  The row records any failure.
+
+    ``worker`` is the process, also when it has ended.
+    """
+
+    def __init__(self, variant: Candidate, baseline: EagerBaseline, say: Callable[[MeasuringStep], None]) -> None:
+        self.row = BenchRow(variant, MeasurementStatus.MEASURED)
+        self.explanation: Explanation | None = None
+        self._baseline = baseline
+        self._say = say
+        say(MeasuringStep.RUN)
+        self.worker = baseline.original.workers.start(variant)
+
+    def run(self) -> None:
+        """Compiles the calls, compares their results, compiles again what is timed, and times it."""
+        try:
+            with self.worker as worker:
+                self._compile(worker)
+                self._say(MeasuringStep.TIME)
+                self._time(worker)
+        except _Stopped:
+            pass
+        except WorkerError as error:
+            self._fail(MeasurementStatus.FAILED, error.stage or Stage.RUN_TIME, _error(error.first_line))
+
+    def _compile(self, worker: Worker) -> None:
+        about = worker.ready()
+        if problem := self._baseline.original.incomparable(worker, about, self.row.variant):
+            if problem.kind in NOT_TRIED:
+                self._stop(MeasurementStatus.SKIPPED, Stage.NOT_RUN, problem)
+            self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, problem)
+        if about.warm_cache:
+            self._baseline.note(Observation(ObservationKind.CACHE_OF_PROGRAM))
+        compile_as(worker, self.row.variant)
+        self._say(MeasuringStep.COMPILE)
+        result = None
+        try:
+            result = self._baseline.original.run_compiled(worker, patient=False)
+        finally:
+            self.explanation = self._explain(worker, result)
+        if result.failure is not None:
+            self._stop(MeasurementStatus.FAILED, result.failure.stage, _error(result.failure.text))
+        self._require_steady(self.explanation, result)
+        if unlike := self._baseline.unlike(worker, result):
+            # Its time cannot be compared with that of code that computes something else.
+            observation = Observation(ObservationKind.DIFFERS, details=(unlike[0],))
+            self._stop(MeasurementStatus.DIFFERS, Stage.RESULTS, observation)
+
+    def _explain(self, worker: Worker, result: CompiledResult | None) -> Explanation:
+        """Returns what was recorded, also for failed runs."""
+        explanation, processes = explained(worker, (), {})
+        stages = _stages(processes)
+        if result is None and not stages["total"]:
+            # The process ended before anything was recorded.
+            return explanation
+        self.row = replace(self.row, **_counts(explanation), compile_seconds=stages)
+        # A region that runs several times within a graph is in its code once.
+        is_nested = self.row.variant.regional is RegionalCompile.NESTED
+        if result is not None and (run := result.run) is not None:
+            self.row = replace(
+                self.row,
+                kernels={} if is_nested else kernels_of_step(explanation, run.calls_each),
+                first_call_seconds=run.first_call_seconds,
+                compiling_seconds=run.compiling_seconds,
+                startup_seconds=self._startup(),
+                busy=run.busy,
+            )
+            if run.busy:
+                self._baseline.note(Observation(ObservationKind.BUSY))
+        return explanation
+
+    def _startup(self) -> float:
+        """The seconds of the import of the parts of the compiler that the variant needs."""
+        stages = self._baseline.original.workers.server.startup_seconds
+        parts = (DYNAMO, INDUCTOR) if "inductor" in self.row.compile_seconds else (DYNAMO,)
+        return sum(stages.get(part, 0.0) for part in parts)
+
+    def _require_steady(self, explanation: Explanation, result: CompiledResult) -> None:
+        if is_over_limit(explanation):
+            self._stop_recompiling(explanation, ObservationKind.RECOMPILES_TO_LIMIT)
+        if result.run is not None and result.run.endless:
+            self._stop_recompiling(explanation, ObservationKind.RECOMPILES_EACH_CALL)
+
+    def _stop_recompiling(self, explanation: Explanation, kind: ObservationKind) -> NoReturn:
+        self._stop(MeasurementStatus.UNSTEADY, Stage.RECOMPILING, Observation(kind, first_cause(explanation)))
+
+    def _time(self, worker: Worker) -> None:
+        assert self.explanation is not None
+        try:
+            step, ratio = self._baseline.timed(worker, LONGEST)
+        except Unsteady as error:
+            if error.name == StepKind.EAGER:
+                self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, Observation(ObservationKind.COMPILES_WHILE_EAGER))
+            self._stop_recompiling(self.explanation, ObservationKind.RECOMPILES_WHILE_TIMED)
+        row = replace(
+            self.row,
+            processes=1,
+            step_seconds=step,
+            ratio=ratio,
+            memory_bytes=worker.ask(StepTimer.memory, StepKind.COMPILED),
+            launches=worker.ask(StepTimer.launches, StepKind.COMPILED),
+        )
+        self.row = replace(row, pays_after_calls=pays_after(row, self._baseline.same))
+
+    def _fail(self, status: MeasurementStatus, stage: Stage, observation: Observation) -> None:
+        self.row = replace(self.row, status=status, problem=BenchProblem(stage, observation))
+
+    def _stop(self, status: MeasurementStatus, stage: Stage, observation: Observation) -> NoReturn:
+        """Raises _Stopped."""
+        self._fail(status, stage, observation)
+        raise _Stopped
+
+
+def _error(text: str) -> Observation:
+    return Observation(ObservationKind.ERROR, text)
+
+
+def _stages(processes: Sequence[Sequence[Record]]) -> dict[str, float]:
+    """Returns the seconds of all compiles, and of each stage without the stages within it."""
+    found = {"total": 0.0}
+    for timed in (record for process in processes for record in process if isinstance(record, CompileTimed)):
+        found["total"] += timed.seconds
+        # A backward that is compiled later has only the last stage.
+        whole = [timed.phases.get(stage, 0.0) for stage in STAGES]
+        for stage, seconds, inner in zip(STAGES, whole, [*whole[1:], 0.0], strict=True):
+            if seconds:
+                found[stage] = found.get(stage, 0.0) + max(0.0, seconds - inner)
+    return found
+
+
+LONGEST_AGAIN = 4.0
+"""Seconds for which each of the further processes is timed."""
+FAR = 1.25
+"""The ratio to eager steps from which a variant is slower in any further process, too."""
+
+
+def is_worth_repeating(row: BenchRow) -> bool:
+    """Returns whether further processes can show anything else than the first one."""
+    return row.ratio is not None and row.ratio.high > 1 / FAR

@@ -104,26 +104,13 @@ class Eager:
 
 
 @dataclass(frozen=True, slots=True)
-class LeastTime:
-    """From this number of calls on, a variant (``eager``, too) takes the least time in all, including compiling.
-
-    ``write`` is the code to write for it, None if the program already does so.
-    """
-
-    label: str
-    from_call: int
-    write: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Bench:
     """The result of one command.
 
     ``same`` is the ratio of two processes that both run eager, ``step`` what was timed.  ``best`` is the label of the
     variant to choose, None if none is faster than eager; ``as_fast`` are those within noise of the fastest.
-    ``backward`` are the callables whose backward pass the program runs; ``compiled_at_once`` is the most variants that
-    were compiled at the same time.  ``write`` is the code to write for the best, None if the program already does so.
-    ``least_time`` says which variant takes the least time for how many calls.
+    ``backward`` are the callables whose backward pass the program runs; ``write`` is the code to write for the best,
+    None if the program already does so.
     """
 
     argv: tuple[str, ...]
@@ -135,12 +122,10 @@ class Bench:
     same: Ratio | None = None
     notes: tuple[Observation, ...] = ()
     interrupted: bool = False
-    compiled_at_once: int = 1
     step: TimedStep | None = None
     best: str | None = None
     as_fast: tuple[str, ...] = ()
     write: str | None = None
-    least_time: tuple[LeastTime, ...] = ()
 
     def row(self, label: str | None) -> BenchRow | None:
         """Returns the row with this label."""
@@ -205,41 +190,3 @@ def _ratio(row: BenchRow) -> Ratio:
 
 def _cost(row: BenchRow) -> float:
     return row.spent_on_compiling or 0.0
-
-
-EAGER = "eager"
-
-
-def least_time(rows: Sequence[BenchRow], eager_seconds: float, same: Ratio) -> tuple[LeastTime, ...]:
-    """Returns the variants that take the least time in all, each with the first number of calls for which it does.
-
-    Eager comes first. A variant follows another only if its step is faster by more than noise.
-    """
-    faster = [row for row in rows if row.status is MeasurementStatus.MEASURED and row.pays_after_calls is not None]
-    found = [LeastTime(EAGER, 1)]
-    last: BenchRow | None = None
-    while True:
-        least = max(LEAST, apart(same))
-        later = [row for row in faster if last is None or is_slower(last, row, least)]
-        starts = {row.label: _starts(row, last, eager_seconds) for row in later}
-        if not starts:
-            return tuple(found)
-        first = min(later, key=lambda row: (starts[row.label], -_speed(row)))
-        found.append(LeastTime(first.label, max(starts[first.label], found[-1].from_call)))
-        last = first
-
-
-def _starts(row: BenchRow, before: BenchRow | None, eager_seconds: float) -> int:
-    """Returns the number of calls for which a variant takes no longer in all than another, or than eager."""
-    if before is None:
-        assert row.pays_after_calls is not None
-        return row.pays_after_calls
-    more = _cost(row) - _cost(before)
-    # Steps by their ratios: each was timed next to eager steps of its own process.
-    gained = eager_seconds / _speed(before) - eager_seconds / _speed(row)
-    return max(1, math.ceil(more / gained)) if gained > 0 else 1
-
-
-def _speed(row: BenchRow) -> float:
-    assert row.ratio is not None
-    return row.ratio.median

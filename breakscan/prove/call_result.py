@@ -32,7 +32,7 @@ def failure_of(error: BaseException) -> Failure:
     """The stage, and the exception in one line."""
     inner = getattr(error, "inner_exception", None)
     cause = inner if isinstance(inner, BaseException) else error
-    return Failure(_stage(error, cause), one_line(cause), _is_out_of_memory(cause))
+    return Failure(_stage(error, cause), one_line(cause))
 
 
 def one_line(error: BaseException) -> str:
@@ -40,12 +40,6 @@ def one_line(error: BaseException) -> str:
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     name = type(error).__qualname__
     return (f"{name}: {first}" if first else name)[:LONGEST]
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    import torch
-
-    return isinstance(error, (MemoryError, torch.OutOfMemoryError))
 
 
 def _stage(error: BaseException, cause: BaseException) -> Stage:

@@ -23,7 +23,7 @@ from breakscan.prove.protocol import (
 )
 from breakscan.prove.regions import RegionalCompiler, has_nested_regions
 from breakscan.prove.step_timer import StepTimer
-from breakscan.prove.torch_state import cuda_in_use, free_memory
+from breakscan.prove.torch_state import cuda_in_use
 from breakscan.prove.varied_calls import VariedCalls
 
 _NEEDS = {"tvm": "tvm", "openxla": "torch_xla"}
@@ -163,10 +163,6 @@ class CommandHandler:
         """Compiles each callable with these keyword arguments of ``torch.compile`` from now on."""
         for one in self._callables:
             one.compiled, _ = self._capture.hook.compile(one.original, options)
-
-    def free_memory(self) -> int | None:
-        """The bytes that are free on the device, None without one."""
-        return free_memory()
 
     def _resolved(self, options: dict[str, CompileOption]) -> ResolvedChoice:
         try:

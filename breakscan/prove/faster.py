@@ -7,7 +7,6 @@ How far two processes that run the same program lie apart is measured as well, a
 from __future__ import annotations
 
 import functools
-import math
 import random
 import statistics
 import time
@@ -16,7 +15,6 @@ from dataclasses import dataclass
 from itertools import chain
 
 from breakscan.prove.protocol import BlockTime, StepKind
-from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import Worker
 
 ROUNDS = 24
@@ -38,9 +36,6 @@ CLOSE = 1.25
 program were up to 20% apart on a machine of changing speed."""
 PROCESSES = 4
 """Those in which one thing is timed where more than one is."""
-STUDENT = 3.182
-"""The number of standard errors that the mean of so many values may lie off: the quantile 0.975 of Student's t."""
-
 Block = Callable[[int], BlockTime]
 """Runs so many steps."""
 
@@ -146,25 +141,21 @@ def _rounds(found: Sequence[Mapping[str, float]], disturbed: bool = False) -> Ro
 
 
 def ratio_of_processes(ratios: Sequence[Ratio]) -> Ratio:
-    """The geometric mean of :data:`PROCESSES` that did the same, and Student's interval of it, but no narrower than
-    that of one of them: processes that run one after another may lie close together by the machine's state.
+    """The geometric mean of processes that did the same, and an interval that holds those of all.
 
     See Kalibera and Jones, "Rigorous benchmarking in reasonable time" (2013), on why processes have to be repeated,
     and not rounds alone.
     """
-    logs = [math.log(one.median) for one in ratios]
-    middle = statistics.fmean(logs)
-    either_way = STUDENT * statistics.stdev(logs) / math.sqrt(PROCESSES)
     return Ratio(
-        math.exp(middle),
-        min(math.exp(middle - either_way), statistics.median(one.low for one in ratios)),
-        max(math.exp(middle + either_way), statistics.median(one.high for one in ratios)),
+        statistics.geometric_mean(one.median for one in ratios),
+        min(one.low for one in ratios),
+        max(one.high for one in ratios),
         any(one.disturbed for one in ratios),
     )
 
 
 def repeated(claim: Ratio, same: Ratio, again: Callable[[], Ratio]) -> Ratio:
-    """A claim that is close, measured in up to :data:`PROCESSES`: the mean, and an interval that holds those of all.
+    """A claim that is close, measured in up to :data:`PROCESSES`.
 
     By chance, one process of three that do the same can be faster than both others. No more are run once one does not
     show the claim.
@@ -172,9 +163,7 @@ def repeated(claim: Ratio, same: Ratio, again: Callable[[], Ratio]) -> Ratio:
     found = [claim]
     while claim.low < CLOSE and len(found) < PROCESSES and is_faster(found[-1], same):
         found.append(again())
-    middle = math.exp(statistics.fmean(math.log(one.median) for one in found))
-    disturbed = any(one.disturbed for one in found)
-    return Ratio(middle, min(one.low for one in found), max(one.high for one in found), disturbed)
+    return ratio_of_processes(found)
 
 
 def is_faster(claim: Ratio, same: Ratio) -> bool:
@@ -192,24 +181,6 @@ def apart(same: Ratio) -> float:
     return max(same.high, 1 / same.low)
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """The seconds of eager and of compiled steps, and the peak memory of compiled ones in bytes."""
-
-    rounds: Rounds
-    memory_bytes: int | None
-
-    @property
-    def step_seconds(self) -> float:
-        """The median of a compiled step, in seconds."""
-        return statistics.median(self.rounds.seconds[StepKind.COMPILED])
-
-    @property
-    def ratio(self) -> Ratio:
-        """The speed ratio of a compiled step to an eager one."""
-        return self.rounds.ratio(StepKind.COMPILED, StepKind.EAGER)
-
-
 def race(workers: Mapping[str, Worker], kind: StepKind, longest: float, decided: Decided = lambda _: False) -> Rounds:
     """Times steps of a kind in several workers.  Raises Unsteady and WorkerError."""
     seconds = {name: one.prepare(kind) for name, one in workers.items()}
@@ -217,18 +188,15 @@ def race(workers: Mapping[str, Worker], kind: StepKind, longest: float, decided:
     return interleave(blocks, seconds, longest, decided)
 
 
-def pace_of(worker: Worker, longest: float, same: Ratio) -> Pace:
-    """Times a worker that is prepared, for ``longest`` seconds at most. By how much something is slower than eager is
-    not worth more of them. ``same`` is the ratio of two eager processes. Raises Unsteady and WorkerError.
+def next_to_eager(worker: Worker, longest: float, same: Ratio) -> Rounds:
+    """Times the compiled steps of a worker that is prepared next to eager ones, for ``longest`` seconds at most. By how
+    much something is slower than eager is not worth more of them. ``same`` is the ratio of two eager processes. Raises
+    Unsteady and WorkerError.
     """
-    seconds = {StepKind.COMPILED.value: worker.ask(StepTimer.warm_up, StepKind.COMPILED)}
-    memory = worker.ask(StepTimer.memory, StepKind.COMPILED)
-    seconds[StepKind.EAGER.value] = worker.prepare(StepKind.EAGER)
-    blocks: dict[str, Block] = {
-        kind: functools.partial(worker.block, kind=kind) for kind in (StepKind.EAGER, StepKind.COMPILED)
-    }
+    seconds = {kind.value: worker.prepare(kind) for kind in (StepKind.COMPILED, StepKind.EAGER)}
+    blocks: dict[str, Block] = {kind: functools.partial(worker.block, kind=StepKind(kind)) for kind in seconds}
 
     def is_decided(rounds: Rounds) -> bool:
         return is_slower(rounds.ratio(StepKind.COMPILED, StepKind.EAGER, certainty=1), same)
 
-    return Pace(interleave(blocks, seconds, longest, is_decided), memory)
+    return interleave(blocks, seconds, longest, is_decided)

@@ -65,11 +65,10 @@ class ProcessSettings:
 
 @dataclass(frozen=True)
 class Failure:
-    """A command or a call that failed: the stage, the exception as text, and whether memory ran out."""
+    """A command or a call that failed: the stage, and the exception as text."""
 
     stage: Stage
     text: str
-    out_of_memory: bool = False
 
 
 # -- what was captured --------------------------------------------------------------------------------------------

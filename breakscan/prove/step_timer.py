@@ -6,6 +6,7 @@ import contextlib
 import functools
 import gc
 import itertools
+import operator
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -127,8 +128,7 @@ class StepTimer:
                         step()
 
             cycles = -(-calls // len(cycle))
-            timed = _timed_on_device if cuda_in_use() else _timed
-            seconds, disturbed = timed(run_cycles, cycles)
+            seconds, disturbed = _timed(run_cycles, cycles)
         return BlockTime(seconds / len(cycle), len(compiles), disturbed)
 
     @contextlib.contextmanager
@@ -144,9 +144,11 @@ class StepTimer:
                     one.module.forward = one.instead
             if kind is StepKind.EAGER or any(one.module is None for one in self._callables):
                 stack.enter_context(mock.patch.object(torch._dynamo.OptimizedModule, "__call__", _call_forward))
-            yield
-        for one in self._callables:
-            one.instead = None
+            try:
+                yield
+            finally:
+                for one in self._callables:
+                    one.instead = None
 
     def memory(self, kind: StepKind) -> int | None:
         """The peak memory of a few steps in bytes, on the device if one is in use.  None where the system cannot
@@ -229,62 +231,55 @@ class _Part:
 
 
 def _timed(run_cycles: Callable[[int], None], cycles: int) -> tuple[float, bool]:
-    """The seconds of a cycle, and whether they are disturbed.  If hardly any part is free of waiting, as each is longer
-    than the turn that the system gives a process, the time for which this thread waited is subtracted.  That does not
-    help where several threads work on a step."""
-    size = -(-cycles // PARTS)
-    parts: list[_Part] = []
+    """The seconds of a cycle, and whether they are disturbed.
+
+    On a GPU, its own clock counts: it works while the next part is prepared.  If that shows less than the host's clock,
+    the work is elsewhere, and the host's counts.  If hardly any part is free of waiting, as each is longer than the
+    turn that the system gives a process, the time for which this thread waited is subtracted.  That does not help where
+    several threads work on a step.
+    """
+    on_gpu = cuda_in_use()
+    mark, between = (_event, _event_seconds) if on_gpu else (time.perf_counter, operator.sub)
+    size = -(-cycles // (PARTS_ON_DEVICE if on_gpu else PARTS))
+    marks: list[tuple[Any, Any]] = []
+    wait_for_device()
     with RunQueue() as queue:
-        while len(parts) * size < cycles:
-            before = queue.waits()
-            began = time.perf_counter()
+        waits, began = [queue.waits()], time.perf_counter()
+        while len(marks) * size < cycles:
+            start = mark()
             run_cycles(size)
-            seconds = time.perf_counter() - began
-            own, *others = (now - then for now, then in zip(queue.waits(), before, strict=True))
-            parts.append(_Part(seconds / size, own / seconds, sum(others) / seconds))
+            marks.append((mark(), start))
+            waits.append(queue.waits())
+        wait_for_device()
+        on_host = (time.perf_counter() - began) / (size * len(marks))
+    parts = []
+    for (end, start), (before, after) in zip(marks, pairwise(waits), strict=True):
+        seconds = between(end, start)
+        own, *others = (now - then for now, then in zip(after, before, strict=True))
+        parts.append(_Part(seconds / size, own / seconds, sum(others) / seconds))
+    if on_gpu and on_host > NEAR * statistics.fmean(one.seconds for one in parts):
+        return on_host, False
+    quiet = [one.seconds for one in parts if one.own_wait + one.other_waits <= QUIET]
+    if len(quiet) >= FEWEST_QUIET * len(parts):
+        return statistics.median(quiet), False
+    if on_gpu:
+        return statistics.median(one.seconds for one in parts), True
     alone = [one for one in parts if one.other_waits <= QUIET]
-    return _median_of_quiet(parts) or (
-        statistics.median(one.seconds * (1 - one.own_wait) for one in alone or parts),
-        len(alone) < FEWEST_QUIET * len(parts),
-    )
+    left = statistics.median(one.seconds * (1 - one.own_wait) for one in alone or parts)
+    return left, len(alone) < FEWEST_QUIET * len(parts)
 
 
-def _timed_on_device(run_cycles: Callable[[int], None], cycles: int) -> tuple[float, bool]:
-    """The same on a GPU, by its own clock: it works while the next part is prepared.  If that shows less than the
-    host's clock, the work is elsewhere, and the host's counts."""
+def _event() -> Any:
     import torch
 
     event: Callable[..., Any] = torch.cuda.Event
-    size = -(-cycles // PARTS_ON_DEVICE)
-    marks = [event(enable_timing=True)]
-    wait_for_device()
-    with RunQueue() as queue:
-        waits = [queue.waits()]
-        began = time.perf_counter()
-        marks[0].record()
-        while len(waits) <= -(-cycles // size):
-            run_cycles(size)
-            marks.append(event(enable_timing=True))
-            marks[-1].record()
-            waits.append(queue.waits())
-        wait_for_device()
-        on_host = (time.perf_counter() - began) / (size * (len(waits) - 1))
-    parts = [
-        _Part(seconds / size, (own[0] - was[0]) / seconds, (sum(own[1:]) - sum(was[1:])) / seconds)
-        for seconds, (was, own) in zip(
-            (one.elapsed_time(other) / 1e3 for one, other in pairwise(marks)), pairwise(waits), strict=True
-        )
-    ]
-    on_device = statistics.fmean(one.seconds for one in parts)
-    if on_host > NEAR * on_device:
-        return on_host, False
-    return _median_of_quiet(parts) or (statistics.median(one.seconds for one in parts), True)
+    made = event(enable_timing=True)
+    made.record()
+    return made
 
 
-def _median_of_quiet(parts: Sequence[_Part]) -> tuple[float, bool] | None:
-    """The median of the parts in which no thread waited for a core, None if there are hardly any."""
-    quiet = [one.seconds for one in parts if one.own_wait + one.other_waits <= QUIET]
-    return (statistics.median(quiet), False) if len(quiet) >= FEWEST_QUIET * len(parts) else None
+def _event_seconds(end: Any, start: Any) -> float:
+    return float(start.elapsed_time(end)) / 1e3
 
 
 def _call_forward(module: Any, /, *args: object, **kwargs: object) -> object:

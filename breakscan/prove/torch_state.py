@@ -251,13 +251,6 @@ def wait_for_device() -> None:
         cuda.synchronize()
 
 
-def free_memory() -> int | None:
-    """Returns the bytes that are free on the current CUDA device, None if none is used."""
-    import torch
-
-    return int(torch.cuda.mem_get_info()[0]) if cuda_in_use() else None
-
-
 def mark_step() -> None:
     """A new step begins: CUDA graphs may reuse the memory of the outputs of the one before."""
     import torch

@@ -277,13 +277,6 @@ def is_static(variant: Candidate) -> bool:
     return variant.options is not None and variant.options.get("dynamic") is False
 
 
-def times_kernels(choice: CompileChoice | None) -> bool:
-    """Return True if Inductor chooses kernels by timing them: what else runs on the machine then changes the choice."""
-    return choice is not None and any(
-        value for name, value in choice.options.items() if name.startswith("max_autotune")
-    )
-
-
 def without_recompiles(variant: Candidate, usual: BenchRow | None) -> BenchRow | None:
     """Returns a skipped row for a static variant if nothing is compiled again: the code is then already compiled for
     static shapes.

@@ -10,11 +10,10 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Concatenate, TypeVar
+from typing import Any, Concatenate
 
 from breakscan.model.dataclass_json import encode
 from breakscan.prove.candidate import Candidate
@@ -62,28 +61,6 @@ def interrupted_once() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-Result = TypeVar("Result")
-
-
-def run_all(tasks: Sequence[Callable[[], Result]], count: int, stop: Callable[[], None]) -> list[Result]:
-    """Runs tasks, ``count`` at a time, in threads unless that is one. Returns their results in order.
-
-    ``stop`` makes the others end early when one of them raises, or this thread is interrupted.
-    """
-    if count <= 1:
-        return [task() for task in tasks]
-    pool = ThreadPoolExecutor(count)
-    futures = [pool.submit(task) for task in tasks]
-    try:
-        return [future.result() for future in futures]
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        stop()
-        raise
-    finally:
-        pool.shutdown()
-
-
 CALLS = 3
 """Calls of each compiled callable that are captured."""
 PATIENCE = 10.0
@@ -93,14 +70,11 @@ LONGEST = 3600.0
 
 
 class WorkerError(Exception):
-    """A worker could not carry out a command. ``stage`` is the stage of compiling, if it is known; ``for_memory`` says
-    that memory ran out, or may have, as the process has ended.
-    """
+    """A worker could not carry out a command.  ``stage`` is the stage of compiling, if it is known."""
 
-    def __init__(self, text: str, stage: Stage | None = None, for_memory: bool = False) -> None:
+    def __init__(self, text: str, stage: Stage | None = None) -> None:
         super().__init__(text)
         self.stage = stage
-        self.for_memory = for_memory
 
     @property
     def first_line(self) -> str:
@@ -186,7 +160,7 @@ class Worker:
             return reply_of(command, self._line())
         except CommandFailed as failed:
             failure = failed.failure
-            raise WorkerError(failure.text, failure.stage, failure.out_of_memory) from None
+            raise WorkerError(failure.text, failure.stage) from None
 
     def prepare(self, kind: StepKind) -> float:
         """Prepares the worker for blocks of a kind, until their time is steady.  Returns the seconds of a step."""
@@ -204,16 +178,6 @@ class Worker:
     def output(self) -> str:
         """The output of the program."""
         return self._log.read_text(encoding="utf-8", errors="replace")
-
-    @property
-    def host_bytes(self) -> int | None:
-        """The most memory of the machine that the process has taken so far. None if the system does not report it."""
-        try:
-            lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
-        except OSError:
-            return None
-        line = next((line for line in lines if line.startswith("VmHWM:")), None)
-        return int(line.split()[1]) * 1024 if line else None
 
     def interrupt(self) -> None:
         """Ends the process as Ctrl-C would, whatever it does."""
@@ -265,4 +229,4 @@ class Worker:
         how = f"by {signal_name(-status)}" if status < 0 else f"with exit status {status}"
         if status == -signal.SIGKILL:
             how += ", which the system sends where memory runs out"
-        return WorkerError(f"the program ended {how}{f': {last.strip()[:300]}' if last else ''}", for_memory=True)
+        return WorkerError(f"the program ended {how}{f': {last.strip()[:300]}' if last else ''}")

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from itertools import pairwise
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -118,36 +117,17 @@ def verdict(bench: Bench) -> list[str]:
     """Conclusions from the figures, as sentences."""
     row = bench.row(bench.best)
     said = [*_why_not(bench)] if row is None else [*_choice(bench, row), _cost(row)]
-    return [*said, *_least_time(bench), *_flags(bench), *_left(row or bench.row(OWN))]
+    return [*said, *_flags(bench), *_left(row or bench.row(OWN))]
 
 
 def write_words(bench: Bench) -> list[str]:
-    """Code to write, as lines: for the best way, then for ways that take less time for fewer calls."""
+    """Code to write for the best way, as lines."""
     if bench.best is None:
         return []
-    lines = ["Your program compiles so already."] if bench.write is None else _written("Write", bench.write)
-    for one, following in pairwise(bench.least_time):
-        if one.write is not None and one.label != bench.best:
-            lines += _written(f"For fewer than {count_words(following.from_call)}, write", one.write)
-    return lines
-
-
-def _written(intro: str, code: str) -> list[str]:
-    first, *more = map(visible, code.splitlines())
-    return [f"{intro}: {first}"] if not more else [f"{intro}:", *(f"    {line}" for line in (first, *more))]
-
-
-def _least_time(bench: Bench) -> list[str]:
-    """The ways that take the least time by number of calls, if there are others than eager and the best."""
-    if len(bench.least_time) < 3:
-        return []
-    parts = [
-        f"{visible(one.label)} up to {count_words(following.from_call)}"
-        for one, following in pairwise(bench.least_time)
-    ]
-    return [
-        f"With compiling, least time is taken by {', by '.join(parts)}, then by {visible(bench.least_time[-1].label)}."
-    ]
+    first, *more = map(visible, (bench.write or "").splitlines() or [""])
+    if not first:
+        return ["Your program compiles so already."]
+    return [f"Write: {first}"] if not more else ["Write:", *(f"    {line}" for line in (first, *more))]
 
 
 def basis_words(bench: Bench) -> list[str]:
@@ -159,7 +139,7 @@ def basis_words(bench: Bench) -> list[str]:
         said.append(
             f"Measured: {calls} on {device}, torch {visible(bench.environment['torch'])}; every process has the same "
             "weights, inputs and random numbers, and compiling is timed as in a first run, from empty caches and with "
-            f"the import of the compiler{_side_by_side(bench)}."
+            f"the import of the compiler."
         )
     if bench.same is not None:
         said.append(
@@ -171,10 +151,6 @@ def basis_words(bench: Bench) -> list[str]:
     if any(row.ratio is not None and row.ratio.is_noisy for row in bench.rows):
         said.append("Too noisy: other programs had the cores that the steps needed, or the times were far apart.")
     return said
-
-
-def _side_by_side(bench: Bench) -> str:
-    return f", of up to {bench.compiled_at_once} ways at a time" if bench.compiled_at_once > 1 else ""
 
 
 def _repeated(bench: Bench) -> list[str]:
@@ -368,14 +344,12 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
         "step": step_fields(bench.step),
         "notes": [observation_words(note) for note in bench.notes],
         "interrupted": bench.interrupted,
-        "compiled_at_once": bench.compiled_at_once,
         "eager": asdict(bench.eager) if bench.eager else None,
         "same": asdict(bench.same) if bench.same else None,
         "ways": [_variant(row) for row in bench.rows],
         "best": bench.best,
         "as_fast": list(bench.as_fast),
         "write": bench.write,
-        "least_time": [{"way": one.label, "from_call": one.from_call, "write": one.write} for one in bench.least_time],
     }
     write_json_report(SCHEMA, fields, stream)
 

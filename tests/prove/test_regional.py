@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 from briefly import BRIEFLY
 
-from breakscan.prove.bench_result import OWN, BenchRow, LeastTime, MeasurementStatus, least_time
-from breakscan.prove.candidate import Candidate
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import ObservationKind
 from breakscan.prove.protocol import (
@@ -112,45 +110,6 @@ def test_what_is_not_there_is_not_run(offered: AvailableChoices, reasons: dict[s
     assert {row.label: row.problem.observation.kind for row in rows if row.problem} == reasons
 
 
-# -- after how many calls -----------------------------------------------------------------------------------------
-
-
-def row(label: str, speed: float, compiling: float, half: float = 0.02) -> BenchRow:
-    """A way that is so many times as fast as an eager step of 10 ms, and spends some seconds on compiling."""
-    step = 10e-3 / speed
-    return BenchRow(
-        Candidate(label),
-        MeasurementStatus.MEASURED,
-        compiling_seconds=compiling,
-        step_seconds=step,
-        ratio=Ratio(speed, speed - half, speed + half),
-        pays_after_calls=round(compiling / (10e-3 - step)),
-    )
-
-
-def test_a_costlier_compile_pays_after_some_calls() -> None:
-    whole, blocks = row(OWN, 2.5, 16.0), row("blocks", 2.0, 4.0)
-    assert least_time([whole, blocks], 10e-3, SAME) == (
-        LeastTime("eager", 1),
-        LeastTime("blocks", 800),
-        LeastTime(OWN, 12_000),
-    )
-
-
-def test_what_is_never_cheapest_is_not_named() -> None:
-    slow = row("slow", 1.2, 3.9)
-    assert least_time([row(OWN, 2.5, 4.0), row("blocks", 2.0, 4.0), slow], 10e-3, SAME) == (
-        LeastTime("eager", 1),
-        LeastTime(OWN, 667),
-    )
-
-
-def test_a_step_that_is_faster_within_noise_does_not_pay() -> None:
-    rows = [row(OWN, 2.01, 16.0), row("blocks", 2.0, 4.0)]
-    assert [one.label for one in least_time(rows, 10e-3, SAME)] == ["eager", "blocks"]
-    assert [one.label for one in least_time([replace(rows[0], pays_after_calls=None)], 10e-3, SAME)] == ["eager"]
-
-
 # -- programs -----------------------------------------------------------------------------------------------------
 
 PROGRAM = """\
@@ -218,7 +177,6 @@ def test_blocks_are_compiled_by_themselves(tmp_path: Path, valid: Callable[..., 
     }
     assert all(way["compile_seconds"]["aot_autograd"] > 0 for way in ways.values())
     assert ways["blocks"]["compile_seconds"]["total"] < ways[None]["compile_seconds"]["total"]
-    assert told["least_time"] == [{"way": "eager", "from_call": 1, "write": None}]
 
 
 @pytest.mark.torch

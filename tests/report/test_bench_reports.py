@@ -17,7 +17,6 @@ from breakscan.prove.bench_result import (
     BenchProblem,
     BenchRow,
     Eager,
-    LeastTime,
     MeasurementStatus,
 )
 from breakscan.prove.candidate import Candidate
@@ -173,35 +172,6 @@ def test_why_nothing_is_faster_is_read_off_the_figures(rows: list[Any], said: st
     assert headline(told) == "Nothing is faster than eager here"
     assert write_words(told) == []
     assert said in " ".join(verdict(told))
-
-
-def test_after_how_many_calls_a_costlier_compile_pays_is_said_with_the_code() -> None:
-    lines = ("for block in model.layers: block.compile()", "model.head.compile()")
-    told = replace(
-        WHOLE,
-        least_time=(
-            LeastTime("eager", 1),
-            LeastTime("blocks + rest", 340, "\n".join(lines)),
-            LeastTime(REDUCE, 6780, WHOLE.write),
-        ),
-    )
-    assert (
-        "With compiling, least time is taken by eager up to 340 steps, by blocks + rest up to 6,800 steps, then by "
-        'mode="reduce-overhead".' in verdict(told)
-    )
-    assert write_words(told) == [
-        'Write: torch.compile(model, mode="reduce-overhead")',
-        "For fewer than 6,800 steps, write:",
-        *(f"    {line}" for line in lines),
-    ]
-    assert f"`{lines[1]}`" in written("markdown", told)
-    assert json.loads(written("json", told))["least_time"][1] == {
-        "way": "blocks + rest",
-        "from_call": 340,
-        "write": "\n".join(lines),
-    }
-    whole = replace(told, least_time=(told.least_time[0], LeastTime(REDUCE, 6780)))
-    assert not any("least time" in words for words in verdict(whole)), "it is what the table says"
 
 
 def test_an_interrupt_is_said_first() -> None:
