@@ -34,8 +34,8 @@ ROOMS = {
     "recording": Room(STATIC, 9323, 47),
     "explanation": Room(f"{STATIC} check recording", 8788, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
-    "prove": Room(f"{STATIC} check fix recording explanation", 10412, 39),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6814, 39),
+    "prove": Room(f"{STATIC} check fix recording explanation", 9998, 38),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6788, 39),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2103, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3320, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

@@ -25,7 +25,7 @@ from breakscan.prove.bench_result import (
     best_of,
     pays_after,
 )
-from breakscan.prove.call_runs import CallRuns, CompiledResult
+from breakscan.prove.call_runs import CompiledResult
 from breakscan.prove.candidate import Candidate, MeasuringProgress, MeasuringStep, Say
 from breakscan.prove.commands import CommandHandler
 from breakscan.prove.equal import ResultDifference
@@ -120,8 +120,8 @@ class _Variants:
                 self._try_flags(explanation)
                 self._try_with_breaks(explanation)
 
-    def _try(self, variant: Candidate) -> Explanation | None:
-        measurement = _Measurement(variant, self.baseline, functools.partial(self._say, variant))
+    def _try(self, variant: Candidate, than: Explanation | None = None) -> Explanation | None:
+        measurement = _Measurement(variant, self.baseline, functools.partial(self._say, variant), than)
         measurement.run()
         self.rows.append(measurement.row)
         self._started[variant.name] = measurement.worker
@@ -144,17 +144,12 @@ class _Variants:
             if any(known.settings == settings for known in self.variants):
                 return
             self._add(variant)
-            self._say(variant, MeasuringStep.TRACE)
-            alone = trace_alone(variant, self.baseline)
-            if alone is not None and not captures_more(alone, measured):
-                self.rows.append(useless_row(variant, alone))
-                hinting = alone
-                continue
-            found = self._try(variant)
-            if found is None or self.rows[-1].status is not MeasurementStatus.MEASURED:
+            found = self._try(variant, than=measured)
+            if found is None or self.rows[-1].status not in (MeasurementStatus.MEASURED, MeasurementStatus.SKIPPED):
                 return
-            self.flags = variant
-            measured = hinting = found
+            hinting = found
+            if self.rows[-1].status is MeasurementStatus.MEASURED:
+                self.flags, measured = variant, found
 
     def _try_with_breaks(self, explanation: Explanation) -> None:
         """Tries the program without ``fullgraph=True``, if it has graph breaks."""
@@ -319,27 +314,6 @@ class EagerBaseline:
             self.notes.append(observation)
 
 
-def trace_alone(variant: Candidate, baseline: EagerBaseline) -> Explanation | None:
-    """Runs the calls of a variant with Dynamo alone.
-
-    Returns None if that shows nothing, as it fails or has other calls or values: compiling the variant shows how.
-    """
-    if baseline.choices.own is None:
-        # Its callables are compiled in different ways.
-        return None
-    options = variant.options if variant.options is not None else baseline.choices.kept
-    alone = replace(variant, options={**options, "backend": "eager"})
-    try:
-        with baseline.original.workers.start(variant) as worker:
-            if baseline.original.incomparable(worker, worker.ready(), variant):
-                return None
-            compile_as(worker, alone)
-            result = worker.ask(CallRuns.compiled, None, False)
-            return None if result.failure is not None else explained(worker, (), {})[0]
-    except WorkerError:
-        return None
-
-
 def captures_more(explanation: Explanation, than: Explanation) -> bool:
     """Return True if there are fewer breaks, or fewer functions that run eager, than in another run."""
     return explanation.break_events < than.break_events or explanation.eager_frames < than.eager_frames
@@ -353,12 +327,6 @@ def is_over_limit(explanation: Explanation) -> bool:
 def first_cause(explanation: Explanation) -> str:
     """Returns what changes from one compilation to the next, empty if nothing is compiled again."""
     return next((one.subject for one in explanation.recompiles), "")
-
-
-def useless_row(variant: Candidate, explanation: Explanation) -> BenchRow:
-    """Returns the row of a variant whose settings remove no break."""
-    problem = BenchProblem(Stage.NOT_RUN, Observation(ObservationKind.REMOVES_NO_BREAK))
-    return replace(BenchRow(variant, MeasurementStatus.SKIPPED, problem), **_counts(explanation))
 
 
 def _counts(explanation: Explanation) -> dict[str, Any]:
@@ -381,14 +349,22 @@ class _Stopped(Exception):
 class _Measurement:
     """Measures one variant in a process of its own.  ``say`` is called with the progress.  The row records any failure.
 
-    ``worker`` is the process, also when it has ended.
+    ``worker`` is the process, also when it has ended.  The variant is not timed unless it has fewer breaks ``than``
+    another one.
     """
 
-    def __init__(self, variant: Candidate, baseline: EagerBaseline, say: Callable[[MeasuringStep], None]) -> None:
+    def __init__(
+        self,
+        variant: Candidate,
+        baseline: EagerBaseline,
+        say: Callable[[MeasuringStep], None],
+        than: Explanation | None = None,
+    ) -> None:
         self.row = BenchRow(variant, MeasurementStatus.MEASURED)
         self.explanation: Explanation | None = None
         self._baseline = baseline
         self._say = say
+        self._than = than
         say(MeasuringStep.RUN)
         self.worker = baseline.original.workers.start(variant)
 
@@ -421,6 +397,8 @@ class _Measurement:
             self.explanation = self._explain(worker, result)
         if result.failure is not None:
             self._stop(MeasurementStatus.FAILED, result.failure.stage, _error(result.failure.text))
+        if self._than is not None and not captures_more(self.explanation, self._than):
+            self._stop(MeasurementStatus.SKIPPED, Stage.NOT_RUN, Observation(ObservationKind.REMOVES_NO_BREAK))
         self._require_steady(self.explanation, result)
         if unlike := self._baseline.unlike(worker, result):
             # Its time cannot be compared with that of code that computes something else.

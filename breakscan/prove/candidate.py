@@ -16,7 +16,6 @@ class MeasuringStep(Enum):
     """The task of a process, as progress shows it."""
 
     RUN = "running the program"
-    TRACE = "running Dynamo alone"
     COMPILE = "compiling"
     TIME = "timing"
     REPEAT = "timing it in further processes"
