@@ -28,7 +28,7 @@ class Outside:
 
     def __init__(self) -> None:
         self._own = ""
-        """The folder of the files that the process itself writes."""
+        """The folder of the files that the processes of the same program write themselves, caches among them."""
         self._made = Path()
         self._busy = False
         self._environment: dict[str, str] | None = None
@@ -40,10 +40,9 @@ class Outside:
         self._printed = 0
 
     def install(self, own: Path) -> None:
-        """Watches from now on.  ``own`` is the folder of this process; those of the processes that run the same program
-        are next to it."""
-        self._own = os.path.realpath(own)
-        self._made = own.parent / "made"
+        """Watches from now on.  ``own`` is the folder of the processes that run the same program."""
+        self._own = os.path.realpath(own) + os.sep
+        self._made = own / "made"
         self._made.mkdir(exist_ok=True)
 
         def hook(event: str, args: tuple[Any, ...]) -> None:

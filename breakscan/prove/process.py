@@ -81,7 +81,7 @@ class WorkerProcess:
         if any(map(self._overlay.holds, self._preloaded.files)):
             self._restart()
         self._overlay.install()
-        OUTSIDE.install(self._recording.parent)
+        OUTSIDE.install(self._recording.parent.parent)
         self._watch.after("torch._dynamo", self._start_recording)
         self._watch.after("torch._dynamo", self._capture.hook.install)
         self._settings.install(self._watch)

@@ -28,6 +28,7 @@ def call():
     with open("old.txt", "a") as old:
         old.write("more")
     os.mkdir("folder")
+    os.makedirs(os.path.join(sys.argv[1], "cache"), exist_ok=True)
     os.environ["NAME"] = "it"
 
 
@@ -44,6 +45,7 @@ for _ in range(2):
 assert Path("log.txt").read_text() == "before\\n"
 assert sorted(os.listdir()) == ["log.txt", "old.txt"]
 assert "NAME" not in os.environ
+assert os.path.isdir(os.path.join(sys.argv[1], "cache"))
 if len(sys.argv) == 2:
     # Nothing is put back between timed steps; another process of the same program makes the file again, too.
     call()
@@ -56,9 +58,9 @@ def test_files_the_environment_and_what_is_printed(tmp_path: Path) -> None:
     where = tmp_path / "where"
     where.mkdir()
     for name, arguments in (("one", []), ("two", ["last"])):
-        own = tmp_path / name
-        own.mkdir()
-        with (own / "output.txt").open("w") as output:
+        own = tmp_path / "own"
+        own.mkdir(exist_ok=True)
+        with (own / f"{name}.txt").open("w") as output:
             done = subprocess.run(
                 [sys.executable, "-c", PROGRAM, str(own), *arguments],
                 cwd=where,
