@@ -32,7 +32,7 @@ ROOMS = {
     "check": Room(STATIC, 12255, 50),
     "fix": Room(f"{STATIC} check", 8707, 54),
     "recording": Room(STATIC, 9323, 47),
-    "explanation": Room(f"{STATIC} check recording", 8788, 45),
+    "explanation": Room(f"{STATIC} check recording", 8789, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 9998, 38),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6788, 39),

@@ -161,7 +161,8 @@ def problems_of(
         *map(break_problem, sorted(breaks, key=dearest_first)),
         *sorted(functions, key=lambda problem: -_cost([problem])),
         *map(export_problem, export_failures),
-        *around,
+        # The function's own problem has what its calls past the limit are about.
+        *(replace(one, shared=None) for one in around),
         *_recompile_problems(recompiles, over_limit, around, compile_seconds),
     ]
     in_sections = [problem for section in sections_of(problems) for problem in section.problems]

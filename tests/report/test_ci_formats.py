@@ -147,7 +147,7 @@ class TestExplain:
             ("not-compiled", "error"),
             ("not-compiled", "note"),
             ("graph-break", "warning"),
-            ("BRK711", "error"),
+            ("BRK711", "warning"),
             ("rank-difference", "error"),
             ("cudagraph-skip", "warning"),
             ("specialisation", "note"),
@@ -327,7 +327,7 @@ def test_a_break_in_a_library_is_shown_on_the_line_that_leads_there() -> None:
 
 def test_what_github_would_drop_is_folded_in_the_log() -> None:
     splits = [replace(made.IN_LIBRARY, gb_type=f"type {n}") for n in range(13)]
-    lines = annotated(made.explanation(breaks=splits, cudagraph_skips=()))
+    lines = annotated(made.explanation(breaks=splits, cudagraph_skips=(), recompiles=()))
     assert sum(line.startswith("::warning ") for line in lines) == 10
     start = lines.index("::group::3 more than GitHub shows as annotations (10 of each level)")
     assert lines[start + 4] == "::endgroup::"
