@@ -222,7 +222,7 @@ def _plain_calls(processes: Processes, context: ExplainContext) -> Iterator[Prob
             what="calls the plain model",
             why=f"{name} is compiled, as a part of {compiled}; here it is called as it is, and runs eager"
             f"{_how_much(group)}",
-            remedies=(remedy("call-compiled"), remedy("compile-in-place")),
+            remedies=(remedy("call-compiled"), remedy("compile-in-place"), remedy("eager-on-purpose")),
             count=max(1, sum(ran.calls for ran in group)),
             cost=sum(ran.seconds for ran in group) or None,
         )
