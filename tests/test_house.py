@@ -27,8 +27,8 @@ class Room(NamedTuple):
 STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1300, 10),
-    "source": Room("model", 2338, 18),
-    "rulebook": Room("model source", 2807, 18),
+    "source": Room("model", 2197, 17),
+    "rulebook": Room("model source", 2959, 19),
     "check": Room(STATIC, 12255, 50),
     "fix": Room(f"{STATIC} check", 8707, 54),
     "recording": Room(STATIC, 9323, 47),

@@ -9,9 +9,9 @@ from typing import Any
 from breakscan.model.findings import Finding, Mode, Site, Verdict
 from breakscan.model.remedy import NewLine, Remedy, RemedyKind, Setting
 from breakscan.rulebook.document import Rule
+from breakscan.rulebook.value_uses import is_needed_in_python, leaves_loop
 from breakscan.source.module import SourceModule
 from breakscan.source.toml_text import parse_toml
-from breakscan.source.value_uses import is_needed_in_python, leaves_loop
 
 _CAPTURES = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
 """Code in which Python needs the value breaks all the same, or fails."""

@@ -6,16 +6,14 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from breakscan.model.findings import Site
+from breakscan.model.torch_versions import PINNED
+from breakscan.rulebook.torch_facts.table import KEEPS_DIMENSIONS, load_api
 from breakscan.source.module import SourceModule
 from breakscan.source.spans import nodes_around, span
 from breakscan.source.walking import Definition
 
 _PASSES_ON = {"int", "float", "max", "min", "abs", "round", "zip", "enumerate", "list", "tuple", "reversed"}
 """Builtins that take an unknown number, and whose result is unknown as well."""
-_NUMBERS = {"shape", "size", "numel", "item", "tolist"}
-"""Attributes of a tensor that give numbers."""
-_WHOLE = {"sum", "mean", "max", "min", "prod", "any", "all", "norm", "cross_entropy", "mse_loss"}
-"""Functions whose result has one element, unless they are given more than tensors."""
 _PARTS = {"tolist", "unbind", "split", "chunk", "tensor_split", "zip", "enumerate", "list", "tuple", "reversed"}
 """Functions that take a tensor apart: the number of parts is its size."""
 _OWN = ("self", "cls", "super")
@@ -78,19 +76,20 @@ def _holders(value: ast.expr, parents: Mapping[ast.AST, ast.AST], *, returns: bo
             case ast.Attribute():
                 if is_tensor and parent.attr in _PARTS:
                     return None
-                is_tensor = is_tensor and parent.attr not in _NUMBERS
-                if not is_tensor and parent.attr not in _NUMBERS:
+                gives_number = _gives_number(parent.attr)
+                is_tensor = is_tensor and not gives_number
+                if not is_tensor and not gives_number:
                     return set()
             case ast.Call() if child is not parent.func:
                 name = parent.func.id if isinstance(parent.func, ast.Name) else None
                 if _root(parent.func) in _OWN or (name is not None and name not in _PASSES_ON):
                     return None
-                called = name or getattr(parent.func, "attr", "")
+                called = parent.func.attr if isinstance(parent.func, ast.Attribute) else name or ""
                 if is_tensor and called in _PARTS:
                     return None
-                if name is None and (not is_tensor or called in _WHOLE):
+                if name is None and (not is_tensor or _is_whole(called, parent, len(parent.args))):
                     return set()
-            case ast.Call() if is_tensor and getattr(child, "attr", "") in _WHOLE and not parent.args:
+            case ast.Call() if is_tensor and _is_whole(getattr(child, "attr", ""), parent, 1 + len(parent.args)):
                 return set()
             case ast.Subscript() if child is parent.slice and not is_tensor:
                 return None if _root(parent.value) in _OWN or not isinstance(parent.value, ast.Name) else set()
@@ -100,6 +99,18 @@ def _holders(value: ast.expr, parents: Mapping[ast.AST, ast.AST], *, returns: bo
                 return _of_statement(parent, child, returns=returns, is_tensor=is_tensor)
         child = parent
     return set()
+
+
+def _gives_number(attribute: str) -> bool:
+    """Return whether the attribute or method of a tensor gives numbers or flags, and no tensor: it does so in all
+    versions of torch alike."""
+    api = load_api(PINNED)
+    return (api.attributes.get(attribute) or api.methods.get(attribute)) in ("size", "python")
+
+
+def _is_whole(name: str, call: ast.Call, tensors: int) -> bool:
+    """Return whether the result of the call has one element, whatever the sizes of that many tensors are."""
+    return load_api(PINNED).is_whole(name, tensors) and not KEEPS_DIMENSIONS & {one.arg for one in call.keywords}
 
 
 def _asks(parent: ast.AST, child: ast.AST) -> bool:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from breakscan.model.findings import Site
+from breakscan.rulebook.value_uses import is_needed_in_python, leaves_loop
 from breakscan.source.module import parse_module
 from breakscan.source.spans import span
-from breakscan.source.value_uses import is_needed_in_python, leaves_loop
 
 READ = "t.item()"
 MASKED = "x[m]"
@@ -53,6 +53,9 @@ def test_a_number_that_another_compiled_function_gets() -> None:
         ("return x[m].mean()", False),
         ("y = x[m]\nreturn y * y.cos()", False),
         ("y = x[m].sum()\nif y > 0:\n    return y", False),
+        ("y = F.smooth_l1_loss(x[m], t[m])\nif y > 0:\n    return y", False),
+        ("for row in x[m].sum(0):\n    t = t + row", True),
+        ("for row in torch.sum(x[m], dim=0):\n    t = t + row", True),
         ("y = x[m]\nif y.numel() == 0:\n    return x", True),
         ("y = x[m] * 2\nif len(y) == 0:\n    return x", True),
         ("for row in x[m]:\n    t = t + row", True),
