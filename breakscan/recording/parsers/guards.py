@@ -175,15 +175,13 @@ _HOLDERS = (
     ),
     (Holder.ARGUMENT, re.compile(r"\bL\['")),
 )
+_OWN_WORDS = (ChangeKind.SIZE, ChangeKind.RANK, ChangeKind.DTYPE, ChangeKind.DEVICE, ChangeKind.REQUIRES_GRAD)
 _KIND_OF = {
-    "size": ChangeKind.SIZE,
+    **{kind.value.replace("-", "_"): kind for kind in _OWN_WORDS},
     "stride": ChangeKind.LAYOUT,
-    "rank": ChangeKind.RANK,
-    "dtype": ChangeKind.DTYPE,
-    "device": ChangeKind.DEVICE,
     "device index": ChangeKind.DEVICE,
-    "requires_grad": ChangeKind.REQUIRES_GRAD,
 }
+"""The kinds by torch's words for what differs of a tensor."""
 _STATE_KINDS = {"grad_mode": ChangeKind.GRAD_MODE}
 NONE_FAILED = ParsedGuard(
     ChangeKind.OTHER, "", "no guard fails when asked again: two threads may have compiled it at once"
