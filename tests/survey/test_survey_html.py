@@ -198,9 +198,9 @@ def test_units_are_filtered_by_all_that_they_have(show: Any) -> None:
 @pytest.mark.process
 def test_units_are_sorted_and_open(show: Any) -> None:
     page = show()
-    page.get_by_role("button", name="Costs", exact=True).click()
+    page.get_by_role("button", name="Takes", exact=True).click()
     assert [row.split()[1] for row in rows(page)[:2]] == ["eval", "train"]
-    assert page.locator("th[aria-sort=descending]").inner_text().startswith("Costs")
+    assert page.locator("th[aria-sort=descending]").inner_text().startswith("Takes")
     page.locator("tr .opener").first.click()
     detail = page.locator("tr.detail").inner_text()
     assert "BRK401 costs most." in detail
