@@ -217,9 +217,9 @@ def _of_sizes(group: Sequence[Recompile], change: ValueChange) -> Remedies:
     if not any(one.opened for one in group):
         return (remedy("one-size"),) if change.owner.isidentifier() else ()
     sizes = [one for one in changes if one.kind is ChangeKind.SIZE and one.dimension is not None]
-    passed, trigger = first.passed, first.trigger
-    if trigger is None or not all(one.owner in passed for one in sizes):
+    marked = {one.subject for one in sizes if one.owner in first.passed}
+    # A mark does not reach what is compiled behind a graph break.
+    if (call := first.trigger) is None or marked != {one.subject for one in group}.union(one.subject for one in sizes):
         return (remedy("dynamic"), remedy("one-size"))
-    code = "; ".join(f"torch._dynamo.mark_dynamic({passed[one.owner]}, {one.dimension})" for one in sizes)
-    line = NewLine(trigger.path, trigger.line, code)
-    return (remedy("mark-dynamic", line, code=code, at=place(trigger)), remedy("one-size"))
+    code = "; ".join(f"torch._dynamo.mark_dynamic({first.passed[one.owner]}, {one.dimension})" for one in sizes)
+    return (remedy("mark-dynamic", NewLine(call.path, call.line, code), code=code, at=place(call)), remedy("one-size"))

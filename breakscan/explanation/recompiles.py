@@ -568,8 +568,8 @@ def _break_above(
 
 
 def _passed(seen: RecompileSeen, sizes: Iterable[ParsedGuard], context: ExplainContext) -> dict[str, str]:
-    """The expressions that the call passes for the arguments that guards are about."""
-    call, frame = _call(seen, context), seen.frame
+    """The expressions that the program's own call of the function passes for the arguments that guards are about."""
+    call, frame = _call(seen, context) if _begins_call(seen, context) else None, seen.frame
     given = {one.owner: context.sources.passed(call, frame.path, frame.line, one.owner) for one in sizes if call}
     return {name: expression for name, expression in given.items() if expression is not None}
 

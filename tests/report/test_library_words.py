@@ -105,6 +105,12 @@ def test_a_size_that_the_call_names_is_marked() -> None:
     assert mark.write == NewLine("train.py", 41, "torch._dynamo.mark_dynamic(batch, 0)")
 
 
+def test_a_mark_is_not_offered_where_code_behind_a_break_is_compiled_again() -> None:
+    head = passed_by("train.py", passed={"x": "batch"})
+    behind = passed_by("train.py", "features.shape[0]")
+    assert [remedy.name for remedy in recompile_remedies([head, behind], None)] == ["dynamic", "one-size"]
+
+
 def test_a_size_that_no_version_leaves_open_is_not_marked() -> None:
     recompile = passed_by("train.py", passed={"x": "batch"})
     assert names(replace(recompile, opened=False)) == ["one-size"]
