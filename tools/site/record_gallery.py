@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tempfile
 from pathlib import Path
@@ -28,6 +29,9 @@ def record(entry: Entry) -> None:
         environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": caches, "PYTHONPATH": str(ROOT)}
         subprocess.run(words, cwd=ROOT, env=environment, check=True)
         places = {str(ROOT): HOME, caches: "/tmp/torchinductor", sys.prefix: "/opt/python", sys.base_prefix: "/usr"}
+        # An environment can use the packages of another one.
+        packages = sysconfig.get_path("purelib").replace(sys.prefix, "/opt/python")
+        places |= {name: packages for name in sys.path if Path(name).name == "site-packages"}
         for path in filter(Path.is_file, saved.rglob("*")):
             path.write_text(_elsewhere(path.read_text(encoding="utf-8"), places), encoding="utf-8")
         for path in saved.rglob("sources.json"):
