@@ -163,3 +163,37 @@ def test_a_change_that_other_inputs_end_is_held_back(tmp_path: Path, valid: Call
     (found,) = proof["varied"]
     assert (found["part"], told["held_back"]) == (None, ["it.patch"])
     assert found["says"].endswith("the process fails: the program ended with exit status 3")
+
+
+PRINTS = """\
+import torch
+
+
+def f(x):
+    total = (x * 3).sum()
+    print("total", total.item())
+    return x.tanh()
+
+
+compiled = torch.compile(f, backend="aot_eager")
+torch.manual_seed(0)
+for _ in range(8):
+    out = compiled(torch.randn(6, 6))
+"""
+RETURNED = (
+    PRINTS.replace('    print("total", total.item())\n', "")
+    .replace("return x.tanh()", "return x.tanh(), total")
+    .replace(
+        "out = compiled(torch.randn(6, 6))",
+        'out, total = compiled(torch.randn(6, 6))\n    print("total", total.item())',
+    )
+)
+
+
+def test_parts_of_results_may_move_with_the_code_that_reads_them(tmp_path: Path, valid: Callable[..., Any]) -> None:
+    told = verified(tmp_path, PRINTS, valid, "--apply", "--patch", write_patch(tmp_path, PRINTS, RETURNED))
+    (proof,) = told["proofs"]
+    assert proof["outputs_equal"] is True, proof["says"]
+    assert proof["verdict"] != "rejected", proof["says"]
+    assert "outside" in {one["kind"] for one in proof["unseen"]}
+    assert text_of(tmp_path) == PRINTS
