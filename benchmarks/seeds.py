@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from breakscan.report.bench import calls_words
+from breakscan.report.bench import count_words
 
 HERE = Path(__file__).parent
 DEVICES = ("cpu", "cuda")
@@ -270,7 +270,7 @@ def cells_of(way: Mapping[str, Any]) -> dict[str, str]:
         "first call": duration(way["first_call_seconds"]),
         "step": duration(way["step_seconds"]),
         "times as fast": interval(way["ratio"]) if way["ratio"] else "",
-        "pays after": calls_words(way["pays_after_calls"]) if way["pays_after_calls"] else "",
+        "pays after": count_words(way["pays_after_calls"]) if way["pays_after_calls"] else "",
     }
     if way["standing"] != "measured":
         problem = way["problem"]
