@@ -41,7 +41,8 @@ class Case(NamedTuple):
 
 def cases() -> Iterator[Case]:
     for section in re.split(r"^## ", CATALOGUE.read_text(encoding="utf-8"), flags=re.M)[1:]:
-        fences = re.findall(r"^```python (before|after)(?: leaves=(\d+))?\n(.*?)^```$", section, re.M | re.S)
+        pattern = r'^```python title="(before|after)(?:, leaves (\d+))?"\n(.*?)^```$'
+        fences = re.findall(pattern, section, re.M | re.S)
         texts = {word: text for word, _, text in fences}
         left = sum(int(number) for _, number, _ in fences if number)
         yield Case(section.split("\n", 1)[0].strip(), texts["before"], texts.get("after"), left)
