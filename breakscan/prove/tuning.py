@@ -1,0 +1,132 @@
+"""The result of ``tune``: the best program that was found, and all that was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from breakscan.model.remedy import RemedyKind
+from breakscan.prove.faster import Ratio
+from breakscan.prove.proof import NotApplied
+
+Texts = Mapping[str, str]
+"""The texts of files, by absolute path."""
+
+
+class Goal(str, Enum):
+    """The thing to make small."""
+
+    STEP = "step"
+    COMPILE = "compile"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramChange:
+    """A change of the program's text that ``tune`` can try.
+
+    ``name`` identifies it for people (``net.py:12 where``, ``capture_scalar_outputs = True``); ``assumes`` are the
+    things that have to be true for it to be right, in at most two lines.  ``write`` returns the texts of the files that
+    it changes, as they are after other changes, and None where it does not fit them.  ``problem`` is the identity of
+    the problem whose remedy it is, None for a way of compiling that belongs to no problem.
+    """
+
+    kind: RemedyKind
+    name: str
+    write: Callable[[Texts], Texts | None]
+    assumes: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+class TrialVerdict(str, Enum):
+    """The verdict on a change that was tried."""
+
+    GAINS = "gains"
+    NO_GAIN = "no-gain"
+    """It is equal and no better."""
+    DIFFERS = "differs"
+    """The program computes something else with it."""
+    FAILS = "fails"
+    NOT_TRIED = "not-tried"
+    """There was no time for it, or its code did not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigures:
+    """The figures of a run of the program, up to the same step in each run.
+
+    ``eager_functions`` are functions that run eager as a whole; ``step_seconds`` is the median of the steps in which
+    nothing was compiled, None where there is none; ``run_seconds`` is the time from the first step to the last, with
+    what was compiled in it; ``memory_bytes`` is the most memory that was in use, on the GPU if one is used.
+    """
+
+    breaks: int
+    recompiles: int
+    eager_functions: int
+    graphs: int
+    compile_seconds: float
+    run_seconds: float
+    step_seconds: float | None = None
+    memory_bytes: int | None = None
+
+
+class Compared(str, Enum):
+    """The results by which the best program was compared with the program as it is."""
+
+    CALLS = "calls"
+    """Those of the compiled calls, with their gradients and state, also in varied calls, as ``verify`` does."""
+    RUN = "run"
+    """Those of the whole run: the values that its names hold at its end, and what it prints."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A change, or several together, that was tried.  ``reason`` says in words why it was not taken."""
+
+    names: tuple[str, ...]
+    kind: RemedyKind
+    verdict: TrialVerdict
+    reason: str = ""
+    figures: RunFigures | None = None
+    ratio: Ratio | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best program: its changes, as a unified diff relative to the current folder, and its figures next to those
+    of the program as it is.  ``ratio`` is that of their steps; ``held_back`` says why ``--apply`` does not write it
+    unasked, None if it does."""
+
+    changes: tuple[Trial, ...]
+    patch: str
+    before: RunFigures
+    after: RunFigures
+    ratio: Ratio | None
+    compared: tuple[Compared, ...]
+    assumes: tuple[str, ...] = ()
+    held_back: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What ``tune`` found.  ``before`` are the figures of the program as it is, ``eager`` those without the compiler,
+    None where they were not measured.  ``best`` is None where nothing is better than the program as it is; ``steps`` is
+    the number of steps of each run and ``step`` the loop, an iteration of which is a step, None for the whole
+    program.  ``cut`` says that the program would go on after these."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    goal: Goal
+    seconds: float
+    steps: int
+    step: str | None
+    cut: bool
+    before: RunFigures
+    eager: RunFigures | None
+    best: Best | None
+    tried: tuple[Trial, ...]
+    notes: tuple[str, ...] = ()
+    applied: tuple[str, ...] = ()
+    not_applied: NotApplied | tuple[str, ...] | None = None
+    interrupted: bool = False
