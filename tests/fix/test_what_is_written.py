@@ -98,37 +98,49 @@ def test_no_comment_is_lost(tmp_path: Path, function: str) -> None:
     assert sorted(comments) == sorted(written)
 
 
-SAFE = """def f(x: torch.Tensor):
+UPDATE = """def f(x: torch.Tensor):
     diff = x * 2
     diff[diff < -1] += 3
     return diff.cos()
 """
+REACHED = {
+    "an attribute holds it": "    kept.tensor = diff\n",
+    "a list holds it": "    kept = [diff]\n",
+    "a view holds it": "    kept = diff.view(-1)\n",
+    "part of it has a name": "    kept = diff[1:]\n",
+    "another name holds it": "    kept = diff\n",
+    "an unknown function gets it": "    keep(diff)\n",
+    "an inner function reads it": "    kept = lambda: diff\n",
+    "a caller gets it before": "    yield diff\n",
+}
+
+
+def test_what_only_a_local_name_reaches_is_bound_again(tmp_path: Path) -> None:
+    found = repaired(tmp_path, f"import torch\n\n\n{UPDATE}")
+    assert "    diff = torch.where(diff < -1, diff + 3, diff)\n" in found.after
+
+
+@pytest.mark.parametrize("line", REACHED.values(), ids=REACHED)
+def test_what_more_may_reach_is_changed_in_place(tmp_path: Path, line: str) -> None:
+    found = repaired(tmp_path, f"import torch\n\n\n{UPDATE.replace('    diff[', line + '    diff[')}")
+    assert "    diff.copy_(torch.where(diff < -1, diff + 3, diff))\n" in found.after
+
+
+SAFE = """def f(x: torch.Tensor):
+    y = x * 2
+    return y[y < -1].any()
+"""
 NOT_SAFE = {
-    "autograd may need its old value": SAFE.replace("    diff[", "    y = diff.exp()\n    diff[").replace(
-        "diff.cos()", "y"
-    ),
-    "its dtype is unknown": SAFE.replace("x * 2", "x.flip(0)"),
-    "an attribute holds it": SAFE.replace("    diff[", "    kept.tensor = diff\n    diff["),
-    "a list holds it": SAFE.replace("    diff[", "    kept = [diff]\n    diff["),
-    "a view holds it": SAFE.replace("    diff[", "    kept = diff.view(-1)\n    diff["),
-    "part of it has a name": SAFE.replace("    diff[", "    kept = diff[1:]\n    diff["),
-    "another name holds it": SAFE.replace("    diff[", "    kept = diff\n    diff["),
-    "an unknown function gets it": SAFE.replace("    diff[", "    keep(diff)\n    diff["),
-    "an inner function reads it": SAFE.replace("    diff[", "    kept = lambda: diff\n    diff["),
-    "a caller has it": SAFE.replace("x * 2", "x"),
-    "a caller gets it before": SAFE.replace("    diff[", "    yield diff\n    diff["),
-    "it is global": SAFE.replace("    diff = ", "    global diff\n    diff = "),
-    "a hook is registered": SAFE.replace("    diff[", "    diff.register_hook(print)\n    diff["),
-    "a mode is entered": SAFE.replace("    diff[", "    with mode():\n        diff["),
+    "another tensor may broadcast the mask": SAFE.replace("y < -1", "(y < -1) & flags"),
+    "a mode is entered": SAFE.replace("    return", "    with mode():\n        return"),
     "a decorator is unknown": f"@decorated\n{SAFE}",
     "the file has a mode": f"from torch.overrides import TorchFunctionMode\n\n\n{SAFE}",
     "the file casts": f"from torch import autocast\n\n\n{SAFE}",
 }
 
 
-def test_what_only_a_local_name_reaches_is_rebound_safely(tmp_path: Path) -> None:
-    found = repaired(tmp_path, f"import torch\n\n\n{SAFE}", unsafe=False)
-    assert "    diff = torch.where(diff < -1, diff + 3, diff)\n" in found.after
+def test_a_reduction_of_what_it_selects_itself_is_safe(tmp_path: Path) -> None:
+    assert repaired(tmp_path, f"import torch\n\n\n{SAFE}", unsafe=False).changed
 
 
 @pytest.mark.parametrize("function", NOT_SAFE.values(), ids=NOT_SAFE)
@@ -140,8 +152,17 @@ def test_where_that_is_not_plain_no_edit_is_safe(tmp_path: Path, function: str) 
         assert len(one.differences) <= 2
 
 
-def test_a_name_that_may_be_another_is_left_alone(tmp_path: Path) -> None:
-    setup = "def setup():\n    global pow\n    pow = max\n"
+@pytest.mark.parametrize(
+    "setup",
+    [
+        "def setup():\n    global pow\n    pow = max\n",
+        "exec('def pow(a, b): return a')\n",
+        "vars()['pow'] = max\n",
+        "setattr(sys.modules[__name__], 'pow', max)\n",
+        "builtins.__dict__['pow'] = max\n",
+    ],
+)
+def test_a_name_that_may_be_another_is_left_alone(tmp_path: Path, setup: str) -> None:
     assert not repaired(
         tmp_path, f"import torch\n\n\n{setup}\n\ndef f(x: torch.Tensor):\n    return pow(x, 2)\n"
     ).changed

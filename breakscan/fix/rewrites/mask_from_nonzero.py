@@ -11,7 +11,7 @@ from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import reads_of
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import Difference, Effect, differs
+from breakscan.fix.support.difference import Difference, Effect, assumes, differs
 from breakscan.fix.support.edit import Declined, Edit, OtherForm
 from breakscan.fix.support.masked import COUNT, Leaf, conditions, hits_of, is_scalar
 from breakscan.fix.support.operators import called
@@ -19,6 +19,7 @@ from breakscan.fix.support.purity import why_not_pure
 
 _ZERO = m.Index(m.Integer("0"))
 _ZERO_DIM = differs("a mask without dimensions does not raise", Effect.NO_LONGER_RAISES)
+_ONE_DIM = assumes("the mask must have one dimension")
 _FIRST = differs(
     "the mask must have one dimension; if it selects nothing, the result is 0 instead of an IndexError",
     *(Effect.NO_LONGER_RAISES, Effect.VALUES),
@@ -195,7 +196,7 @@ def _named(context: RewriteContext, assignment: cst.Assign, mask: cst.BaseExpres
         changes: dict[cst.CSTNode, cst.CSTNode] = {assignment: made}
         changes.update({one: build.copied(target) for one in firsts if isinstance(one, cst.Subscript)})
         return Edit(changes, [_FIRST])
-    needs: list[Difference] = []
+    needs: list[Difference] = [_ONE_DIM]
     changes = {assignment: build.assignment(target, build.copied(mask)).body[0]}
     for one in uses:
         count = counts[one]

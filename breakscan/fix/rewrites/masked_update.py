@@ -10,11 +10,10 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.fix.support import build
-from breakscan.fix.support.assignments import defined, is_read, origin
 from breakscan.fix.support.breaks import refuse_breaks_in
 from breakscan.fix.support.build import AUGMENTED
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import Difference, Effect, differs
+from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.edit import Declined, Edit, OtherForm
 from breakscan.fix.support.escapes import is_local
 from breakscan.fix.support.masked import (
@@ -28,12 +27,10 @@ from breakscan.fix.support.masked import (
     may_require_gradient,
     whole,
 )
-from breakscan.fix.support.numbers import is_number
-from breakscan.fix.support.walking import nodes_named
 
 _OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {**AUGMENTED, cst.BitXorAssign: cst.BitXor()}
 _OUTSIDE = differs(
-    "elements outside the mask are computed, too: gradients may become NaN, and dtypes that differ do not raise",
+    "all elements are computed: gradients may become NaN, and neither dtypes that differ nor backward() may raise",
     *(Effect.GRADIENTS, Effect.DTYPES, Effect.STRIDES, Effect.NO_LONGER_RAISES),
 )
 
@@ -62,7 +59,7 @@ def _of_assignment(context: RewriteContext, small: cst.Assign, leaf: Leaf) -> Ed
     if not any(one.node is leaf.node for one in found.leaves):
         raise Declined("the selected elements are reduced to a single value")
     value = whole(context, small.value, found.leaves)
-    return _edit(context, small, target, value, [target, *found.leaves], [_OUTSIDE])
+    return _edit(context, small, target, value, [target, *found.leaves])
 
 
 def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> Edit:
@@ -77,27 +74,7 @@ def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> 
     right = whole(context, small.value, others)
     right = build.copied(right) if isinstance(right, cst.UnaryOperation) else build.operand(right)
     value = cst.BinaryOperation(build.operand(leaf.owner), operator, right)
-    adds = isinstance(small.operator, cst.AddAssign | cst.SubtractAssign) and isinstance(small.value, cst.Integer)
-    adds = adds and _is_no_bool(context, leaf.owner) and not _is_read_before(context, leaf.owner)
-    return _edit(context, small, leaf, value, [leaf, *others], [] if adds else [_OUTSIDE], keeps_dtype=not others)
-
-
-def _is_no_bool(context: RewriteContext, owner: cst.BaseExpression) -> bool:
-    """True if a tensor is known to hold numbers: a sum into bools raises."""
-    made = defined(context, owner)
-    if isinstance(made, cst.BinaryOperation):
-        subtracts = isinstance(made.operator, cst.Subtract)
-        return subtracts or is_number(context, made.left) or is_number(context, made.right)
-    return context.fact(owner).dtype in ("float", "int")
-
-
-def _is_read_before(context: RewriteContext, owner: cst.BaseExpression) -> bool:
-    """True if code before the update reads the tensor, so that autograd may need its old value."""
-    if not isinstance(owner, cst.Name) or any(isinstance(one, cst.For | cst.While) for one in context.around()):
-        return True
-    start, anchor = context.tree.span(context.statement()), origin(context, owner).anchor
-    found = [one for one in nodes_named(context.function, owner.value) if is_read(context, one)]
-    return any(context.tree.span(one)[:2] < start[:2] and origin(context, one).anchor is anchor for one in found)
+    return _edit(context, small, leaf, value, [leaf, *others], keeps_dtype=not others)
 
 
 def _edit(
@@ -106,7 +83,6 @@ def _edit(
     target: Leaf,
     value: cst.BaseExpression,
     leaves: list[Leaf],
-    differences: list[Difference],
     keeps_dtype: bool = True,
 ) -> Edit:
     made = filled(context, target.mask, value, target.owner)
@@ -114,7 +90,7 @@ def _edit(
     needs = conditions(context, target.mask, leaves)
     owner = target.owner
     if keeps_dtype and isinstance(owner, cst.Name) and is_local(context, owner):
-        return Edit({small: cst.Assign([cst.AssignTarget(cst.Name(owner.value))], made)}, [*differences, *needs])
+        return Edit({small: cst.Assign([cst.AssignTarget(cst.Name(owner.value))], made)}, [_OUTSIDE, *needs])
     text = context.plain(owner)
     said = f"all of `{text}` is overwritten, so it must not be an expanded view"
     if may_require_gradient(context, owner):

@@ -10,12 +10,11 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.assignments import defined, is_outer, is_read, is_settled
+from breakscan.fix.support.assignments import defined, is_outer, is_read
 from breakscan.fix.support.build import and_list, joined_and, operand, operand_of_and
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import Difference, Effect, assumes, differs
+from breakscan.fix.support.difference import Effect, assumes, differs
 from breakscan.fix.support.edit import Declined, Edit, OtherForm
-from breakscan.fix.support.escapes import is_local
 from breakscan.fix.support.walking import findall, nodes_named
 
 _UNIT = [m.Arg(one, keyword=None) for one in (m.Integer("0") | m.Float("0.0"), m.Integer("1") | m.Float("1.0"))]
@@ -53,11 +52,8 @@ def rewrite(context: RewriteContext) -> Edit:
     if in_parentheses:
         made = made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
     text = context.code(probability)
-    differences: list[Difference] = []
-    is_drawn_once = isinstance(number, cst.Name) and is_local(context, number) and is_settled(context, number.value)
-    if not isinstance(probability, cst.Name) or not is_drawn_once:
-        said = f"`{text}` must be a plain number, and `{context.code(number)}` must not have changed since it was drawn"
-        differences.append(assumes(said))
+    said = f"`{text}` must be a plain number, and `{context.code(number)}` must not have changed since it was drawn"
+    differences = [assumes(said)]
     if isinstance(context.parent(whole), cst.Assign | cst.Return | cst.Arg):
         differences.append(differs(f"the value is False, not a tensor, if `{text}` is 0", Effect.TYPES))
     return Edit({whole: made}, differences, remains=code)

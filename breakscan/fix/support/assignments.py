@@ -130,14 +130,6 @@ def _is_earlier(context: RewriteContext, name: cst.Name, line: cst.SimpleStateme
     return context.tree.span(name)[:2] < context.tree.span(line)[2:]
 
 
-def is_settled(context: RewriteContext, name: str) -> bool:
-    """True if a name has one value throughout the function, and the value is not changed in place."""
-    this = m.Name(name)
-    stored = m.AssignTarget(m.Subscript(value=this)) | m.AugAssign(m.Subscript(value=this))
-    in_place = m.Call(func=m.Attribute(value=this, attr=m.Name(m.MatchRegex(r".*[^_]_$"))))
-    return is_bound_once(context, name) and not findall(context.function, stored | in_place)
-
-
 def plain_value(statement: cst.CSTNode, name: str) -> cst.BaseExpression | None:
     """The value of a statement that is only ``name = value``."""
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:

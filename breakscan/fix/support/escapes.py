@@ -21,13 +21,11 @@ _QUIET_DECORATORS = frozenset(
     {"abstractmethod", "cached_property", "classmethod", "compile", "dataclass", "override", "property", "staticmethod"}
 )
 _READS_CODE = frozenset(
-    {"getsource", "getsourcelines", "__code__", "script", "symbolic_trace", "exec", "mock", "patch", "globals"}
+    "getsource getsourcelines __code__ script symbolic_trace exec mock patch globals"
+    " TorchFunctionMode TorchDispatchMode __torch_function__ __torch_dispatch__".split()
 )
 _LOUD = _READS_CODE | frozenset(
-    {
-        *("TorchFunctionMode", "TorchDispatchMode", "__torch_function__", "__torch_dispatch__", "saved_tensors_hooks"),
-        *("autocast", "set_default_dtype", "set_default_device", "profile", "register_hook", "data_ptr", "_version"),
-    }
+    "saved_tensors_hooks autocast set_default_dtype set_default_device profile register_hook data_ptr _version".split()
 )
 """Names in a file that may see operations or code, or change what they do, at a place that is not plain to see."""
 
@@ -96,7 +94,7 @@ def _loud_in(module: cst.Module) -> str | None:
 
 
 def reads_code(module: cst.Module) -> bool:
-    """True if a file may read or compile its own code in other ways than ``torch.compile``."""
+    """True if a file may read its own code, compile it in other ways than ``torch.compile``, or see operations."""
     return not _READS_CODE.isdisjoint(_names(module))
 
 

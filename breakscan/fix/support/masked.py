@@ -239,7 +239,7 @@ def conditions(context: RewriteContext, mask: cst.BaseExpression, leaves: Iterab
     text = context.plain(mask)
     roots = _roots(context, mask)
     owners = {context.plain(leaf.owner): leaf for leaf in leaves}
-    direct = [one for one, leaf in owners.items() if not leaf.loose and _key(context, leaf.owner) in roots]
+    direct = [one for one, leaf in owners.items() if not leaf.loose and _is_made_of(context, roots, leaf.owner)]
     related = direct or [one for one, leaf in owners.items() if roots & _roots(context, leaf.owner)]
     if not related and not isinstance(defined(context, mask), cst.Name | cst.Attribute) and _is_known(context, mask):
         first = next(iter(owners))
@@ -250,6 +250,11 @@ def conditions(context: RewriteContext, mask: cst.BaseExpression, leaves: Iterab
     if not others:
         return [] if is_bool else [assumes(f"`{text}` must be a bool tensor")]
     return [assumes(f"`{text}` must be a bool tensor with the shape of {' and '.join(others)}")]
+
+
+def _is_made_of(context: RewriteContext, roots: set[_Root], owner: cst.BaseExpression) -> bool:
+    """True if a mask with these roots is computed from its owner alone: other tensors may broadcast it."""
+    return _key(context, owner) in roots and roots <= _roots(context, owner)
 
 
 def is_vector(context: RewriteContext, mask: cst.BaseExpression) -> bool:

@@ -21,12 +21,15 @@ from breakscan.rulebook.torch_facts.not_measured import (
 )
 from breakscan.rulebook.torch_facts.operators import KINDS, Gradient, Often, Operator, forms, operator
 
-_GLOBALS = m.Call(m.Name("globals"))
 _SETS_GLOBALS = (
-    m.AssignTarget(m.Subscript(value=_GLOBALS | m.Attribute(attr=m.Name("__dict__"))))
-    | m.Call(m.Attribute(value=_GLOBALS))
-    | m.AssignTarget(m.Attribute(m.Name("builtins")))
+    m.Name("globals")
+    | m.Name("builtins")
+    | m.Name("exec")
+    | m.Call(m.Name("vars"), [])
+    | m.Attribute(m.Name("sys"), m.Name("modules"))
+    | m.AssignTarget(m.Subscript(value=m.Attribute(attr=m.Name("__dict__"))))
 )
+"""Code that may bind a name of the file without naming it."""
 
 
 def called(context: RewriteContext, node: cst.Call) -> tuple[str | None, str | None]:
