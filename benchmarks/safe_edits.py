@@ -413,7 +413,7 @@ def inputs(torch: Any, rng: random.Random) -> dict[str, Any]:
 
 
 def outcomes(text: str, seed: int, compiling: bool) -> list[Any]:
-    """What a program does on some inputs, in this process, which ends afterwards."""
+    """The outcomes of a program on some inputs, in this process, which ends afterwards."""
     import io
     import logging
     import warnings
