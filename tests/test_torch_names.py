@@ -30,7 +30,6 @@ LEFT = {
     "fix/support/escapes.py": (1, CHOICE),
     "fix/support/masked.py": (1, CHOICE),
     "fix/rewrites/mask_from_nonzero.py": (1, CHOICE),
-    "fix/rewrites/requires_grad_guard.py": (1, CHOICE),
 }
 """How many such lists a file still holds, and why.  Lower the number when you remove one, and never raise it."""
 

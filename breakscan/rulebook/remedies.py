@@ -21,7 +21,7 @@ LEAVE_LOOP = "leave-loop"
 
 @cache
 def remedy_table() -> dict[str, Any]:
-    """The kind, the text and the settings of each remedy, by name."""
+    """The kind, the text, the settings and the rewrites of each remedy, by name."""
     return parse_toml((resources.files(__package__) / "remedies.toml").read_text(encoding="utf-8"))
 
 
@@ -32,7 +32,7 @@ def remedy(name: str, write: NewLine | None = None, **facts: object) -> Remedy:
     text = entry["text"].format(setting=next(iter(settings), ""), **facts)
     # A number that is not known is said to be N.
     known = tuple(setting for setting in settings if setting.value != "N")
-    return Remedy(RemedyKind(entry["kind"]), name, text, known, write)
+    return Remedy(RemedyKind(entry["kind"]), name, text, known, write, tuple(entry.get("rewrites", ())))
 
 
 def remedies_at(rule: Rule, module: SourceModule, site: Site, *, returns: bool) -> tuple[str, ...]:

@@ -61,6 +61,12 @@ def test_the_code_decides(check: Callable[..., CheckResult], source: str, names:
     assert [remedy.name for remedy in remedies] == names
 
 
+def test_an_exit_that_only_saves_work_has_an_edit(check: Callable[..., CheckResult]) -> None:
+    (finding,) = check(STOPS).findings
+    (one,) = finding_remedies(finding, load_library().get(finding.rule))
+    assert one.rewrites == ("early-exit",)
+
+
 def test_with_fullgraph_numbers_are_captured_anyhow(check: Callable[..., CheckResult]) -> None:
     (finding,) = check(SPLIT).findings
     raising = finding_remedies(replace(finding, verdict=Verdict.RAISES), load_library().get(finding.rule))

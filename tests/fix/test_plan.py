@@ -80,27 +80,6 @@ def test_a_text_that_does_not_parse_is_never_given(tmp_path: Path, monkeypatch: 
     }
 
 
-def test_an_edit_is_tried_again_without_the_one_that_made_something_else_break(tmp_path: Path) -> None:
-    text = """import torch
-
-
-def f(x: torch.Tensor):
-    assert not torch.isnan(x).any()
-    empty = not (x > 0).all()
-    if empty:
-        x = x.sort().values
-        x[0] += 1
-    return x.sin()
-"""
-    path = tmp_path / "case.py"
-    path.write_text(text, encoding="utf-8")
-    settings = replace(load_settings(tmp_path, None, target_torch="2.13", no_cache=True), regions="all")
-    found = repair_file(path, (), settings, WantedRewrites(unsafe=True))
-    assert "assert ~torch.isnan(x).any()" in found.after
-    assert "empty = ~(x > 0).all()" in found.after
-    assert [one.finding.rule for one in found.refused] == ["BRK101"]
-
-
 def test_a_rewrite_that_fails_costs_only_its_own_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails_on_y(context: RewriteContext) -> Edit:
         if "y" in context.code(context.node):

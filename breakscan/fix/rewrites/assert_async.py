@@ -1,6 +1,6 @@
-"""``if bad: raise E(message)`` → ``torch._assert_async(~bad, "message")`` in compiled code.
+"""``if bad: raise E(message)``, ``assert ok, message`` → ``torch._assert_async(~bad, "message")`` in compiled code.
 
-Eager code takes the old branch, with its exception and its message.  Compiled code checks inside the graph and does not
+Eager code makes the old check, with its exception and its message.  Compiled code checks inside the graph and does not
 wait for the result: a failure is a RuntimeError with a constant text on the CPU, and on CUDA a device-side assert that
 a later call reports.  Python conditions in the test stay Python conditions.
 """
@@ -8,18 +8,21 @@ a later call reports.  Python conditions in the test stay Python conditions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import libcst as cst
 
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.build import call, copied
+from breakscan.fix.support.assignments import reads_of
+from breakscan.fix.support.build import call, copied, inverted, method
 from breakscan.fix.support.checks import block_of, breaking, guard_of
 from breakscan.fix.support.compiling import compiling
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import EXCEPTIONS, differs
+from breakscan.fix.support.difference import EXCEPTIONS, Effect, differs
 from breakscan.fix.support.edit import Declined, Edit
+from breakscan.fix.support.operators import cuts_gradient
 from breakscan.fix.support.purity import why_missed
-from breakscan.fix.support.tensor_test import When, tensor_test
+from breakscan.fix.support.tensor_test import When, not_python, tensor_test
 from breakscan.fix.support.walking import findall
 
 _FAILURE = differs(
@@ -27,55 +30,117 @@ _FAILURE = differs(
 )
 
 
+_READ = m.Call(m.Attribute(attr=m.Name("item")), []) | m.Call(m.Name("int") | m.Name("float"), [m.Arg()])
+_COMPARED = m.Comparison(comparisons=[m.ComparisonTarget(~(m.In() | m.NotIn() | m.Is() | m.IsNot()))])
 LONGEST_CODE = 30
 """The length up to which the code of a value stands in a message."""
 
 
 def rewrite(context: RewriteContext) -> Edit:
     """The check as an assertion in the graph, in front of the old one."""
+    if (assertion := context.enclosing(cst.Assert)) is not None:
+        return _of_assert(context, assertion)
+    if (number := _checked_number(context)) is not None:
+        return number
     guard = guard_of(context)
+    raised, before = _raises(guard)
+    if (reason := why_missed(context, guard.test)) is not None:
+        raise Declined(f"compiled code would skip the original test, and {reason}")
+    text = _message(context, raised, before)
+    if context.finding.mode.exports and context.fact(guard.test).kind == "number":
+        return _in_front(context, guard, guard, [When(not_python(guard.test), False)], None, text)
+    block: Sequence[cst.CSTNode] = [guard] if _is_elif(context, guard) else block_of(context, guard)
+    if (culprit := breaking(context, block[:-1])) is not None:
+        raise Declined(f"the check needs `{culprit}`, which breaks the graph itself")
+    check = tensor_test(context, guard.test, negated=True)
+    edit = _in_front(context, guard, guard, check.when, check.tensor, text)
+    return replace(edit, differences=[*edit.differences, *check.differences()])
+
+
+def _raises(guard: cst.If) -> tuple[cst.Raise, Sequence[cst.CSTNode]]:
+    """The `raise` of a check, and the assignments before it.  Declines if it does more."""
     if guard.orelse is not None:
         raise Declined("the check has an `else` branch")
     *before, last = guard.body.body
     raised = _raised(last)
     if raised is None or not all(_is_assignment(one) for one in before):
         raise Declined("the `if` does more than raise an exception")
+    return raised, before
+
+
+def _checked_number(context: RewriteContext) -> Edit | None:
+    """``n = t.item()`` and ``if n != m: raise E(n)``, with the tensor as ``n``; None where nothing else reads ``n``."""
+    value, small = context.node, context.parent(context.node)
+    if not m.matches(value, _READ) or not isinstance(small, cst.Assign) or len(small.targets) > 1:
+        return None
+    name, node = small.targets[0].target, cst.ensure_type(value, cst.Call)
+    tensor = node.func.value if isinstance(node.func, cst.Attribute) else node.args[0].value
+    if not isinstance(name, cst.Name) or not context.fact(tensor).zero_dim:
+        return None
+    guard, *others = {context.enclosing(cst.If, one) for one in reads_of(context, name, context.line())}
+    if others or guard is None or not m.matches(guard.test, _COMPARED):
+        return None
+    raised, before = _raises(guard)
     if (reason := why_missed(context, guard.test)) is not None:
         raise Declined(f"compiled code would skip the original test, and {reason}")
-    block: Sequence[cst.CSTNode] = [guard] if _is_elif(context, guard) else block_of(context, guard)
-    if (culprit := breaking(context, block[:-1])) is not None:
-        raise Declined(f"the check needs `{culprit}`, which breaks the graph itself")
-    check = tensor_test(context, guard.test, negated=True)
-    text = _message(context, raised, before)
-    asserted = call(context.imported("torch._assert_async"), check.tensor, *([] if text is None else [text]))
-    body = _conditional(context, check.when, asserted, text)
-    old = guard.deep_clone().with_changes(leading_lines=())
-    made = cst.If(
-        compiling(context),
-        cst.IndentedBlock(body),
-        old,
-        leading_lines=[one.deep_clone() for one in guard.leading_lines],
-    )
-    return Edit({guard: made}, [_FAILURE, *check.differences()])
+    edit = _in_front(context, guard, guard, [], inverted(guard.test), _message(context, raised, before))
+    has_gradient = context.fact(tensor).dtype not in ("int", "bool") and not cuts_gradient(context, tensor)
+    made = method(tensor, "detach") if has_gradient else copied(tensor)
+    is_tensor = differs(f"`{name.value}` becomes a 0-d tensor, also in the exception", Effect.TYPES)
+    return replace(edit, replace={**edit.replace, node: made}, differences=[is_tensor, *edit.differences])
+
+
+def _of_assert(context: RewriteContext, assertion: cst.Assert) -> Edit:
+    if (reason := why_missed(context, assertion.test)) is not None:
+        raise Declined(f"compiled code would skip the original test, and {reason}")
+    line = context.line(assertion)
+    text = None if assertion.msg is None else _constant_text(context, assertion.msg)
+    old = cst.Else(cst.IndentedBlock([line.deep_clone().with_changes(leading_lines=())]))
+    check = tensor_test(context, assertion.test)
+    if not check.when and (assertion.msg is None or isinstance(assertion.msg, cst.SimpleString)):
+        # An assert of a tensor with a constant text compiles.
+        return Edit({assertion.test: check.tensor}, [_FAILURE, *check.differences()])
+    edit = _in_front(context, line, old, check.when, check.tensor, text)
+    return replace(edit, differences=[*edit.differences, *check.differences()])
+
+
+def _in_front(
+    context: RewriteContext,
+    check: cst.If | cst.SimpleStatementLine,
+    old: cst.If | cst.Else,
+    conditions: Sequence[When],
+    tensor: cst.BaseExpression | None,
+    text: cst.BaseExpression | None,
+) -> Edit:
+    """The assertion for compiled code, in front of the old check."""
+    body = _conditional(context, conditions, tensor, text)
+    above = [one.deep_clone() for one in check.leading_lines]
+    if isinstance(old, cst.If):
+        old = old.deep_clone().with_changes(leading_lines=())
+    made = cst.If(compiling(context), cst.IndentedBlock(body), old, leading_lines=above)
+    return Edit({check: made}, [_FAILURE])
 
 
 def _conditional(
     context: RewriteContext,
     conditions: Sequence[When],
-    asserted: cst.Call,
+    tensor: cst.BaseExpression | None,
     text: cst.BaseExpression | None,
 ) -> list[cst.BaseStatement]:
     """The assertion under its Python conditions: each is an ``if``, or a check of its own."""
     if not conditions:
+        if tensor is None:
+            return []
+        asserted = call(context.imported("torch._assert_async"), tensor, *([] if text is None else [text]))
         return [cst.SimpleStatementLine([cst.Expr(asserted)])]
     first, *others = conditions
     if first.otherwise:
-        inner = _conditional(context, others, asserted, text)
+        inner = _conditional(context, others, tensor, text)
         return [cst.If(copied(first.test), cst.IndentedBlock(inner))]
     said = [] if text is None else [cst.Lambda(cst.Parameters(), text.deep_clone(), lpar=(), rpar=())]
     checked = call(context.imported("torch._check"), first.test, *said)
     line = cst.SimpleStatementLine([cst.Expr(checked)])
-    return [line, *_conditional(context, others, asserted, text)]
+    return [line, *_conditional(context, others, tensor, text)]
 
 
 def _is_elif(context: RewriteContext, guard: cst.If) -> bool:

@@ -1,8 +1,7 @@
-"""A check, a print, a log call or a warning → the same under ``if not torch.compiler.is_compiling():``.
+"""A print, a log call or a warning → the same under ``if not torch.compiler.is_compiling():``.
 
-Eager code is unchanged.  Compiled code skips the call, or the check with the code that only the check needs, and the
-values that would have been shown are not computed.  A printed line and a log record are safe to skip if their arguments
-have no side effects.
+Eager code is unchanged.  Compiled code skips the call, and the values that would have been shown are not computed.  A
+printed line and a log record are safe to skip if their arguments have no side effects.
 """
 
 from __future__ import annotations
@@ -11,17 +10,15 @@ from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
-from breakscan.fix.support.build import operand_of_and
-from breakscan.fix.support.checks import block_of, breaking, guard_of
-from breakscan.fix.support.compiling import and_not_compiling, compiling, guarded, not_compiling
+from breakscan.fix.support.checks import block_of, breaking
+from breakscan.fix.support.compiling import and_not_compiling, guarded, not_compiling
 from breakscan.fix.support.context import RewriteContext, Statement
 from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.edit import Declined, Edit, Replacement
 from breakscan.fix.support.escapes import reads_code
 from breakscan.fix.support.purity import is_line_or_record, is_reporting, why_missed, why_shown
-from breakscan.fix.support.tensor_test import asks_tensor, operands
+from breakscan.fix.support.tensor_test import operands
 
-_UNCHECKED = differs("compiled code skips the check", Effect.NO_LONGER_RAISES)
 _SILENT = differs("compiled code does not print, log or warn", Effect.OUTPUT)
 
 
@@ -29,10 +26,7 @@ def rewrite(context: RewriteContext) -> Edit:
     """The statement under a guard, or the guard in front of an existing test."""
     if isinstance(context.node, cst.Call) and is_reporting(context, context.node):
         return _report(context)
-    if isinstance(context.node, cst.Call) and context.finding.rule in ("BRK401", "BRK402", "BRK403"):
-        return _asking_logger(context)
-    assertion = context.enclosing(cst.Assert)
-    return _assertion(context, assertion) if assertion is not None else _check(context, guard_of(context))
+    return _asking_logger(context)
 
 
 # -- reports ---------------------------------------------------------------------------------------------------------
@@ -140,43 +134,6 @@ def _asking_logger(context: RewriteContext) -> Edit:
     if isinstance(context.parent(context.node), cst.Expr):
         raise Declined(f"`{name}` does more than report something")
     raise Declined(f"the result of `{name}` is used")
-
-
-# -- checks ----------------------------------------------------------------------------------------------------------
-
-
-def _assertion(context: RewriteContext, node: cst.Assert) -> Edit:
-    if (reason := why_missed(context, node.test)) is not None:
-        raise Declined(f"compiled code would skip the check, and {reason}")
-    kept = node.test.deep_clone() if isinstance(node.test, cst.BooleanOperation) else operand_of_and(node.test)
-    return Edit({node.test: cst.BooleanOperation(compiling(context), cst.Or(), kept)}, [_UNCHECKED])
-
-
-def _check(context: RewriteContext, guard: cst.If) -> Edit:
-    for part in (guard.test, *guard.body.body[:-1]):
-        if (reason := _why_kept(context, part)) is not None:
-            raise Declined(f"compiled code would skip the check, and {reason}")
-    block = [guard] if isinstance(context.parent(guard), cst.If) else block_of(context, guard)
-    if breaking(context, block[:-1]) is not None:
-        return Edit(_under_guard(context, block), [_UNCHECKED])
-    return Edit({guard.test: _unless_compiling(context, guard.test)}, [_UNCHECKED])
-
-
-def _why_kept(context: RewriteContext, part: cst.CSTNode) -> str | None:
-    if isinstance(part, cst.SimpleStatementLine) and _reports(context, part):
-        return _why_missed_in(context, part)
-    return why_missed(context, part)
-
-
-def _unless_compiling(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression:
-    """A test that does not test tensors in compiled code; Python conditions of an ``or`` are still tested."""
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.Or):
-        right = test.right
-        if asks_tensor(context, right) and not asks_tensor(context, test.left):
-            inner = and_not_compiling(context, right)
-            made = inner.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-            return test.deep_clone().with_changes(right=made)
-    return and_not_compiling(context, test)
 
 
 # -- where the guard goes --------------------------------------------------------------------------------------------

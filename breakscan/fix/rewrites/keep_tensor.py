@@ -2,7 +2,8 @@
 
 ``.detach()`` stops the gradient, as the number did.  Every use is followed: if one takes a Python number (a size, a
 branch, a list index, other code), nothing is changed.  As an index, the tensor gets a dimension
-(``x[t[None]].squeeze(0)``).
+(``x[t[None]].squeeze(0)``).  A number that is only kept for a log, in a dictionary that is returned or in an attribute,
+becomes a tensor there.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import libcst as cst
 
 from breakscan.fix.rewrites.index_one_element import element_edit
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.assignments import defined, is_bound_once, reads_of
+from breakscan.fix.support.assignments import defined, is_bound_once, is_changed_in_place, reads_of
 from breakscan.fix.support.build import copied, method, operand
 from breakscan.fix.support.context import RewriteContext
 from breakscan.fix.support.difference import EXCEPTIONS, Difference, Effect, differs
 from breakscan.fix.support.edit import Declined, Edit
 from breakscan.fix.support.numbers import is_number
 from breakscan.fix.support.operators import called, cuts_gradient, makes_new, only_argument, takes_alike
-from breakscan.fix.support.walking import findall
+from breakscan.fix.support.walking import findall, nodes_named
 
 _MOVED = frozenset({"cpu", "detach"})
 _CONVERSIONS = frozenset({"bool", "float", "int"})
@@ -60,7 +61,9 @@ def rewrite(context: RewriteContext) -> Edit:
     uses.follow(node)
     _must_have_no_dimension(context, tensor)
     if uses.is_kept and not (isinstance(tensor, cst.Call) and makes_new(context, tensor)):
-        made = method(made, "clone")
+        is_log = not uses.is_read and isinstance(tensor, cst.Name)
+        if not is_log or is_changed_in_place(context, cst.ensure_type(tensor, cst.Name).value):
+            made = method(made, "clone")
     if isinstance(above, cst.Comparison | cst.ComparisonTarget) and not conversions:
         made = tensor  # No gradient flows through a comparison.
     if isinstance(above, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison | cst.ComparisonTarget):
@@ -138,6 +141,8 @@ class _Uses:
         self.differences: dict[Difference, None] = {A_TENSOR: None}
         self.is_kept = False
         """True if the value is kept after its statement."""
+        self.is_read = False
+        """True if the function itself reads what is kept."""
         self._followed: set[cst.CSTNode] = set()
 
     def follow(self, node: cst.BaseExpression) -> None:
@@ -239,10 +244,11 @@ class _Uses:
         if len(above.targets) != 1 or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
             raise Declined("the number is assigned to several names")
         if not isinstance(target, cst.Name):
-            raise Declined(f"`{self.context.code(target)}` stores the number, and other code may need a Python number")
+            self._in_store(target)
+            return
         if not is_bound_once(self.context, target.value):
             raise Declined(f"`{target.value}` is also assigned other values")
-        self.is_kept = True
+        self.is_kept = self.is_read = True
         for one in reads_of(self.context, target, line):
             if self.context.enclosing(cst.FunctionDef, one) is not self.context.function:
                 raise Declined(f"an inner function reads `{target.value}`")
@@ -258,18 +264,49 @@ class _Uses:
             raise Declined(f"`{self.context.code(above)}` may give a different result with two tensors")
         self.is_kept = True  # an in-place operation raises if its input is a part of its output
 
-    def _in_return(self, above: cst.CSTNode, node: cst.CSTNode) -> None:
+    def _in_return(self, above: cst.CSTNode, node: cst.BaseExpression) -> None:
         if isinstance(above, cst.DictElement) and above.value is not node:
             raise Declined("the number is a dictionary key")
         up: cst.CSTNode | None = above
         while isinstance(up, _CONTAINERS):
             up = self.context.parent(up)
-        if not isinstance(up, cst.Return):
+        if isinstance(up, cst.Assign) and isinstance(above, cst.DictElement):
+            self._in_log(up.targets[0].target)
+        elif not isinstance(up, cst.Return):
             raise Declined("code that reads the container may need a Python number")
-        if self.dtype != "float" or up is above:
+        if (self.dtype != "float" and not isinstance(above, cst.DictElement)) or up is above:
             raise Declined("the caller may need a Python number for an index, a size or a branch")
         self.is_kept = True
         self.differences[CALLER] = None
+
+    def _in_store(self, target: cst.BaseExpression) -> None:
+        """A number that is stored in a dictionary by a name, or in an attribute."""
+        text = self.context.plain(target)
+        if m.matches(target, m.Subscript(slice=[m.SubscriptElement(m.Index(m.SimpleString()))])):
+            self._in_log(cst.ensure_type(target, cst.Subscript).value)
+        elif isinstance(target, cst.Attribute):
+            uses = findall(self.context.tree.module, m.Attribute(attr=m.Name(target.attr.value)))
+            if any(not isinstance(self.context.parent(one), cst.AssignTarget) for one in uses):
+                raise Declined(f"`{text}` stores the number, and other code may need a Python number")
+        else:
+            raise Declined(f"`{text}` stores the number, and other code may need a Python number")
+        self.is_kept = True
+        self.differences[CALLER] = None
+
+    def _in_log(self, holder: cst.BaseExpression) -> None:
+        """Declines unless a dictionary is only filled and returned."""
+        uses = nodes_named(self.context.function, holder.value) if isinstance(holder, cst.Name) else ()
+        if not uses or not all(map(self._only_keeps, uses)):
+            raise Declined("code that reads the container may need a Python number")
+
+    def _only_keeps(self, name: cst.Name) -> bool:
+        """True if a use of a dictionary binds, fills or returns it."""
+        above = self.context.parent(name)
+        if isinstance(above, cst.Subscript):
+            return isinstance(self.context.parent(above), cst.AssignTarget)
+        while isinstance(above, _CONTAINERS):
+            above = self.context.parent(above)
+        return isinstance(above, cst.AssignTarget | cst.Return | cst.Param)
 
     def _elsewhere(self, above: cst.CSTNode | None) -> None:
         if isinstance(above, cst.If | cst.While | cst.IfExp | cst.BooleanOperation | cst.UnaryOperation | cst.Assert):

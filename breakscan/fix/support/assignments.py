@@ -130,6 +130,14 @@ def _is_earlier(context: RewriteContext, name: cst.Name, line: cst.SimpleStateme
     return context.tree.span(name)[:2] < context.tree.span(line)[2:]
 
 
+def is_changed_in_place(context: RewriteContext, name: str) -> bool:
+    """True if the function changes the value of a name in place."""
+    this = m.Name(name)
+    stored = m.AssignTarget(m.Subscript(value=this)) | m.AugAssign(m.Subscript(value=this) | this)
+    in_place = m.Call(func=m.Attribute(value=this, attr=m.Name(m.MatchRegex(r".*[^_]_$"))))
+    return bool(findall(context.function, stored | in_place))
+
+
 def plain_value(statement: cst.CSTNode, name: str) -> cst.BaseExpression | None:
     """The value of a statement that is only ``name = value``."""
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:

@@ -18,11 +18,10 @@ from breakscan.fix.support.build import (
     is_inverted,
     method,
     operand,
-    operand_of_and,
 )
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import EXCEPTIONS, Difference, Effect, differs
-from breakscan.fix.support.edit import Declined, Edit
+from breakscan.fix.support.difference import Difference, Effect, differs
+from breakscan.fix.support.edit import Declined
 from breakscan.fix.support.operators import only_argument
 from breakscan.fix.support.purity import why_may_raise, why_not_pure
 from breakscan.fix.support.walking import findall
@@ -35,8 +34,6 @@ _SHORT = 24
 """Longer code is not repeated."""
 
 ALL_COMPUTED = differs("all tests are computed, and any of them may raise", Effect.RAISES)
-AS_TENSOR = differs("the result is a tensor, not a Python bool", Effect.TYPES)
-FAILURE = differs("in compiled code, a failure is a RuntimeError, or a device-side assert on CUDA", *EXCEPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,60 +358,3 @@ def _asked(context: RewriteContext, test: cst.BaseExpression) -> Sequence[cst.CS
     if isinstance(test, cst.Call) and context.dotted(test.func) in EQUAL | ALLCLOSE | NONZERO | REDUCING:
         return [one.value for one in test.args]
     return [test]
-
-
-# -- asserts ---------------------------------------------------------------------------------------------------------
-
-
-def asserted_test(context: RewriteContext, test: cst.BaseExpression) -> tuple[cst.BaseExpression, TensorTest] | None:
-    """A test that compiles in an assert, Python conditions first, then one tensor; None if it already does."""
-    if _is_one_tensor(context, test):
-        return None
-    if isinstance(test, cst.BooleanOperation):
-        parts = operands(test)
-        asked = [one for one in parts if asks_tensor(context, one)]
-        if asked != parts[len(parts) - len(asked) :]:
-            raise Declined("a tensor is tested before a Python value: test the Python value first")
-        if len(asked) == 1 and _is_one_tensor(context, asked[0]):
-            return None
-    read = tensor_test(context, test)
-    made = read.tensor
-    for when in reversed(read.when):
-        # `a and (b or c)` keeps its parentheses; operands of the same operator need none.
-        made = operand(made) if isinstance(made, cst.BooleanOperation) else made
-        left = not_python(when.test) if when.otherwise else when.test
-        made = cst.BooleanOperation(operand_of_and(left), cst.Or() if when.otherwise else cst.And(), made)
-    made = _flat(made)
-    if test.lpar and "\n" in context.code(test):
-        sides = [one.deep_clone() for one in test.lpar], [one.deep_clone() for one in test.rpar]
-        made = made.with_changes(lpar=sides[0], rpar=sides[1])
-    return made, read
-
-
-def edit_of_assert(context: RewriteContext, assertion: cst.Assert) -> Edit:
-    """The assert around the site with a test that compiles."""
-    found = asserted_test(context, assertion.test)
-    if found is None:
-        raise Declined("the test is already a single tensor")
-    test, read = found
-    return Edit({assertion.test: test}, [FAILURE, *read.differences()])
-
-
-def _flat(test: cst.BaseExpression) -> cst.BaseExpression:
-    """``a and b and c`` for ``a and (b and c)``."""
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.right, cst.BooleanOperation):
-        right = cst.ensure_type(_flat(test.right), cst.BooleanOperation)
-        if type(right.operator) is type(test.operator):
-            inner = cst.BooleanOperation(test.left, test.operator, right.left)
-            return cst.BooleanOperation(inner, right.operator, right.right)
-    return test
-
-
-def _is_one_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:
-    if isinstance(test, cst.BooleanOperation) or (
-        isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not)
-    ):
-        return False
-    if isinstance(test, cst.Comparison) and (len(test.comparisons) > 1 or is_membership(context, test)):
-        return False
-    return context.fact(test).kind == "tensor"

@@ -1,0 +1,140 @@
+"""``if not mask.any(): break`` → ``if not torch.compiler.is_compiling() and not mask.any(): break``.
+
+Applies to tests that only save work: an exit from a loop or a function, or a test around updates of what a mask
+selects, ``if mask.any():``, which becomes ``if torch.compiler.is_compiling() or mask.any():``.  Compiled code does the
+work that changes nothing.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from breakscan.fix.support import matchers as m
+from breakscan.fix.support.assignments import defined
+from breakscan.fix.support.build import operand_of_and
+from breakscan.fix.support.compiling import and_not_compiling, compiling
+from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.difference import assumes
+from breakscan.fix.support.edit import Declined, Edit, OtherForm
+from breakscan.fix.support.later_uses import is_needed_outside
+from breakscan.fix.support.operators import called
+from breakscan.fix.support.tensor_test import asks_tensor, operands
+from breakscan.fix.support.walking import walk
+
+_HITS = frozenset({"any", "all", "sum", "max", "count_nonzero"})
+"""Reductions of a mask by which a test asks if it selects anything."""
+_READS = frozenset({"item", "bool", "int", "cpu"})
+
+
+def rewrite(context: RewriteContext) -> Edit:
+    """The same ``if``, whose test compiled code does not make."""
+    branch = context.enclosing(cst.If)
+    if branch is None or not any(one is branch.test for one in (context.node, *context.around())):
+        raise OtherForm("this is not the test of an `if`")
+    if branch.orelse is not None or isinstance(context.parent(branch), cst.If):
+        raise OtherForm("the `if` has another branch")
+    text = context.plain(branch.test)
+    left = _left(branch)
+    if left is None:
+        masks = [mask for one in operands(branch.test) if (mask := _mask(context, one)) is not None]
+        if not masks or not all(_only_there(context, branch, one, masks) for one in branch.body.body):
+            raise OtherForm("the `if` does more than leave out work for a mask that selects nothing")
+        made: cst.BaseExpression = cst.BooleanOperation(compiling(context), cst.Or(), operand_of_and(branch.test))
+        return Edit({branch.test: made}, [assumes(f"its body must change nothing where `{text}` is false")])
+    if isinstance(left, cst.Return):
+        _refuse_other_result(context, branch, left)
+    elif isinstance(left, cst.Continue) and _mask(context, branch.test) is None:
+        raise OtherForm("the rest of the round may change something")
+    else:
+        _refuse_endless(context, branch)
+    return Edit(
+        {branch.test: _if_not_compiling(context, branch.test)},
+        [assumes(f"what follows must change nothing where `{text}` is true")],
+    )
+
+
+def _left(branch: cst.If) -> cst.Break | cst.Continue | cst.Return | None:
+    """The exit that is the whole body of an ``if``."""
+    body = branch.body.body
+    small = body[0].body[0] if len(body) == 1 and isinstance(body[0], cst.SimpleStatementLine) else None
+    return small if isinstance(small, cst.Break | cst.Continue | cst.Return) else None
+
+
+def _if_not_compiling(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression:
+    """The test without its tensors in compiled code; Python conditions of an ``or`` are still tested."""
+    if not isinstance(test, cst.BooleanOperation) or not isinstance(test.operator, cst.Or):
+        return and_not_compiling(context, test)
+    sides = {}
+    for name, side in (("left", test.left), ("right", test.right)):
+        made = _if_not_compiling(context, side) if asks_tensor(context, side) else side.deep_clone()
+        is_and = isinstance(made, cst.BooleanOperation) and isinstance(made.operator, cst.And) and not made.lpar
+        sides[name] = made.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()]) if is_and else made
+    return test.deep_clone().with_changes(**sides)
+
+
+def _mask(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The mask of which a test asks whether it selects anything, or all."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not | cst.BitInvert):
+        return _mask(context, test.expression)
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        return _mask(context, test.left) if isinstance(test.comparisons[0].comparator, cst.Integer) else None
+    value = defined(context, test)
+    if not isinstance(value, cst.Call):
+        return None
+    function, method = called(context, value)
+    name = method or (function or "").rpartition(".")[2]
+    owner = value.func.value if method and isinstance(value.func, cst.Attribute) else None
+    owner = value.args[0].value if owner is None and value.args else owner
+    if owner is None or name not in _HITS | _READS:
+        return None
+    return owner if name in _HITS else _mask(context, owner)
+
+
+# -- what the exit leaves out ---------------------------------------------------------------------------------------
+
+
+def _refuse_endless(context: RewriteContext, branch: cst.If) -> None:
+    loop = next((one for one in context.around(branch) if isinstance(one, cst.For | cst.While)), None)
+    if loop is None or loop.orelse is not None:
+        raise OtherForm("this leaves no loop")
+    others = [one for one in operands(branch.test) if not asks_tensor(context, one)]
+    ends = isinstance(branch.test, cst.BooleanOperation) and isinstance(branch.test.operator, cst.Or) and others
+    if isinstance(loop, cst.While) and (asks_tensor(context, loop.test) or m.matches(loop.test, _ALWAYS)) and not ends:
+        raise Declined("the loop would not end: compile what it calls, and not the loop")
+
+
+_ALWAYS = m.Name("True") | m.Integer("1")
+
+
+def _refuse_other_result(context: RewriteContext, branch: cst.If, left: cst.Return) -> None:
+    """Declines unless the end of the function returns the same for what the test is about."""
+    last = context.function.body.body[-1]
+    end = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
+    same = end.value if isinstance(end, cst.Return) and _mask(context, branch.test) is not None else None
+    texts = [context.plain(one) for one in walk(same or left) if isinstance(one, cst.BaseExpression)]
+    if left.value is None or same is None or context.plain(left.value) not in texts:
+        raise OtherForm("what follows may return something else")
+
+
+def _only_there(
+    context: RewriteContext, branch: cst.If, statement: cst.CSTNode, masks: list[cst.BaseExpression]
+) -> bool:
+    """True if a statement changes only what one of the masks selects, or a name that nothing else needs."""
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return False
+    small = statement.body[0]
+    if isinstance(small, cst.Assign) and len(small.targets) == 1:
+        target: cst.BaseExpression = small.targets[0].target
+    elif isinstance(small, cst.AugAssign):
+        target = small.target
+    else:
+        return False
+    texts = {context.plain(one) for one in masks}
+    if isinstance(target, cst.Subscript):
+        return any(context.plain(one) in texts for part in target.slice for one in walk(part))
+    if not isinstance(target, cst.Name):
+        return False
+    if isinstance(small.value, cst.Call) and called(context, small.value)[0] == "torch.where":
+        sides = [context.plain(arg.value) for arg in small.value.args]
+        return sides[0] in texts and sides[-1] == target.value
+    return not is_needed_outside(context, target.value, branch)
