@@ -35,7 +35,7 @@ ROOMS = {
     "explanation": Room(f"{STATIC} check recording", 8789, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 9998, 38),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6788, 39),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 7044, 40),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2103, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3320, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

@@ -12,7 +12,6 @@ from tests.trees import trees
 
 READ_ELSEWHERE = {
     "Manifest.breakscan": "written to the recording, for people",
-    "Remedy.tried": "the JSON of explain, with all fields",
     "RewriteOffer.safety": "report/findings.py, with all fields",
 }
 """Each with who reads it.  A field that is read must be removed here."""

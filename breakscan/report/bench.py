@@ -369,13 +369,9 @@ def _variant(row: BenchRow) -> dict[str, Any]:
     }
 
 
-MARK = "<!-- breakscan bench -->"
-"""The first line: by it, a job finds the comment that it wrote before."""
-
-
 def write_bench_markdown(bench: Bench, stream: TextIO) -> None:
     """Writes GitHub-flavoured Markdown."""
-    parts = [f"{MARK}\n### breakscan bench: {markdown.prose(headline(bench))}\n"]
+    parts = [markdown.heading("bench", headline(bench))]
     if bench.eager is not None:
         parts.append(_markdown_table(bench))
     said = [*verdict(bench), *(sentence(visible(observation_words(note))) for note in bench.notes), *basis_words(bench)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO, cast
 
@@ -181,3 +181,17 @@ def paragraph(label: str, sentence: str, width: int, *, style: str = "", indent:
     for line in lines[1:]:
         text.append(f"\n{indent}").append(line, style)
     return text
+
+
+_DIFF_STYLES = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red"}
+
+
+def print_diff(lines: Iterable[str], stream: TextIO) -> None:
+    """Prints a unified diff: in color on a terminal, else as it is, so that ``git apply`` takes it."""
+    if not stream.isatty():
+        stream.writelines(lines)
+        return
+    console = report_console(stream)
+    for line in lines:
+        style = next((style for start, style in _DIFF_STYLES.items() if line.startswith(start)), "")
+        console.print(Text(line, style), end="")

@@ -19,7 +19,7 @@ from rich.text import Text
 from breakscan.fix.result import Applied, FileRepair, Refused, Repair
 from breakscan.model.findings import Finding, Severity, SourceError
 from breakscan.model.words import counted, grouped_reasons
-from breakscan.report.console import paragraph, report_console
+from breakscan.report.console import paragraph, print_diff, report_console
 from breakscan.report.diagnostics import (
     Diagnostic,
     DiagnosticReport,
@@ -136,7 +136,6 @@ def _rewrite(one: Applied) -> str:
 
 
 NO_LINE_END = "\\ No newline at end of file\n"
-DIFF_STYLES = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red"}
 
 
 def diff_lines(repair: FileRepair) -> Iterator[str]:
@@ -162,18 +161,8 @@ def _by_newlines(text: str) -> list[str]:
 
 def write_diff(report: FixReport, stream: TextIO) -> None:
     """Writes the diff of all files that would change, in color on a terminal; nothing if they were written."""
-    if report.written:
-        return
-    repairs = report.repair.files
-    if not stream.isatty():
-        for repair in repairs:
-            stream.writelines(diff_lines(repair))
-        return
-    console = report_console(stream)
-    for repair in repairs:
-        for line in diff_lines(repair):
-            style = next((style for start, style in DIFF_STYLES.items() if line.startswith(start)), "")
-            console.print(Text(line, style), end="")
+    if not report.written:
+        print_diff((line for repair in report.repair.files for line in diff_lines(repair)), stream)
 
 
 SCHEMA = 2

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 if TYPE_CHECKING:
     from breakscan.prove.bench_result import Bench
     from breakscan.prove.proof import Verification
+    from breakscan.prove.tuning import Tuning
     from breakscan.report.check import CheckReport
     from breakscan.report.diff.comparison import RunComparison
     from breakscan.report.explain.report import ExplainReport
@@ -99,6 +100,13 @@ BENCH: Formats[Bench] = Formats(
         "terminal": "bench:write_bench_terminal",
         "json": "bench:write_bench_json",
         "markdown": "bench:write_bench_markdown",
+    }
+)
+TUNE: Formats[Tuning] = Formats(
+    {
+        "terminal": "tune:write_tune_terminal",
+        "json": "tune:write_tune_json",
+        "markdown": "tune:write_tune_markdown",
     }
 )
 DIFF: Formats[RunComparison] = Formats(

@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 
 LONGEST_CELL = 300
+LIMIT = 65_000
+"""Characters: GitHub takes 65,536 in a comment."""
+_FENCE = "````"
 
 _MARKS = re.compile(r"[!\"#$&'*<>@\[\\\]^_`{|}~]")
 _STARTS_A_LIST = re.compile(r"[0-9+=-]")
@@ -54,3 +57,13 @@ def table_head(*titles: str) -> str:
 
 def _entity(found: re.Match[str]) -> str:
     return f"&#{ord(found[0])};"
+
+
+def heading(command: str, words: str) -> str:
+    """The first lines of a report: by the comment, a job finds the one that it wrote before."""
+    return f"<!-- breakscan {command} -->\n### breakscan {command}: {prose(words)}\n"
+
+
+def diff_block(diff: str) -> str:
+    """The diff as code; empty if it holds what would end the code."""
+    return f"{_FENCE}diff\n{diff.rstrip()}\n{_FENCE}\n" if diff and _FENCE not in diff else ""

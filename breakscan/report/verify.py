@@ -544,23 +544,16 @@ def _metric(metrics: Metrics | None, name: str) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-MARK = "<!-- breakscan verify -->"
-"""The first line: by it, a job finds the comment that it wrote before."""
-LIMIT = 65_000
-"""Characters: GitHub takes 65,536 in a comment."""
-_FENCE = "````"
-
-
 def write_verify_markdown(verification: Verification, stream: TextIO) -> None:
-    """Writes GitHub-flavoured Markdown of at most :data:`LIMIT` characters: the verdicts first, then what each change
+    """Writes GitHub-flavoured Markdown of at most ``LIMIT`` characters: the verdicts first, then what each change
     is and what was measured, as far as there is room."""
     printed = printable(verification)
-    parts = [f"{MARK}\n### breakscan verify: {markdown.prose(headline(printed))}\n"]
+    parts = [markdown.heading("verify", headline(printed))]
     if printed.proofs:
         titles, *changes = table_rows(printed)
         parts.append("".join([markdown.table_head(*titles), *map(_row, printed.proofs, changes)]))
     parts += [markdown.paragraph(line) + "\n" for line in closing_words(printed)]
-    room = LIMIT - sum(len(part) + 1 for part in parts)
+    room = markdown.LIMIT - sum(len(part) + 1 for part in parts)
     for proof, original in zip(printed.proofs, verification.proofs, strict=True):
         details = _details(proof, original.diff)
         room -= len(details) + 1
@@ -581,8 +574,8 @@ def _details(proof: Proof, diff: str) -> str:
     said = [f"<details><summary>{markdown.prose(str(proof.label))}</summary>\n"]
     said += [f"- {markdown.prose(line)}" for line in (*map(observation_words, proof.reasons), *remarks(proof))]
     said += [f"- {markdown.prose(name)}: {markdown.prose(text)}" for name, text in facts(proof)]
-    if diff and _FENCE not in diff:
-        said.append(f"\n{_FENCE}diff\n{diff.rstrip()}\n{_FENCE}")
+    if block := markdown.diff_block(diff):
+        said.append(f"\n{block.rstrip()}")
     return "\n".join([*said, "\n</details>\n"])
 
 

@@ -79,7 +79,7 @@ def test_every_option_that_a_page_names_exists() -> None:
         assert named <= known
 
 
-@pytest.mark.parametrize("command", ["check", "fix", "explain", "survey"])
+@pytest.mark.parametrize("command", ["check", "fix", "explain", "survey", "tune"])
 def test_every_key_of_the_json_is_described(command: str) -> None:
     schema = json.loads((Path(package.__file__).parent / "schemas" / f"{command}.schema.json").read_text("utf-8"))
     section = _section(command) + page("json.md").partition("##")[0]

@@ -9,8 +9,7 @@ import pytest
 
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.problems import break_problem
-from breakscan.report.explain.markdown import LIMIT
-from breakscan.report.markdown import code, paragraph, prose
+from breakscan.report.markdown import LIMIT, code, paragraph, prose
 
 
 def written(told: Explanation) -> str:

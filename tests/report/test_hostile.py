@@ -20,10 +20,11 @@ from report_results import BEHIND, EAGER, SPLIT, UNPARSED, report, result, text_
 from sarif_validity import validate_sarif
 
 import breakscan
-from breakscan.report.explain.markdown import LIMIT, MARK
+from breakscan.report.explain.markdown import MARK
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.tables import LISTINGS
 from breakscan.report.formats import CHECK, EXPLAIN
+from breakscan.report.markdown import LIMIT
 from breakscan.report.printable import LONGEST, visible
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "explain.schema.json").read_text(encoding="utf-8"))

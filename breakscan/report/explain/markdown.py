@@ -17,13 +17,11 @@ from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.repro_text import repro_sentence
 from breakscan.report.explain.summary import Group, headline, outcome_line, overview, time_sentences
 from breakscan.report.explain.tables import function_row, graph_row, kernel_row
-from breakscan.report.markdown import code, paragraph, prose, row, table_head
+from breakscan.report.markdown import LIMIT, code, paragraph, prose, row, table_head
 from breakscan.report.printable import printable, visible
 
 MARK = "<!-- breakscan explain -->"
 """The first line: by it, a job finds the comment that it wrote before."""
-LIMIT = 65_000
-"""Characters: GitHub takes 65,536 in a comment."""
 _CUT = (
     "**Cut here:** a comment on GitHub holds 65,536 characters. `breakscan explain --format html` or `--format json` "
     "shows everything.\n"

@@ -1,0 +1,245 @@
+"""Reports of ``tune``: for terminals, JSON and Markdown.
+
+``schemas/tune.schema.json`` describes the JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from rich.text import Text
+
+from breakscan.model.words import counted, duration, listed, megabytes, sentence
+from breakscan.prove.faster import LEAST
+from breakscan.prove.tuning import Best, Compared, Goal, RunFigures, Trial, TrialVerdict, Tuning
+from breakscan.report import markdown
+from breakscan.report.console import paragraph, print_diff, report_console
+from breakscan.report.json_report import write_json_report
+from breakscan.report.measurements import interval, ratio_words, steps, times_words
+from breakscan.report.printable import printable
+from breakscan.report.verify import not_applied_words, pair_of_bytes
+
+_BETTER = {Goal.STEP: "faster", Goal.COMPILE: "faster to compile", Goal.MEMORY: "smaller in memory"}
+_VERDICTS = {
+    TrialVerdict.GAINS: "gains by itself",
+    TrialVerdict.NO_GAIN: "no gain",
+    TrialVerdict.DIFFERS: "computes something else",
+    TrialVerdict.FAILS: "fails",
+    TrialVerdict.NOT_TRIED: "not tried",
+}
+_COMPARED = {
+    Compared.CALLS: "the results of the compiled calls, with their gradients and state, also in varied calls",
+    Compared.RUN: "the values that the program has at the end of the run, and what it prints",
+}
+_Value = Callable[[RunFigures], int]
+_COUNTS: tuple[tuple[str, str, _Value], ...] = (
+    ("break", "breaks", lambda run: run.breaks),
+    ("recompile", "recompiles", lambda run: run.recompiles),
+    ("function run eager", "functions run eager", lambda run: run.eager_functions),
+)
+
+
+def headline(tuning: Tuning) -> str:
+    """``1.79× faster [1.75, 1.83]: 9 breaks → 0, 4 recompiles → 0``."""
+    best = tuning.best
+    if best is None:
+        count = sum(trial.verdict is not TrialVerdict.NOT_TRIED for trial in tuning.tried)
+        nothing = f"Nothing is {_BETTER[tuning.goal]} than what you have ({counted(count, 'way')} tried)"
+        said = nothing if count else "Nothing was tried"
+    elif best.before.graphs and not best.after.graphs:
+        said = f"Eager is best: {_gain(best, tuning)}"
+    else:
+        counts = [
+            f"{counted(value(best.before), one, many)} → {value(best.after)}"
+            for one, many, value in _COUNTS
+            if _differs(value, best)
+        ]
+        said = ": ".join(filter(None, (_gain(best, tuning), ", ".join(counts))))
+    return f"Interrupted. {said}" if tuning.interrupted else said
+
+
+def _differs(value: _Value, best: Best | None) -> bool:
+    return best is not None and value(best.before) != value(best.after)
+
+
+def _gain(best: Best, tuning: Tuning) -> str:
+    """The gain of the goal.  Steps may be as fast as before, and fewer of them wait for the compiler."""
+    before, after = best.before, best.after
+    if tuning.goal is Goal.MEMORY:
+        return f"{pair_of_bytes(before.memory_bytes, after.memory_bytes)} of memory"
+    if tuning.goal is Goal.COMPILE:
+        return f"{steps(before.compile_seconds, after.compile_seconds)} of compiling"
+    ratio = best.ratio
+    if ratio is not None and ratio.low > LEAST and not ratio.disturbed:
+        return f"{times_words(ratio)} faster {interval(ratio)}"
+    if after.run_seconds * LEAST < before.run_seconds:
+        run = "the program" if tuning.step is None else f"{counted(tuning.steps, 'step')} with what they compile"
+        return f"{steps(before.run_seconds, after.run_seconds)} for {run}"
+    return "As fast as before" if ratio is None else f"As fast as before, {ratio_words(ratio)}"
+
+
+def table_rows(tuning: Tuning) -> list[tuple[str, ...]]:
+    """The titles of the columns, and a row for each figure; those that the headline has are left out."""
+    best = tuning.best
+    columns = [
+        ("as it is", tuning.before if best is None else best.before),
+        ("tuned", None if best is None else best.after),
+        ("eager", tuning.eager),
+    ]
+    titles = [title for title, run in columns if run is not None]
+
+    def cells(title: str, words: Callable[[RunFigures], str]) -> tuple[str, ...]:
+        return (title, *(words(run) for _, run in columns if run is not None))
+
+    def seconds(value: float | None) -> str:
+        return duration(value) if value else ""
+
+    def count(value: _Value) -> Callable[[RunFigures], str]:
+        return lambda run: "" if run is tuning.eager else str(value(run))
+
+    def memory(run: RunFigures) -> str:
+        """Return the peak: without a GPU it is that of the process, most of which is torch's own."""
+        is_shown = tuning.goal is Goal.MEMORY or tuning.environment["device"] != "cpu"
+        return megabytes(run.memory_bytes) if is_shown and run.memory_bytes is not None else ""
+
+    rows = [cells(many, count(value)) for _, many, value in _COUNTS if not _differs(value, best)]
+    rows += [
+        cells("graphs", count(lambda run: run.graphs)),
+        cells("step", lambda run: seconds(run.step_seconds)),
+        cells("compiling", lambda run: seconds(run.compile_seconds)),
+        # With a loop, it depends on the number of steps.
+        cells("the program", lambda run: seconds(run.run_seconds if tuning.step is None else None)),
+        cells("memory", memory),
+    ]
+    return [("", *titles), *(row for row in rows if set(row[1:]) - {"", "0"})]
+
+
+def outcome_words(trial: Trial) -> str:
+    """``no gain: 3 of 3 breaks are still there``."""
+    ratio = f" ({ratio_words(trial.ratio)})" if trial.ratio is not None and not trial.reason else ""
+    return f"{_VERDICTS[trial.verdict]}{ratio}{': ' if trial.reason else ''}{trial.reason}"
+
+
+def not_taken(tuning: Tuning) -> list[tuple[str, str]]:
+    """The changes that are not in the best program, with the reason; those with one reason together."""
+    taken = {name for change in tuning.best.changes for name in change.names} if tuning.best else set()
+    groups: dict[str, list[str]] = {}
+    for trial in tuning.tried:
+        if not taken.issuperset(trial.names):
+            groups.setdefault(outcome_words(trial), []).append(" + ".join(trial.names))
+    return [(listed(names, "change"), words) for words, names in groups.items()]
+
+
+def basis_words(tuning: Tuning) -> list[tuple[str, str]]:
+    """The assumptions of the best program, and what was compared in which runs, as labels and sentences."""
+    best = tuning.best
+    said = [("Assumes: ", sentence(words)) for words in (best.assumes if best else ())]
+    if best is not None and best.compared:
+        said.append(("Equal: ", sentence("; ".join(_COMPARED[one] for one in best.compared))))
+    loop = f"{counted(tuning.steps, 'iteration')} of the loop at {tuning.step}"
+    runs = "the whole program" if tuning.step is None else loop
+    cut = ", after which the program would go on" if tuning.cut else ""
+    device = f"on {tuning.environment['device']}, torch {tuning.environment['torch']}"
+    said.append(("Each run: ", sentence(f"{runs}{cut}, {device}")))
+    return [*said, *(("Note: ", sentence(note)) for note in tuning.notes)]
+
+
+def ending_words(tuning: Tuning) -> str:
+    """The files that were written or not, and the option that writes them."""
+    not_applied = not_applied_words(tuning.not_applied)
+    said = [f"Written: {', '.join(tuning.applied)}."] if tuning.applied else ["Your files are unchanged."]
+    if not_applied:
+        said.append(sentence(f"Not written: {not_applied}"))
+    elif tuning.best is not None and not tuning.applied:
+        held_back = "; ".join(tuning.best.held_back)
+        said.append(f"Held back: {held_back}. --apply-unseen writes it." if held_back else "--apply writes the patch.")
+    return " ".join(said)
+
+
+def write_tune_terminal(tuning: Tuning, stream: TextIO) -> None:
+    """Writes the report.  In a file, ``git apply`` finds the patch in it."""
+    patch = "" if tuning.best is None else tuning.best.patch
+    tuning = printable(tuning)
+    console = report_console(stream)
+    console.print(Text(sentence(headline(tuning)), "bold"))
+    rows = table_rows(tuning)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for at, (title, *cells) in enumerate(rows):
+        line = "  ".join([title.ljust(widths[0]), *map(str.rjust, cells, widths[1:])])
+        console.print(Text(f" {line.rstrip()}", "" if at else "dim"))
+    print_diff(patch.splitlines(keepends=True), stream)
+    for label, words in basis_words(tuning):
+        console.print(paragraph(label, words, console.width))
+    for names, words in not_taken(tuning):
+        console.print(paragraph(f"Not taken: {names}: ", sentence(words), console.width))
+    console.print(ending_words(tuning))
+
+
+SCHEMA = 1
+
+
+def write_tune_json(tuning: Tuning, stream: TextIO) -> None:
+    """Writes the best program and all that was tried as one JSON object, ASCII only, and a line end."""
+    fields = {
+        "program": list(tuning.argv),
+        "environment": dict(tuning.environment),
+        "goal": tuning.goal.value,
+        "says": headline(printable(tuning)),
+        "seconds": tuning.seconds,
+        "steps": tuning.steps,
+        "step": tuning.step,
+        "cut": tuning.cut,
+        "before": asdict(tuning.before),
+        "eager": asdict(tuning.eager) if tuning.eager else None,
+        "best": _best(tuning.best) if tuning.best else None,
+        "tried": list(map(_trial, tuning.tried)),
+        "notes": list(tuning.notes),
+        "applied": list(tuning.applied),
+        "not_applied": not_applied_words(tuning.not_applied),
+        "interrupted": tuning.interrupted,
+    }
+    write_json_report(SCHEMA, fields, stream)
+
+
+def _best(best: Best) -> dict[str, Any]:
+    before, after = asdict(best.before), asdict(best.after)
+    return {
+        "candidates": list(map(_trial, best.changes)),
+        "patch": best.patch,
+        "equal": bool(best.compared),
+        "compared": [one.value for one in best.compared],
+        **{name: {"before": before[name], "after": after[name]} for name in before},
+        "ratio": asdict(best.ratio) if best.ratio else None,
+        "assumes": list(best.assumes),
+        "held_back": list(best.held_back),
+    }
+
+
+def _trial(trial: Trial) -> dict[str, Any]:
+    return {
+        "names": list(trial.names),
+        "kind": trial.kind.value,
+        "verdict": trial.verdict.value,
+        "reason": trial.reason,
+        "figures": asdict(trial.figures) if trial.figures else None,
+        "ratio": asdict(trial.ratio) if trial.ratio else None,
+    }
+
+
+def write_tune_markdown(tuning: Tuning, stream: TextIO) -> None:
+    """Writes GitHub-flavoured Markdown, without a patch for which there is no room."""
+    patch = "" if tuning.best is None else tuning.best.patch
+    tuning = printable(tuning)
+    titles, *rows = table_rows(tuning)
+    parts = [markdown.heading("tune", headline(tuning))]
+    parts.append("".join([markdown.table_head(*titles), *(markdown.row(*map(markdown.prose, row)) for row in rows)]))
+    parts += [markdown.paragraph(f"{label}{words}") + "\n" for label, words in basis_words(tuning)]
+    if others := not_taken(tuning):
+        lines = [f"- {markdown.prose(names)}: {markdown.prose(words)}" for names, words in others]
+        parts.append("\n".join(["<details><summary>Not taken</summary>\n", *lines, "\n</details>\n"]))
+    parts.append(markdown.paragraph(ending_words(tuning)) + "\n")
+    if (block := markdown.diff_block(patch)) and len(block) + sum(map(len, parts)) < markdown.LIMIT:
+        parts.insert(2, block)
+    stream.write("\n".join(parts))
