@@ -57,7 +57,7 @@ def rewrite(context: RewriteContext) -> Edit:
             raise Declined(f"`{owner}` is not known to be a tensor, and may need a Python number")
         _must_have_no_dimension(context, tensor)
         return element_edit(context, subscript, node, made)
-    uses = _Uses(context, dtype, text)
+    uses = Uses(context, dtype, text)
     uses.follow(node)
     _must_have_no_dimension(context, tensor)
     if uses.is_kept and not (isinstance(tensor, cst.Call) and makes_new(context, tensor)):
@@ -131,7 +131,7 @@ def _converted(
     return made, dtype
 
 
-class _Uses:
+class Uses:
     """Follows a number to all its uses, and declines if one takes only a Python number."""
 
     def __init__(self, context: RewriteContext, dtype: str | None, text: str) -> None:
@@ -185,8 +185,13 @@ class _Uses:
         if self.context.fact(other).is_tensor:
             return
         kind = self.context.fact(other).kind
-        if not is_number(self.context, other) and (kind not in ("constant", "shape") or self.dtype in ("int", "bool")):
+        if (
+            self.text not in self.context.code(other)
+            and not is_number(self.context, other)
+            and (kind not in ("constant", "shape") or self.dtype in ("int", "bool"))
+        ):
             raise Declined(f"the other operand, `{self.context.code(other)}`, is not known to be a tensor or a number")
+        self.dtype = "float" if isinstance(above.operator, cst.Divide) else self.dtype
         self.follow(above)
 
     def _in_comparison(self, above: cst.Comparison | cst.ComparisonTarget, node: cst.BaseExpression) -> None:

@@ -2,22 +2,23 @@
 
 A Python number on a module is a constant in compiled code, a buffer is an input: a step is then an operation in the
 graph.  ``self.steps += 1`` becomes ``self.steps = self.steps + 1``: the compiled backward pass computes with the new
-value of a buffer that is changed in place, and gradients are wrong (torch 2.13).  ``persistent=False`` keeps it out of
-the state dict, as before.
+value of a buffer that is changed in place, and gradients are wrong (torch 2.13).  Rows that are stored from the counter
+on, ``cache[:, self.n : self.n + k] = new``, are stored at ``self.n + torch.arange(k)``.  ``persistent=False`` keeps it
+out of the state dict, as before.
 """
 
 from __future__ import annotations
 
 import libcst as cst
 
+from breakscan.fix.rewrites.keep_tensor import Uses
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.build import statements, with_leading_lines
+from breakscan.fix.support.build import binary, call, method, operand, statements, with_leading_lines
 from breakscan.fix.support.context import RewriteContext
 from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.edit import Declined, Edit, Replacement
 from breakscan.fix.support.walking import findall
 
-_COUNTS = m.AugAssign(operator=m.AddAssign() | m.SubtractAssign(), value=m.Integer())
 _IS_TENSOR = differs("the attribute is a tensor, not a Python number", Effect.TYPES)
 _NO_NUMBER = differs("assigning a number to the attribute in other files raises a TypeError", Effect.RAISES)
 
@@ -29,8 +30,6 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined("the number is set from outside: pass it in as a tensor")
     target = cst.ensure_type(counted.target, cst.Attribute)
     name, own = target.attr.value, context.code(target.value)
-    if not m.matches(counted, _COUNTS):
-        raise Declined("the number is not changed by an integer")
     owner = next((one for one in context.around() if isinstance(one, cst.ClassDef)), None)
     if owner is None:
         raise Declined("the function is not a method")
@@ -41,33 +40,68 @@ def rewrite(context: RewriteContext) -> Edit:
     for one in findall(context.tree.module, m.SimpleString()):
         if cst.ensure_type(one, cst.SimpleString).evaluated_value == name:
             raise Declined(f"`{context.code(one)}` may name the number elsewhere")
-    replace: dict[cst.CSTNode, Replacement] = {}
-    for one in findall(context.tree.module, m.Attribute(attr=m.Name(name))):
-        above = context.parent(one)
-        if isinstance(above, cst.AugAssign) and m.matches(above, _COUNTS):
-            replace[above] = _changed(above)
-            continue
-        if isinstance(above, cst.AssignTarget) and context.statement(one) is line:
-            continue
-        if isinstance(above, cst.BinaryOperation):
-            other = above.right if above.left is one else above.left
-            if context.fact(other).is_tensor:
-                continue
-        raise Declined(f"`{context.code(one)}` is used as a Python number elsewhere")
     value = cst.ensure_type(line.body[0], cst.Assign).value
     tensor = context.code(context.imported("torch.tensor"))
     (made,) = statements(f'{own}.register_buffer("{name}", {tensor}({context.code(value)}), persistent=False)')
     made = with_leading_lines(made, line).with_changes(trailing_whitespace=line.trailing_whitespace)
-    return Edit({line: made, **replace}, [_IS_TENSOR, _NO_NUMBER])
+    uses = Uses(context, "int", context.code(target))
+    replace: dict[cst.CSTNode, Replacement] = {line: made}
+    for one in findall(context.tree.module, m.Attribute(attr=m.Name(name))):
+        above = context.parent(one)
+        if isinstance(above, cst.AssignTarget) and context.statement(one) is line:
+            continue
+        assigned = context.parent(above) if above is not None else None
+        if isinstance(above, cst.AssignTarget) and m.matches(assigned, m.Assign([m.AssignTarget()], m.Integer())):
+            reset = cst.ensure_type(assigned, cst.Assign)
+            replace[reset] = cst.Expr(method(cst.ensure_type(one, cst.Attribute), "fill_", reset.value))
+        elif isinstance(above, cst.AugAssign) and above.target is one:
+            replace[above] = _changed(context, above)
+        elif (rows := _rows(context, one)) is not None:
+            replace[rows] = _positions(context, rows)
+        elif isinstance(one, cst.BaseExpression) and context.enclosing(cst.Slice, one) is None:
+            uses.follow(one)
+        elif not _is_end(context, one):
+            raise Declined(f"`{context.code(one)}` is used as a Python number elsewhere")
+    return Edit(replace, [_IS_TENSOR, _NO_NUMBER])
 
 
-def _changed(change: cst.AugAssign) -> cst.Assign:
+def _changed(context: RewriteContext, change: cst.AugAssign) -> cst.Assign:
     """``self.steps += 1`` as ``self.steps = self.steps + 1``."""
-    operator = cst.Add() if isinstance(change.operator, cst.AddAssign) else cst.Subtract()
-    value = cst.BinaryOperation(
-        cst.ensure_type(change.target.deep_clone(), cst.Attribute), operator, change.value.deep_clone()
-    )
-    return cst.Assign([cst.AssignTarget(change.target.deep_clone())], value, semicolon=change.semicolon)
+    operators = {cst.AddAssign: cst.Add(), cst.SubtractAssign: cst.Subtract()}
+    operator = operators.get(type(change.operator))
+    if operator is None or context.fact(change.value).kind not in ("constant", "shape"):
+        raise Declined("the number is not changed by an integer")
+    target = cst.ensure_type(change.target.deep_clone(), cst.Attribute)
+    value = cst.BinaryOperation(target, operator, operand(change.value))
+    return cst.Assign([cst.AssignTarget(target.deep_clone())], value, semicolon=change.semicolon)
+
+
+def _rows(context: RewriteContext, counter: cst.CSTNode) -> cst.Slice | None:
+    """The slice ``counter : counter + n`` of a tensor that is assigned, of which a counter is the start."""
+    rows = context.parent(counter)
+    if not isinstance(rows, cst.Slice) or rows.lower is not counter or rows.step is not None:
+        return None
+    if not m.matches(rows.upper, m.BinaryOperation(operator=m.Add())):
+        return None
+    end = cst.ensure_type(rows.upper, cst.BinaryOperation)
+    stored = context.parent(context.parent(context.parent(rows)))
+    is_from = context.plain(end.left) == context.plain(counter)
+    return rows if is_from and isinstance(stored, cst.AssignTarget) else None
+
+
+def _is_end(context: RewriteContext, counter: cst.CSTNode) -> bool:
+    """True if a counter is in the end of such a slice, which changes with its start."""
+    rows = context.enclosing(cst.Slice, counter)
+    return rows is not None and rows.lower is not None and _rows(context, rows.lower) is rows
+
+
+def _positions(context: RewriteContext, rows: cst.Slice) -> cst.Index:
+    """``counter + torch.arange(n)`` for ``counter : counter + n``."""
+    assert rows.lower is not None
+    count = cst.ensure_type(rows.upper, cst.BinaryOperation).right
+    device = cst.Attribute(operand(rows.lower), cst.Name("device"))
+    numbers = call(context.imported("torch.arange"), count, device=device)
+    return cst.Index(binary(rows.lower, cst.Add(), numbers))
 
 
 def _start(context: RewriteContext, init: cst.FunctionDef, own: str, name: str) -> cst.SimpleStatementLine:
