@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import TypeVar
 
 from breakscan.explanation.compilations import CompiledFrame
@@ -14,10 +15,10 @@ from breakscan.explanation.forks import Inherited
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.remedies import OF_STANCES
 from breakscan.model.findings import Origin, Severity, Site, Verdict
-from breakscan.model.problem import Caller, Problem, ProblemKind, SharedCode
+from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.remedy import Remedy
 from breakscan.model.words import counted, seconds_in_words
-from breakscan.recording.parsers.frames import is_resumed, user_name
+from breakscan.recording.parsers.frames import is_resumed, lacking_backward, user_name
 from breakscan.recording.parsers.graphs import cache_bypass
 from breakscan.recording.records import (
     DEFAULT_STANCE,
@@ -27,10 +28,12 @@ from breakscan.recording.records import (
     CompileCalled,
     CompileStarted,
     EagerCallsRan,
+    FrameEnded,
     GraphCompiled,
     GraphRaised,
     PlainCallsRan,
     ProcessForked,
+    RecompileSeen,
     Record,
     StackFrame,
     StateKeysSeen,
@@ -113,33 +116,30 @@ def _eager_calls(processes: Processes, frames: Iterable[UncompiledFrame], contex
     Under the default stance, only functions count that are known not to be compiled, which explains them: of others,
     code that was compiled before the recording may have run.
     """
-    called: Inherited[CompileCalled] = Inherited(processes)
-    for process, records in enumerate(processes):
-        for record in records:
-            if isinstance(record, CompileCalled):
-                called.add(process, record.key, record)
+    called = Inherited(processes, CompileCalled, attrgetter("key"))
+    met_limit = past_limit(processes)
     all_calls: Counter[_About] = Counter()
     eager: dict[tuple[_About, str], list[tuple[CompileCalled, EagerCallsRan]]] = defaultdict(list)
     for process, records in enumerate(processes):
         for ran in {one.key: one for one in records if isinstance(one, CallsRan)}.values():
             if (call := called.get(process, ran.key)) is not None:
                 all_calls[call.code or call.target] += ran.calls
-        for found in {(one.key, one.stance): one for one in records if isinstance(one, EagerCallsRan)}.values():
-            if (call := called.get(process, found.key)) is not None:
-                eager[call.code or call.target, found.stance].append((call, found))
+    for call, found in eager_calls_of(processes):
+        eager[call.code or call.target, found.stance].append((call, found))
     lost = (FrameStatus.EAGER, FrameStatus.RAISED)
     whole = (frame for frame in frames if frame.status in lost and not frame.rest_only)
     given_up = {(frame.function, frame.site): frame for frame in whole}
     for (about, stance), parts in sorted(eager.items(), key=lambda item: -sum(ran.calls for _, ran in item[1])):
         first, ran_first = parts[0]
-        name, site, origin = _function(first, context)
+        name, site, origin = compiled_function(first, context)
         frame = given_up.get((name, site))
         if stance == DEFAULT_STANCE and frame is None:
             continue
         is_explained = frame is not None and stance == DEFAULT_STANCE
         why = _WHY.get(stance, "{stance} was in force").format(stance=_STANCE.format(stance))
-        calls = sum(ran.calls for _, ran in parts)
-        values = dict.fromkeys(value for _, ran in parts for value in ran.values)
+        # The call that met the limit compiled nothing, and is none of those that were timed.
+        met = met_limit[first.code] if is_explained else 0
+        calls = sum(ran.calls for _, ran in parts) + met
         yield _problem(
             ProblemKind.EAGER_CALLS,
             site,
@@ -148,15 +148,29 @@ def _eager_calls(processes: Processes, frames: Iterable[UncompiledFrame], contex
             verdict=None if stance == EAGER_FIRST_STANCE else Verdict.EAGER,
             functions=(name,),
             what="ran eager",
-            why=f"{_some_of(calls, all_calls[about])} used no compiled code: "
+            why=f"{_some_of(calls, all_calls[about] + met)} used no compiled code: "
             f"{frame.reason.text if frame is not None and is_explained else why}",
             remedies=(remedy(OF_STANCES[stance]) if stance in OF_STANCES else None,),
             count=calls,
             reason=stance,
             called_from=context.callers(ran_first.stack)[-1:],
             cause=ProblemKind.FUNCTION if is_explained else None,
-            shared=SharedCode(name, (ran_first.about,), 0, None, 0, (), calls, tuple(values)) if is_explained else None,
         )
+
+
+def eager_calls_of(processes: Processes) -> Iterator[tuple[CompileCalled, EagerCallsRan]]:
+    """The calls that ran eager, by process, by what was called and by stance, with the call of torch.compile."""
+    called = Inherited(processes, CompileCalled, attrgetter("key"))
+    for process, records in enumerate(processes):
+        for ran in {(one.key, one.stance): one for one in records if isinstance(one, EagerCallsRan)}.values():
+            if (call := called.get(process, ran.key)) is not None:
+                yield call, ran
+
+
+def past_limit(processes: Processes) -> Counter[Code | None]:
+    """The number of calls that met the limit of recompiles and ran eager, by function."""
+    raised = {ended.frame for ended in _of(processes, FrameEnded) if ended.raised and ended.limit}
+    return Counter(seen.frame for seen in _of(processes, RecompileSeen) if seen.past_limit and seen.frame not in raised)
 
 
 def _some_of(calls: int, of: int) -> str:
@@ -165,7 +179,7 @@ def _some_of(calls: int, of: int) -> str:
     return f"{calls} of {of} calls"
 
 
-def _function(call: CompileCalled, context: ExplainContext) -> tuple[str, Site, Origin]:
+def compiled_function(call: CompileCalled, context: ExplainContext) -> tuple[str, Site, Origin]:
     """The function, and its head.  Where that is torch's own, as the ``forward`` of ``nn.Sequential``: what was passed
     to torch.compile, and the line that did."""
     if call.code is not None and context.origin(call.code.path) is not Origin.FRAMEWORK:
@@ -277,7 +291,8 @@ def _compiled_anew(
         started = [record for group in found.values() for record in group]
         each = [sum(seconds.get(record.compile_id, 0.0) for record in group) for group in found.values()]
         cost = sum(each)
-        resets = max(len({_before_id(record) for record in group}) for group in found.values())
+        # The part of the id before its number is another one after each reset of the compiler.
+        resets = max(len({one.compile_id.rpartition(":")[0] for one in group}) for group in found.values())
         if context.origin(code.path) is Origin.FRAMEWORK or max(len(found), resets) < 2:
             continue
         name = context.function_of(code)
@@ -306,11 +321,6 @@ def _compiled_anew(
             called_from=tuple(dict.fromkeys(one for record in started for one in context.callers(record.stack)[-1:])),
             cost=cost - max(each) if len(each) > 1 else cost * (resets - 1) / resets,
         )
-
-
-def _before_id(record: CompileStarted) -> str:
-    """The part of the id that is another one after each reset of the compiler."""
-    return record.compile_id.rpartition(":")[0]
 
 
 _APPLIED = re.compile(r"([\w.]+)\.apply\(")
@@ -408,28 +418,32 @@ MAYBE_PLAIN = "TORCH_COMPILE_DISABLE=1 shows whether the plain program raises th
 
 
 def _failed_runs(processes: Processes, context: ExplainContext) -> Iterator[Problem]:
-    """Exceptions out of graphs while they ran."""
-    graphs: Inherited[GraphCompiled] = Inherited(processes)
-    for process, records in enumerate(processes):
-        for record in records:
-            if isinstance(record, GraphCompiled):
-                graphs.add(process, record.graph, record)
+    """Exceptions out of graphs while they ran, at the line of the function; out of their backwards, at the line of the
+    program that asked for one."""
+    graphs = Inherited(processes, GraphCompiled, attrgetter("graph"))
+    compiled = {graph.frame for graph in _of(processes, GraphCompiled)}
     for process, records in enumerate(processes):
         for raised in records:
-            if isinstance(raised, GraphRaised) and (graph := graphs.get(process, raised.graph)) is not None:
-                frames = [frame for frame in raised.stack if user_name(frame.name) == user_name(graph.frame.name)]
-                at = frames[-1] if frames else StackFrame(graph.frame.path, graph.frame.line, graph.frame.name)
-                text = " ".join(raised.text.split("\n\n")[0].split())
-                is_compilers = raised.error == "AssertionError"
-                yield _problem(
-                    ProblemKind.FAILED_RUN,
-                    StackFrame(graph.frame.path, at.line, at.name),
-                    context,
-                    severity=Severity.ERROR,
-                    verdict=Verdict.RAISES,
-                    functions=(context.function_of(graph.frame),),
-                    what="raises while its compiled code runs",
-                    why=f"{raised.error}: {text}",
-                    consequences=(ONLY_COMPILED if is_compilers else MAYBE_PLAIN,),
-                    called_from=context.callers(raised.stack)[-1:],
-                )
+            if not isinstance(raised, GraphRaised):
+                continue
+            graph = None if raised.graph is None else graphs.get(process, raised.graph)
+            frame = graph.frame if graph is not None else compiled.copy().pop() if len(compiled) == 1 else None
+            where = _line(raised.stack, context)
+            if raised.graph is not None and frame is not None:
+                frames = [one for one in raised.stack if user_name(one.name) == user_name(frame.name)]
+                where = StackFrame(frame.path, frames[-1].line if frames else frame.line, frame.name)
+            text = " ".join(raised.text.split("\n\n")[0].split())
+            name = lacking_backward(text)
+            yield _problem(
+                ProblemKind.FAILED_RUN,
+                where,
+                context,
+                severity=Severity.ERROR,
+                verdict=Verdict.RAISES,
+                functions=() if frame is None else (context.function_of(frame),),
+                what=f"raises while {'its compiled code' if raised.graph is not None else 'a compiled backward'} runs",
+                why=f"{raised.error}: {text}",
+                remedies=(remedy(name) if name else None,),
+                consequences=(ONLY_COMPILED if name or raised.compilers else MAYBE_PLAIN,),
+                called_from=context.callers(raised.stack)[-1:] if raised.graph is not None else (),
+            )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from breakscan.recording.records import ProcessForked, ProcessStarted, Record
@@ -11,9 +11,15 @@ T = TypeVar("T")
 
 
 class Inherited(Generic[T]):
-    """The values that numbers have in a process: its own records count, else those of its parent."""
+    """The values that numbers have in a process: its own records count, else those of its parent.  They are records of
+    ``kind`` by their ``number``, or are added."""
 
-    def __init__(self, processes: Sequence[Sequence[Record]]) -> None:
+    def __init__(
+        self,
+        processes: Sequence[Sequence[Record]],
+        kind: type[T] | tuple[()] = (),
+        number: Callable[[T], int] = lambda _: 0,
+    ) -> None:
         pids: dict[int, int] = {}
         self._parents: dict[int, int | None] = {}
         self._own: list[dict[int, T]] = [{} for _ in processes]
@@ -23,6 +29,9 @@ class Inherited(Generic[T]):
                 self._parents[process] = pids.get(own.parent_pid)
             if own:
                 pids[own.pid] = process
+            for record in records:
+                if isinstance(record, kind):
+                    self.add(process, number(record), record)
 
     def add(self, process: int, number: int, value: T) -> None:
         """The first value of a number counts."""
@@ -41,11 +50,7 @@ def began_at(processes: Sequence[Sequence[Record]]) -> float | None:
 
 def clock_shifts(processes: Sequence[Sequence[Record]]) -> list[float]:
     """For each process the seconds that turn a time of it into seconds since the recording began."""
-    clocks: Inherited[ProcessStarted] = Inherited(processes)
-    for process, records in enumerate(processes):
-        for record in records:
-            if isinstance(record, ProcessStarted):
-                clocks.add(process, 0, record)
+    clocks = Inherited(processes, ProcessStarted)
     began = began_at(processes) or 0.0
     known = [clocks.get(process, 0) for process in range(len(processes))]
     return [clock.time - clock.clock - began if clock else 0.0 for clock in known]

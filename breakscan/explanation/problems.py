@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from breakscan.explanation.around import MAYBE_PLAIN, ONLY_COMPILED
@@ -161,9 +161,8 @@ def problems_of(
         *map(break_problem, sorted(breaks, key=dearest_first)),
         *sorted(functions, key=lambda problem: -_cost([problem])),
         *map(export_problem, export_failures),
-        # The function's own problem has what its calls past the limit are about.
-        *(replace(one, shared=None) for one in around),
-        *_recompile_problems(recompiles, over_limit, around, compile_seconds),
+        *around,
+        *_recompile_problems(recompiles, over_limit, compile_seconds),
     ]
     in_sections = [problem for section in sections_of(problems) for problem in section.problems]
     return [*in_sections, *(problem for problem in problems if problem.cause is not None)]
@@ -287,7 +286,6 @@ def export_problem(failure: ExportFailure) -> Problem:
 def _recompile_problems(
     recompiles: Sequence[Recompile],
     over_limit: dict[str, UncompiledFrame],
-    around: Iterable[Problem],
     compile_seconds: float,
 ) -> list[Problem]:
     """One for each change that caused some: those that took longest come first.  Where a function was recompiled too
@@ -305,7 +303,7 @@ def _recompile_problems(
         words = () if first.function in described else _versions_words(first.shared)
         described.add(first.function)
         consequences = (*eager.get(first.cause, ()), *words)
-        problems.append(cause_problem(group, consequences, compile_seconds, around))
+        problems.append(cause_problem(group, consequences, compile_seconds))
     return problems
 
 
@@ -313,7 +311,6 @@ def cause_problem(
     group: Sequence[Recompile],
     consequences: Sequence[str] = (),
     compile_seconds: float = 0.0,
-    around: Iterable[Problem] = (),
 ) -> Problem:
     """The problem of recompiles that have one cause; ``consequences`` say what runs eager of it."""
     first = group[0]
@@ -322,7 +319,7 @@ def cause_problem(
     callers = () if trigger is None or is_beside else (trigger,)
     seconds = sum(recompile.seconds for recompile in group)
     whole = seconds_in_words(max(seconds, compile_seconds))
-    shared = _with_eager_calls(first, around)
+    shared = first.shared
     price = f"Compiling again took {seconds_in_words(seconds)} of {whole} spent on compiling."
     return Problem(
         ProblemKind.RECOMPILES,
@@ -358,18 +355,6 @@ def _versions_words(shared: SharedCode | None) -> Iterator[str]:
         lines = listed([f"{caller.path}:{caller.line}" for caller in shared.callers], "line")
         over = listed(shared.subjects, "value")
         yield f"{shared.function} has {shared.versions} versions, over {over}; it is called at {lines}."
-
-
-def _with_eager_calls(recompile: Recompile, around: Iterable[Problem]) -> SharedCode | None:
-    """The function with the calls that ran eager past the limit, and the values of what changed in them."""
-    shared = recompile.shared
-    if shared is None or shared.limit is None:
-        return shared
-    explained = (one.shared for one in around if one.cause is ProblemKind.FUNCTION)
-    own = [one for one in explained if one is not None and one.function == shared.function]
-    met = [value for one in own if recompile.subject in one.subjects for value in one.eager_values]
-    values = tuple(dict.fromkeys([*shared.eager_values, *met])) if recompile.hit_limit and met else ()
-    return replace(shared, eager_calls=sum(one.eager_calls for one in own), eager_values=values)
 
 
 def causes_of(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:

@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
+from breakscan.explanation.around import compiled_function, eager_calls_of, past_limit
 from breakscan.explanation.compilations import CompiledFrame
 from breakscan.explanation.compile_targets import is_torchs_own
 from breakscan.explanation.context import ExplainContext
@@ -24,11 +26,13 @@ from breakscan.recording.parsers.guards import (
     read_guard,
 )
 from breakscan.recording.records import (
+    DEFAULT_STANCE,
     BreakSeen,
     Code,
     CompileCalled,
     CompileStarted,
     CompileTimed,
+    EagerCallsRan,
     FailedGuard,
     GuardsBuilt,
     RecompileSeen,
@@ -236,6 +240,11 @@ def recompiles(
     eager = {fate.function: fate for fate in fates if fate.break_site}
     broken = {(frame.path, frame.line): seen.stack[-1] for seen in breaks for frame in seen.stack}
     causes = _Causes()
+    met_limit = past_limit(processes)
+    ran_eager: dict[str, list[EagerCallsRan]] = {}
+    for call, calls_ran in eager_calls_of(processes):
+        if calls_ran.stance == DEFAULT_STANCE:
+            ran_eager.setdefault(compiled_function(call, context)[0], []).append(calls_ran)
     found = []
     for process in processes:
         run = _Process(process)
@@ -247,13 +256,25 @@ def recompiles(
             ways = how.get(one.seen.frame, NOT_KNOWN)
             recompile = _recompile(one, count, causes, eager, broken, run, versions, ways, context)
             own.append(replace(recompile, seconds=_seconds_again(recompile.compile_id, versions, run.first_backward)))
-        limits = {(one.function, one.subject) for one, seen in zip(own, run.seen, strict=True) if seen.past_limit}
+        seen_again = list(zip(own, run.seen, strict=True))
+        limits: dict[tuple[str | None, str], dict[str, None]] = {}
+        for recompile, seen in seen_again:
+            if seen.past_limit:
+                ran = ran_eager.get(recompile.function or "", ())
+                later = (one.values for one in ran if one.about == recompile.subject)
+                values = dict.fromkeys(value for value in chain([recompile.new], *later) if value)
+                limits.setdefault((recompile.function, recompile.subject), {}).update(values)
         shared = {frame: _shared(frame, run, own, context) for frame in {seen.frame for seen in run.seen}}
-        found += [
-            replace(one, hit_limit=(one.function, one.subject) in limits, shared=shared[seen.frame])
-            for one, seen in zip(own, run.seen, strict=True)
-            if not seen.past_limit
-        ]
+        for frame, code in shared.items():
+            eager_calls = sum(one.calls for one in ran_eager.get(code.function, ())) if code else 0
+            if code and (eager_calls or frame in how):
+                # The call that met the limit is none of those that are timed.
+                shared[frame] = replace(code, eager_calls=eager_calls + met_limit[frame])
+        for recompile, seen in seen_again:
+            if not seen.past_limit:
+                at_limit, code = limits.get((recompile.function, recompile.subject)), shared[seen.frame]
+                code = code and replace(code, eager_values=tuple(at_limit or ()))
+                found.append(replace(recompile, hit_limit=at_limit is not None, shared=code))
     return sorted(found, key=lambda recompile: recompile.origin is not Origin.USER)
 
 
@@ -288,17 +309,17 @@ def _shared(frame: Code, run: _Process, recompiles: Sequence[Recompile], context
     of_frame = [(one, seen) for one, seen in zip(recompiles, run.seen, strict=True) if seen.frame == frame]
     if len(of_frame) < 2:
         return None
-    forbidden = [one for one, seen in of_frame if seen.past_limit]
+    has_limit = any(seen.past_limit for _, seen in of_frame)
     objects = {run.objects.get(version, ())[:1] for version in versions} | {one.objects[1][:1] for one, _ in of_frame}
     return SharedCode(
         context.function_of(frame),
         subjects=tuple(dict.fromkeys(one.subject for one, _ in of_frame if one.subject)),
         versions=len(versions),
-        limit=len(versions) if forbidden else None,
+        limit=len(versions) if has_limit else None,
         objects=len(objects - {()}),
         callers=tuple(dict.fromkeys(one.trigger for one, _ in of_frame if one.trigger)),
         eager_calls=0,
-        eager_values=tuple(dict.fromkeys(one.new for one in forbidden if one.new)),
+        eager_values=(),
     )
 
 

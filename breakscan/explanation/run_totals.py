@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from typing import TypeVar
 
 from breakscan.explanation.context import ExplainContext
@@ -74,14 +75,12 @@ def what_ran(processes: Sequence[Sequence[Record]], context: ExplainContext) -> 
     """Counts of forked processes are added up: they run what their parent compiled."""
     ran = Ran()
     numbers: Inherited[int] = Inherited(processes)
-    called: Inherited[CompileCalled] = Inherited(processes)
+    called = Inherited(processes, CompileCalled, attrgetter("key"))
     for process, records in enumerate(processes):
         for record in records:
             if isinstance(record, GraphCompiled):
                 numbers.add(process, record.graph, len(ran.graphs))
                 ran.graphs.append(record)
-            elif isinstance(record, CompileCalled):
-                called.add(process, record.key, record)
     timed: dict[Code | str, list[tuple[Usual, int]]] = defaultdict(list)
     shifts = clock_shifts(processes)
     for process, (records, shift) in enumerate(zip(processes, shifts, strict=True)):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.notices import Notice
 from breakscan.model.words import duration
-from breakscan.recording.records import CompileCalled, HookInstalled, HostCall, Record, StepsProfiled
+from breakscan.recording.records import CompileCalled, HookInstalled, Record, StepsProfiled
 
 _PROFILE = "profile"
 _NONE = Notice(
@@ -20,44 +20,31 @@ _NONE = Notice(
 
 @dataclass(frozen=True, slots=True)
 class StepProfile:
-    """The seconds of a step, the mean of ``steps``: from one call of ``function`` to the next.  ``seconds`` is a step
-    without the profiler, ``profiled`` one with it, of which the others are parts.
-
-    Of the host's time, ``graphs`` runs what Inductor compiled, forward and backward, ``eager`` single operations,
-    ``entering`` guards and what is around graphs, ``waiting`` is for the device; ``device`` is how long the device
-    computes, None without one.  ``calls`` are those into torch and libraries that took most of the host's time.
-    """
+    """The means of a few steps, from one call of ``function`` to the next."""
 
     function: str
-    steps: int
-    seconds: float
-    profiled: float
-    graphs: float
-    eager: float
-    entering: float
-    waiting: float
-    device: float | None
-    calls: tuple[HostCall, ...]
+    means: StepsProfiled
 
     @property
     def lines(self) -> Iterator[str]:
         """The profile in words: parts of the host's time, host and device, the costliest call."""
-        rest = max(0.0, self.profiled - self.graphs - self.eager - self.entering - self.waiting)
+        of = self.means
+        rest = max(0.0, of.profiled - of.graphs - of.eager - of.entering - of.waiting)
         yield (
-            f"A step, from one call of {self.function} to the next, takes {duration(self.seconds)}, with the profiler "
-            f"{duration(self.profiled)}: on the host {duration(self.graphs)} in graphs, {duration(self.eager)} in "
-            f"eager operations, {duration(self.entering)} in entering compiled code and guards, {duration(rest)} "
+            f"A step, from one call of {self.function} to the next, takes {duration(of.seconds)}, with the profiler "
+            f"{duration(of.profiled)}: on the host {duration(of.graphs)} in graphs, {duration(of.eager)} in "
+            f"eager operations, {duration(of.entering)} in entering compiled code and guards, {duration(rest)} "
             "elsewhere"
         )
-        if self.device is not None:
+        if of.device is not None:
             # The profiler takes time of the host alone.
             yield (
-                f"The device computes for {duration(self.device)} and waits "
-                f"{duration(max(0.0, self.seconds - self.device))} for the host; the host waits "
-                f"{duration(self.waiting)} for the device"
+                f"The device computes for {duration(of.device)} and waits "
+                f"{duration(max(0.0, of.seconds - of.device))} for the host; the host waits "
+                f"{duration(of.waiting)} for the device"
             )
-        if self.calls:
-            first = self.calls[0]
+        if of.calls:
+            first = of.calls[0]
             yield (
                 f"The costliest library call on the host is {first.name}: {duration(first.seconds)} a step, "
                 f"{first.calls:.3g} calls"
@@ -71,7 +58,7 @@ def step_profile(processes: Sequence[Sequence[Record]], context: ExplainContext)
             called = (one for one in records if isinstance(one, CompileCalled) and one.key == profile.key)
             call = next(called, None)
             name = "a function" if call is None else context.function_of(call.code) if call.code else call.target
-            return StepProfile(name, *(getattr(profile, field) for field in StepProfile.__slots__[1:]))
+            return StepProfile(name, profile)
     return None
 
 

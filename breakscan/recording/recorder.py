@@ -20,7 +20,7 @@ from breakscan.recording.hooks.graphs import BackwardLineHook, BytesHook, GraphH
 from breakscan.recording.hooks.guards import GuardHook, RecompileHook
 from breakscan.recording.hooks.hook import Hook, Hooks, own_code_skipped
 from breakscan.recording.hooks.profile import ProfileHook
-from breakscan.recording.hooks.runs import RunHook, StanceHook
+from breakscan.recording.hooks.runs import BackwardHook, RunHook, StanceHook
 from breakscan.recording.hooks.targets import PackageHook, SkipHook, TargetHook
 from breakscan.recording.hooks.trace import TraceHook
 from breakscan.recording.hooks.values import ValueHook
@@ -56,6 +56,7 @@ HOOKS: tuple[type[Hook], ...] = (
     SavedKeysHook,
     LoadedKeysHook,
     BackwardLineHook,
+    BackwardHook,
 )
 """The hooks, in the order in which they are installed."""
 SWITCHES = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")

@@ -690,12 +690,14 @@ class StateKeysSeen(Record):
 
 @dataclass(frozen=True, slots=True)
 class GraphRaised(Record):
-    """A compiled graph raised when it ran, for the first time: the type of the exception and its text."""
+    """A compiled graph raised when it ran, for the first time: the type of the exception and its text.  Of a backward,
+    ``graph`` is None.  ``compilers`` says that code of the compiler raised it, or code that it generated."""
 
-    graph: int
+    graph: int | None
     error: str
     text: str
     stack: tuple[StackFrame, ...]
+    compilers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

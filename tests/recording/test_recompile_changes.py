@@ -363,7 +363,7 @@ torch._dynamo.config.recompile_limit = 8
     assert (change.owner, change.objects) == ("self", 3)
     assert problem.shared is not None
     assert (problem.shared.versions, problem.shared.limit, problem.shared.objects) == (3, 3, 4)
-    assert (problem.shared.eager_calls, problem.shared.eager_values) == (5, ("3", "4"))
+    assert (problem.shared.eager_calls, problem.shared.eager_values) == (6, ("3", "4"))
 
 
 def test_an_attribute_that_one_object_changes_is_no_value_of_each(tmp_path: Path) -> None:

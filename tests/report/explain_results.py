@@ -47,7 +47,7 @@ from breakscan.model.problem import Caller, ChangeKind, LongPass, Price, Problem
 from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.recording.parsers.export_errors import ExportProblem
 from breakscan.recording.parsers.guards import ParsedGuard
-from breakscan.recording.records import HostCall, RecordingCause
+from breakscan.recording.records import HostCall, RecordingCause, StepsProfiled
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.formats import EXPLAIN
 from breakscan.rulebook.library import load_library
@@ -349,7 +349,8 @@ def explanation(**changes: Any) -> Explanation:
         "libraries": {"transformers": "5.23.0"},
         "traced": {"src/model.py": (2, 4)},
         "profile": StepProfile(
-            "Model.forward", 5, 0.1, 0.11, 0.08, 0.01, 0.005, 0.002, 0.009, (HostCall("aten::mm", 6.0, 0.06),)
+            "Model.forward",
+            StepsProfiled(0, 5, 0.1, 0.11, 0.08, 0.01, 0.005, 0.002, 0.009, (HostCall("aten::mm", 6.0, 0.06),)),
         ),
     }
     return Explanation(**(values | changes))

@@ -12,10 +12,11 @@ import jsonschema
 import pytest
 
 import breakscan
-from breakscan.explanation import breaks, frames, graphs, recompiles
+from breakscan.explanation import breaks, frames, graphs, recompiles, step_profile
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
 from breakscan.model.findings import Origin, Place, Verdict
+from breakscan.recording.records import StepsProfiled
 from breakscan.report.explain.json import WORDS
 from breakscan.rulebook.document import Rule
 
@@ -87,6 +88,8 @@ NOT_WRITTEN = {
     breaks.BreakSite: {"disabled", "is_causal"},
     frames.UncompiledFrame: {"raised_inside", "fixes_size", "only_compiled"},
     recompiles.Recompile: {"also", "hit_limit", "how", "opened", "passed", "made_by"},
+    step_profile.StepProfile: {"means"},
+    StepsProfiled: {"key"},
     recompiles.HowCompiled: {"calls", "dynamic", "torch"},
 }
 """Generated code is in its file, and remedies are those of problems."""

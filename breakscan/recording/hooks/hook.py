@@ -25,7 +25,8 @@ H = TypeVar("H", bound="Hook")
 class Hook:
     """One kind of datum of a run: the functions of torch that are wrapped for it, and what is recorded of their calls.
 
-    Most hooks define :meth:`before` or :meth:`after`; others wrap functions in their own way, or need no wrapping.
+    Most hooks define :meth:`before`, :meth:`after` or :meth:`raised`; others wrap functions in their own way, or need
+    no wrapping.
     """
 
     name: ClassVar[str] = "recorder"
@@ -53,9 +54,12 @@ class Hook:
     def after(self, *args: Any, **kwargs: Any) -> None:
         """Called after it with its result and its arguments, unless it raised."""
 
+    def raised(self, error: Exception) -> None:
+        """Called where it raised."""
+
     def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """The replacement of a function.  It calls functions of ours through :meth:`guarded`."""
-        before, after = self._guarded_if_own("before"), self._guarded_if_own("after")
+        before, after, raised = map(self._guarded_if_own, ("before", "after", "raised"))
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if before is not None:
@@ -63,6 +67,8 @@ class Hook:
             try:
                 result = original(*args, **kwargs)
             except Exception as error:
+                if raised is not None:
+                    raised(error)
                 leave_no_trace(error)
                 raise
             if after is not None:

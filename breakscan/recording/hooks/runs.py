@@ -70,7 +70,7 @@ class RunMeter:
         self._graphs: list[GraphTally] = []
         self._calls: list[CallTally] = []
         self._traced: list[tuple[int, float, float]] = []
-        self._failed: set[int] = set()
+        self._failed: set[object] = set()
         _meters.add(self)
 
     def graph(self, compiled: Callable[..., Any], number: int, broke: bool, device: Any = None) -> Callable[..., Any]:
@@ -100,12 +100,14 @@ class RunMeter:
                 state.steady = False
                 state.last = state.device_gap = state.device_call = None
 
-    def _raised(self, number: int, error: BaseException) -> None:
-        """A graph raised, other than by what ends a program: it is recorded once."""
-        if isinstance(error, Exception) and number not in self._failed:
-            self._failed.add(number)
-            stack = calling_stack(sys._getframe(1))
-            self._write(GraphRaised(number, type(error).__name__, str(error)[:LONGEST_ERROR], stack))
+    def _raised(self, number: int | None, error: BaseException) -> None:
+        """A graph raised, or a backward, other than by what ends a program: each is recorded once."""
+        stack = calling_stack(sys._getframe(1))
+        key = stack if number is None else number
+        if isinstance(error, Exception) and key not in self._failed:
+            self._failed.add(key)
+            text = str(error)[:LONGEST_ERROR]
+            self._write(GraphRaised(number, type(error).__name__, text, stack, _is_compilers(error)))
 
     def _trace(self, number: int, began: float, seconds: float) -> None:
         """Keeps a run for the timeline."""
@@ -179,6 +181,45 @@ class RunHook(Hook):
         finally:
             atexit.unregister(write)
             write()
+
+
+class BackwardHook(Hook):
+    """Records where the backward of compiled code raises: autograd calls it, and not what Dynamo made."""
+
+    name = "backward"
+    without = "compiled code that raises in its backward is missing"
+    wraps = ("torch.autograd.graph:_engine_run_backward",)
+    imported_by = ("torch.autograd",)
+    reads = ("torch._functorch._aot_autograd.runtime_wrappers:backward",)
+
+    def raised(self, error: Exception) -> None:
+        ran = ((frame.f_code.co_name, _module_of(frame)) for frame in _frames_to(error))
+        if any(name == _BACKWARD and module.startswith(_COMPILERS) for name, module in ran):
+            self.hooks.of(RunHook).meter.raised(None, error)
+
+
+_BACKWARD = "backward"
+_COMPILERS = ("torch._functorch._aot_autograd", "torch._inductor")
+"""Modules whose exceptions plain code does not raise; what Inductor generates belongs to one of them."""
+
+
+def _frames_to(error: BaseException) -> Iterator[FrameType]:
+    """The frames through which an exception came, innermost last."""
+    place = error.__traceback__
+    while place is not None:
+        yield place.tb_frame
+        place = place.tb_next
+
+
+def _module_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
+
+
+def _is_compilers(error: BaseException) -> bool:
+    """Return whether the compiler's own code raised an exception.  ``torch._check`` raises for its caller, and a
+    backward that lacks what was saved for it fails in plain code, too."""
+    *_, raised_in = (frame for frame in _frames_to(error) if _module_of(frame) != "torch")
+    return raised_in.f_code.co_name != _BACKWARD and _module_of(raised_in).startswith(_COMPILERS)
 
 
 class StanceHook(Hook):

@@ -122,6 +122,17 @@ def exceeds_limit(text: str) -> bool:
     return _LIMIT_EXCEEDED in text
 
 
+_LACKING_BACKWARD = {
+    "config.donated_buffer": "donated_buffer",
+    "does not currently support double backward": "one-backward",
+}
+
+
+def lacking_backward(text: str) -> str | None:
+    """The name of the remedy for a backward that AOTAutograd cannot run, if the text says that it is one."""
+    return next((name for part, name in _LACKING_BACKWARD.items() if part in text), None)
+
+
 def is_generator(text: str) -> bool:
     """Return whether the text says that the frame is a generator's, which Dynamo does not compile."""
     return text.startswith(_GENERATOR)

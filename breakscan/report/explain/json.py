@@ -33,6 +33,7 @@ from breakscan.explanation.run_totals import Calls
 from breakscan.model.problem import Price, Problem, ProblemKind
 from breakscan.model.remedy import Remedy, remedies_in_words
 from breakscan.recording.parsers.guards import ParsedGuard
+from breakscan.recording.records import StepsProfiled
 from breakscan.report.explain.agreement import agreement_object
 from breakscan.report.explain.report import ExplainReport
 from breakscan.rulebook.document import Rule
@@ -69,13 +70,14 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     Problem: ("stack", "price", "page"),
     BreakSite: ("remedies", "disabled", "is_causal"),
     UncompiledFrame: ("hints", "raised_inside", "fixes_size", "only_compiled"),
+    StepsProfiled: ("key",),
     Recompile: ("also", "objects", "shared", "hit_limit", "how", "opened", "passed", "made_by"),
 }
 """Fields that have no key.  Generated code takes hundreds of kilobytes a graph; breaks and frames have the others, and
 the problem of recompiles what they have in common."""
 _IN_OTHER_KEYS = {
     "argv", "status", "seconds", "processes", "trace", "torch", "python", "devices", "torch_imported", "disabled_by",
-    "entries", "compile_seconds", "began", "around",
+    "entries", "compile_seconds", "began", "around", "profile",
 }  # fmt: skip
 
 
@@ -141,6 +143,7 @@ def write_explain_json(report: ExplainReport, stream: TextIO) -> None:
 def explain_object(explanation: Explanation) -> dict[str, Any]:
     """The explanation as plain dictionaries and lists, but for the text of generated code: see
     :attr:`~breakscan.explanation.graphs.Generated.path`."""
+    profile = explanation.profile
     return {
         "schema": SCHEMA,
         "tool": {"name": "breakscan", "version": __version__},
@@ -179,6 +182,7 @@ def explain_object(explanation: Explanation) -> dict[str, Any]:
         "problems": _plain(explanation.problems),
         "compile_time": _plain(compile_time(explanation)),
         "saved_memory": _plain(saved_memory(explanation.graphs)),
+        "profile": profile and {"function": profile.function, **_plain(profile.means)},
         **{name: value for name, value in _plain(explanation).items() if name not in _IN_OTHER_KEYS},
     }
 

@@ -12,10 +12,10 @@ from breakscan.explanation.problems import Topic, sections_of, topic_of
 from breakscan.explanation.rank_report import alike, rank_sentences
 from breakscan.model.findings import Site, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
-from breakscan.model.words import counted, duration, place, seconds_in_words
+from breakscan.model.words import counted, place, seconds_in_words
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.repro_text import repro_sentence
-from breakscan.report.explain.summary import Group, headline, outcome_line, overview, time_sentences
+from breakscan.report.explain.summary import headline, outcome_line, time_sentences
 from breakscan.report.explain.tables import function_row, graph_row, kernel_row
 from breakscan.report.markdown import LIMIT, code, paragraph, prose, row, table_head
 from breakscan.report.printable import printable, visible
@@ -80,9 +80,6 @@ def write_explain_markdown(report: ExplainReport, stream: TextIO) -> None:
 def _sections(explanation: Explanation) -> Iterator[_Table]:
     said = _Said()
     sections = sections_of(explanation.problems)
-    if (groups := overview(explanation)) is not None:
-        for title, found in (("kind", groups.kinds), ("file", groups.files)):
-            yield _Table(table_head(title, "sites", "times", "takes"), list(map(_group_row, found)))
     for section in sections:
         if section.topic not in _FOLDED:
             yield _Table(table_head(*_TITLES[section.topic]), [_row(problem, said) for problem in section.problems])
@@ -173,10 +170,6 @@ class _Said:
             return _AS_ABOVE
         self._advised[problem.id] = problem.advice
         return prose(problem.advice)
-
-
-def _group_row(group: Group) -> str:
-    return row(prose(group.name), str(group.sites), str(group.times), duration(group.seconds) if group.seconds else "")
 
 
 def _row(problem: Problem, said: _Said) -> str:

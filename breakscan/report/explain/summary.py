@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
 from breakscan.explanation.compile_time import compile_time, parts_in_words
 from breakscan.explanation.cudagraphs import recordings_sentence
@@ -17,11 +16,11 @@ from breakscan.explanation.notices import RUNNING
 from breakscan.explanation.rank_report import exit_words
 from breakscan.explanation.run_totals import Calls
 from breakscan.model.findings import Verdict
-from breakscan.model.problem import Problem, ProblemKind
-from breakscan.model.words import counted, duration, listed, part_of, place, seconds_in_words, short_path
+from breakscan.model.problem import ProblemKind
+from breakscan.model.words import counted, duration, listed, part_of, place, seconds_in_words
 from breakscan.report.explain.tables import kernels_of
 
-_MANY = 20
+MANY = 20
 """Sites from which on it is worth a word of how many kinds they are."""
 
 
@@ -73,7 +72,7 @@ def headline(explanation: Explanation) -> str:
             "site breaks"
             if sites == 1
             else f"sites of {counted(kinds, 'kind')} break"
-            if sites >= _MANY
+            if sites >= MANY
             else "sites break"
         )
         breaks = f"{sites} {verb} the graph {times}: {made}"
@@ -310,50 +309,3 @@ _TOPICS: tuple[tuple[str, Callable[[Explanation], str | None]], ...] = (
 def _with_lines(kernel: Kernel) -> str:
     name = ", ".join(kernel.operators) or kernel.name
     return f"{name} at {place(kernel.lines[0])}" if kernel.lines else name
-
-
-MANY = 20
-"""Problems from which on a report begins with an overview."""
-_MOST_FILES = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Problems that have something in common: ``sites`` of them, met ``times`` in all, which cost ``seconds`` of the
-    run."""
-
-    name: str
-    sites: int
-    times: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """The groups by kind of finding and by file: the most expensive first, then the largest.  ``other_files`` is the
-    number of files that are left out."""
-
-    kinds: Sequence[Group]
-    files: Sequence[Group]
-    other_files: int
-
-
-def overview(explanation: Explanation) -> Overview | None:
-    """None where there are few problems."""
-    problems = [problem for problem in explanation.problems if problem.cause is None]
-    if len(problems) < MANY:
-        return None
-    files = _grouped(problems, lambda problem: short_path(problem.site.path))
-    kinds = _grouped(problems, lambda problem: problem.rule_words or problem.name)
-    return Overview(kinds, files[:_MOST_FILES], max(0, len(files) - _MOST_FILES))
-
-
-def _grouped(problems: Iterable[Problem], name_of: Callable[[Problem], str]) -> list[Group]:
-    groups: dict[str, list[Problem]] = {}
-    for problem in problems:
-        groups.setdefault(name_of(problem), []).append(problem)
-    made = [
-        Group(name, len(own), sum(one.count for one in own), sum(one.cost or 0.0 for one in own))
-        for name, own in groups.items()
-    ]
-    return sorted(made, key=lambda group: (-group.seconds, -group.sites, group.name))

@@ -16,7 +16,7 @@ from breakscan.explanation.rank_report import RankReport, rank_sentences
 from breakscan.explanation.repro.reproduction import Reproduction
 from breakscan.model.findings import Finding, Severity, Site
 from breakscan.model.problem import Problem, ProblemKind
-from breakscan.model.words import counted, duration, place, position
+from breakscan.model.words import counted, place, position
 from breakscan.report.console import INDENT, STYLES, code_text, paragraph, print_page, report_console
 from breakscan.report.explain.agreement import hidden_sentence, write_agreement
 from breakscan.report.explain.report import ExplainReport
@@ -24,12 +24,9 @@ from breakscan.report.explain.repro_text import repro_sentence
 from breakscan.report.explain.summary import (
     LONG_COMPILING,
     MANY,
-    Group,
-    Overview,
     headline,
     made_lines,
     outcome_line,
-    overview,
     time_sentences,
 )
 from breakscan.report.explain.tables import (
@@ -38,7 +35,6 @@ from breakscan.report.explain.tables import (
     MOST_FUNCTIONS,
     difference_table,
     function_table,
-    titled_table,
 )
 from breakscan.report.findings import FIX_HINT
 from breakscan.report.printable import printable, visible
@@ -90,7 +86,6 @@ class _Writer:
             for section in sections
             if any(one.may_be_rewritten and self.files.is_current(one.site.path) for one in section.problems)
         ]
-        self.overview(overview(explanation))
         most = None if FINDINGS in tables else MOST_ENTRIES
         for section in sections:
             self.section(section, most)
@@ -102,16 +97,6 @@ class _Writer:
             self.console.print()
         for notice in explanation.notices:
             self.paragraph(f"Note: {notice.text}.", indent="", style="dim")
-
-    def overview(self, groups: Overview | None) -> None:
-        if groups is None:
-            return
-        titles = (">sites", ">times", ">takes")
-        others = counted(groups.other_files, "other file") if groups.other_files else ""
-        files = [*map(_group_row, groups.files), *([(others, "", "", "")] if others else [])]
-        for title, rows in (("By kind", [*map(_group_row, groups.kinds)]), ("By file", files)):
-            if (table := titled_table(title, ("", *titles), rows)) is not None:
-                print_page(table, self.console, self.width)
 
     def section(self, section: Section, most: int | None) -> None:
         """At most so many entries, unless only a few more are left."""
@@ -252,7 +237,3 @@ class _Writer:
 
     def paragraph(self, sentence: str, indent: str = INDENT, style: str = "", label: str = "") -> None:
         self.console.print(paragraph(label, sentence, self.width, style=style, indent=indent))
-
-
-def _group_row(group: Group) -> tuple[str, ...]:
-    return group.name, str(group.sites), str(group.times), duration(group.seconds) if group.seconds else ""
