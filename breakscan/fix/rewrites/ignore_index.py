@@ -1,24 +1,38 @@
 """``F.cross_entropy(x[mask], y[mask])`` → ``F.cross_entropy(x, y, ignore_index=c)``, where ``mask`` is ``y != c``.
 
 For other masks, the targets outside the mask get the index that the loss ignores: ``torch.where(mask, y, -100)``.
+Where the selected rows have names, a mean or a sum of what else is computed from each row, such as an accuracy, is one
+under the mask.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.assignments import defined, origin, plain_value, reads_of
+from breakscan.fix.support.assignments import defined, is_bound_once, origin, plain_value, reads_of
 from breakscan.fix.support.breaks import refuse_breaks_in
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import Effect, differs
+from breakscan.fix.support.difference import Difference, Effect, assumes, differs
 from breakscan.fix.support.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.fix.support.losses import Loss, loss_of, name_of_loss
-from breakscan.fix.support.masked import Leaf, conditions, filled, is_vector, leaf_of, masked, whole
+from breakscan.fix.support.masked import (
+    Leaf,
+    conditions,
+    filled,
+    in_place_of,
+    is_vector,
+    leaf_of,
+    masked,
+    whole,
+    zero,
+)
 from breakscan.fix.support.operators import called, only_argument
+from breakscan.fix.support.rows import Rows, of_all
 from breakscan.fix.support.walking import findall
 from breakscan.rulebook.torch_facts.not_measured import IGNORED_BY_DEFAULT, OF_CLASSES
 
@@ -28,6 +42,11 @@ _CLASSES = differs(
 )
 
 
+_EACH = assumes("what is reduced besides the loss must have one value for each row, and is added in another order")
+_COUNTED = m.Call(m.Attribute(m.Comparison(), m.Name("float")), [])
+_REDUCED = m.Call(m.Attribute(attr=m.Name("mean") | m.Name("sum")), [])
+
+
 @dataclass(slots=True)
 class _Side:
     """An argument of the loss: ``value`` are the selected rows, which ``line`` gives a name, or which are passed."""
@@ -35,6 +54,8 @@ class _Side:
     arg: cst.Arg
     value: cst.BaseExpression
     line: cst.SimpleStatementLine | None
+    others: Sequence[cst.Name] = ()
+    """The reads of the name besides the loss."""
     leaves: list[Leaf] = field(default_factory=list)
 
     @property
@@ -56,13 +77,16 @@ def rewrite(context: RewriteContext) -> Edit:
     index, adds = _ignored(context, loss, leaf, target)
     if index is not None:
         values[1] = filled(context, leaf.mask, values[1], index)
+    mask = build.copied(leaf.mask)
     if not is_vector(context, leaf.mask):
         ends = [build.expression(text) for text in ("0", "-2")]
         values = [build.method(values[0], "flatten", *ends), build.method(values[1], "flatten")]
+        mask = build.method(mask, "flatten")
+    metrics = _metrics(context, [prediction, target], leaf, mask, changes)
     for side, value in zip((prediction, target), values, strict=True):
         if side.line is None:
             made[made.index(side.arg)] = side.arg.with_changes(value=value)
-        elif m.matches(side.arg.value, m.Name(context.plain(value))):
+        elif m.matches(side.arg.value, m.Name(context.plain(value))) and len(side.line.body) == 1:
             _refuse_only(context, side.line)
             changes[side.line] = None
         else:
@@ -79,7 +103,7 @@ def rewrite(context: RewriteContext) -> Edit:
     refuse_breaks_in(context, loss.call, new)
     if code_differs(context, loss.call, new):
         changes[loss.call] = new
-    return Edit(changes, [_CLASSES, *conditions(context, leaf.mask, target.leaves)])
+    return Edit(changes, [_CLASSES, *metrics, *conditions(context, leaf.mask, target.leaves)])
 
 
 def code_differs(context: RewriteContext, old: cst.Call, new: cst.Call) -> bool:
@@ -92,21 +116,18 @@ def code_differs(context: RewriteContext, old: cst.Call, new: cst.Call) -> bool:
 
 def _loss_around(context: RewriteContext, node: cst.BaseExpression) -> Loss:
     """The loss of classes that selected rows are passed to, in the same expression or under a name."""
-    line = context.line(node)
-    value = cst.ensure_type(line.body[0], cst.Assign) if isinstance(line.body[0], cst.Assign) else None
+    line, value = context.statement(node), context.enclosing(cst.Assign, node)
     for above in context.around(node):
         if isinstance(above, cst.Call) and name_of_loss(context, above) in OF_CLASSES:
             return loss_of(context, above)
-    if value is None or not m.matches(value, m.Assign([m.AssignTarget(m.Name())])):
+    named = value is not None and m.matches(value, m.Assign([m.AssignTarget(m.Name())]))
+    if value is None or not named or not isinstance(line, cst.SimpleStatementLine):
         raise OtherForm("the selected rows are not passed to a loss of classes")
-    uses = reads_of(context, cst.ensure_type(value.targets[0].target, cst.Name), line)
-    arg = context.parent(uses[0])
-    call = context.parent(arg) if isinstance(arg, cst.Arg) else None
-    if not isinstance(call, cst.Call) or name_of_loss(context, call) not in OF_CLASSES:
-        raise OtherForm("the selected rows are not passed to a loss of classes")
-    if len(uses) > 1:
-        raise Declined(f"`{uses[0].value}` is used for more than the loss, and its size depends on values")
-    return loss_of(context, call)
+    for use in reads_of(context, cst.ensure_type(value.targets[0].target, cst.Name), line):
+        call = context.parent(context.parent(use) or use)
+        if isinstance(call, cst.Call) and name_of_loss(context, call) in OF_CLASSES:
+            return loss_of(context, call)
+    raise OtherForm("the selected rows are not passed to a loss of classes")
 
 
 def _sides(context: RewriteContext, loss: Loss, leaf: Leaf) -> tuple[_Side, _Side]:
@@ -129,15 +150,42 @@ def _side(context: RewriteContext, arg: cst.Arg) -> _Side:
     value = plain_value(line, arg.value.value) if line is not None else None
     if value is None or not isinstance(line, cst.SimpleStatementLine):
         raise Declined(f"`{arg.value.value}` is not selected by the same mask")
-    if len(reads_of(context, _target_of(line), line)) > 1:
-        raise Declined(f"`{arg.value.value}` is used for more than the loss, and its size depends on values")
-    return _Side(arg, value, line)
+    small = context.parent(value)
+    named = small.targets[0].target if isinstance(small, cst.Assign) else cst.ensure_type(small, cst.AnnAssign).target
+    uses = reads_of(context, cst.ensure_type(named, cst.Name), line)
+    return _Side(arg, value, line, [one for one in uses if one is not arg.value])
 
 
-def _target_of(line: cst.SimpleStatementLine) -> cst.Name:
-    small = line.body[0]
-    target = small.targets[0].target if isinstance(small, cst.Assign) else cst.ensure_type(small, cst.AnnAssign).target
-    return cst.ensure_type(target, cst.Name)
+def _metrics(
+    context: RewriteContext,
+    sides: Sequence[_Side],
+    leaf: Leaf,
+    mask: cst.BaseExpression,
+    changes: dict[cst.CSTNode, Replacement],
+) -> list[Difference]:
+    """Adds the changes of what is computed from the selected rows besides the loss; ``mask`` is that of all rows."""
+    rows = Rows(
+        context.plain(mask), packed={cst.ensure_type(one.arg.value, cst.Name).value for one in sides if one.line}
+    )
+    for use in (one for side in sides for one in side.others):
+        if any(one in changes for one in context.around(use)):
+            continue
+        reduced = next((one for one in context.around(use) if m.matches(one, _REDUCED)), None)
+        if not isinstance(leaf.mask, cst.Name) or not is_bound_once(context, leaf.mask.value):
+            raise Declined("the mask is needed again, and may be another one there: give it a name of its own")
+        if reduced is None:
+            raise Declined(f"`{use.value}` is used for more than the loss, and its size depends on values")
+        function = cst.ensure_type(cst.ensure_type(reduced, cst.Call).func, cst.Attribute)
+        each, is_mean = of_all(context, rows, function.value), function.attr.value == "mean"
+        if m.matches(each, _COUNTED) and is_mean:
+            hit = cst.ensure_type(cst.ensure_type(each, cst.Call).func, cst.Attribute).value
+            made: cst.BaseExpression = build.method(build.binary(hit, cst.BitAnd(), mask), "sum")
+        else:
+            made = build.method(filled(context, mask, each, zero(context, function.value)), "sum")
+        if is_mean:
+            made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
+        changes[reduced] = in_place_of(context, cst.ensure_type(reduced, cst.Call), made)
+    return [_EACH] if any(side.others for side in sides) else []
 
 
 def _anchors(context: RewriteContext, node: cst.BaseExpression) -> list[cst.CSTNode | None]:

@@ -84,7 +84,7 @@ def _rows(context: RewriteContext, counter: cst.CSTNode) -> cst.Slice | None:
     if not m.matches(rows.upper, m.BinaryOperation(operator=m.Add())):
         return None
     end = cst.ensure_type(rows.upper, cst.BinaryOperation)
-    stored = context.parent(context.parent(context.parent(rows)))
+    _, _, stored, *_ = context.around(rows)
     is_from = context.plain(end.left) == context.plain(counter)
     return rows if is_from and isinstance(stored, cst.AssignTarget) else None
 

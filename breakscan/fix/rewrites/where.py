@@ -1,7 +1,7 @@
 """``if tensor: x = a`` or ``a if tensor else b`` → ``torch.where(tensor, a, b)``.
 
 Both sides are then computed, regardless of the test, so neither may have side effects or cost much.  Python conditions
-stay an `if`; messages of a side stay in eager code.
+stay an `if`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ from breakscan.fix.support.build import (
     joined_and,
     with_leading_lines,
 )
-from breakscan.fix.support.compiling import and_not_compiling
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import Difference, Effect, differs
+from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.fix.support.later_uses import is_needed_outside
 from breakscan.fix.support.names import read, written
 from breakscan.fix.support.numbers import written_number
 from breakscan.fix.support.operators import what_costs
-from breakscan.fix.support.purity import is_reporting, why_may_raise, why_missed, why_not_pure
+from breakscan.fix.support.purity import why_may_raise, why_not_pure
 from breakscan.fix.support.tensor_test import TensorTest, tensor_test
 
 BOTH_COMPUTED = differs(
@@ -107,7 +106,6 @@ class _Branch:
         self.node = node
         self.function = context.function
         self.before = context.names_before(node)
-        self.differences: dict[Difference, None] = {BOTH_COMPUTED: None, A_NEW_TENSOR: None}
         self.static: tuple[cst.BaseExpression, ...] = ()
         self.arms = self._arms()
 
@@ -137,11 +135,6 @@ class _Branch:
     # -- the new code -------------------------------------------------------------------------------------------
 
     def edit(self) -> Edit:
-        self._check_messages()
-        first = self.arms[0].side
-        if first.messages and not first.assigned and first.returned is None and len(self.arms) == 1:
-            said = [one for one in self.differences if one not in (BOTH_COMPUTED, A_NEW_TENSOR)]
-            return Edit({self.node.test: and_not_compiling(self.context, self.node.test)}, said)
         returning = [arm.side.returned is not None for arm in self.arms]
         if not any(returning):
             made = self._assignments()
@@ -151,7 +144,7 @@ class _Branch:
             made = self._returns()
         else:
             made = self._early_return()
-        return Edit(made, list(self.differences))
+        return Edit(made, [BOTH_COMPUTED, A_NEW_TENSOR])
 
     def _returns(self) -> Mapping[cst.CSTNode, Replacement]:
         self._no_static()
@@ -243,27 +236,6 @@ class _Branch:
         if self.static:
             raise Declined(f"`{self.context.code(self.static[0])}` is not a tensor, and there is another side")
 
-    def _check_messages(self) -> None:
-        """Declines if a message could not be kept in eager code."""
-        for arm in self.arms:
-            for line in arm.side.messages:
-                called = cst.ensure_type(cst.ensure_type(line.body[0], cst.Expr).value, cst.Call)
-                code = self.context.code(called.func)
-                if arm is not self.arms[0] or self.static:
-                    raise Declined(f"`{code}(...)` is not an assignment to a name")
-                for part in (self.node.test, *called.args):
-                    if (reason := why_missed(self.context, part)) is not None:
-                        raise Declined(f"compiled code would skip `{code}`, and {reason}")
-                self.differences[differs(f"`{code}` is not called in compiled code", Effect.OUTPUT)] = None
-
-    def _message(self) -> list[cst.BaseStatement]:
-        """The messages of the first side, which eager code still reports."""
-        lines = [line.deep_clone() for line in self.arms[0].side.messages]
-        if not lines:
-            return []
-        header = cst.ensure_type(self.node.body, cst.IndentedBlock).header.deep_clone()
-        return [cst.If(and_not_compiling(self.context, self.node.test), cst.IndentedBlock(lines, header=header))]
-
     def _check_order(self, merged: Sequence[str], arms: Sequence[_Arm]) -> None:
         """Declines if a value would be computed from a name that has already been reassigned, or not yet."""
         for arm in arms:
@@ -311,10 +283,9 @@ class _Branch:
                     raise Declined(f"`{one.name}` is also assigned other values")
                 _always_computed(self.context, one.value)
                 kept[one.name] = one.line.deep_clone()
-        messages = self._message()
-        if (messages or kept) and (reason := why_not_pure(self.context, self.node.test)) is not None:
+        if kept and (reason := why_not_pure(self.context, self.node.test)) is not None:
             raise Declined(f"a statement of one side would run before the test, and in the test {reason}")
-        return [*messages, *kept.values()]
+        return list(kept.values())
 
     def _reads_old(self, name: str) -> bool:
         """True if the value of a name before the `if` may be needed where a side would always assign it."""
@@ -378,14 +349,10 @@ class Assigned:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The statements of one side.
-
-    ``returned`` is the returned value, if any; ``messages`` are the calls that only report something.
-    """
+    """The statements of one side.  ``returned`` is the returned value, if any."""
 
     assigned: tuple[Assigned, ...] = ()
     returned: cst.BaseExpression | None = None
-    messages: tuple[cst.SimpleStatementLine, ...] = ()
 
     def value(self, name: str) -> Assigned | None:
         for one in self.assigned:
@@ -412,7 +379,6 @@ def _branch_of(context: RewriteContext) -> cst.If | cst.IfExp:
 def _read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where: str = "one side") -> Side:
     """The side that a block is.  Declines if it contains more than assignments to names and the return of a value."""
     assigned: dict[str, Assigned] = {}
-    messages: list[cst.SimpleStatementLine] = []
     returned: cst.BaseExpression | None = None
     for statement in body:
         if not isinstance(statement, cst.SimpleStatementLine):
@@ -422,9 +388,6 @@ def _read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where
         small = statement.body[0]
         if isinstance(small, cst.Pass):
             continue
-        if isinstance(small, cst.Expr) and _reports(context, small.value):
-            messages.append(statement)
-            continue
         if isinstance(small, cst.Return):
             returned = _returned(small, where)
             break
@@ -432,17 +395,7 @@ def _read_side(body: Sequence[cst.BaseStatement], context: RewriteContext, where
         if one.name in assigned:
             raise Declined(f"`{one.name}` is assigned twice on one side")
         assigned[one.name] = one
-    return Side(tuple(assigned.values()), returned, tuple(messages))
-
-
-def _reports(context: RewriteContext, node: cst.BaseExpression) -> bool:
-    """True if an expression is a call that reports something to the user, judged by its function or its name."""
-    if is_reporting(context, node):
-        return True
-    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name | cst.Attribute):
-        return False
-    name = node.func.value if isinstance(node.func, cst.Name) else node.func.attr.value
-    return name.lstrip("_").endswith(("_warn", "_warning", "_info", "_debug", "_print", "_log", "_once"))
+    return Side(tuple(assigned.values()), returned)
 
 
 def _returned(small: cst.Return, where: str) -> cst.BaseExpression:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 
 import libcst as cst
 
@@ -44,7 +45,9 @@ def origin(context: RewriteContext, name: cst.Name) -> Assignment:
     while (above := context.parent(node)) is not None:
         if isinstance(above, _INNER) and text in written(above):
             return Assignment(text, above)
-        if isinstance(above, cst.SimpleStatementLine) and len(above.body) > 1 and text in written(above):
+        if isinstance(above, cst.SimpleStatementLine) and any(
+            text in written(one) for one in takewhile(lambda one, own=node: one is not own, above.body)
+        ):
             return fresh
         if isinstance(above, cst.SimpleStatementLine | cst.If | cst.While) and _has_walrus(above, text):
             return fresh
@@ -139,10 +142,11 @@ def is_changed_in_place(context: RewriteContext, name: str) -> bool:
 
 
 def plain_value(statement: cst.CSTNode, name: str) -> cst.BaseExpression | None:
-    """The value of a statement that is only ``name = value``."""
-    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+    """The value of ``name = value``, alone or the only statement of its line that assigns the name."""
+    if not isinstance(statement, cst.SimpleStatementLine):
         return None
-    small = statement.body[0]
+    found = [small for small in statement.body if name in written(small)]
+    small = found[0] if len(found) == 1 else None
     if isinstance(small, cst.AnnAssign):
         return small.value if m.matches(small.target, m.Name(name)) else None
     if isinstance(small, cst.Assign) and len(small.targets) == 1 and m.matches(small.targets[0].target, m.Name(name)):

@@ -23,6 +23,9 @@ _NONE = m.SubscriptElement(m.Index(m.Name("None")))
 _MINUS_ONE = m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1"))
 _LAST = m.Arg(_MINUS_ONE | m.Integer("1"))
 _TO_ROWS = m.Name("view") | m.Name("reshape")
+_DIM = m.Arg(_MINUS_ONE) | m.Arg(_MINUS_ONE, keyword=m.Name("dim"))
+_IN_ROW = m.Call(m.Attribute(attr=m.Name(m.MatchRegex("argmax|argmin|softmax|log_softmax|sum|mean|norm"))), [_DIM])
+"""Methods that compute with the elements of a row."""
 _ROWWISE = frozenset({"torch.nn.functional.linear"})
 
 
@@ -81,6 +84,10 @@ def of_all(context: RewriteContext, rows: Rows, node: cst.BaseExpression) -> cst
         sides = {"left": node.left, "right": node.right}
         made = {one: _side(context, rows, side) for one, side in sides.items()}
         return build.copied(node.with_changes(**made))
+    if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
+        target = node.comparisons[0]
+        right = target.with_changes(comparator=_side(context, rows, target.comparator))
+        return build.copied(node.with_changes(left=_side(context, rows, node.left), comparisons=[right]))
     if isinstance(node, cst.Call):
         return _call(context, rows, node)
     raise _refused(context, node)
@@ -167,7 +174,7 @@ def _method(context: RewriteContext, rows: Rows, node: cst.Call, func: cst.Attri
         return build.method(receiver, "unsqueeze", build.expression("-1"))
     known = operator(context.torch_version, f"torch.Tensor.{name}")
     converts = name in CONVERTS_WHERE_GIVEN or (known is not None and known.keeps_values is True)
-    if converts or (known is not None and known.elementwise is True):
+    if converts or (known is not None and known.elementwise is True) or m.matches(node, _IN_ROW):
         new = [arg.with_changes(value=of_all(context, rows, arg.value)) for arg in node.args]
         if known is None or not known.writes:
             return node.with_changes(func=changed, args=new)
