@@ -61,22 +61,23 @@ def code_for(regional: RegionalCompile, available: AvailableChoices) -> str:
     """Returns the lines of code that compile parts by themselves, in place of the program's line."""
     lines = [] if regional is RegionalCompile.NESTED else ["# in place of torch.compile(model):"]
     for its, choice in zip(available.blocks, available.chosen, strict=True):
-        lines += _lines(regional, its, arguments_of(choice, available.modes))
+        lines += lines_for(regional, its, arguments_of(choice, available.modes))
     return "\n".join(dict.fromkeys(lines))
 
 
-def _lines(regional: RegionalCompile, its: CallableBlocks, arguments: str) -> Iterator[str]:
+def lines_for(regional: RegionalCompile, its: CallableBlocks, arguments: str, model: str = "model") -> Iterator[str]:
+    """Returns the lines for one callable; ``model`` is the expression of its module."""
     if regional is RegionalCompile.NESTED:
         for kind in dict.fromkeys(one.kind for one in its.lists):
             yield f"{kind}.forward = torch.compiler.nested_compile_region({kind}.forward)"
         if its.lists:
-            yield f"torch.compile(model{f', {arguments}' if arguments else ''})"
+            yield f"torch.compile({model}{f', {arguments}' if arguments else ''})"
         return
     for one in its.lists:
-        yield f"for block in {_iterated(one)}: {_compiled('block', one.of_torch, arguments)}"
+        yield f"for block in {_iterated(one, model)}: {_compiled('block', one.of_torch, arguments)}"
     if regional is RegionalCompile.BLOCKS_AND_REST and its.lists:
         for part in its.rest:
-            yield _compiled(_expression(part.path), part.of_torch, arguments)
+            yield _compiled(_expression(part.path, model), part.of_torch, arguments)
 
 
 def _compiled(module: str, of_torch: bool, arguments: str) -> str:
@@ -86,12 +87,12 @@ def _compiled(module: str, of_torch: bool, arguments: str) -> str:
     return f"{module}.compile({arguments})"
 
 
-def _iterated(one: BlockList) -> str:
-    owner = _expression(one.path)
+def _iterated(one: BlockList, model: str) -> str:
+    owner = _expression(one.path, model)
     return owner if one.whole else f"({', '.join(_expression(name, owner) for name in one.names)})"
 
 
-def _expression(path: str, owner: str = "model") -> str:
+def _expression(path: str, owner: str) -> str:
     """``model.layers[0].mlp`` for ``layers.0.mlp``."""
     for name in path.split(".") if path else ():
         if name.isdigit():

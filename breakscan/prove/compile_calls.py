@@ -1,0 +1,357 @@
+"""The calls of ``torch.compile`` in a file, and the tree of the file for edits of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+import libcst as cst
+
+from breakscan.fix.apply import applied
+from breakscan.fix.source_map import RegionsDoNotFit
+from breakscan.fix.support.build import copied
+from breakscan.fix.support.context import FileTree
+from breakscan.fix.support.edit import Edit, Replacement
+from breakscan.fix.support.walking import walk
+from breakscan.model.facts import FileFacts
+from breakscan.prove.tuning import Texts
+
+COMPILE = "torch.compile"
+_OPTIONS = frozenset(
+    "fullgraph dynamic backend mode options name disable recompile_limit isolate_recompiles shapes_spec".split()
+)
+"""The keyword arguments of ``torch.compile``: other methods ``compile``, such as those of Keras, have others."""
+_MAYBE_SKIPPED = (cst.IfExp, cst.BooleanOperation, cst.Lambda, cst.BaseComp)
+
+
+class Form(Enum):
+    """The form in which ``torch.compile`` is called."""
+
+    DECORATOR = "decorator"
+    CALL = "call"
+    """``torch.compile(model)``, or ``torch.compile(dynamic=True)(model)``."""
+    METHOD = "method"
+    """``model.compile()``."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompileCall:
+    """A call of ``torch.compile``: ``node`` is the decorator, or the expression whose value is what it returns;
+    ``call`` has its arguments, None for ``@torch.compile`` alone; ``subject`` is the expression that is compiled, None
+    for a decorator; ``target`` is its text, or the qualified name of what is decorated."""
+
+    form: Form
+    node: cst.Decorator | cst.Call
+    call: cst.Call | None
+    subject: cst.BaseExpression | None
+    target: str
+
+    @property
+    def keywords(self) -> dict[str, cst.Arg]:
+        """The keyword arguments by name, without that for the subject."""
+        arguments = self.call.args if self.call is not None else ()
+        return {one.keyword.value: one for one in arguments if one.keyword and one.keyword.value in _OPTIONS}
+
+
+@dataclass(frozen=True, slots=True)
+class CallKey:
+    """The call of that number among those of a file with the same target: equal after edits elsewhere."""
+
+    target: str
+    number: int
+
+
+class UserFile(FileTree):
+    """The tree of a file.  Raises ValueError if it cannot be parsed."""
+
+    def __init__(self, text: str) -> None:
+        try:
+            syntax = ast.parse(text)
+        except (SyntaxError, RecursionError) as error:
+            raise ValueError("the file cannot be parsed") from error
+        super().__init__(text, syntax, FileFacts())
+        self.needs: list[str] = []
+        """The modules that new code needs to import."""
+
+    @cached_property
+    def imports(self) -> dict[str, str]:
+        """The dotted name of each name that the file imports, wherever it does."""
+        return {name: dotted for node in walk(self.module) for name, dotted in imported(node)}
+
+    def dotted(self, node: cst.CSTNode) -> str | None:
+        """The dotted name of an imported object."""
+        if isinstance(node, cst.Name):
+            return self.imports.get(node.value)
+        if isinstance(node, cst.Attribute):
+            owner = self.dotted(node.value)
+            return f"{owner}.{node.attr.value}" if owner else None
+        return None
+
+    def named(self, dotted: str) -> str:
+        """The code for an object of a module; of torch, by the name under which the file imports it."""
+        package = dotted.partition(".")[0]
+        alias = next((name for name, its in self.imports.items() if its == package), None)
+        if alias is None:
+            self.needs.append(package)
+        return f"{alias or package}{dotted[len(package) :]}"
+
+    def code(self, node: cst.CSTNode) -> str:
+        """The text of a node, in one line."""
+        return " ".join(self.module.code_for_node(node).split())
+
+    def around(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The nodes around a node, from the inside out."""
+        while (above := self.parents.get(node)) is not None:
+            yield above
+            node = above
+
+    @cached_property
+    def functions(self) -> dict[str, cst.FunctionDef]:
+        """The functions by their qualified names; of several, the last."""
+        return {self.qualified_name(one): one for one in walk(self.module) if isinstance(one, cst.FunctionDef)}
+
+    def qualified_name(self, node: cst.FunctionDef | cst.ClassDef) -> str:
+        """The name as Python gives it, but without ``<locals>``."""
+        around = (one.name.value for one in self.around(node) if isinstance(one, cst.FunctionDef | cst.ClassDef))
+        return ".".join([*list(around)[::-1], node.name.value])
+
+    @cached_property
+    def calls(self) -> tuple[CompileCall, ...]:
+        """The calls of ``torch.compile``, in the order of the text."""
+        return tuple(call for node in walk(self.module) if (call := self._call_of(node)) is not None)
+
+    def key_of(self, call: CompileCall) -> CallKey:
+        same = [one for one in self.calls if one.target == call.target]
+        return CallKey(call.target, same.index(call))
+
+    def find(self, key: CallKey) -> CompileCall | None:
+        """The call with a key."""
+        same = [one for one in self.calls if one.target == key.target]
+        return same[key.number] if key.number < len(same) else None
+
+    def _call_of(self, node: cst.CSTNode) -> CompileCall | None:
+        if isinstance(node, cst.Decorator):
+            above = self.parents[node]
+            given = node.decorator
+            if isinstance(above, cst.FunctionDef | cst.ClassDef) and self._is_compiler(given, decorates=True):
+                call = given if isinstance(given, cst.Call) else None
+                return CompileCall(Form.DECORATOR, node, call, None, self.qualified_name(above))
+            return None
+        if not isinstance(node, cst.Call) or isinstance(self.parents[node], cst.Decorator):
+            return None
+        if self.dotted(node.func) == COMPILE:
+            subject = next(
+                (one.value for one in node.args if one.keyword is None or one.keyword.value == "model"), None
+            )
+            return CompileCall(Form.CALL, node, node, subject, self.code(subject)) if subject is not None else None
+        if isinstance(node.func, cst.Call) and self._is_compiler(node.func) and len(node.args) == 1:
+            subject = node.args[0].value
+            return CompileCall(Form.CALL, node, node.func, subject, self.code(subject))
+        if (
+            isinstance(node.func, cst.Attribute)
+            and node.func.attr.value == "compile"
+            and not self.dotted(node.func)
+            and all(one.keyword and one.keyword.value in _OPTIONS for one in node.args)
+        ):
+            return CompileCall(Form.METHOD, node, node, node.func.value, self.code(node.func.value))
+        return None
+
+    def _is_compiler(self, node: cst.BaseExpression, decorates: bool = False) -> bool:
+        """True for ``torch.compile(…)`` without anything to compile, a partial of it, and, as a decorator, its name."""
+        if not isinstance(node, cst.Call):
+            return decorates and self.dotted(node) == COMPILE
+        if self.dotted(node.func) == "functools.partial":
+            return bool(node.args) and self.dotted(node.args[0].value) == COMPILE
+        return self.dotted(node.func) == COMPILE and all(one.keyword is not None for one in node.args)
+
+    def small_statement(self, node: cst.CSTNode) -> cst.BaseSmallStatement | None:
+        """The simple statement that holds a node and evaluates it whenever it runs."""
+        for one in (node, *self.around(node)):
+            if isinstance(one, cst.BaseSmallStatement):
+                return one
+            if isinstance(one, (*_MAYBE_SKIPPED, cst.BaseCompoundStatement)):
+                return None
+        return None
+
+    def split(
+        self,
+        small: cst.BaseSmallStatement,
+        before: Sequence[cst.BaseStatement],
+        becomes: cst.BaseSmallStatement | None,
+        after: Sequence[cst.BaseStatement] = (),
+    ) -> Mapping[cst.CSTNode, Replacement] | None:
+        """The replacement of a simple statement's line: it becomes another one, with statements before and after."""
+        line = self.parents[small]
+        if not isinstance(line, cst.SimpleStatementLine):
+            return None
+        at = next(number for number, one in enumerate(line.body) if one is small)
+        middle = [becomes] if becomes is not None else []
+        parts: list[cst.BaseStatement] = []
+        heads, tails = list(line.body[:at]), list(line.body[at + 1 :])
+        if before:
+            parts += [_line(heads, line), *before]
+            heads = []
+        if after:
+            parts += [_line([*heads, *middle], line), *after, _line(tails, line)]
+        else:
+            parts.append(_line([*heads, *middle, *tails], line))
+        parts = [one for one in parts if not isinstance(one, cst.SimpleStatementLine) or one.body]
+        if parts:
+            parts[0] = parts[0].with_changes(leading_lines=line.leading_lines)
+        # The comment behind the line stays with its last part.
+        if parts and isinstance(parts[-1], cst.SimpleStatementLine):
+            parts[-1] = parts[-1].with_changes(trailing_whitespace=line.trailing_whitespace)
+        return {line: parts or None}
+
+
+def _line(body: Sequence[cst.BaseSmallStatement], like: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
+    last = [one.with_changes(semicolon=cst.MaybeSentinel.DEFAULT) for one in body[-1:]]
+    return cst.SimpleStatementLine([*body[:-1], *last])
+
+
+def imported(node: cst.CSTNode) -> Iterator[tuple[str, str]]:
+    """The names that an import statement binds, with their dotted names."""
+    if isinstance(node, cst.Import):
+        for alias in node.names:
+            name = alias.evaluated_name
+            package = name.partition(".")[0]
+            yield (alias.evaluated_alias or name, name) if alias.asname else (package, package)
+    elif isinstance(node, cst.ImportFrom) and node.module is not None and not isinstance(node.names, cst.ImportStar):
+        source = cst.Module([]).code_for_node(node.module)
+        for alias in node.names if not node.relative else ():
+            yield alias.evaluated_alias or alias.evaluated_name, f"{source}.{alias.evaluated_name}"
+
+
+def is_simple(node: cst.CSTNode | None) -> bool:
+    """True for a name, and for an attribute of one: to read it twice does no harm."""
+    return isinstance(node, cst.Name) or (isinstance(node, cst.Attribute) and is_simple(node.value))
+
+
+def with_keyword(call: CompileCall, function: cst.BaseExpression, name: str, value: str | None) -> Edit | None:
+    """The edit that gives a call a keyword argument, or takes it away; ``function`` is what a bare decorator calls."""
+    if call.call is None:
+        if value is None or not isinstance(call.node, cst.Decorator):
+            return None
+        return Edit({call.node: call.node.with_changes(decorator=cst.Call(function, [_keyword(name, value)]))})
+    given = list(call.call.args)
+    at = next((number for number, one in enumerate(given) if one.keyword and one.keyword.value == name), None)
+    if at is None:
+        return Edit({call.call: _with_argument(call.call, _keyword(name, value))}) if value is not None else None
+    if value is not None:
+        expression = cst.parse_expression(value)
+        return (
+            None
+            if expression.deep_equals(given[at].value)
+            else Edit({given[at]: given[at].with_changes(value=expression)})
+        )
+    last = given.pop(at)
+    if given and at == len(given):
+        given[-1] = _as_last(given[-1], last)
+    return Edit({call.call: call.call.with_changes(args=given)})
+
+
+def _as_last(argument: cst.Arg, last: cst.Arg) -> cst.Arg:
+    """An argument in the place of the last one; a comment behind it stays."""
+    mine, comma = argument.comma, last.comma
+    if isinstance(mine, cst.Comma) and isinstance(comma, cst.Comma):
+        space, end = mine.whitespace_after, comma.whitespace_after
+        if isinstance(space, cst.ParenthesizedWhitespace) and isinstance(end, cst.ParenthesizedWhitespace):
+            comma = mine.with_changes(whitespace_after=space.with_changes(indent=end.indent, last_line=end.last_line))
+    return argument.with_changes(comma=comma, whitespace_after_arg=last.whitespace_after_arg)
+
+
+def _keyword(name: str, value: str) -> cst.Arg:
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    return cst.Arg(cst.parse_expression(value), cst.Name(name), equal)
+
+
+def _with_argument(call: cst.Call, new: cst.Arg) -> cst.Call:
+    """The call with one more argument, on a line of its own if the others have theirs."""
+    if not call.args:
+        return call.with_changes(args=[new])
+    *heads, last = call.args
+    if isinstance(last.comma, cst.Comma):
+        between = heads[0].comma if heads else cst.Comma(whitespace_after=call.whitespace_before_args)
+        new = new.with_changes(comma=last.comma)
+    else:
+        between = heads[0].comma if heads else cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+        new = new.with_changes(whitespace_after_arg=last.whitespace_after_arg)
+        last = last.with_changes(whitespace_after_arg=cst.SimpleWhitespace(""))
+    return call.with_changes(args=[*heads, last.with_changes(comma=between), new])
+
+
+def without_compile(file: UserFile, call: CompileCall) -> Edit | None:
+    """The edit that leaves a call out: what it compiles runs as it is."""
+    if call.form is Form.DECORATOR:
+        return Edit({call.node: None})
+    assert call.subject is not None
+    small = file.small_statement(call.node)
+    if small is not None and (call.form is Form.METHOD or _assigns_itself(file, small, call)):
+        replaced = file.split(small, [], None)
+        return Edit(replaced) if replaced is not None else None
+    return Edit({call.node: copied(call.subject)}) if call.form is Form.CALL else None
+
+
+def _assigns_itself(file: UserFile, small: cst.BaseSmallStatement, call: CompileCall) -> bool:
+    if not isinstance(small, cst.Assign) or small.value is not call.node or len(small.targets) != 1:
+        return False
+    return file.code(small.targets[0].target) == call.target
+
+
+def in_place_of(file: UserFile, call: CompileCall, lines: Callable[[str, str], str]) -> Edit | None:
+    """The edit that writes ``lines(owner, arguments)`` in place of a call, whose result is then what it compiled:
+    ``owner`` is the code of that, ``arguments`` the keyword arguments."""
+    small = file.small_statement(call.node)
+    if small is None or call.subject is None:
+        return None
+    arguments = ", ".join(
+        file.code(one.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for one in call.keywords.values()
+    )
+    if is_simple(call.subject):
+        new = list(cst.parse_module(lines(call.target, arguments)).body)
+        goes = call.form is Form.METHOD or _assigns_itself(file, small, call)
+        becomes = None if goes else small.deep_replace(call.node, copied(call.subject))
+        replaced = file.split(small, new, becomes)  # type: ignore[arg-type]
+    elif isinstance(small, cst.Assign) and small.value is call.node and is_simple(small.targets[0].target):
+        owner = file.code(small.targets[0].target)
+        new = list(cst.parse_module(lines(owner, arguments)).body)
+        replaced = file.split(small, [], small.with_changes(value=copied(call.subject)), new)
+    else:
+        return None
+    return Edit(replaced) if replaced is not None else None
+
+
+TextEdit = Callable[[UserFile], Edit | None]
+
+
+def writer(*edits: tuple[str, TextEdit]) -> Callable[[Texts], Texts | None]:
+    """The function that makes edits in files, one after another; it returns None where one of them does not fit."""
+
+    def write(texts: Texts) -> Texts | None:
+        changed: dict[str, str] = {}
+        for path, edit in edits:
+            text = changed.get(path, texts.get(path))
+            new = edited(text, edit) if text is not None else None
+            if new is None:
+                return None
+            changed[path] = new
+        return changed
+
+    return write
+
+
+def edited(text: str, edit: TextEdit) -> str | None:
+    """The text with an edit; None where it does not fit, or does not compile."""
+    try:
+        file = UserFile(text)
+        made = edit(file)
+        if made is None:
+            return None
+        new = applied(file, [made], file.needs).text
+        compile(new, "<edited>", "exec", dont_inherit=True)
+    except (ValueError, SyntaxError, RegionsDoNotFit, cst.CSTValidationError):
+        return None
+    return new if new != text else None

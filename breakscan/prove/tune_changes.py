@@ -1,0 +1,256 @@
+"""The changes of a program's text that ``tune`` tries, besides the edits of ``fix``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import libcst as cst
+
+from breakscan.explanation.explanation import Explanation
+from breakscan.fix.support.edit import Edit
+from breakscan.fix.support.walking import nodes_named, walk
+from breakscan.model.problem import ChangeKind, Problem, ProblemKind
+from breakscan.model.remedy import COMPILE, DYNAMO, NewLine, Remedy, RemedyKind, Setting
+from breakscan.model.words import place
+from breakscan.prove.compile_calls import (
+    CompileCall,
+    TextEdit,
+    UserFile,
+    imported,
+    with_keyword,
+    writer,
+)
+from breakscan.prove.tune_regions import (
+    TunedProgram,
+    Ways,
+    at_call,
+    identity,
+    of_blocks,
+    of_callers,
+    of_disabled,
+    of_eager,
+    of_loops,
+    of_plain_calls,
+)
+from breakscan.prove.tuning import Goal, ProgramChange, Texts
+from breakscan.prove.variants import flags_for
+
+MOST_CHANGES = 20
+_OPEN = {ChangeKind.SIZE, ChangeKind.BRANCH_ON_SIZE, ChangeKind.EQUAL_SIZES, ChangeKind.NUMBER}
+"""The kinds of changes for which ``dynamic=True`` can make one version serve all."""
+_LIMIT = "64"
+"""The versions of a function that are allowed where their number is not known."""
+_FROZEN = "no weight is changed after the first compiled call"
+_REUSED = "the result of a compiled call is read, or copied, before the next call"
+
+
+def changes_of(explanation: Explanation, texts: Texts, ways: Ways) -> list[ProgramChange]:
+    """The changes to try, those first that are cheap and likely to gain."""
+    program = TunedProgram(explanation, texts, ways)
+    found: dict[str, ProgramChange] = {}
+    for change in _changes(program):
+        if change.name not in found and change.write(texts) is not None:
+            found[change.name] = change
+    return list(found.values())[:MOST_CHANGES]
+
+
+def _changes(program: TunedProgram) -> Iterator[ProgramChange]:
+    yield from _of_remedies(program)
+    yield from _of_hints(program)
+    yield from of_loops(program)
+    yield from of_plain_calls(program)
+    yield from of_callers(program)
+    yield from _of_sizes(program)
+    yield from of_disabled(program)
+    yield from of_blocks(program)
+    yield from _of_modes(program)
+    yield from of_eager(program)
+
+
+# -- settings -------------------------------------------------------------------------------------------------------
+
+
+def _of_remedies(program: TunedProgram) -> Iterator[ProgramChange]:
+    """Those of the remedies, and then all settings for breaks at once."""
+    of_breaks: dict[str, Setting] = {}
+    for problem in program.explanation.problems:
+        for remedy in problem.remedies:
+            if remedy.write is not None:
+                path = program.path(remedy.write.path)
+                write = writer((path, _line_edit(program, remedy.write)))
+                name = f"{place(problem.called_from[0] if problem.called_from else problem.site)} {remedy.write.code}"
+                yield ProgramChange(remedy.kind, name, write, problem=identity(problem))
+            for settings in _settings_of(remedy):
+                if problem.kind is ProblemKind.BREAK:
+                    of_breaks |= {str(one): one for one in settings}
+                yield _with_settings(program, settings, remedy.kind, problem)
+    for key, value in flags_for(program.explanation.breaks).items():
+        setting = Setting(DYNAMO, key.partition(".")[2], repr(value))
+        of_breaks.setdefault(str(setting), setting)
+        yield _with_settings(program, [setting], RemedyKind.SETTING)
+    if len(of_breaks) > 1:
+        yield _with_settings(program, list(of_breaks.values()), RemedyKind.SETTING)
+
+
+def _settings_of(remedy: Remedy) -> Iterator[Sequence[Setting]]:
+    if remedy.settings:
+        yield remedy.settings
+    elif remedy.name == "recompile_limit":
+        yield [Setting(DYNAMO, "recompile_limit", _LIMIT)]
+    elif remedy.name == "dynamic-false":
+        yield [Setting(COMPILE, "dynamic", "None")]
+
+
+def _with_settings(
+    program: TunedProgram,
+    settings: Sequence[Setting],
+    kind: RemedyKind,
+    problem: Problem | None = None,
+    assumes: tuple[str, ...] = (),
+) -> ProgramChange:
+    edits: list[tuple[str, TextEdit]] = []
+    for setting in settings:
+        if setting.owner == COMPILE:
+            calls = program.calls_for(problem) if problem is not None else program.calls
+            edits += [(one.path, at_call(one.key, partial(_keyword, setting=setting))) for one in calls]
+        elif (path := program.settings_file) is not None:
+            edits.append((path, partial(_setting_edit, setting=setting)))
+    names = (str(one) if one.owner == COMPILE else f"{one.name} = {one.value}" for one in settings)
+    of = identity(problem) if problem is not None else None
+    return ProgramChange(kind, ", ".join(names), writer(*edits), assumes, of)
+
+
+def _keyword(file: UserFile, call: CompileCall, setting: Setting) -> Edit | None:
+    value = None if setting.value == "None" else setting.value
+    return with_keyword(call, cst.parse_expression(file.named(COMPILE)), setting.name, value)
+
+
+def _setting_edit(file: UserFile, setting: Setting) -> Edit | None:
+    """A line that sets it, below the imports and the lines like it; or its new value where the file sets it already."""
+    dotted = f"{setting.owner}.{setting.name}"
+    for node in walk(file.module):
+        if isinstance(node, cst.Assign) and file.dotted(node.targets[0].target) == dotted:
+            same = file.code(node.value) == setting.value
+            return None if same else Edit({node: node.with_changes(value=cst.parse_expression(setting.value))})
+    if setting.name == "ignore_logging_functions":
+        code = f"{file.named(dotted)}.add({setting.value[1:-1]})"
+        if "logging" not in file.imports:
+            file.needs.append("logging")
+    else:
+        code = f"{file.named(dotted)} = {setting.value}"
+    if setting.owner == "torch._functorch.config" and setting.owner not in file.module.code:
+        file.needs.append(setting.owner)
+    body = file.module.body
+    last = _last_import(file)
+    new = cst.parse_module(f"{code}\n").body[0]
+    if last is None:
+        return Edit({body[0]: [new.with_changes(leading_lines=[]), body[0]]}) if body else None
+    at = last
+    while at + 1 < len(body) and _sets_compiler(file, body[at + 1]):
+        at += 1
+    return Edit(
+        {body[at]: [body[at], new.with_changes(leading_lines=[cst.EmptyLine(indent=False)] if at == last else [])]}
+    )
+
+
+def _last_import(file: UserFile) -> int | None:
+    """The number of the last statement of the imports at the top: what defines or compiles something ends them, unless
+    torch is imported later."""
+    last, ended = None, False
+    compiling = {call.node for call in file.calls}
+    for number, statement in enumerate(file.module.body):
+        names = [dotted for node in walk(statement) for _, dotted in imported(node)]
+        defines = isinstance(statement, cst.FunctionDef | cst.ClassDef | cst.For | cst.While) or (
+            isinstance(statement, cst.If) and bool(nodes_named(statement.test, "__name__"))
+        )
+        ended = ended or defines or any(node in compiling for node in walk(statement))
+        if names and not defines and (not ended or (last is None and "torch" in names)):
+            last = number
+    return last
+
+
+def _sets_compiler(file: UserFile, statement: cst.CSTNode) -> bool:
+    """True for a line such as ``torch._dynamo.config.recompile_limit = 16``."""
+    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+    node: cst.CSTNode | None = None
+    if isinstance(small, cst.Assign):
+        node = small.targets[0].target
+    elif isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
+        node = small.value.func
+    return node is not None and ".config." in (file.dotted(node) or "")
+
+
+def _line_edit(program: TunedProgram, line: NewLine) -> TextEdit:
+    """The edit that writes a new line: above the simple statement, or the header, that is at its line now."""
+    file = program.file(line.path)
+    statement = _statementat_call(file, line.line) if file is not None else None
+    if file is None or statement is None:
+        return lambda _: None
+    text = file.code(statement)
+    number = [file.code(one) for one in _statements(file)][: _statements(file).index(statement)].count(text)
+
+    def edit(now: UserFile) -> Edit | None:
+        same = [one for one in _statements(now) if now.code(one) == text]
+        if number >= len(same):
+            return None
+        small = same[number]
+        new = cst.parse_module(f"{line.code}\n").body
+        if "torch." in line.code:
+            now.named("torch")
+        # Once is enough.
+        if now.code(new[0]) in map(now.code, now.parents[now.parents[small]].children):
+            return None
+        replaced = now.split(small, new, small)
+        return Edit(replaced) if replaced is not None else None
+
+    return edit
+
+
+def _statements(file: UserFile) -> list[cst.BaseSmallStatement]:
+    return [one for line in walk(file.module) if isinstance(line, cst.SimpleStatementLine) for one in line.body]
+
+
+def _statementat_call(file: UserFile, line: int) -> cst.BaseSmallStatement | None:
+    for one in _statements(file):
+        first, _, last, _ = file.span(one)
+        if first <= line <= last:
+            return one
+    return None
+
+
+def _of_hints(program: TunedProgram) -> Iterator[ProgramChange]:
+    """Nested graph breaks, where a function that a compiled one calls breaks: its callers then stay compiled."""
+    if any(problem.kind is ProblemKind.BREAK and program.traced(problem) for problem in program.explanation.problems):
+        yield _with_settings(program, [Setting(DYNAMO, "nested_graph_breaks", "True")], RemedyKind.SETTING)
+    if any(frame.over_limit for frame in program.explanation.frames):
+        yield _with_settings(program, [Setting(DYNAMO, "recompile_limit", _LIMIT)], RemedyKind.SETTING)
+
+
+def _of_sizes(program: TunedProgram) -> Iterator[ProgramChange]:
+    """Open sizes and numbers, where these change."""
+    for problem in program.explanation.problems:
+        if any(change.kind in _OPEN for change in problem.changes):
+            if any(one.target.settings.get("dynamic") == "False" for one in program.calls_for(problem)):
+                yield _with_settings(program, [Setting(COMPILE, "dynamic", "None")], RemedyKind.SHAPES, problem)
+            yield _with_settings(program, [Setting(COMPILE, "dynamic", "True")], RemedyKind.SHAPES, problem)
+
+
+def _of_modes(program: TunedProgram) -> Iterator[ProgramChange]:
+    """The modes of Inductor, and its settings that are not on by default."""
+    plain = [
+        ran
+        for ran in program.calls
+        if ran.target.backend in (None, "inductor") and not ran.call.keywords.keys() & {"options"}
+    ]
+    if len(plain) != len(program.calls) or not plain or program.ways.goal is Goal.COMPILE:
+        return
+    cuda = program.ways.device == "cuda"
+    for mode in (
+        ("reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune") if cuda else ("max-autotune-no-cudagraphs",)
+    ):
+        assumes = (_REUSED,) if mode in ("reduce-overhead", "max-autotune") else ()
+        yield _with_settings(program, [Setting(COMPILE, "mode", f'"{mode}"')], RemedyKind.SETTING, assumes=assumes)
+    if not program.ways.backward:
+        setting = Setting("torch._inductor.config", "freezing", "True")
+        yield _with_settings(program, [setting], RemedyKind.SETTING, assumes=(_FROZEN,))

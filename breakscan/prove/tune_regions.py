@@ -1,0 +1,351 @@
+"""The run and the texts that changes are made from, and the changes of what is compiled."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+import libcst as cst
+
+from breakscan.explanation.compile_targets import CompileTarget
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.frames import FrameStatus
+from breakscan.fix.support import matchers as m
+from breakscan.fix.support.edit import Edit
+from breakscan.fix.support.walking import findall, walk
+from breakscan.model.findings import Origin, Verdict
+from breakscan.model.problem import Caller, Problem, ProblemKind
+from breakscan.model.remedy import COMPILE, RemedyKind
+from breakscan.model.words import place
+from breakscan.prove.compile_calls import (
+    CallKey,
+    CompileCall,
+    Form,
+    TextEdit,
+    UserFile,
+    in_place_of,
+    is_simple,
+    without_compile,
+    writer,
+)
+from breakscan.prove.protocol import CallableBlocks, RegionalCompile
+from breakscan.prove.tuning import Goal, ProgramChange, Texts
+from breakscan.prove.variants import LABELS, lines_for
+
+_BLOCKS = (RegionalCompile.BLOCKS, RegionalCompile.BLOCKS_AND_REST)
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The facts of a run that ways of compiling depend on: ``device`` is the type, ``cpu`` or ``cuda``; ``backward``
+    says that the program runs a backward; ``blocks`` are those of each callable that it compiles, in that order."""
+
+    goal: Goal
+    device: str
+    backward: bool
+    torch: str
+    blocks: Sequence[CallableBlocks] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RanCall:
+    """A call of ``torch.compile`` in the program's text that ran, and what it was given."""
+
+    path: str
+    call: CompileCall
+    key: CallKey
+    target: CompileTarget
+    is_method: bool
+    """True if a method of a module was compiled."""
+
+
+@dataclass(frozen=True)
+class TunedProgram:
+    """A run, the texts of its files, and how they compile."""
+
+    explanation: Explanation
+    texts: Texts
+    ways: Ways
+    _files: dict[str, UserFile | None] = field(default_factory=dict)
+
+    def file(self, path: str) -> UserFile | None:
+        """A file of the program by a path that reports show; None where it cannot be parsed, or is another's."""
+        path = self.path(path)
+        if path not in self._files:
+            try:
+                self._files[path] = UserFile(self.texts[path]) if path in self.texts else None
+            except ValueError:
+                self._files[path] = None
+        return self._files[path]
+
+    def path(self, shown: str) -> str:
+        return os.path.abspath(shown)
+
+    @cached_property
+    def calls(self) -> tuple[RanCall, ...]:
+        """The calls of torch.compile in the order in which they ran first, each once."""
+        found: dict[tuple[str, CallKey], RanCall] = {}
+        for target in self.explanation.targets:
+            file = self.file(target.caller.path) if target.caller is not None else None
+            if file is None or target.caller is None:
+                continue
+            spans = [(file.span(call.node), call) for call in file.calls]
+            there = [(end - line, call) for (line, _, end, _), call in spans if line <= target.caller.line <= end]
+            if there:
+                call = min(there, key=lambda one: one[0])[1]
+                key, path = file.key_of(call), self.path(target.caller.path)
+                last = call.target.rpartition(".")[2]
+                is_method = isinstance(call.subject, cst.Attribute) and target.name.endswith(f".{last}")
+                found.setdefault((path, key), RanCall(path, call, key, target, is_method))
+        return tuple(found.values())
+
+    def calls_for(self, problem: Problem) -> tuple[RanCall, ...]:
+        """The calls that compiled the function of a problem, or one that leads to it; all where that is not known."""
+        lines = (*problem.stack, *problem.called_from)
+        names = {*problem.functions, *(line.function for line in lines if line.function)}
+        own = [one for one in self.calls if any(f"{name}.".startswith(f"{one.target.name}.") for name in names)]
+        return tuple(own) or self.calls
+
+    def is_compiled(self, function: str | None) -> bool:
+        """True for a function that the program compiles, also as the ``forward`` of a module."""
+        names = {one.target.name for one in self.calls}
+        return function is not None and (function in names or function.removesuffix(".forward") in names)
+
+    def traced(self, problem: Problem) -> list[Caller]:
+        """The user's lines that lead from the function that is compiled to a problem, without that function's own."""
+        stack = [line for line in problem.stack if line.origin is Origin.USER]
+        last = max((number for number, line in enumerate(stack) if self.is_compiled(line.function)), default=None)
+        return stack[last + 1 :] if last is not None else []
+
+    @property
+    def settings_file(self) -> str | None:
+        """The file for settings of the compiler: the one that first compiles something, else the script."""
+        return self.calls[0].path if self.calls else next(iter(self.texts), None)
+
+    def everywhere(self, edit: Callable[[UserFile, CompileCall], Edit | None], calls: Iterable[RanCall] = ()) -> Write:
+        """The function that makes an edit at each of the calls, by default at all."""
+        return writer(*((one.path, at_call(one.key, edit)) for one in (*calls,) or self.calls))
+
+
+Write = Callable[[Texts], Texts | None]
+
+
+def at_call(key: CallKey, edit: Callable[[UserFile, CompileCall], Edit | None]) -> TextEdit:
+    def found(file: UserFile) -> Edit | None:
+        call = file.find(key)
+        return edit(file, call) if call is not None else None
+
+    return found
+
+
+def identity(problem: Problem) -> str:
+    return f"{problem.id} {place(problem.site)}"
+
+
+def of_loops(program: TunedProgram) -> Iterator[ProgramChange]:
+    """The step in place of the loop: of a compiled function that runs eager, the functions that it calls and that are
+    compiled by themselves anyway."""
+    eager = {frame.function for frame in program.explanation.frames if frame.status is FrameStatus.EAGER}
+    alone = {graph.function for graph in program.explanation.graphs}
+    for ran in program.calls:
+        name = ran.target.name
+        if name not in eager or (file := program.file(ran.path)) is None:
+            continue
+        owner = name.rpartition(".")[0]
+        forward = f"{owner}.forward"
+        function = file.functions.get(name)
+        calls_itself = function is not None and bool(findall(function.body, m.Call(func=m.Name("self"))))
+        if owner and forward in alone and calls_itself:
+            if ran.is_method:
+                write = program.everywhere(_compiled_owner, [ran])
+                yield ProgramChange(RemedyKind.REGION, f"compile the module of {name} in its place", write)
+            elif ran.call.form is Form.DECORATOR:
+                yield _moved(ran, ran.path, forward)
+        if ran.call.form is Form.DECORATOR and function is not None:
+            for other in alone:
+                last = (other or "").rpartition(".")[2]
+                if other in file.functions and other != name and _calls(function, last):
+                    yield _moved(ran, ran.path, other)
+
+
+def _calls(function: cst.FunctionDef, name: str) -> bool:
+    return bool(findall(function.body, m.Call(func=m.Name(name) | m.Attribute(attr=m.Name(name)))))
+
+
+def _compiled_owner(file: UserFile, call: CompileCall) -> Edit | None:
+    """``model.compile()``, and ``model.generate`` as it is."""
+    if not isinstance(call.subject, cst.Attribute) or not is_simple(call.subject):
+        return None
+    owner = file.code(call.subject.value)
+    return in_place_of(file, call, lambda _, arguments: f"{owner}.compile({arguments})")
+
+
+def _moved(ran: RanCall, path: str, name: str) -> ProgramChange:
+    """The decorator of one function at another one."""
+    code = cst.Module([]).code_for_node(ran.call.node.with_changes(leading_lines=[])).strip().removeprefix("@")
+
+    def edit(file: UserFile) -> Edit | None:
+        call, function = file.find(ran.key), file.functions.get(name)
+        if call is None or function is None or function is file.parents[call.node]:
+            return None
+        return Edit({call.node: None, function: _decorated(function, code)})
+
+    return ProgramChange(RemedyKind.REGION, f"compile {name} in place of {ran.call.target}", writer((path, edit)))
+
+
+def _decorated(function: cst.FunctionDef, code: str) -> cst.FunctionDef:
+    """The function with one more decorator, next to its head."""
+    new = cst.Decorator(cst.parse_expression(code))
+    if function.decorators:
+        return function.with_changes(decorators=[*function.decorators, new])
+    # Comments above the function stay above its decorator.
+    return function.with_changes(decorators=[new])
+
+
+def of_plain_calls(program: TunedProgram) -> Iterator[ProgramChange]:
+    """The inner module that is also called plainly, compiled in place; the method that is called besides."""
+    for problem in program.explanation.problems:
+        if problem.kind is not ProblemKind.PLAIN_CALLS or not problem.functions:
+            continue
+        owner, _, name = problem.functions[0].rpartition(".")
+        kinds = {remedy.name for remedy in problem.remedies}
+        for ran in program.calls:
+            if "compile-in-place" in kinds and ran.target.name != owner:
+                for keeps in (False, True):
+                    write = program.everywhere(partial(_compiled_inside, owner=owner, keeps=keeps), [ran])
+                    what = f"compile {owner} in place{'' if keeps else f', and not {ran.target.name}'}"
+                    yield ProgramChange(RemedyKind.REGION, what, write, problem=identity(problem))
+            if "compile-method" in kinds and ran.target.name == owner:
+                write = program.everywhere(partial(_compiled_method, name=name), [ran])
+                yield ProgramChange(RemedyKind.REGION, f"compile {owner}.{name}, too", write, problem=identity(problem))
+
+
+def _compiled_inside(file: UserFile, call: CompileCall, owner: str, keeps: bool) -> Edit | None:
+    """``model.compile()`` for the variable that holds an object of a class, before what holds it is compiled."""
+    scope = _scope(file, call.node)
+    held = [
+        file.code(one.targets[0].target)
+        for one in walk(scope)
+        if isinstance(one, cst.Assign)
+        and _scope(file, one) is scope
+        and is_simple(one.targets[0].target)
+        and findall(one.value, m.Call(func=m.Name(owner) | m.Attribute(attr=m.Name(owner))))
+    ]
+    if len(held) != 1 or held[0] == call.target:
+        return None
+    if not keeps:
+        return in_place_of(file, call, lambda _, arguments: f"{held[0]}.compile({arguments})")
+    small = file.small_statement(call.node)
+    arguments = ", ".join(
+        file.code(one.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for one in call.keywords.values()
+    )
+    new = cst.parse_module(f"{held[0]}.compile({arguments})\n").body
+    replaced = file.split(small, new, small) if small is not None else None
+    return Edit(replaced) if replaced is not None else None
+
+
+def _scope(file: UserFile, node: cst.CSTNode) -> cst.CSTNode:
+    return next((one for one in file.around(node) if isinstance(one, cst.FunctionDef)), file.module)
+
+
+def _compiled_method(file: UserFile, call: CompileCall, name: str) -> Edit | None:
+    """``model.step = torch.compile(model.step)``, below the statement that compiles the model."""
+    small = file.small_statement(call.node)
+    if isinstance(small, cst.Assign) and small.value is call.node and is_simple(small.targets[0].target):
+        owner = file.code(small.targets[0].target)
+    elif call.form is Form.METHOD and is_simple(call.subject):
+        owner = call.target
+    else:
+        return None
+    new = cst.parse_module(f"{owner}.{name} = {file.named(COMPILE)}({owner}.{name})\n").body
+    replaced = file.split(small, [], small, new) if small is not None else None
+    return Edit(replaced) if replaced is not None else None
+
+
+def of_callers(program: TunedProgram) -> Iterator[ProgramChange]:
+    """The caller in place of a function that is compiled anew for each of many objects."""
+    for problem in program.explanation.problems:
+        if problem.kind is not ProblemKind.RECOMPILES:
+            continue
+        for ran in program.calls_for(problem):
+            for caller in problem.called_from:
+                file = program.file(caller.path)
+                if (
+                    ran.call.form is Form.DECORATOR
+                    and file is not None
+                    and program.path(caller.path) == ran.path
+                    and caller.function in file.functions
+                    and caller.function != ran.call.target
+                ):
+                    yield _moved(ran, ran.path, caller.function)
+
+
+def of_disabled(program: TunedProgram) -> Iterator[ProgramChange]:
+    """``torch.compiler.disable`` at the user's function that breaks and that a compiled one calls, and at one through
+    which the program gets to several breaks: the call is then the only break."""
+    through: Counter[tuple[str, str]] = Counter()
+    for problem in program.explanation.problems:
+        if problem.kind is ProblemKind.BREAK and problem.verdict is not Verdict.RAISES:
+            functions = [(program.path(line.path), line.function or "") for line in program.traced(problem)]
+            if functions:
+                through.update(set(functions[:-1]))
+                yield from _disable(program, *functions[-1], identity(problem))
+    for (path, name), breaks in through.items():
+        if breaks > 1:
+            yield from _disable(program, path, name)
+
+
+def _disable(program: TunedProgram, path: str, name: str, problem: str | None = None) -> Iterator[ProgramChange]:
+    file = program.file(path)
+    if file is not None and name in file.functions:
+        write = writer((path, partial(_disabled, name=name)))
+        yield ProgramChange(RemedyKind.REGION, f"torch.compiler.disable at {name}", write, problem=problem)
+
+
+def _disabled(file: UserFile, name: str) -> Edit | None:
+    function = file.functions.get(name)
+    if function is None or any("compile" in file.code(one.decorator) for one in function.decorators):
+        return None
+    return Edit({function: _decorated(function, file.named("torch.compiler.disable"))})
+
+
+def of_blocks(program: TunedProgram) -> Iterator[ProgramChange]:
+    """Repeated blocks, compiled one by one."""
+    modules = [ran for ran in program.calls if ran.call.form is not Form.DECORATOR]
+    blocks = program.ways.blocks
+    if len(blocks) != len(modules) or not any(one.lists for one in blocks):
+        return
+    for regional in _BLOCKS:
+        edits = [
+            (ran.path, at_call(ran.key, partial(_blocks_alone, its=its, regional=regional, is_method=ran.is_method)))
+            for ran, its in zip(modules, blocks, strict=True)
+            if its.lists and (its.rest or regional is RegionalCompile.BLOCKS)
+        ]
+        if edits:
+            yield ProgramChange(RemedyKind.REGION, LABELS[regional], writer(*edits))
+
+
+def _blocks_alone(
+    file: UserFile, call: CompileCall, its: CallableBlocks, regional: RegionalCompile, is_method: bool
+) -> Edit | None:
+    if "block" in {node.value for node in walk(file.module) if isinstance(node, cst.Name)}:
+        return None
+
+    def lines(owner: str, arguments: str) -> str:
+        owner = owner.rpartition(".")[0] if is_method else owner
+        return "\n".join(one.replace(": ", ":\n    ", 1) for one in lines_for(regional, its, arguments, owner))
+
+    return in_place_of(file, call, lines)
+
+
+def of_eager(program: TunedProgram) -> Iterator[ProgramChange]:
+    """Nothing compiled, and one of several not compiled."""
+    if program.calls:
+        yield ProgramChange(RemedyKind.REGION, "without torch.compile", program.everywhere(without_compile))
+    if len(program.calls) > 1:
+        for ran in program.calls:
+            name = f"without torch.compile of {ran.call.target}"
+            yield ProgramChange(RemedyKind.REGION, name, program.everywhere(without_compile, [ran]))

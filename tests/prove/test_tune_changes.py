@@ -1,0 +1,281 @@
+"""Changes of programs that ``tune`` tries: each is made from a recorded run, and the changed text runs as it says."""
+
+from __future__ import annotations
+
+import runpy
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import breakscan
+from breakscan.explanation.explanation import Explanation
+from breakscan.prove.protocol import BlockList, CallableBlocks
+from breakscan.prove.tune_changes import changes_of
+from breakscan.prove.tune_regions import Ways
+from breakscan.prove.tuning import Goal, ProgramChange
+
+pytestmark = pytest.mark.torch
+
+
+class Counts(NamedTuple):
+    """The breaks, the recompiles and the functions that run eager, and the graphs."""
+
+    breaks: int
+    recompiles: int
+    eager: int
+    graphs: int
+
+
+class Ran(NamedTuple):
+    """A program that ran, and its changes by name."""
+
+    path: str
+    text: str
+    counts: Counts
+    changes: dict[str, ProgramChange]
+
+    def becomes(self, *names: str) -> str:
+        """The text with changes, one after another."""
+        text = self.text
+        for name in names:
+            texts = self.changes[name].write({self.path: text})
+            assert texts is not None, name
+            text = texts[self.path]
+        return text
+
+
+def recorded(path: Path) -> Explanation:
+    import torch
+
+    config: Any = torch._dynamo.config
+    torch._dynamo.reset()
+    kept = config.get_config_copy()
+    try:
+        with breakscan.record() as recording:
+            runpy.run_path(str(path), run_name="__main__")
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            config.load_config(kept)
+    return recording.explain().explanation
+
+
+def ran(folder: Path, text: str, *blocks: CallableBlocks, device: str = "cpu", backward: bool = True) -> Ran:
+    path = folder / "program.py"
+    path.write_text(text, encoding="utf-8")
+    run = recorded(path)
+    ways = Ways(Goal.STEP, device, backward, run.torch, blocks)
+    changes = changes_of(run, {str(path): text}, ways)
+    counts = Counts(run.break_events, len(run.recompiles), run.eager_frames, len(run.graphs))
+    return Ran(str(path), text, counts, {change.name: change for change in changes})
+
+
+def counts_of(folder: Path, text: str) -> Counts:
+    return ran(folder, text).counts
+
+
+SCALAR = '''\
+"""Docstring."""
+from __future__ import annotations
+import torch as th  # the framework
+from torch import nn
+
+@th.compile(backend="eager")
+def f(x):
+    return x + x.max().item()
+
+for _ in range(2):
+    f(th.rand(3))
+'''
+GENERATE = """\
+import torch
+
+class Decoder(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.head(x)
+
+    @torch.no_grad()
+    def generate(self, x):
+        for _ in range(8):
+            x = self(x)
+            if x.max() > 100:
+                break
+        return x
+
+model = Decoder()
+generate = torch.compile(model.generate, backend="eager")  # decoding
+generate(torch.rand(2, 4))
+"""
+INNER = """\
+import torch
+
+class Net(torch.nn.Linear):
+    def forward(self, x):
+        return super().forward(x)
+
+class Task(torch.nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, x):
+        return self.net(x).sum()
+
+def main():
+    net = Net(800, 800)
+    task = Task(net)
+    task = torch.compile(task, backend="eager")
+    for _ in range(40):
+        task(torch.rand(800, 800))
+        net(torch.rand(800, 800))
+
+main()
+"""
+FOREIGN = """\
+import torch
+
+def query(x):
+    return x.tolist()
+
+def neighbours(x):
+    found = query(x)
+    return torch.tensor(found) * x.sum().item()
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        near = neighbours(x)
+        return near + x
+
+net = Net()
+net.compile(backend="eager")
+net(torch.rand(4))
+"""
+LAYERS = """\
+import torch
+
+class Layer(torch.nn.Module):
+    def __init__(self, name):
+        super().__init__()
+        self.name = name
+
+    @torch.compile(backend="eager")
+    def forward(self, x):
+        return x + len(self.name)
+
+class Tower(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([Layer("a" * n) for n in range(1, 5)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+Tower()(torch.rand(4))
+"""
+SIZES = """\
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+
+net = Net()
+fast = torch.compile(
+    net,
+    backend="eager",  # no code
+    dynamic=False,
+)
+for n in (2, 3, 4, 5):
+    x = torch.rand(n, 4); y = fast(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "name", "before", "after"),
+    [
+        (SCALAR, "capture_scalar_outputs = True", Counts(1, 1, 0, 3), Counts(0, 0, 0, 1)),
+        (GENERATE, "compile the module of Decoder.generate in its place", Counts(2, 0, 1, 1), Counts(0, 0, 0, 1)),
+        (INNER, "compile Net in place", Counts(0, 0, 0, 1), Counts(0, 0, 0, 2)),
+        (INNER, "compile Net in place, and not Task", Counts(0, 0, 0, 1), Counts(0, 0, 0, 1)),
+        (FOREIGN, "torch.compiler.disable at neighbours", Counts(4, 0, 0, 3), Counts(1, 0, 0, 1)),
+        (LAYERS, "compile Tower.forward in place of Layer.forward", Counts(0, 3, 0, 4), Counts(0, 0, 0, 1)),
+        (SIZES, "torch.compile(..., dynamic=None)", Counts(0, 3, 0, 4), Counts(0, 1, 0, 2)),
+        (SIZES, "torch.compile(..., dynamic=True)", Counts(0, 3, 0, 4), Counts(0, 0, 0, 1)),
+        (SIZES, "without torch.compile", Counts(0, 3, 0, 4), Counts(0, 0, 0, 0)),
+    ],
+    ids=lambda value: value.replace(" ", "-") if isinstance(value, str) and "\n" not in value else "",
+)
+def test_a_change_does_what_it_says(program: str, name: str, before: Counts, after: Counts, tmp_path: Path) -> None:
+    run = ran(tmp_path, program)
+    print(*run.changes, sep="\n")
+    assert run.counts == before
+    assert counts_of(tmp_path, run.becomes(name)) == after
+
+
+BLOCKS = CallableBlocks(True, (BlockList("layers", "Layer", False, ("0", "1", "2", "3"), True),))
+STACKED = """\
+import torch
+
+class Layer(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+
+class Tower(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([Layer() for _ in range(4)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+if __name__ == "__main__":
+    tower = Tower().eval(); fast = torch.compile(tower, backend="eager"); x = torch.rand(4)  # the whole
+    fast(x)
+"""
+
+
+def test_blocks_are_compiled_one_by_one(tmp_path: Path) -> None:
+    text = ran(tmp_path, STACKED, BLOCKS).becomes("repeated blocks")
+    assert text.endswith(
+        """\
+    tower = Tower().eval()
+    for block in tower.layers:
+        block.compile(backend="eager")
+    fast = tower; x = torch.rand(4)  # the whole
+    fast(x)
+"""
+    )
+    assert counts_of(tmp_path, text).graphs == 1
+
+
+@pytest.mark.parametrize(
+    ("program", "names", "head"),
+    [
+        (
+            SCALAR,
+            ["capture_scalar_outputs = True", "torch.compile(..., dynamic=True)"],
+            '"""Docstring."""\nfrom __future__ import annotations\nimport torch as th  # the framework\n'
+            "from torch import nn\n\nth._dynamo.config.capture_scalar_outputs = True\n\n"
+            '@th.compile(backend="eager", dynamic=True)\n',
+        ),
+        (SIZES, ["torch.compile(..., dynamic=None)"], '    net,\n    backend="eager",  # no code\n)\n'),
+        (GENERATE, ["without torch.compile"], "generate = model.generate  # decoding\n"),
+    ],
+    ids=["setting", "argument", "not-compiled"],
+)
+def test_what_is_written(program: str, names: list[str], head: str, tmp_path: Path) -> None:
+    run = ran(tmp_path, program)
+    text = run.becomes(*names)
+    assert head in text
+    again = run.changes[names[0]].write({run.path: text})
+    assert again is None
