@@ -17,22 +17,15 @@ from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.edit import Declined, Edit, Replacement
 from breakscan.fix.support.escapes import reads_code
 from breakscan.fix.support.purity import is_line_or_record, is_reporting, why_missed, why_shown
-from breakscan.fix.support.tensor_test import operands
 
 _SILENT = differs("compiled code does not print, log or warn", Effect.OUTPUT)
 
 
 def rewrite(context: RewriteContext) -> Edit:
     """The statement under a guard, or the guard in front of an existing test."""
-    if isinstance(context.node, cst.Call) and is_reporting(context, context.node):
-        return _report(context)
-    return _asking_logger(context)
-
-
-# -- reports ---------------------------------------------------------------------------------------------------------
-
-
-def _report(context: RewriteContext) -> Edit:
+    if not isinstance(context.node, cst.Call) or not is_reporting(context, context.node):
+        made = context.node.func if isinstance(context.node, cst.Call) else context.node
+        raise Declined(f"`{context.plain(made)}` does more than report something")
     line = context.statement()
     if not isinstance(line, cst.SimpleStatementLine) or not _reports(context, line):
         call = context.code(cst.ensure_type(context.node, cst.Call).func)
@@ -116,24 +109,6 @@ def _neighbours(context: RewriteContext, line: cst.SimpleStatementLine) -> list[
 def _with_preparation(context: RewriteContext, line: Statement) -> list[Statement]:
     block = block_of(context, line)
     return block if breaking(context, block[:-1]) is not None else [line]
-
-
-def _asking_logger(context: RewriteContext) -> Edit:
-    """``if logger.isEnabledFor(level):`` around only log calls."""
-    for above in context.around():
-        if isinstance(above, cst.If) and context.node in (above.test, *operands(above.test)):
-            if above.orelse is not None or not all(_reports(context, one) for one in above.body.body):
-                break
-            if (reason := why_missed(context, above)) is not None:
-                raise Declined(f"compiled code would skip it, and {reason}")
-            others = [one for one in operands(above.test) if one is not context.node]
-            tests = others if above.test is not context.node else []
-            replace: dict[cst.CSTNode, Replacement] = {above.test: and_not_compiling(context, above.test)}
-            return _silent(context, replace, above.body.body, tests)
-    name = context.code(cst.ensure_type(context.node, cst.Call).func)
-    if isinstance(context.parent(context.node), cst.Expr):
-        raise Declined(f"`{name}` does more than report something")
-    raise Declined(f"the result of `{name}` is used")
 
 
 # -- where the guard goes --------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import takewhile
 
 import libcst as cst
 
@@ -45,10 +44,10 @@ def origin(context: RewriteContext, name: cst.Name) -> Assignment:
     while (above := context.parent(node)) is not None:
         if isinstance(above, _INNER) and text in written(above):
             return Assignment(text, above)
-        if isinstance(above, cst.SimpleStatementLine) and any(
-            text in written(one) for one in takewhile(lambda one, own=node: one is not own, above.body)
-        ):
-            return fresh
+        if isinstance(above, cst.SimpleStatementLine):
+            place = next(number for number, one in enumerate(above.body) if one is node)
+            if text in written(above.body[:place]):
+                return fresh
         if isinstance(above, cst.SimpleStatementLine | cst.If | cst.While) and _has_walrus(above, text):
             return fresh
         if isinstance(above, cst.IndentedBlock | cst.Module):
