@@ -30,8 +30,8 @@ from breakscan.source.module import SourceProblem
 
 @click.command(short_help="Rewrite what breaks the graph, as a diff or in the files.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=str))
-@click.option("--write", is_flag=True, help="Change the files.  [only print the diff]")
-@click.option("--unsafe", is_flag=True, help="Also apply rewrites that assume something or change more than speed.")
+@click.option("--write", is_flag=True, help="Write the safe edits.  [only print the diff of all]")
+@click.option("--unsafe", is_flag=True, help="Also write the edits that assume something or change more than speed.")
 @click.option(
     "--rewrite", "ids", metavar="LIST", multiple=True, callback=words, help="Only these rewrites, by their ids."
 )
@@ -58,13 +58,13 @@ def fix(
 ) -> None:
     """Rewrite what breaks the graph, recompiles or falls back to eager in the Python files and notebooks below PATHS.
 
-    Prints a diff on standard output, for git apply, and the result for each finding on standard error.  Safe rewrites
-    are applied by default; the others need --unsafe, and state what they assume or change.  Nothing is imported or run.
+    Prints the diff of all edits on standard output, and on standard error what each assumes or changes, or why there is
+    none.  --write writes the safe ones, --write --unsafe all.  Nothing is imported or run.
 
-    With - as the only path, reads the code from standard input, and prints the new code instead of a diff.
+    With - as the only path, reads the code from standard input, and prints the code that --write would write.
 
-    Exits with 0 if there is nothing to rewrite, or all of it was written; 1 if there is something to rewrite, or a file
-    is not valid Python; and 2 if part of the work could not be done.
+    Exits with 0 if --write would change nothing; 1 if it would, or a file is not valid Python; and 2 if part of the
+    work could not be done.
     """
     from breakscan.fix.planner import WantedRewrites
     from breakscan.fix.repair import Progress, new_content, repair_content, repair_paths
@@ -75,7 +75,7 @@ def fix(
     if stdin is not None and (write or recordings):
         raise click.UsageError(f"{'--write' if write else '--recording'} is about files, and not about standard input")
     settings: FileSettings = selection.settings()
-    wanted = WantedRewrites(unsafe, frozenset(ids) if ids else None)
+    wanted = WantedRewrites(True, frozenset(ids) if ids else None)
     if stdin is not None:
         path, content = read_stdin(stdin)
         repair = repair_content(content, path, settings, wanted)
@@ -95,19 +95,19 @@ def fix(
     fixed = b""
     if printed:
         try:
-            fixed = b"".join(new_content(file) for file in repair.files)
+            fixed = b"".join(new_content(file, unsafe) for file in repair.files)
         except SourceProblem as problem:
             unwritten = (problem.error,)
     if write:
         from breakscan.fix.repair import write_repairs
 
-        unwritten = write_repairs(repair.files)
+        unwritten = write_repairs(repair.files, unsafe)
     cells = NotebookCells.of(
         [path.display for path in repair.files] + [error.path for error in repair.errors],
         {file.display: file.data for file in repair.files},
     )
     library = library_of(settings.of(file.path) for file in repair.files)
-    report = FixReport(repair, library, write or printed, unwritten, cells)
+    report = FixReport(repair, library, unsafe, write or printed, unwritten, cells)
     with report_stream(output) as stream:
         if printed:
             stream.flush()
@@ -118,7 +118,7 @@ def fix(
         if format_ == "diff":
             stream.flush()
             write_notes(report, sys.stderr, quiet=quiet)
-    changes = any(file.changed for file in repair.files)
+    changes = any(file.text(unsafe) != file.before for file in repair.files)
     if unwritten or any(not error.syntax for error in repair.errors):
         ctx.exit(2)
     ctx.exit(1 if repair.errors or (changes and not report.written) else 0)

@@ -21,7 +21,7 @@ from breakscan.fix.registry import load_rewrite
 from breakscan.fix.result import Applied, FileRepair, Left, Reason, Refused, joined_left
 from breakscan.fix.source_map import SourceMap
 from breakscan.fix.support.context import FileTree, RewriteContext
-from breakscan.fix.support.difference import Effect, assumes, differs
+from breakscan.fix.support.difference import Effect, assumes, differs, in_one_line
 from breakscan.fix.support.edit import Declined, Edit, OtherForm
 from breakscan.fix.support.escapes import loud
 from breakscan.model.findings import Finding, Kind, RewriteOffer, Site, SourceError, Verdict
@@ -67,6 +67,7 @@ GUESSED = "what a value is here is guessed from its uses, and no edit may rest o
 
 
 MAGIC_INSIDE = "the code to rewrite holds a magic command of the notebook"
+AFTER_UNSAFE = differs("it needs other edits of this file, which are not safe")
 IMPORTS_TORCH = differs("the file imports torch, which it did not before", Effect.RAISES, Effect.STATE)
 INVALID = "the new text is not valid Python"
 
@@ -104,7 +105,7 @@ def repair_file(
             data = read_source(path, display) if content is None else content
         before = python_text(data, path, display) if text is None else text
     except SourceProblem as problem:
-        return FileRepair(path, display, data, "", "", errors=(problem.error,))
+        return FileRepair(path, display, data, "", "", "", errors=(problem.error,))
     own = settings.of(path)
     planner = _Planner(path, display, before, roots, own, wanted)
     studies = studies or Studies(settings, [path])
@@ -112,7 +113,7 @@ def repair_file(
         try:
             found = studies.study(path, before, roots).findings if findings is None else findings
         except SourceProblem as problem:
-            return FileRepair(path, display, data, "", "", errors=(problem.error,))
+            return FileRepair(path, display, data, "", "", "", errors=(problem.error,))
         return planner.declined(data, found, reason)
     if observed is None and own.observations is not None:
         observed = Studies(settings, [path], Checker(settings, observing=True))
@@ -156,6 +157,8 @@ class _Planner:
         """Findings that are fixed except under a condition, which is part of the edit."""
         self.lines = SourceMap.unchanged(before)
         """The origins of the lines of the current text."""
+        self.safe = before
+        """The text with the safe edits alone."""
         self.studies: Studies | None = None
         self.from_recording = False
         """True if ``studies`` take the values of a recorded run for true: then every edit assumes them."""
@@ -172,10 +175,11 @@ class _Planner:
         text: str = self.before
         several: list[Left] = []
         errors: dict[SourceError, None] = {}
-        for self.studies in (studies, observed):
-            if self.studies is not None:
+        for these in (studies, observed if self.wanted.unsafe else None):
+            if these is not None:
+                self.studies = these
                 self.failed.clear()
-                self.from_recording = self.studies is observed
+                self.from_recording = these is observed
                 text, found = self._rounds(text)
                 errors |= dict.fromkeys(found)
                 several.append(self.left)
@@ -189,11 +193,9 @@ class _Planner:
 
     def _repair(self, data: bytes, text: str, left: Left, errors: Sequence[SourceError] = ()) -> FileRepair:
         applied = sorted(self.applied, key=lambda one: _place(one.finding))
-        held, refused, without = tuple(left.held), tuple(left.refused), tuple(left.without)
-        texts = data, self.before, text
-        return FileRepair(
-            self.path, self.display, *texts, tuple(applied), held, refused, without, tuple(errors), self.lines
-        )
+        refused, without = tuple(left.refused), tuple(left.without)
+        texts = data, self.before, self.safe, text
+        return FileRepair(self.path, self.display, *texts, tuple(applied), refused, without, tuple(errors), self.lines)
 
     def _left(self, findings: Sequence[Finding], reason: str) -> Left:
         """Findings for which every rewrite declines for the same reason."""
@@ -215,15 +217,22 @@ class _Planner:
             seen = self._study(text)
             if text == self.before:
                 self.known |= {(one.rule, one.site) for one in seen.findings}
+            tree: FileTree | None = None
+            unsafe = self.from_recording
             for _ in range(MOST_ROUNDS):
                 if not seen.findings:
                     self.left = Left()
                     break
-                tree = FileTree(text, seen.module.tree, seen.facts)
-                chosen = self._choose(tree, seen)
-                if not chosen:
+                if tree is None or tree.text != text:
+                    tree = FileTree(text, seen.module.tree, seen.facts)
+                if chosen := self._choose(tree, seen, unsafe):
+                    text, seen = self._take(tree, seen, chosen, unsafe)
+                elif unsafe or not self.wanted.unsafe:
                     break
-                text, seen = self._take(tree, seen, chosen)
+                else:
+                    unsafe = True
+                if not unsafe:
+                    self.safe = text
         except SourceProblem as problem:
             return text, [problem.error]
         except ValueError as error:
@@ -236,8 +245,9 @@ class _Planner:
 
     # -- a round ------------------------------------------------------------------------------------------------
 
-    def _choose(self, tree: FileTree, seen: Study) -> list[_Chosen]:
-        """Chooses the edits of this round, none of which overlap, and records the outcome of the other findings."""
+    def _choose(self, tree: FileTree, seen: Study, unsafe: bool) -> list[_Chosen]:
+        """Chooses the edits of this round, none of which overlap, and records the outcome of the other findings.
+        ``unsafe`` edits come after all safe ones."""
         offered: list[_Chosen] = []
         chosen: list[_Chosen] = []
         self.left = Left()
@@ -247,14 +257,11 @@ class _Planner:
             ids = self._ids(self.lines.moved(finding))
             if ids is None:
                 continue
-            safe, unsafe, reasons = self._try(tree, seen, finding, ids)
-            edit = safe or unsafe
+            edit, reasons = self._try(tree, seen, finding, ids)
             if edit is None:
                 self._stays(self.left, self.lines.moved(finding), ids, reasons)
-            elif edit is safe or self.wanted.unsafe:
+            elif unsafe or edit.edit.is_safe:
                 offered.append(edit)
-            else:
-                self.left.held.append(self._as_applied(edit))
         better = [one for one in offered if one.rewrite != LAST_RESORT]
         for one in better or offered:
             if not any(overlap(tree, one.edit, other.edit) for other in chosen):
@@ -280,8 +287,8 @@ class _Planner:
 
     def _try(
         self, tree: FileTree, seen: Study, finding: Finding, ids: Collection[str]
-    ) -> tuple[_Chosen | None, _Chosen | None, list[Reason]]:
-        """Returns the first safe edit, the first unsafe one, and the reasons of the rewrites that decline."""
+    ) -> tuple[_Chosen | None, list[Reason]]:
+        """Returns the first safe edit, or else the first one, and the reasons of the rewrites that decline."""
         unsafe: _Chosen | None = None
         reasons: list[Reason] = []
         for one in ids:
@@ -291,10 +298,10 @@ class _Planner:
             if isinstance(found, Reason):
                 reasons.append(found)
             elif found.edit.is_safe:
-                return found, None, reasons
+                return found, reasons
             else:
                 unsafe = unsafe or found
-        return None, unsafe, reasons
+        return unsafe, reasons
 
     def _edit(self, tree: FileTree, seen: Study, finding: Finding, rewrite: str) -> _Chosen | Reason:
         """Returns the edit that a rewrite makes for a finding, or the reason why it declines."""
@@ -307,7 +314,8 @@ class _Planner:
         try:
             edit = _edit(context, rewrite)
         except Declined as declined:
-            return Reason(rewrite, str(declined), not isinstance(declined, OtherForm) and rewrite != LAST_RESORT)
+            near = not isinstance(declined, OtherForm) and rewrite != LAST_RESORT
+            return Reason(rewrite, in_one_line(str(declined)), near)
         except Exception as error:
             # A bug at one site must not prevent the repair of the others.
             where = traceback.extract_tb(error.__traceback__)[-1]
@@ -317,7 +325,7 @@ class _Planner:
             edit = replace(edit, differences=[*edit.differences, FROM_RECORDING])
         return _Chosen(finding, rewrite, edit, frozenset(context.imports))
 
-    def _take(self, tree: FileTree, seen: Study, chosen: list[_Chosen]) -> tuple[str, Study]:
+    def _take(self, tree: FileTree, seen: Study, chosen: list[_Chosen], unsafe: bool) -> tuple[str, Study]:
         """Returns the text after a round. Edits that do not help are left out and not tried again."""
         while chosen:
             imports = sorted({name for one in chosen for name in one.imports})
@@ -334,7 +342,9 @@ class _Planner:
             except (SourceProblem, cst.ParserSyntaxError):
                 useless = dict.fromkeys(range(len(chosen)), INVALID)
             if after is not None and not useless:
-                done = (*chosen, *_along(tree, seen, after, chosen))
+                done: Sequence[_Chosen] = (*chosen, *_along(tree, seen, after, chosen))
+                if unsafe:
+                    done = [one if one.edit.differences else _after_unsafe(one) for one in done]
                 self.applied += map(self._as_applied, done)
                 self.lines = self.lines.then(made.lines)
                 self.remaining |= {_key(one.finding, seen.module) for one in chosen if one.edit.remains}
@@ -366,6 +376,10 @@ def _edit(context: RewriteContext, rewrite: str) -> Edit:
     if "torch" in context.imports and not context.imports_torch:
         edit = replace(edit, differences=[*edit.differences, IMPORTS_TORCH])
     return edit
+
+
+def _after_unsafe(one: _Chosen) -> _Chosen:
+    return replace(one, edit=replace(one.edit, differences=[AFTER_UNSAFE]))
 
 
 def _compiles(text: str) -> bool:

@@ -127,7 +127,7 @@ def _started(settings: FileSettings, wanted: WantedRewrites, tasks: Sequence[Tas
 def _died(task: Task) -> FileRepair:
     path, display = task[0], display_path(task[0], Path.cwd())
     message = "cannot be rewritten: the process died over it, a bug in breakscan or Python: please report it"
-    return FileRepair(path, display, b"", "", "", errors=(SourceError(display, 1, 1, message),))
+    return FileRepair(path, display, b"", "", "", "", errors=(SourceError(display, 1, 1, message),))
 
 
 class _Planned:
@@ -159,25 +159,26 @@ class _Planned:
             self.observed.release()
 
 
-def new_content(repair: FileRepair) -> bytes:
+def new_content(repair: FileRepair, unsafe: bool) -> bytes:
     """The content of a file after its repair.  Raises SourceProblem if its encoding lacks a character."""
-    if not repair.changed:
+    text = repair.text(unsafe)
+    if text == repair.before:
         return repair.data
     try:
-        return encoded(repair.path, repair.data, repair.after)
+        return encoded(repair.path, repair.data, text)
     except UnicodeEncodeError as error:
         raise SourceProblem(
             SourceError(repair.display, 1, 1, f"cannot be written: its encoding, {error.encoding}, lacks a character")
         ) from error
 
 
-def write_repairs(repairs: Iterable[FileRepair]) -> tuple[SourceError, ...]:
+def write_repairs(repairs: Iterable[FileRepair], unsafe: bool) -> tuple[SourceError, ...]:
     """Writes the files that change. Returns the reasons why some could not be written; those are left unchanged."""
     errors: list[SourceError] = []
     for repair in repairs:
-        if repair.changed:
+        if (text := repair.text(unsafe)) != repair.before:
             try:
-                rewrite_file(repair.path, repair.display, repair.before, repair.after)
+                rewrite_file(repair.path, repair.display, repair.before, text)
             except SourceProblem as problem:
                 errors.append(problem.error)
     return tuple(errors)

@@ -47,26 +47,26 @@ class Refused:
     reasons: tuple[Reason, ...]
 
     @property
-    def nearest(self) -> tuple[Reason, ...]:
-        """The reasons of the rewrites that come near to the code; of all if none does."""
-        return tuple(one for one in self.reasons if one.near) or self.reasons
+    def reason(self) -> Reason:
+        """The reason of the first rewrite that comes near to the code, or else of the first."""
+        return next((one for one in self.reasons if one.near), self.reasons[0])
 
 
 @dataclass(frozen=True, slots=True)
 class FileRepair:
     """The repair of one file.
 
-    Sites are those of ``before``, the text of ``data``; ``path`` is absolute. ``held`` are findings that only an unsafe
-    rewrite would fix, if those were not wanted; ``without`` are those of rules that offer no rewrite.
+    Sites are those of ``before``, the text of ``data``; ``path`` is absolute.  ``safe`` is the text with the safe edits
+    alone, ``after`` that with all that are wanted.  ``without`` are findings of rules that offer no rewrite.
     """
 
     path: Path
     display: str
     data: bytes
     before: str
+    safe: str
     after: str
     applied: tuple[Applied, ...] = ()
-    held: tuple[Applied, ...] = ()
     refused: tuple[Refused, ...] = ()
     without: tuple[Finding, ...] = ()
     errors: tuple[SourceError, ...] = ()
@@ -76,6 +76,10 @@ class FileRepair:
     @property
     def changed(self) -> bool:
         return self.before != self.after
+
+    def text(self, unsafe: bool) -> str:
+        """The text to write: with the safe edits, or with all."""
+        return self.after if unsafe else self.safe
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,6 @@ class Repair:
 class Left:
     """The findings that stay: see :class:`breakscan.fix.result.FileRepair`."""
 
-    held: list[Applied] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     without: list[Finding] = field(default_factory=list)
 
@@ -106,13 +109,7 @@ def joined_left(several: Sequence[Left], applied: Iterable[Applied]) -> Left:
         taken.add((finding.rule, finding.site))
         return len(taken) > known
 
-    held = [one for left in several for one in left.held if new(one.finding)]
     return Left(
-        sorted(held, key=lambda one: _place(one.finding)),
         [one for left in several for one in left.refused if new(one.finding)],
         [one for left in several for one in left.without if new(one)],
     )
-
-
-def _place(finding: Finding) -> tuple[int, int, str]:
-    return finding.site.line, finding.site.column, finding.rule

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from breakscan.model.findings import Place, Site
@@ -33,14 +33,6 @@ def listed(words: Sequence[str], noun: str, most: int = 3) -> str:
         rest = len(words) - most + 1
         return f"{', '.join(words[: most - 1])} and {rest} more {noun}s"
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
-
-
-def grouped_reasons(reasons: Iterable[tuple[str, str]]) -> str:
-    """``where, cond: it writes; keep-tensor: it is printed``: why rewrites decline, each reason once."""
-    by_reason: dict[str, list[str]] = {}
-    for rewrite, text in reasons:
-        by_reason.setdefault(text, []).append(rewrite)
-    return "; ".join(f"{', '.join(rewrites)}: {text}" for text, rewrites in by_reason.items())
 
 
 _PACKAGES = re.compile(r"(?:.*/)?(?:(?:site|dist)-packages|lib(?=/python3))/")

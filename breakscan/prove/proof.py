@@ -122,11 +122,11 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class DeclinedFinding:
-    """A finding in code that ran and that no rewrite fixes; ``reasons`` are those of the nearest rewrites, by name."""
+    """A finding in code that ran and that no rewrite fixes, with the reason."""
 
     site: Site
     rule: str
-    reasons: tuple[tuple[str, str], ...]
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

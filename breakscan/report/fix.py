@@ -6,19 +6,19 @@
 from __future__ import annotations
 
 import difflib
+import re
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import Any, NamedTuple, TextIO
 
 from rich.console import Console
 from rich.text import Text
 
-from breakscan.fix.result import Applied, FileRepair, Refused, Repair
+from breakscan.fix.result import Applied, FileRepair, Repair
 from breakscan.model.findings import Finding, Severity, SourceError
-from breakscan.model.words import counted, grouped_reasons
+from breakscan.model.words import counted
 from breakscan.report.console import paragraph, print_diff, report_console
 from breakscan.report.diagnostics import (
     Diagnostic,
@@ -38,69 +38,72 @@ from breakscan.source.writing import encoded, text_of
 
 @dataclass(frozen=True, slots=True)
 class FixReport:
-    """A repair, and the rules.  ``written`` says that ``--write`` was given; ``unwritten`` are the files that could not
-    be written.  Of notebooks, places are shown in ``cells``."""
+    """A repair, and the rules.  ``written`` says that ``--write`` was given, ``unsafe`` that it writes all edits;
+    ``unwritten`` are the files that could not be written.  Of notebooks, places are shown in ``cells``."""
 
     repair: Repair
     library: Library
+    unsafe: bool = False
     written: bool = False
     unwritten: tuple[SourceError, ...] = ()
     cells: NotebookCells = field(default_factory=NotebookCells)
 
-    @property
-    def unwritten_paths(self) -> set[str]:
-        return {error.path for error in self.unwritten}
+    def is_written(self, file: FileRepair) -> bool:
+        """True if the file on disk was changed."""
+        unwritten = {error.path for error in self.unwritten}
+        return self.written and file.text(self.unsafe) != file.before and file.display not in unwritten
 
 
 def by_outcome(file: FileRepair) -> dict[str, Sequence[Any]]:
     """The findings of a file, with what rewrites do about them, by the names that the JSON has."""
     return {
-        "applied": file.applied,
-        "unsafe": file.held,
+        "safe": [one for one in file.applied if not one.differences],
+        "unsafe": [one for one in file.applied if one.differences],
         "declined": file.refused,
         "without": file.without,
     }
 
 
-_GROUPS = ("applied", "unsafe", "declined", "without")
-
-
 def _counts(files: Iterable[FileRepair]) -> Counter[str]:
-    return Counter(name for file in files for name, findings in by_outcome(file).items() for _ in findings)
+    counts = Counter(dict.fromkeys(("safe", "unsafe", "declined", "without"), 0))
+    counts.update(name for file in files for name, findings in by_outcome(file).items() for _ in findings)
+    return counts
 
 
 def summary_line(report: FixReport) -> str:
-    """``Would rewrite 3 findings in 1 file, 2 stay; --write changes the files (41 files checked, torch 2.13.0).``"""
+    """``2 safe edits, 3 findings stay (41 files checked, torch 2.13).  --write writes the safe edits, …``"""
     repair = report.repair
-    changed = [file for file in repair.files if file.changed and file.display not in report.unwritten_paths]
-    applied = _counts(changed)["applied"]
-    counts = _counts(repair.files)
-    parts = []
-    if applied:
-        verb = "Rewrote" if report.written else "Would rewrite"
-        parts.append(f"{verb} {counted(applied, 'finding')} in {counted(len(changed), 'file')}")
-    if unsafe := counts["unsafe"]:
-        more = f"{unsafe} more" if parts else f"{counted(unsafe, 'finding')} to rewrite"
-        parts.append(f"{more} with --unsafe")
+    counts, written = _counts(repair.files), _counts(filter(report.is_written, repair.files))
+    parts, left = [], 0
+    for kind in ("safe", "unsafe"):
+        done = written[kind] if report.unsafe or kind == "safe" else 0
+        parts += [f"{counted(done, f'{kind} edit')} written"] if done else []
+        parts += [counted(counts[kind] - done, f"{kind} edit")] if counts[kind] > done else []
+        left += counts[kind] - done
     if stays := counts["declined"] + counts["without"]:
-        parts.append(f"{stays} {'stays' if stays == 1 else 'stay'}")
-    words = ", ".join(parts) or "Nothing to rewrite"
-    hint = "; --write changes the files" if applied and not report.written else ""
+        parts.append(f"{counted(stays, 'finding')} {'stays' if stays == 1 else 'stay'}")
+    words = ", ".join(parts) or "nothing to rewrite"
+    hint = f"  {'--write writes the safe edits, ' * bool(counts['safe'])}--write --unsafe writes all." if left else ""
     about = f"{counted(repair.checked, 'file')} checked, torch {versions_words(repair.targets)}"
-    return f"{words[0].upper()}{words[1:]}{hint} ({about})."
+    return f"{words[0].upper()}{words[1:]} ({about}).{hint}"
 
 
-class FindingOutcome(str, Enum):
-    """The outcome of a finding, as the notes name it."""
+class FindingOutcome(NamedTuple):
+    """The outcome of a finding: a word of the notes, its style on a terminal, and the beginning of a sentence."""
 
-    REWRITTEN = "rewritten"
-    NOT_WRITTEN = "not written"
-    UNSAFE = "unsafe"
-    STAYS = "stays"
+    word: str
+    style: str
+    sentence: str
+
+
+SAFE = FindingOutcome("safe", "green", "A safe edit: breakscan fix --write makes it")
+UNSAFE = FindingOutcome("unsafe", "yellow", "An edit that is not safe, by breakscan fix --write --unsafe")
+WRITTEN = FindingOutcome("written", "green", "Rewritten")
+STAYS = FindingOutcome("stays", "red", "No edit")
 
 
 class FixedFinding(NamedTuple):
-    """A finding, what happened to it, and the rewrite or the reason in words."""
+    """A finding, what happened to it, and the edit or the reason in words."""
 
     finding: Finding
     outcome: FindingOutcome
@@ -108,38 +111,33 @@ class FixedFinding(NamedTuple):
 
 
 def fixed_findings(file: FileRepair, report: FixReport) -> list[FixedFinding]:
-    """The findings of a printable file, in the order of their lines, with places as reports show them."""
-    is_unwritten = file.display in report.unwritten_paths
-    rewrites = {
-        "applied": FindingOutcome.NOT_WRITTEN if is_unwritten else FindingOutcome.REWRITTEN,
-        "unsafe": FindingOutcome.UNSAFE,
-    }
-    groups = by_outcome(file)
-    fixed = [
-        FixedFinding(one.finding, outcome, _rewrite(one)) for name, outcome in rewrites.items() for one in groups[name]
-    ]
-    fixed += map(_refused, file.refused)
-    fixed += [FixedFinding(one, FindingOutcome.STAYS, "no rewrite is known") for one in file.without]
+    """The findings of a printable file, in the order of their lines, with places as reports show them.  What to do
+    instead of an edit is said once for each rule."""
+    fixed = [_edit(one, report.is_written(file) and (report.unsafe or not one.differences)) for one in file.applied]
+    advised: set[str] = set()
+    stay = [*((one.finding, one.reason.text) for one in file.refused), *((one, "") for one in file.without)]
+    for finding, why in stay:
+        rule = None if finding.rule in advised else report.library.get(finding.rule)
+        advised.add(finding.rule)
+        advice = f"Instead: {rule.instead}" if rule is not None else ""
+        fixed.append(FixedFinding(finding, STAYS, ". ".join(filter(None, (why, advice)))))
     fixed.sort(key=lambda one: (one.finding.site.line, one.finding.site.column))
     return [one._replace(finding=report.cells.finding(one.finding)) for one in fixed]
 
 
-def _refused(one: Refused) -> FixedFinding:
-    reasons = grouped_reasons((reason.rewrite, reason.text) for reason in one.nearest)
-    return FixedFinding(one.finding, FindingOutcome.STAYS, reasons)
-
-
-def _rewrite(one: Applied) -> str:
+def _edit(one: Applied, is_written: bool) -> FixedFinding:
     differences = [one.difference] if one.difference else []
     differences += [f"it still breaks if `{one.remains}`"] if one.remains else []
-    return f"{one.rewrite}: {', and '.join(differences)}" if differences else one.rewrite
+    outcome = WRITTEN if is_written else UNSAFE if one.differences else SAFE
+    return FixedFinding(one.finding, outcome, ", and ".join(differences))
 
 
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? ")
 NO_LINE_END = "\\ No newline at end of file\n"
 
 
 def diff_lines(repair: FileRepair) -> Iterator[str]:
-    """The lines of the unified diff of one file, with their line ends."""
+    """The lines of the unified diff of one file, with their line ends.  The head of a hunk has its safety."""
     if not repair.changed:
         return
     name = repair.display.removeprefix("/")
@@ -148,9 +146,22 @@ def diff_lines(repair: FileRepair) -> Iterator[str]:
     new = encoded(repair.path, repair.data, repair.after)
     before, after = (_by_newlines(mark + text_of(data)) for data in (repair.data, new))
     for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
+        if hunk := _HUNK.match(line):
+            first = int(hunk[1])
+            inside = range(first, first + int(hunk[2] or 1))
+            edits = [one for one in repair.applied if one.finding.site.line in inside]
+            line = f"{line.rstrip()} {_safety(edits)}".rstrip() + "\n"
         yield line
         if not line.endswith("\n"):
             yield f"\n{NO_LINE_END}"
+
+
+def _safety(edits: Sequence[Applied]) -> str:
+    """``safe``, or ``line 10 safe, line 13 unsafe``."""
+    words = {one.finding.site.line: "unsafe" if one.differences else "safe" for one in edits}
+    if len(set(words.values())) < 2:
+        return "".join(set(words.values()))
+    return ", ".join(f"line {line} {word}" for line, word in words.items())
 
 
 def _by_newlines(text: str) -> list[str]:
@@ -165,7 +176,7 @@ def write_diff(report: FixReport, stream: TextIO) -> None:
         print_diff((line for repair in report.repair.files for line in diff_lines(repair)), stream)
 
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 def write_fix_json(report: FixReport, stream: TextIO) -> None:
@@ -179,7 +190,7 @@ def write_fix_json(report: FixReport, stream: TextIO) -> None:
         "summary": {
             "files": repair.checked,
             "changed": sum(file.changed for file in repair.files),
-            **{name: counts[name] for name in _GROUPS},
+            **counts,
         },
     }
     write_json_report(SCHEMA, made, stream)
@@ -202,9 +213,9 @@ def _file(file: FileRepair, report: FixReport) -> dict[str, Any]:
     return {
         "path": file.display,
         "changed": file.changed,
-        "written": report.written and file.display not in report.unwritten_paths and file.changed,
+        "written": report.is_written(file),
         "diff": "".join(diff_lines(file)),
-        **{name: list(map(rewrite, groups[name])) for name in ("applied", "unsafe")},
+        **{name: list(map(rewrite, groups[name])) for name in ("safe", "unsafe")},
         "declined": [
             {
                 "finding": show(refused.finding),
@@ -214,15 +225,6 @@ def _file(file: FileRepair, report: FixReport) -> dict[str, Any]:
         ],
         "without": list(map(show, file.without)),
     }
-
-
-_OUTCOMES = {
-    FindingOutcome.REWRITTEN: ("green", "breakscan fix --write rewrites this by"),
-    FindingOutcome.NOT_WRITTEN: ("red", "The file could not be written: this would be rewritten by"),
-    FindingOutcome.UNSAFE: ("yellow", "breakscan fix --unsafe rewrites this by"),
-    FindingOutcome.STAYS: ("red", "Not rewritten:"),
-}
-"""The style of each on a terminal, and how a sentence about it begins."""
 
 
 def fix_diagnostics(report: FixReport) -> DiagnosticReport:
@@ -248,9 +250,8 @@ def fix_diagnostics(report: FixReport) -> DiagnosticReport:
 
 def _diagnostic(one: FixedFinding, report: FixReport) -> Diagnostic:
     diagnostic = finding_diagnostic(one.finding, report.library.get(one.finding.rule))
-    is_gone = report.written and one.outcome is FindingOutcome.REWRITTEN
-    severity = Severity.INFO if is_gone else diagnostic.severity
-    outcome = f"{'Rewritten by' if is_gone else _OUTCOMES[one.outcome][1]} {one.words}"
+    severity = Severity.INFO if one.outcome is WRITTEN else diagnostic.severity
+    outcome = ": ".join(filter(None, (one.outcome.sentence, one.words)))
     return replace(diagnostic, severity=severity, details=(*diagnostic.details, outcome))
 
 
@@ -270,7 +271,5 @@ def write_notes(report: FixReport, stream: TextIO, *, quiet: bool = False) -> No
 def _note(one: FixedFinding, console: Console) -> Text:
     finding, words = one.finding, one.words
     text = Text(f"{finding.site.path}:{finding.site.line}:{finding.site.column}", "bold")
-    text.append(f"  {finding.rule} {finding.name}  ").append(one.outcome.value, _OUTCOMES[one.outcome][0])
-    if text.cell_len + 2 + len(words) <= console.width:
-        return text.append(f"  {words}")
-    return text.append("\n").append_text(paragraph("", words, console.width))
+    text.append(f"  {finding.rule} {finding.name}  ").append(one.outcome.word, one.outcome.style)
+    return text.append("\n").append_text(paragraph("", words, console.width)) if words else text

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from breakscan.model.findings import Severity, Site
-from breakscan.model.words import counted, grouped_reasons, listed, megabytes, sentence
+from breakscan.model.words import counted, listed, megabytes, sentence
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.equal import Change
 from breakscan.prove.proof import (
@@ -300,8 +300,8 @@ def unproved(verification: Verification) -> list[tuple[str, list[str]]]:
 
 
 def declined_words(declined: DeclinedFinding) -> str:
-    """``net.py:30 BRK201: keep-tensor: it is printed``."""
-    return f"{declined.site.path}:{declined.site.line} {declined.rule}: {grouped_reasons(declined.reasons)}"
+    """``net.py:30 BRK201: the number is printed``."""
+    return f"{declined.site.path}:{declined.site.line} {declined.rule}: {declined.reason}"
 
 
 def not_applied_words(reason: NotApplied | tuple[str, ...] | None) -> str | None:

@@ -68,7 +68,7 @@ def fix_facts(report: Report) -> dict[str, Any]:
     return {"outcomes": outcomes, "rewrites": dict(rewrites)}
 
 
-FIX_OUTCOMES = ("applied", "unsafe", "declined", "without")
+FIX_OUTCOMES = ("safe", "unsafe", "declined", "without")
 """The lists of a file in the JSON of ``fix``; the last two are of findings that stay."""
 
 

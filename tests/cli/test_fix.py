@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -35,12 +36,38 @@ def copies(folder: Path) -> Path:
     return folder / "copies.py"
 
 
-def test_without_unsafe_it_is_only_named(breakscan: Callable[..., Any], copies: Path) -> None:
+def test_what_is_not_safe_is_shown_and_not_written(breakscan: Callable[..., Any], copies: Path) -> None:
     done = breakscan("fix", ".")
-    assert (done.status, done.out) == (0, "")
-    assert "copies.py:9:16  BRK409 deepcopy-of-tensor  unsafe\n   clone: the copy is a plain dense tensor" in done.err
-    assert "1 finding to rewrite with --unsafe (1 file checked, torch 2.13).\n" in done.err
-    assert copies.read_text() == COPIES
+    assert done.status == 0
+    assert re.search(r"^@@ .* @@ unsafe$", done.out, re.MULTILINE)
+    assert "copies.py:9:16  BRK409 deepcopy-of-tensor  unsafe\n   the copy is a plain dense tensor" in done.err
+    assert "1 unsafe edit (1 file checked, torch 2.13).  --write --unsafe writes all.\n" in done.err
+    again = breakscan("fix", "--write", ".")
+    assert (again.status, again.out, copies.read_text()) == (0, "", COPIES)
+
+
+TWO = """import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        y = pow(x, 2)
+        if y.sum() > 1:
+            y = y * 2
+        return y.cos()
+"""
+
+
+def test_safe_edits_are_written_and_the_others_are_left(breakscan: Callable[..., Any], copies: Path) -> None:
+    copies.write_text(TWO, encoding="utf-8")
+    done = breakscan("fix", ".")
+    assert (done.status, re.findall(r"^@@ .* @@ (.*)$", done.out, re.MULTILINE)) == (1, ["line 6 safe, line 7 unsafe"])
+    written = breakscan("fix", "--write", ".")
+    assert written.status == 0
+    assert copies.read_text() == TWO.replace("pow(x, 2)", "x**2")
+    assert re.findall(r"(written|safe|unsafe)$", written.err, re.MULTILINE) == ["written", "unsafe"]
+    assert breakscan("fix", "--write", "--unsafe", ".").status == 0
+    assert "y = torch.where(y.sum() > 1, y * 2, y)" in copies.read_text()
 
 
 HELPER = """import torch
@@ -70,7 +97,7 @@ def test_a_generated_file_is_left_alone(breakscan: Callable[..., Any], copies: P
     done = breakscan("fix", "--unsafe", ".")
     assert (done.status, done.out) == (0, "")
     assert "copies.py:10:16  BRK409 deepcopy-of-tensor  stays" in done.err
-    assert "this file is generated from `other.py`: change the code there" in done.err
+    assert "this file is generated from `other.py`: change the code there. Instead: " in done.err
 
 
 @pytest.mark.process
@@ -81,9 +108,7 @@ def test_the_diff_is_one_that_git_applies(breakscan: Callable[..., Any], copies:
         "-        kept = copy.deepcopy(y)  # for later\n+        kept = y.detach().clone()  # for later\n" in done.out
     )
     assert copies.read_text() == COPIES
-    assert done.err.endswith(
-        "Would rewrite 1 finding in 1 file; --write changes the files (1 file checked, torch 2.13).\n"
-    )
+    assert done.err.endswith("1 unsafe edit (1 file checked, torch 2.13).  --write --unsafe writes all.\n")
     subprocess.run(["git", "apply", "-"], input=done.out, text=True, cwd=copies.parent, check=True)
     assert copies.read_text() == FIXED
 
@@ -118,8 +143,8 @@ def test_bytes_that_are_no_code_stay(
 def test_written_files_are_done_with(breakscan: Callable[..., Any], copies: Path) -> None:
     done = breakscan("fix", "--unsafe", "--write", ".")
     assert (done.status, done.out) == (0, "")
-    assert "copies.py:9:16  BRK409 deepcopy-of-tensor  rewritten" in done.err
-    assert done.err.endswith("Rewrote 1 finding in 1 file (1 file checked, torch 2.13).\n")
+    assert "copies.py:9:16  BRK409 deepcopy-of-tensor  written" in done.err
+    assert done.err.endswith("1 unsafe edit written (1 file checked, torch 2.13).\n")
     assert copies.read_text() == FIXED
     again = breakscan("fix", "--unsafe", "--write", ".")
     assert (again.status, again.out, again.err) == (0, "", "Nothing to rewrite (1 file checked, torch 2.13).\n")
@@ -159,22 +184,22 @@ def test_a_file_that_cannot_be_written_is_named(breakscan: Callable[..., Any], c
     copies.chmod(0o444)
     done = breakscan("fix", "--unsafe", "--write", ".")
     assert done.status == 2
-    assert "copies.py:9:16  BRK409 deepcopy-of-tensor  not written" in done.err
+    assert "copies.py:9:16  BRK409 deepcopy-of-tensor  unsafe" in done.err
     assert "copies.py:1:1  cannot be written: the file is read-only; nothing was changed\n" in done.err
-    assert "Rewrote 1 finding in 1 file" in done.err
+    assert "1 unsafe edit written, 1 unsafe edit (" in done.err
     assert (copies.read_text(), other.read_text()) == (COPIES, FIXED)
 
 
 def test_json(breakscan: Callable[..., Any], copies: Path, valid: Callable[..., Any]) -> None:
     (copies.parent / "bad.py").write_text("def f(:\n")
-    held = valid(breakscan("fix", "--format", "json", ".").out, "fix")
-    left = {"unsafe": 1, "declined": 0, "without": 0}
-    assert held["summary"] == {"files": 2, "changed": 0, "applied": 0, **left}
+    shown = valid(breakscan("fix", "--format", "json", ".").out, "fix")
+    counts = {"safe": 0, "unsafe": 1, "declined": 0, "without": 0}
+    assert shown["summary"] == {"files": 2, "changed": 1, **counts}
     done = valid(breakscan("fix", "--unsafe", "--write", "--format", "json", ".").out, "fix")
     (file,) = done["files"]
     assert (file["path"], file["changed"], file["written"]) == ("copies.py", True, True)
     assert "+        kept = y.detach().clone()  # for later\n" in file["diff"]
-    (applied,) = file["applied"]
+    (applied,) = file["unsafe"]
     assert applied["finding"]["rewrite"] == {"id": "clone", "safety": "unsafe"}
     assert applied["finding"]["site"]["line"] == 9
     assert [error["path"] for error in done["errors"]] == ["bad.py"]
@@ -186,7 +211,7 @@ def test_many_files_are_repaired_in_processes(process: Callable[..., Any], copie
         (copies.parent / f"copies{number}.py").write_text(COPIES)
     done = process("fix", "--unsafe", "--write", "-j", "2", ".")
     assert done.status == 0
-    assert "Rewrote 7 findings in 7 files (7 files checked" in done.err
+    assert "7 unsafe edits written (7 files checked" in done.err
     assert {path.read_text() for path in copies.parent.glob("*.py")} == {FIXED}
 
 
@@ -206,7 +231,7 @@ class TestStandardInput:
         for arguments in (["-"], ["-", "--stdin-filename", "src/new.py"], ["--stdin-filename", "copies.py"]):
             done = process("fix", "--unsafe", *arguments, stdin=text)
             assert (done.status, done.out) == (0, FIXED)
-            assert "BRK409 deepcopy-of-tensor  rewritten" in done.err
+            assert "BRK409 deepcopy-of-tensor  written" in done.err
         assert not copies.exists()
 
     def test_it_is_as_it_was_where_nothing_is_rewritten(self, process: Callable[..., Any], copies: Path) -> None:

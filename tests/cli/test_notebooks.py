@@ -236,7 +236,7 @@ def test_fix_changes_the_code_and_no_other_byte(breakscan: Run, project: Path) -
     before = (project / "train.ipynb").read_text(encoding="utf-8")
     done = breakscan("fix", "--unsafe", "--write")
     assert done.status == 0
-    assert done.err.startswith("train.ipynb:cell 3:5:12  BRK101 branch-on-tensor  rewritten")
+    assert done.err.startswith("train.ipynb:cell 3:5:12  BRK101 branch-on-tensor  written")
     after = (project / "train.ipynb").read_text(encoding="utf-8")
     old = json.dumps(NET.splitlines(keepends=True), indent=1).replace("\n", "\n   ")
     new = json.dumps(FIXED.splitlines(keepends=True), indent=1).replace("\n", "\n   ")
@@ -257,7 +257,7 @@ def test_the_diff_of_fix_is_for_git(breakscan: Run, project: Path) -> None:
 
 def test_the_json_of_fix_names_the_cell(breakscan: Run, project: Path, valid: Callable[[str, str], Any]) -> None:
     data = valid(breakscan("fix", "--unsafe", "--format", "json").out, "fix")
-    site = data["files"][0]["applied"][0]["finding"]["site"]
+    site = data["files"][0]["unsafe"][0]["finding"]["site"]
     assert (site["path"], site["cell"], site["line"]) == ("train.ipynb", 3, 5)
 
 

@@ -154,7 +154,8 @@ def test_an_edit_that_needs_the_run_assumes_its_values(
     recording = record(folder, helper, SEEN)
     (file,) = valid(breakscan("fix", "--recording", recording, "--format", "json", "helper.py").out, "fix")["files"]
     (held,) = file["unsafe"]
-    assert (held["finding"]["rewrite"]["safety"], held["difference"]) == ("unsafe", FROM_RECORDING.text)
+    assert held["finding"]["rewrite"]["safety"] == "unsafe"
+    assert held["difference"].endswith(FROM_RECORDING.text)
     done = breakscan("fix", "--recording", recording, "--unsafe", "helper.py")
     assert "+    y = torch.where(y < 1, y + 3, y)\n" in done.out
 
@@ -164,9 +165,9 @@ def test_what_is_safe_without_the_run_stays_safe(breakscan: Callable[..., Any], 
     helper.write_text(typed.replace("def scale", "@torch.compile\ndef scale"), encoding="utf-8")
     plain = breakscan("fix", "--format", "json").json["files"]
     with_run = breakscan("fix", "--recording", record(folder, helper, SEEN), "--format", "json").json["files"]
-    safe = [[one for one in file["applied"] if one["finding"]["rewrite"]["safety"] == "safe"] for file in plain]
-    assert safe
-    assert [file["applied"] for file in with_run] == safe
+    safe = [file["safe"] for file in plain]
+    assert any(safe)
+    assert [file["safe"] for file in with_run] == safe
 
 
 METHODS = """import torch

@@ -184,8 +184,8 @@ def test_findings_that_start_at_one_place_each_have_an_outcome(tmp_path: Path, m
     found = check_paths([path], settings)
     places = [(one.rule, one.site.line, one.site.column) for one in found.findings]
     assert len(places) > len(set(places))
-    (repair,) = repair_found(found, settings, WantedRewrites(), jobs=1).files
-    outcomes = [*(one.finding for one in (*repair.held, *repair.refused)), *repair.without]
+    (repair,) = repair_found(found, settings, WantedRewrites(unsafe=True), jobs=1).files
+    outcomes = [*(one.finding for one in (*repair.applied, *repair.refused)), *repair.without]
     assert sorted(one.site.end_column for one in outcomes) == sorted(one.site.end_column for one in found.findings)
 
 

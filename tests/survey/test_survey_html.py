@@ -51,7 +51,7 @@ def explain_json(*breaks: dict[str, Any]) -> dict[str, Any]:
 
 CHECK = {"summary": {"by_rule": {"BRK101": 1}, "files": 1}}
 OTHERS: dict[str, list[Any]] = {name: [] for name in ("unsafe", "declined", "without")}
-FIX = {"files": [{**OTHERS, "applied": [{"rewrite": "where"}]}]}
+FIX = {"files": [{**OTHERS, "safe": [{"rewrite": "where"}]}]}
 PROOF = {"label": "where", "rewrite": "where", "verdict": "accepted", "ratio": {"median": 1.25}}
 VERIFY = {"proofs": [PROOF]}
 BENCH = {"ways": [{"way": "reduce-overhead", "ratio": None, "problem": "fails"}], "best": None}

@@ -43,7 +43,7 @@ REPORT = overview(
             "a" * 50,
             explain=ok("explain", **FACTS),
             check=ok("check", by_rule={"BRK101": 2, "BRK501": 3}),
-            fix=ok("fix", outcomes={"applied": 1, "unsafe": 2, "declined": 4}, rewrites={}),
+            fix=ok("fix", outcomes={"safe": 1, "unsafe": 2, "declined": 4}, rewrites={}),
             verify=ok(
                 "verify",
                 proofs=[

@@ -8,6 +8,7 @@ import libcst as cst
 
 from breakscan.fix.support.context import RewriteContext, Statement
 from breakscan.fix.support.edit import Declined, OtherForm
+from breakscan.fix.support.later_uses import is_needed_outside
 from breakscan.fix.support.names import read, written
 from breakscan.fix.support.operators import reads_values
 from breakscan.fix.support.purity import why_missed
@@ -66,7 +67,7 @@ def block_of(context: RewriteContext, last: Statement) -> list[Statement]:
         bound = set(written(one))
         if not bound or not bound <= wanted or not _only_binds(one) or why_missed(context, one) is not None:
             break
-        if any(_is_read_behind(context, last, name) for name in bound):
+        if any(is_needed_outside(context, name, one, *found) for name in bound):
             break
         found.insert(0, one)
         wanted |= set(read(one))
@@ -112,57 +113,3 @@ def _values(statement: Statement) -> list[cst.CSTNode]:
 
 def _parameters(context: RewriteContext) -> set[str]:
     return set(written(context.function.params))
-
-
-def _is_read_behind(context: RewriteContext, statement: Statement, name: str) -> bool:
-    node: cst.CSTNode = statement
-    for above in context.around(statement):
-        if isinstance(above, cst.IndentedBlock):
-            position = next(at for at, one in enumerate(above.body) if one is node)
-            settled = _is_live(above.body[position + 1 :], name)
-            if settled is not None:
-                return settled
-        if isinstance(above, cst.For | cst.While) and _is_live([*above.body.body], name):
-            return True  # in the next iteration of the loop
-        if isinstance(above, cst.Try) and name in read(
-            [*above.handlers, *([above.finalbody] if above.finalbody else [])]
-        ):
-            return True
-        if isinstance(above, cst.FunctionDef):
-            return False
-        node = above
-    return True
-
-
-def _is_live(statements: Sequence[cst.CSTNode], name: str) -> bool | None:
-    """True if statements read a name that was bound before them; None if they neither read nor bind it."""
-    for one in statements:
-        if isinstance(one, cst.SimpleStatementLine):
-            plain = [small for small in one.body if isinstance(small, cst.Assign) and _to_names(small)]
-            if len(plain) == len(one.body):
-                if name in read([small.value for small in plain]):
-                    return True
-                if name in written(one):
-                    return False
-                continue
-            if name in read(one) or name in written(one):
-                return True
-            if any(isinstance(small, cst.Return | cst.Raise) for small in one.body):
-                return False
-        elif isinstance(one, cst.If):
-            if name in read(one.test):
-                return True
-            arms = [_is_live(one.body.body, name)]
-            if isinstance(one.orelse, cst.Else):
-                arms.append(_is_live(one.orelse.body.body, name))
-            elif one.orelse is not None:
-                arms.append(_is_live([one.orelse], name))
-            else:
-                arms.append(None)
-            if True in arms:
-                return True
-            if None not in arms:
-                return False
-        elif name in read(one):
-            return True
-    return None

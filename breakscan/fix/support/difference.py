@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -44,7 +45,7 @@ class Difference:
 
 def differs(text: str, *effects: Effect) -> Difference:
     """A difference with some effects."""
-    return Difference(_in_one_line(text), frozenset(effects))
+    return Difference(in_one_line(text), frozenset(effects))
 
 
 _FOLLOWS: Mapping[Effect, frozenset[Effect]] = {
@@ -79,9 +80,16 @@ def effects_of(differences: Iterable[Difference], *, reads_gradients: bool = Fal
 
 def assumes(text: str) -> Difference:
     """An assumption that is not known to hold: if it does not, anything may change."""
-    return Difference(_in_one_line(text), frozenset(Effect))
+    return Difference(in_one_line(text), frozenset(Effect))
 
 
-def _in_one_line(text: str) -> str:
-    """A text in which the code that it quotes has one line."""
-    return " ".join(text.split())
+MOST_QUOTED = 60
+"""The length up to which code is quoted in full."""
+
+
+def in_one_line(text: str) -> str:
+    """A text in which the code that it quotes has one line, and no more than :data:`MOST_QUOTED` characters."""
+    return _LONG.sub(lambda code: f"{code[0][: MOST_QUOTED - 2]}…`", " ".join(text.split()))
+
+
+_LONG = re.compile(rf"`[^`]{{{MOST_QUOTED - 1},}}`")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import libcst as cst
 
 from breakscan.fix.support.context import RewriteContext
@@ -10,19 +12,19 @@ from breakscan.fix.support.names import read
 
 def is_read_outside(context: RewriteContext, name: str, statement: cst.CSTNode) -> bool:
     """True if a name is read by other statements of the function."""
-    reads = _Reads(name, statement)
+    reads = _Places(name, [statement])
     context.function.body.visit(reads)
-    return reads.found
+    return reads.runs_later or bool(reads.found)
 
 
-def is_needed_outside(context: RewriteContext, name: str, statement: cst.CSTNode) -> bool:
-    """True if other statements may read the value that a statement gives to a name.
+def is_needed_outside(context: RewriteContext, name: str, *statements: cst.CSTNode) -> bool:
+    """True if code outside some statements may read the value that the first of them gives to a name.
 
-    They may not if each assigns the name before it reads it: a temporary that several statements use.
+    It may not if each reader assigns the name before it reads it: a temporary that several statements use.
     """
-    reads = _Places(name, statement)
+    reads = _Places(name, statements)
     context.function.body.visit(reads)
-    return reads.runs_later or any(not _is_assigned_first(context, name, one, statement) for one in reads.found)
+    return reads.runs_later or any(not _is_assigned_first(context, name, one, statements[0]) for one in reads.found)
 
 
 def _is_assigned_first(context: RewriteContext, name: str, read_at: cst.CSTNode, statement: cst.CSTNode) -> bool:
@@ -53,26 +55,10 @@ def _assigns(line: cst.SimpleStatementLine, name: str) -> bool:
     )
 
 
-class _Reads(cst.CSTVisitor):
-    """True if a name is read outside a statement."""
-
-    def __init__(self, name: str, but: cst.CSTNode) -> None:
-        self.name = name
-        self.but = but
-        self.found = False
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        if node is self.but or self.found:
-            return False
-        if isinstance(node, cst.SimpleStatementLine | cst.BaseExpression) and self.name in read(node):
-            self.found = True
-        return not isinstance(node, cst.SimpleStatementLine)
-
-
 class _Places(cst.CSTVisitor):
-    """Finds reads of a name outside a statement, by code that runs later."""
+    """Finds reads of a name outside some statements, by code that runs later."""
 
-    def __init__(self, name: str, but: cst.CSTNode) -> None:
+    def __init__(self, name: str, but: Collection[cst.CSTNode]) -> None:
         self.name = name
         self.but = but
         self.found: list[cst.CSTNode] = []
@@ -80,7 +66,7 @@ class _Places(cst.CSTVisitor):
         self._in_line = False
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        if node is self.but:
+        if node in self.but:
             return False
         if isinstance(node, cst.Global | cst.Nonlocal):
             self.runs_later |= any(item.name.value == self.name for item in node.names)

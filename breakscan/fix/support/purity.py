@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Collection
 
 import libcst as cst
@@ -13,12 +14,14 @@ from breakscan.fix.support.operators import (
     called,
     draws_random,
     gives_places,
+    is_builtin,
     is_measured,
     leaves_arguments,
     raises_for_values,
     reads_values,
     writes,
 )
+from breakscan.fix.support.walking import nodes_named
 from breakscan.model.facts import Fact
 from breakscan.rulebook.torch_facts.not_measured import (
     CHANGES_MORE_THAN_IT_RETURNS,
@@ -131,19 +134,29 @@ class _Shown(Effects):
         return False
 
     def visit_Name(self, node: cst.Name) -> None:
-        self._show(node)
+        is_of_python = hasattr(builtins, node.value) and is_builtin(self.context, node.value, node)
+        self._show(node, is_of_python or _is_plain(self.context.fact(node)))
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
-        self._show(node)
+        # The value of an attribute may be known by what its property returns.
+        owner = self.context.fact(node.value)
+        is_value = _is_plain(owner) or owner.name is not None or self._is_stored(node.attr.value)
+        self._show(node, is_value and _is_plain(self.context.fact(node)))
         return False
+
+    def _is_stored(self, name: str) -> bool:
+        """True if the file assigns an attribute of this name, and defines no property of it."""
+        above = [self.context.parent(one) for one in nodes_named(self.context.tree.module, name)]
+        is_set = any(isinstance(self.context.parent(one), cst.AssignTarget) for one in above if one is not None)
+        return is_set and not any(isinstance(one, cst.FunctionDef) for one in above)
 
     def visit_Arg(self, node: cst.Arg) -> bool:
         node.value.visit(self)
         return False
 
-    def _show(self, node: cst.BaseExpression) -> None:
-        if not _is_plain(self.context.fact(node)):
-            self.reasons.append(f"`{self.context.code(node)}` may have side effects")
+    def _show(self, node: cst.BaseExpression, is_plain: bool) -> None:
+        if not is_plain:
+            self.reasons.append(f"showing `{self.context.code(node)}` may have side effects")
 
 
 _OF_TEXTS = frozenset({"format", "join", "lower", "split", "strip", "title", "upper"})

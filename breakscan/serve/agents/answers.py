@@ -13,7 +13,7 @@ from typing import Any
 from breakscan.model.findings import Mode, Origin
 from breakscan.model.problem import ProblemKind
 from breakscan.model.remedy import RemedyKind
-from breakscan.model.words import counted, grouped_reasons, listed, sentence
+from breakscan.model.words import counted, listed, sentence
 from breakscan.rulebook.document import Example
 from breakscan.rulebook.library import Library
 
@@ -98,7 +98,7 @@ def _after_check(findings: Sequence[Report], asked: Report) -> Answer:
     )
 
 
-_DONE = "applied"
+_SAFE = "safe"
 _UNSAFE = "unsafe"
 
 
@@ -111,7 +111,7 @@ def fix_answer(report: Report, asked: Report, offset: int, limit: int) -> Answer
     paths = {one["at"].partition(":")[0] for one in shown}
     changed = [] if written else [file for file in files if file["changed"] and file["path"] in paths]
     return _answer(
-        summary=_fix_summary(edits, report, written),
+        summary=_fix_summary(edits, report),
         written=written,
         diffs=_diffs(changed),
         findings=shown,
@@ -121,11 +121,10 @@ def fix_answer(report: Report, asked: Report, offset: int, limit: int) -> Answer
     )
 
 
-def _fix_summary(edits: Sequence[Answer], report: Report, written: bool) -> str:
+def _fix_summary(edits: Sequence[Answer], report: Report) -> str:
     counts = Counter(edit["outcome"] for edit in edits)
-    words = {_DONE: "rewritten" if written else "can be rewritten; no file is changed yet", _UNSAFE: "only with unsafe"}
-    parts = [f"{counts[outcome]} {words[outcome]}" for outcome in words if counts[outcome]]
-    if stay := len(edits) - sum(counts[outcome] for outcome in words):
+    parts = [f"{counts[outcome]} {outcome}" for outcome in (_SAFE, _UNSAFE) if counts[outcome]]
+    if stay := len(edits) - counts[_SAFE] - counts[_UNSAFE]:
         parts.append(f"{stay} stay")
     files = counted(report["summary"]["files"], "file")
     return f"{counted(len(edits), 'finding')} in {files}{': ' if parts else ''}{', '.join(parts)}"
@@ -133,14 +132,13 @@ def _fix_summary(edits: Sequence[Answer], report: Report, written: bool) -> str:
 
 def _edits(file: Report) -> Iterator[Answer]:
     """The findings of a file with what a rewrite changes, or why there is none, by the lists of the JSON."""
-    for outcome in (_DONE, _UNSAFE):
+    for outcome in (_SAFE, _UNSAFE):
         for one in file[outcome]:
             remains = f"still breaks if {one['remains']}" if one["remains"] else None
             yield _edit(one["finding"], outcome, "; ".join(filter(None, (one["difference"], remains))), one["rewrite"])
     for one in file["declined"]:
-        near = [reason for reason in one["reasons"] if reason["near"]] or one["reasons"]
-        reasons = grouped_reasons((reason["rewrite"], reason["reason"]) for reason in near)
-        yield _edit(one["finding"], "declined", reasons)
+        near = next((reason for reason in one["reasons"] if reason["near"]), one["reasons"][0])
+        yield _edit(one["finding"], "declined", near["reason"])
     for finding in file["without"]:
         yield _edit(finding, "without", "no rewrite is known")
 
@@ -164,15 +162,14 @@ def _after_fix(edits: Sequence[Answer], asked: Report, written: bool) -> Answer:
     again = _without_page(asked)
     outcomes = {one["outcome"] for one in edits}
     if written:
-        paths = dict.fromkeys(one["at"].partition(":")[0] for one in edits if one["outcome"] == _DONE)
+        kinds = (_SAFE, _UNSAFE) if asked.get("unsafe") else (_SAFE,)
+        paths = dict.fromkeys(one["at"].partition(":")[0] for one in edits if one["outcome"] in kinds)
         return _step("check", {"paths": list(paths)}, "shows what is left; then run the project's tests")
-    if _DONE in outcomes and again.get("unsafe"):
-        arguments = {"program": "PROGRAM", **_picked(again, "select", "rewrites")}
-        return _step("verify", arguments, "runs a program with and without them: some change more than speed")
-    if _DONE in outcomes:
-        return _step("fix", {**again, "write": True}, "writes the diff: these rewrites are safe")
+    if _SAFE in outcomes:
+        return _step("fix", {**again, "write": True}, "writes those that are safe")
     if _UNSAFE in outcomes:
-        return _step("fix", {**again, "unsafe": True}, "shows the diff of those that change more than speed")
+        arguments = {"program": "PROGRAM", **_picked(again, "select", "rewrites")}
+        return _step("verify", arguments, "runs a program with and without them: they change more than speed")
     if edits:
         return _step("rule", {"rule": edits[0]["rule"]}, "explains what to write instead by hand")
     return _step("explain", {"program": "PROGRAM"}, "runs a program that compiles this code: nothing is to be fixed")

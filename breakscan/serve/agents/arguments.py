@@ -111,7 +111,7 @@ _DESCRIPTIONS = {
     "limit": "Entries in the answer.",
     "offset": "Entries to skip: the answer says with which to go on.",
     "rewrites": "Only these rewrites, by id.",
-    "unsafe": "Also rewrites that change more than speed; each says what.",
+    "unsafe": "With write: also write what changes more than speed; each says what.",
     "write": "Change the files.",
     "program": "The Python file to run, below the root; with as_module, the name of a module.",
     "arguments": "Arguments of the program.",

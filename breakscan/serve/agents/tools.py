@@ -94,8 +94,8 @@ class Tools:
             ToolKind(
                 "fix",
                 "Rewrite what breaks",
-                "Rewrite what breaks. Returns a diff and changes nothing, unless write is true. Only rewrites that "
-                "make no difference to an eager program, unless unsafe is true. Static: imports and runs nothing.",
+                "Rewrite what breaks. Returns a diff and changes nothing, unless write is true: then those that "
+                "make no difference to an eager program, and all if unsafe is true. Static: imports and runs nothing.",
                 FixArguments,
                 self.fix,
                 writes=True,
