@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from breakscan.fix.imports import with_imports, without_unused
+from breakscan.fix.imports import with_imports
 from breakscan.fix.source_map import ChangedLines, RegionsDoNotFit, SourceMap
 from breakscan.fix.support.context import FileTree
 from breakscan.fix.support.edit import Edit, Replacement
@@ -54,7 +54,6 @@ class _Replacer(cst.CSTTransformer):
         self,
         tree: FileTree,
         replace: Mapping[cst.CSTNode, Replacement],
-        above: Mapping[cst.CSTNode, list[cst.BaseStatement]],
         units: Collection[cst.CSTNode],
         lost: Counter[str],
     ) -> None:
@@ -66,7 +65,6 @@ class _Replacer(cst.CSTTransformer):
         self.tree = tree
         self.module = tree.module
         self.replace = replace
-        self.above = above
         self.sizes: dict[cst.CSTNode, int] = dict.fromkeys(units, 0)
 
     def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> cst.CSTNode:  # type: ignore[override]
@@ -82,7 +80,6 @@ class _Replacer(cst.CSTTransformer):
             self.sizes[original_node] = sum(_size(self.module, one) for one in made)
         elif self.left_over:
             made = self._with_left_over(original_node, made)
-        made = [*self.above.get(original_node, ()), *made]
         if not made:
             return cst.RemoveFromParent()  # type: ignore[return-value]
         return made[0] if len(made) == 1 else cst.FlattenSentinel(made)  # type: ignore[return-value]
@@ -136,32 +133,20 @@ def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> Ap
     if before != tree.text:
         raise ValueError("libcst does not reproduce the text of this file")
     replace = {node: new for edit in edits for node, new in edit.replace.items()}
-    above: dict[cst.CSTNode, list[cst.BaseStatement]] = {}
-    there: set[str] = set()
-    for edit in edits:
-        for statement in edit.above:
-            code = tree.module.code_for_node(statement)
-            if code not in there:
-                there.add(code)
-                above.setdefault(_outermost(tree, next(iter(edit.replace))), []).append(statement)
     units = _units(tree, replace)
-    replacer = _Replacer(tree, replace, above, units, Counter())
+    replacer = _Replacer(tree, replace, units, Counter())
     module = tree.module.visit(replacer)
     if lost := _comments(before) - _comments(module.code):
-        replacer = _Replacer(tree, replace, above, units, lost)
+        replacer = _Replacer(tree, replace, units, lost)
         module = tree.module.visit(replacer)
     regions = [
         ChangedLines(_first_line(tree, one), _size(tree.module, one), size) for one, size in replacer.sizes.items()
     ]
-    for node, statements in above.items():
-        regions.append(ChangedLines(_first_line(tree, node), 0, sum(_size(tree.module, one) for one in statements)))
     text = module.code
     lines = SourceMap.of_one_change(before, text) if replacer.moves_comments else _source_map(before, text, regions)
     added = with_imports(module, imports)
-    for step in (added, without_unused(added, tree.module)):
-        if step is not module:
-            lines = lines.then(SourceMap.of_one_change(text, step.code))
-            module, text = step, step.code
+    if added is not module:
+        lines, text = lines.then(SourceMap.of_one_change(text, added.code)), added.code
     return AppliedText(text, lines)
 
 
@@ -229,9 +214,3 @@ def _first_line(tree: FileTree, node: cst.CSTNode) -> int:
         start = node.decorators[0]
     leading = sum(len(getattr(one, "leading_lines", ())) for one in {node, start})
     return tree.span(start)[0] - 1 - leading
-
-
-def _outermost(tree: FileTree, node: cst.CSTNode) -> cst.CSTNode:
-    while not isinstance(above := tree.parents[node], cst.Module):
-        node = above
-    return node

@@ -111,8 +111,9 @@ def _refuse_other_result(context: RewriteContext, branch: cst.If, left: cst.Retu
     last = context.function.body.body[-1]
     end = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
     same = end.value if isinstance(end, cst.Return) and _mask(context, branch.test) is not None else None
-    texts = [context.plain(one) for one in walk(same or left) if isinstance(one, cst.BaseExpression)]
-    if left.value is None or same is None or context.plain(left.value) not in texts:
+    sides = same.args if isinstance(same, cst.Call) and called(context, same)[0] == "torch.where" else ()
+    texts = [context.plain(one) for one in (same, *(arg.value for arg in sides)) if one is not None]
+    if left.value is None or context.plain(left.value) not in texts:
         raise OtherForm("what follows may return something else")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import libcst as cst
 
@@ -26,14 +26,12 @@ class Edit:
     """A change of one file.
 
     ``replace`` maps nodes of the tree to their replacements.  ``differences`` are what the edit changes besides speed;
-    none for a safe edit.  ``above`` is inserted before the top-level statement of the file that contains the site.
-    ``remains`` is the condition, as code, under which the site still breaks; None if it never does.
-    ``keeps_operations`` says that the same tensor operations run in the same order.
+    none for a safe edit.  ``remains`` is the condition, as code, under which the site still breaks; None if it never
+    does.  ``keeps_operations`` says that the same tensor operations run in the same order.
     """
 
     replace: Mapping[cst.CSTNode, Replacement]
     differences: Sequence[Difference] = ()
-    above: Sequence[cst.BaseStatement] = field(default=())
     remains: str | None = None
     keeps_operations: bool = False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -47,10 +47,12 @@ class Leaf:
 class Masked:
     """An expression of selected elements.
 
-    ``leaves`` are the expressions that select them.  ``bends`` says that a zero gradient may not stay zero.
+    ``leaves`` are the expressions that select them, ``packed`` the names that hold such elements.  ``bends`` says that
+    a zero gradient may not stay zero.
     """
 
     mask: cst.BaseExpression
+    packed: Collection[str] = ()
     leaves: list[Leaf] = field(default_factory=list)
     bends: bool = False
 
@@ -120,9 +122,11 @@ def is_scalar(context: RewriteContext, node: cst.BaseExpression) -> bool:
 # -- for all elements ------------------------------------------------------------------------------------------------
 
 
-def masked(context: RewriteContext, node: cst.BaseExpression, mask: cst.BaseExpression) -> Masked:
+def masked(
+    context: RewriteContext, node: cst.BaseExpression, mask: cst.BaseExpression, packed: Collection[str] = ()
+) -> Masked:
     """An expression of elements that a mask selects.  Declines if it is not elementwise."""
-    found = Masked(mask)
+    found = Masked(mask, packed)
     _collect(context, node, found, context.plain(mask))
     return found
 
@@ -131,7 +135,11 @@ def _collect(context: RewriteContext, node: cst.BaseExpression, found: Masked, m
     leaf = leaf_at(context, node)
     if leaf is not None and context.plain(leaf.mask) == mask:
         found.leaves.append(leaf)
-    elif is_scalar(context, node) or _is_setting(context, node):
+    elif (
+        (isinstance(node, cst.Name) and node.value in found.packed)
+        or is_scalar(context, node)
+        or _is_setting(context, node)
+    ):
         pass
     elif isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus | cst.BitInvert):
         _collect(context, node.expression, found, mask)
