@@ -43,6 +43,7 @@ from torch import Tensor, nn
 
 logger = logging.getLogger("program")
 LOG = []
+SAID = []
 """
 CLASSES = '''
 class Counted:
@@ -98,11 +99,11 @@ TOP = [
     "torch.Tensor.__pow__ = new_pow",
     "torch.where = lambda *a: a[1]",
     "class Torch:\n    rand = staticmethod(lambda *a: torch.tensor(-1.0))\nfake = Torch()",
-    "class Handler(logging.Handler):\n    def emit(self, record):\n        LOG.append(record.getMessage())\n"
+    "class Handler(logging.Handler):\n    def emit(self, record):\n        SAID.append(record.getMessage())\n"
     "logger.addHandler(Handler())\nlogger.setLevel(10)",
-    "class Filter(logging.Filter):\n    def filter(self, record):\n        LOG.append(1)\n        return True\n"
+    "class Filter(logging.Filter):\n    def filter(self, record):\n        SAID.append(1)\n        return True\n"
     "logger.addFilter(Filter())\nlogger.setLevel(10)",
-    "class Out:\n    def write(self, text):\n        LOG.append(text)\n    def flush(self):\n        pass\n"
+    "class Out:\n    def write(self, text):\n        SAID.append(text)\n    def flush(self):\n        pass\n"
     "sys.stdout = Out()",
 ]
 
@@ -480,7 +481,7 @@ def outcomes(text: str, seed: int, compiling: bool) -> list[Any]:
     except Exception:
         made.append("running")
     printed = re.sub("0x[0-9a-f]+", "0x", out.getvalue()), [re.sub("0x[0-9a-f]+", "0x", one) for one in records]
-    return [made, None if compiling else printed]
+    return [made, None if compiling else (printed, describe(names["SAID"], torch, {}, 0))]
 
 
 def until_it_raises(old: list[Any], new: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -26,18 +26,18 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1292, 10),
+    "model": Room("", 1286, 10),
     "source": Room("model", 2197, 17),
     "rulebook": Room("model source", 2959, 19),
     "check": Room(STATIC, 12255, 50),
-    "fix": Room(f"{STATIC} check", 8686, 53),
+    "fix": Room(f"{STATIC} check", 8683, 53),
     "recording": Room(STATIC, 9382, 47),
     "explanation": Room(f"{STATIC} check recording", 8800, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 11095, 42),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6974, 40),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6964, 40),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2100, 14),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3320, 27),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3341, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }

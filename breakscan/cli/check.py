@@ -182,6 +182,7 @@ def check(
     # With --diff, the findings of the other commit are the known ones.
     baselines = baseline.read(files, settings, off=diff is not None)
     if stdin is not None:
+        observed: FileSettings = settings
         result = _check_stdin(stdin, settings, nothing, texts, contents, selection.force_exclude)
     else:
         observed = with_recordings(settings, recordings, files) if files else settings
@@ -203,6 +204,12 @@ def check(
     result = replace(result, warnings=(*result.warnings, *(said for one in unused for said in one.warnings())))
     if own.add_ignore is not None:
         ctx.exit(_add_ignores(result, own.add_ignore))
+    seconds = time.perf_counter() - started
+    edits = 0
+    if stdin is None and format_ == "full" and not (own.quiet or own.statistics):
+        from breakscan.fix.repair import fixable
+
+        edits = len(fixable(result, observed))
     library = library_of(settings.of(Path(os.path.abspath(one.site.path))) for one in result.findings)
     cells = cells_in(result, contents)
     result = cells.result(result)
@@ -210,7 +217,7 @@ def check(
         click.echo(visible(f"warning: {warning.path}:{warning.line}:{warning.column}: {warning.message}"), err=True)
     warn_of_callees(library_of(named))
     known = compared.known if compared else 0
-    report = CheckReport(result, time.perf_counter() - started, library, texts, cells, known, own.quiet)
+    report = CheckReport(result, seconds, library, texts, cells, known, own.quiet, edits)
     with report_stream(output) as stream:
         if own.statistics:
             from breakscan.report.check import write_statistics

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +14,7 @@ from breakscan.cli.exit_status import show_failure
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
 from breakscan.explanation.relocation import Relocation
-from breakscan.model.findings import Origin
+from breakscan.model.findings import Origin, Site
 from breakscan.model.torch_versions import is_version
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.tables import FINDINGS, LISTINGS
@@ -113,7 +115,7 @@ def explain_report(
         tables=tables,
         again=again,
         reproduction=reproduction,
-        hints_fix=explanation.trace is None and _may_be_fixed(explanation, files),
+        fixable=_fixable(explanation, files) if format_ == "terminal" and explanation.trace is None else 0,
         files=files,
     )
 
@@ -129,9 +131,21 @@ def _agreement(explanation: Explanation, files: SourceFiles) -> Agreement | None
         return None
 
 
-def _may_be_fixed(explanation: Explanation, files: SourceFiles) -> bool:
-    """Return True if ``fix`` may have an edit for a break in the user's code, since its rule names one.  Running
-    ``fix`` would check the program's files, and import everything that rewrites need."""
-    own = [one for one in explanation.breaks if one.origin is Origin.USER and files.lines(one.site.path)]
-    rules = {one.rule for one in own if one.rule is not None}
-    return any(not one.startswith("disable-") for rule in rules for one in rule.rewrites)
+def _fixable(explanation: Explanation, files: SourceFiles) -> int:
+    """Return the number of breaks in the user's code that ``fix`` has an edit for.  In a file that has changed since,
+    an edit would not find what was recorded."""
+    own = [one for one in explanation.breaks if one.origin is Origin.USER and one.rule and one.rule.rewrites]
+    sites = {_absolute(one.site) for one in own if files.is_current(one.site.path)}
+    paths = sorted({site.path for site in sites})
+    if not paths:
+        return 0
+    from breakscan.check.pipeline.check import check_paths
+    from breakscan.fix.repair import fixable
+
+    settings = NearestSettings()
+    edits = [_absolute(one.site) for one in fixable(check_paths([*map(Path, paths)], settings, jobs=1), settings)]
+    return sum(any(site.shares_line_with(edit) for edit in edits) for site in sites)
+
+
+def _absolute(site: Site) -> Site:
+    return replace(site, path=os.path.abspath(site.path))

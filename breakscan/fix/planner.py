@@ -18,7 +18,7 @@ from breakscan.check.pipeline.checker import Checker
 from breakscan.check.pipeline.rewrite_facts import Studies, Study
 from breakscan.fix.apply import applied, overlap
 from breakscan.fix.registry import load_rewrite
-from breakscan.fix.result import Applied, FileRepair, Left, Reason, Refused, joined_left
+from breakscan.fix.result import Applied, FileRepair, Reason, Refused
 from breakscan.fix.source_map import SourceMap
 from breakscan.fix.support.context import FileTree, RewriteContext
 from breakscan.fix.support.difference import Effect, assumes, differs, in_one_line
@@ -163,7 +163,8 @@ class _Planner:
         self.from_recording = False
         """True if ``studies`` take the values of a recorded run for true: then every edit assumes them."""
         self.applied: list[Applied] = []
-        self.left = Left()
+        self.left: dict[tuple[str, Site], Refused] = {}
+        """The findings that stay in this pass, without reasons where no rewrite is known."""
         self.known: set[tuple[str, Site]] = set()
         """The findings of the facts that edits rest on, in the text as it is: ``check`` may have more."""
 
@@ -173,7 +174,7 @@ class _Planner:
         """The repair of the file by the code alone, then with the values of a recorded run.  ``findings`` are those of
         ``check``: each gets an outcome."""
         text: str = self.before
-        several: list[Left] = []
+        stay: dict[tuple[str, Site], Refused] = {}
         errors: dict[SourceError, None] = {}
         for these in (studies, observed if self.wanted.unsafe else None):
             if these is not None:
@@ -182,35 +183,39 @@ class _Planner:
                 self.from_recording = these is observed
                 text, found = self._rounds(text)
                 errors |= dict.fromkeys(found)
-                several.append(self.left)
+                stay = self.left | stay
         guessed = [] if errors else [one for one in findings if (one.rule, one.site) not in self.known]
-        left = joined_left([*several, self._left(guessed, GUESSED)], self.applied)
+        self._decline(guessed, GUESSED)
+        fixed = {(one.finding.rule, one.finding.site) for one in self.applied}
+        left = [one for key, one in (self.left | stay).items() if key not in fixed]
         return self._repair(data, text, left, [error for error in errors if error.path == self.display])
 
     def declined(self, data: bytes, findings: Sequence[Finding], reason: str) -> FileRepair:
         """The repair of a file in which every rewrite declines for the same reason."""
-        return self._repair(data, self.before, self._left(findings, reason))
+        self._decline(findings, reason)
+        return self._repair(data, self.before, [*self.left.values()])
 
-    def _repair(self, data: bytes, text: str, left: Left, errors: Sequence[SourceError] = ()) -> FileRepair:
+    def _repair(
+        self, data: bytes, text: str, stay: Sequence[Refused], errors: Sequence[SourceError] = ()
+    ) -> FileRepair:
         applied = sorted(self.applied, key=lambda one: _place(one.finding))
-        refused, without = tuple(left.refused), tuple(left.without)
+        refused = tuple(one for one in stay if one.reasons)
+        without = tuple(one.finding for one in stay if not one.reasons)
         texts = data, self.before, self.safe, text
         return FileRepair(self.path, self.display, *texts, tuple(applied), refused, without, tuple(errors), self.lines)
 
-    def _left(self, findings: Sequence[Finding], reason: str) -> Left:
-        """Findings for which every rewrite declines for the same reason."""
-        left = Left()
+    def _decline(self, findings: Sequence[Finding], reason: str) -> None:
+        """Records findings for which every rewrite declines for the same reason, and no others."""
+        self.left = {}
         for finding in (replace(one, behind=None) for one in findings):
             if (ids := self._ids(finding)) is not None:
-                self._stays(left, finding, ids, [Reason(one, reason, one != LAST_RESORT) for one in ids])
-        return left
+                self._stays(finding, ids, [Reason(one, reason, one != LAST_RESORT) for one in ids])
 
-    def _stays(self, left: Left, finding: Finding, ids: Sequence[str], reasons: Sequence[Reason]) -> None:
+    def _stays(self, finding: Finding, ids: Sequence[str], reasons: Sequence[Reason]) -> None:
         """Records a finding without an edit.  That the last resort alone declines is no reason worth a report."""
-        if ids and (list(ids) != [LAST_RESORT] or self.wanted.ids is not None):
-            left.refused.append(Refused(finding, tuple(reasons)))
-        elif ids or not self._offered(finding):
-            left.without.append(finding)
+        says_why = bool(ids) and (list(ids) != [LAST_RESORT] or self.wanted.ids is not None)
+        if ids or not self._offered(finding):
+            self.left[finding.rule, finding.site] = Refused(finding, tuple(reasons) if says_why else ())
 
     def _rounds(self, text: str) -> tuple[str, Sequence[SourceError]]:
         try:
@@ -221,7 +226,7 @@ class _Planner:
             unsafe = self.from_recording
             for _ in range(MOST_ROUNDS):
                 if not seen.findings:
-                    self.left = Left()
+                    self.left = {}
                     break
                 if tree is None or tree.text != text:
                     tree = FileTree(text, seen.module.tree, seen.facts)
@@ -250,7 +255,7 @@ class _Planner:
         ``unsafe`` edits come after all safe ones."""
         offered: list[_Chosen] = []
         chosen: list[_Chosen] = []
-        self.left = Left()
+        self.left = {}
         for finding in seen.findings:
             if _key(finding, seen.module) in self.remaining:
                 continue
@@ -259,7 +264,7 @@ class _Planner:
                 continue
             edit, reasons = self._try(tree, seen, finding, ids)
             if edit is None:
-                self._stays(self.left, self.lines.moved(finding), ids, reasons)
+                self._stays(self.lines.moved(finding), ids, reasons)
             elif unsafe or edit.edit.is_safe:
                 offered.append(edit)
         better = [one for one in offered if one.rewrite != LAST_RESORT]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from breakscan.check.pipeline.rewrite_facts import Studies
 from breakscan.fix.planner import WantedRewrites, repair_file
 from breakscan.fix.result import FileRepair, Repair
 from breakscan.model.findings import CheckResult, Finding, SourceError
-from breakscan.rulebook.config import FileSettings, check_targets
+from breakscan.rulebook.config import FileSettings, check_targets, library_of
 from breakscan.source.cores import usable_cores
 from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
@@ -96,6 +96,22 @@ def repair_found(
     all_errors = {*errors, *found.errors, *(error for repair in repairs for error in repair.errors)}
     ordered = sorted(all_errors, key=lambda error: (error.path, error.line))
     return Repair(tuple(repairs), tuple(ordered), found.files, found.targets)
+
+
+MOST_FILES_TRIED = 10
+"""The number of files above which no edits are planned that nobody asked for."""
+
+
+def fixable(found: CheckResult, settings: FileSettings) -> list[Finding]:
+    """The findings of a check that have an edit; none if more than :data:`MOST_FILES_TRIED` files may have one."""
+    library = library_of(settings.of(Path(os.path.abspath(path))) for path in found.roots)
+    paths = {one.site.path for one in found.findings if (rule := library.get(one.rule)) and rule.rewrites}
+    if not paths or len(paths) > MOST_FILES_TRIED:
+        return []
+    tried = replace(found, roots={path: found.roots[path] for path in paths})
+    own = {(one.rule, one.site) for one in found.findings}
+    repair = repair_found(tried, settings, WantedRewrites(unsafe=True), jobs=1)
+    return [one.finding for file in repair.files for one in file.applied if (one.finding.rule, one.finding.site) in own]
 
 
 def _repairs(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -90,26 +89,3 @@ class Repair:
     errors: tuple[SourceError, ...]
     checked: int
     targets: tuple[CheckTarget, ...]
-
-
-@dataclass(slots=True)
-class Left:
-    """The findings that stay: see :class:`breakscan.fix.result.FileRepair`."""
-
-    refused: list[Refused] = field(default_factory=list)
-    without: list[Finding] = field(default_factory=list)
-
-
-def joined_left(several: Sequence[Left], applied: Iterable[Applied]) -> Left:
-    """The outcome of each finding that stays in several passes: the best, and of equals the first."""
-    taken = {(one.finding.rule, one.finding.site) for one in applied}
-
-    def new(finding: Finding) -> bool:
-        known = len(taken)
-        taken.add((finding.rule, finding.site))
-        return len(taken) > known
-
-    return Left(
-        [one for left in several for one in left.refused if new(one.finding)],
-        [one for left in several for one in left.without if new(one)],
-    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from breakscan.model.findings import Kind, Origin, Severity, Site, Verdict
-from breakscan.model.remedy import Remedy, RemedyKind, remedies_in_words
+from breakscan.model.remedy import Remedy, remedies_in_words
 from breakscan.model.words import duration, listed
 
 _ENOUGH = 8
@@ -378,12 +378,6 @@ class Problem:
         if self.price:
             return self.price.words
         return f"{duration(self.cost)} to compile again" if self.kind is ProblemKind.RECOMPILES and self.cost else ""
-
-    @property
-    def may_be_rewritten(self) -> bool:
-        """True if it is a break in the user's own code of which the rule has rewrites."""
-        is_users_break = self.kind is ProblemKind.BREAK and self.origin is Origin.USER
-        return is_users_break and any(remedy.kind is RemedyKind.EDIT for remedy in self.remedies)
 
     @property
     def times(self) -> str:

@@ -24,8 +24,8 @@ from breakscan.rulebook.library import Library
 class CheckReport:
     """A result of ``check``, the seconds that it took, and the rules.  ``texts`` holds the sources of paths that are
     not on disk, such as standard input.  Of notebooks, the result shows places in ``cells``.  ``known`` counts the
-    findings that a baseline allows, or that another commit has, which are not in the result.  ``quiet`` leaves out all
-    but the findings and what was not checked."""
+    findings that a baseline allows, or that another commit has, which are not in the result, and ``fixable`` those that
+    ``fix`` has an edit for.  ``quiet`` leaves out all but the findings and what was not checked."""
 
     result: CheckResult
     seconds: float
@@ -34,6 +34,7 @@ class CheckReport:
     cells: NotebookCells = field(default_factory=NotebookCells)
     known: int = 0
     quiet: bool = False
+    fixable: int = 0
 
 
 def summary_line(report: CheckReport) -> str:

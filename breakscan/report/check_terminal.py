@@ -53,8 +53,8 @@ def write_full(report: CheckReport, stream: TextIO) -> None:
     console.print(summary_line(report))
     if result.findings:
         console.print(f"'breakscan rule {result.findings[0].rule}' explains the rule, with examples that compile.")
-        if any((rule := library.get(finding.rule)) and rule.rewrites for finding in result.findings):
-            console.print(FIX_HINT)
+        if report.fixable:
+            console.print(FIX_HINT.format(report.fixable, "findings"))
 
 
 def _folded(findings: Iterable[Finding]) -> dict[Site, list[Finding]]:

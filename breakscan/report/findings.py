@@ -66,7 +66,7 @@ def _in_words(condition: Condition) -> str:
             return "the values are not those of the recorded run"
 
 
-FIX_HINT = "'breakscan fix --unsafe' shows a diff of those that it can rewrite, and says what else it changes."
+FIX_HINT = "'breakscan fix' shows a diff for {} of these {}."
 _MOST_LINES_NAMED = 8
 
 

@@ -31,12 +31,11 @@ from breakscan.model.findings import (
 )
 from breakscan.report.check import summary_line, write_statistics
 from breakscan.report.check_terminal import write_full
-from breakscan.report.findings import FIX_HINT
 from breakscan.rulebook.library import load_library
 
 
-def full(found: CheckResult, texts: dict[str, str] | None = None) -> str:
-    return checked("full", found, texts)
+def full(found: CheckResult, texts: dict[str, str] | None = None, fixable: int = 0) -> str:
+    return checked("full", found, texts, fixable=fixable)
 
 
 def as_json(found: CheckResult) -> Any:
@@ -62,14 +61,13 @@ def test_a_finding_shows_where_what_why_and_what_instead(monkeypatch: pytest.Mon
 
         1 error in 41 files (0.4 s) · torch 2.13, default mode
         'breakscan rule BRK101' explains the rule, with examples that compile.
-        'breakscan fix --unsafe' shows a diff of those that it can rewrite, and says what else it changes.
     """  # noqa: E501
     assert full(result(EAGER)) == textwrap.dedent(expected)
 
 
-def test_fix_is_named_where_a_rule_has_a_rewrite_of_its_own() -> None:
-    assert FIX_HINT in full(result(EAGER))
-    assert FIX_HINT not in full(result(replace(EAGER, rule="BRK501", name="class-definition")))
+def test_fix_is_named_with_the_number_of_its_edits() -> None:
+    assert "breakscan fix" not in full(result(EAGER))
+    assert "'breakscan fix' shows a diff for 2 of these findings." in full(result(EAGER), fixable=2)
 
 
 def test_a_span_over_several_lines_and_a_condition(monkeypatch: pytest.MonkeyPatch) -> None:

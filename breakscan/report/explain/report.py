@@ -21,7 +21,7 @@ class ExplainReport:
     findings with ``findings``.
     ``reproduction`` is the program that ``--repro`` wrote.
     ``again`` is the command that reports the same run again, where it is not the one that reports it now.
-    ``hints_fix`` says that ``fix`` may have edits for the breaks.
+    ``fixable`` is the number of breaks that ``fix`` has an edit for.
     ``files`` has the sources that it may show: none, if none are given."""
 
     explanation: Explanation
@@ -30,5 +30,5 @@ class ExplainReport:
     tables: tuple[str, ...] = ()
     again: str = ""
     reproduction: Reproduction | None = None
-    hints_fix: bool = False
+    fixable: int = 0
     files: SourceFiles = field(default_factory=SourceFiles)

@@ -52,7 +52,7 @@ def write_explanation(report: ExplainReport, stream: TextIO) -> None:
     found = report.agreement.hidden if report.agreement else {}
     hidden = {printable(at): findings for at, findings in found.items()}
     again = f"{report.again} " if report.again else ""
-    writer = _Writer(report_console(stream), hidden, report.files, again, report.hints_fix)
+    writer = _Writer(report_console(stream), hidden, report.files, again, report.fixable)
     writer.write(printable(report.explanation), report.tables)
     if report.reproduction:
         writer.reproduction(report.reproduction)
@@ -61,10 +61,10 @@ def write_explanation(report: ExplainReport, stream: TextIO) -> None:
 
 
 class _Writer:
-    def __init__(self, console: Console, hidden: _Hidden, files: SourceFiles, again: str, hints_fix: bool) -> None:
+    def __init__(self, console: Console, hidden: _Hidden, files: SourceFiles, again: str, fixable: int) -> None:
         self.files = files
         self.again = again
-        self.hints_fix = hints_fix
+        self.fixable = fixable
         self.console = console
         self.hidden = hidden
         self.width = min(console.width, WIDEST)
@@ -80,17 +80,12 @@ class _Writer:
             self.paragraph(sentence, indent="")
         self.ranks(explanation.ranks)
         sections = sections_of(explanation.problems)
-        # In a file that has changed since, an edit would not find what was recorded.
-        fixable = [
-            section
-            for section in sections
-            if any(one.may_be_rewritten and self.files.is_current(one.site.path) for one in section.problems)
-        ]
         most = None if FINDINGS in tables else MOST_ENTRIES
         for section in sections:
             self.section(section, most)
-            if section in fixable[-1:] and self.hints_fix:
-                self.fix_hint()
+        if self.fixable:
+            self.console.print()
+            self.paragraph(FIX_HINT.format(self.fixable, "breaks"), indent="", style="dim")
         self.settings_hint(explanation)
         self.made(explanation, tables)
         if explanation.notices:
@@ -191,11 +186,6 @@ class _Writer:
             command = shlex.join(["breakscan", "verify", *options, *explanation.argv])
             self.console.print()
             self.paragraph(f"'{command}' tries the settings for {count}.", indent="", style="dim")
-
-    def fix_hint(self) -> None:
-        """Where to get the rewrites."""
-        self.console.print()
-        self.paragraph(FIX_HINT, indent="", style="dim")
 
     def head(self, problem: Problem) -> None:
         style = f"not bold {STYLES[problem.severity]}"
