@@ -19,7 +19,7 @@ from breakscan.fix.support.edit import Declined, Edit, OtherForm
 from breakscan.fix.support.later_uses import is_needed_outside
 from breakscan.fix.support.operators import called
 from breakscan.fix.support.tensor_test import asks_tensor, operands
-from breakscan.fix.support.walking import walk
+from breakscan.fix.support.walking import findall, walk
 
 _HITS = frozenset({"any", "all", "sum", "max", "count_nonzero"})
 """Reductions of a mask by which a test asks if it selects anything."""
@@ -101,9 +101,12 @@ def _refuse_endless(context: RewriteContext, branch: cst.If) -> None:
     ends = isinstance(branch.test, cst.BooleanOperation) and isinstance(branch.test.operator, cst.Or) and others
     if isinstance(loop, cst.While) and (asks_tensor(context, loop.test) or m.matches(loop.test, _ALWAYS)) and not ends:
         raise Declined("the loop would not end: compile what it calls, and not the loop")
+    if findall(loop.body, _GROWS):
+        raise Declined("each round makes something longer: compile what the loop calls, and not the loop")
 
 
 _ALWAYS = m.Name("True") | m.Integer("1")
+_GROWS = m.Call(m.Attribute(attr=m.Name(m.MatchRegex("append|extend|cat|concat|stack|[hvd]stack"))))
 
 
 def _refuse_other_result(context: RewriteContext, branch: cst.If, left: cst.Return) -> None:

@@ -17,7 +17,7 @@ from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined, is_bound_once, origin, plain_value, reads_of
 from breakscan.fix.support.breaks import refuse_breaks_in
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import Difference, Effect, assumes, differs
+from breakscan.fix.support.difference import Effect, assumes, differs
 from breakscan.fix.support.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.fix.support.losses import Loss, loss_of, name_of_loss
 from breakscan.fix.support.masked import (
@@ -42,7 +42,10 @@ _CLASSES = differs(
 )
 
 
-_EACH = assumes("what is reduced besides the loss must have one value for each row, and is added in another order")
+_AND_METRICS = assumes(
+    "targets must be class indices, and metrics have one value for each row, added in another order; rows that are left"
+    " out may make gradients NaN"
+)
 _COUNTED = m.Call(m.Attribute(m.Comparison(), m.Name("float")), [])
 _REDUCED = m.Call(m.Attribute(attr=m.Name("mean") | m.Name("sum")), [])
 
@@ -82,7 +85,7 @@ def rewrite(context: RewriteContext) -> Edit:
         ends = [build.expression(text) for text in ("0", "-2")]
         values = [build.method(values[0], "flatten", *ends), build.method(values[1], "flatten")]
         mask = build.method(mask, "flatten")
-    metrics = _metrics(context, [prediction, target], leaf, mask, changes)
+    has_metrics = _metrics(context, [prediction, target], leaf, mask, changes)
     for side, value in zip((prediction, target), values, strict=True):
         if side.line is None:
             made[made.index(side.arg)] = side.arg.with_changes(value=value)
@@ -103,7 +106,7 @@ def rewrite(context: RewriteContext) -> Edit:
     refuse_breaks_in(context, loss.call, new)
     if code_differs(context, loss.call, new):
         changes[loss.call] = new
-    return Edit(changes, [_CLASSES, *metrics, *conditions(context, leaf.mask, target.leaves)])
+    return Edit(changes, [_AND_METRICS if has_metrics else _CLASSES, *conditions(context, leaf.mask, target.leaves)])
 
 
 def code_differs(context: RewriteContext, old: cst.Call, new: cst.Call) -> bool:
@@ -162,8 +165,10 @@ def _metrics(
     leaf: Leaf,
     mask: cst.BaseExpression,
     changes: dict[cst.CSTNode, Replacement],
-) -> list[Difference]:
-    """Adds the changes of what is computed from the selected rows besides the loss; ``mask`` is that of all rows."""
+) -> bool:
+    """Adds the changes of what is computed from the selected rows besides the loss, if there is any.  ``mask`` is the
+    mask of all rows.
+    """
     rows = Rows(
         context.plain(mask), packed={cst.ensure_type(one.arg.value, cst.Name).value for one in sides if one.line}
     )
@@ -185,7 +190,7 @@ def _metrics(
         if is_mean:
             made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
         changes[reduced] = in_place_of(context, cst.ensure_type(reduced, cst.Call), made)
-    return [_EACH] if any(side.others for side in sides) else []
+    return any(side.others for side in sides)
 
 
 def _anchors(context: RewriteContext, node: cst.BaseExpression) -> list[cst.CSTNode | None]:
