@@ -259,12 +259,15 @@ class _Planner:
         for finding in seen.findings:
             if _key(finding, seen.module) in self.remaining:
                 continue
-            ids = self._ids(self.lines.moved(finding))
+            origin = self.lines.moved(finding)
+            if finding.rule in ON_PURPOSE and (origin.rule, origin.site) not in self.known:
+                continue  # what an edit disabled
+            ids = self._ids(origin)
             if ids is None:
                 continue
             edit, reasons = self._try(tree, seen, finding, ids)
             if edit is None:
-                self._stays(self.lines.moved(finding), ids, reasons)
+                self._stays(origin, ids, reasons)
             elif unsafe or edit.edit.is_safe:
                 offered.append(edit)
         better = [one for one in offered if one.rewrite != LAST_RESORT]

@@ -87,6 +87,8 @@ def test_a_function_is_disabled_as_a_last_resort(breakscan: Callable[..., Any], 
     assert {(one["rewrite"], one["difference"]) for one in file["unsafe"]} == {
         ("disable-function", "`classes` is no longer compiled (unique)")
     }
+    assert not file["declined"], "what was disabled is not looked at again"
+    assert not file["without"]
     assert "+@torch.compiler.disable\n def classes(" in breakscan("fix", "--unsafe", ".").out
 
 
