@@ -49,11 +49,16 @@ class CompileCall:
     subject: cst.BaseExpression | None
     target: str
 
-    @property
-    def keywords(self) -> dict[str, cst.Arg]:
-        """The keyword arguments by name, without that for the subject."""
+    def has(self, keyword: str) -> bool:
+        """Return whether it is given a keyword argument."""
         arguments = self.call.args if self.call is not None else ()
-        return {one.keyword.value: one for one in arguments if one.keyword and one.keyword.value in _OPTIONS}
+        return any(one.keyword is not None and one.keyword.value == keyword for one in arguments)
+
+    def arguments(self, file: UserFile) -> str:
+        """The code of its arguments besides the subject."""
+        given = self.call.args if self.call is not None else ()
+        kept = (one for one in given if one.value is not self.subject and file.dotted(one.value) != COMPILE)
+        return ", ".join(file.code(one.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for one in kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,12 @@ class UserFile(FileTree):
         """The dotted name of each name that the file imports, wherever it does."""
         return {name: dotted for node in walk(self.module) for name, dotted in imported(node)}
 
+    @cached_property
+    def _top_imports(self) -> list[tuple[str, str]]:
+        """The imports that all of the file sees."""
+        outer = (one for one in self.module.body if not isinstance(one, cst.FunctionDef | cst.ClassDef))
+        return [found for statement in outer for node in walk(statement) for found in imported(node)]
+
     def dotted(self, node: cst.CSTNode) -> str | None:
         """The dotted name of an imported object."""
         if isinstance(node, cst.Name):
@@ -93,7 +104,7 @@ class UserFile(FileTree):
     def named(self, dotted: str) -> str:
         """The code for an object of a module; of torch, by the name under which the file imports it."""
         package = dotted.partition(".")[0]
-        alias = next((name for name, its in self.imports.items() if its == package), None)
+        alias = next((name for name, its in self._top_imports if its == package), None)
         if alias is None:
             self.needs.append(package)
         return f"{alias or package}{dotted[len(package) :]}"
@@ -289,13 +300,16 @@ def without_compile(file: UserFile, call: CompileCall) -> Edit | None:
         return Edit({call.node: None})
     assert call.subject is not None
     small = file.small_statement(call.node)
-    if small is not None and (call.form is Form.METHOD or _assigns_itself(file, small, call)):
+    if small is not None and _is_statement(file, small, call):
         replaced = file.split(small, [], None)
         return Edit(replaced) if replaced is not None else None
     return Edit({call.node: copied(call.subject)}) if call.form is Form.CALL else None
 
 
-def _assigns_itself(file: UserFile, small: cst.BaseSmallStatement, call: CompileCall) -> bool:
+def _is_statement(file: UserFile, small: cst.BaseSmallStatement, call: CompileCall) -> bool:
+    """Return whether nothing is left of a statement without the call: ``model = torch.compile(model)``."""
+    if isinstance(small, cst.Expr):
+        return small.value is call.node
     if not isinstance(small, cst.Assign) or small.value is not call.node or len(small.targets) != 1:
         return False
     return file.code(small.targets[0].target) == call.target
@@ -307,13 +321,10 @@ def in_place_of(file: UserFile, call: CompileCall, lines: Callable[[str, str], s
     small = file.small_statement(call.node)
     if small is None or call.subject is None:
         return None
-    arguments = ", ".join(
-        file.code(one.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for one in call.keywords.values()
-    )
+    arguments = call.arguments(file)
     if is_simple(call.subject):
         new = list(cst.parse_module(lines(call.target, arguments)).body)
-        goes = call.form is Form.METHOD or _assigns_itself(file, small, call)
-        becomes = None if goes else small.deep_replace(call.node, copied(call.subject))
+        becomes = None if _is_statement(file, small, call) else small.deep_replace(call.node, copied(call.subject))
         replaced = file.split(small, new, becomes)  # type: ignore[arg-type]
     elif isinstance(small, cst.Assign) and small.value is call.node and is_simple(small.targets[0].target):
         owner = file.code(small.targets[0].target)

@@ -10,7 +10,7 @@ import libcst as cst
 from breakscan.explanation.explanation import Explanation
 from breakscan.fix.support.edit import Edit
 from breakscan.fix.support.walking import nodes_named, walk
-from breakscan.model.problem import ChangeKind, Problem, ProblemKind
+from breakscan.model.problem import ChangeKind, Holder, Problem, ProblemKind, ValueChange
 from breakscan.model.remedy import COMPILE, DYNAMO, NewLine, Remedy, RemedyKind, Setting
 from breakscan.model.words import place
 from breakscan.prove.compile_calls import (
@@ -37,8 +37,7 @@ from breakscan.prove.tuning import Goal, ProgramChange, Texts
 from breakscan.prove.variants import flags_for
 
 MOST_CHANGES = 20
-_OPEN = {ChangeKind.SIZE, ChangeKind.BRANCH_ON_SIZE, ChangeKind.EQUAL_SIZES, ChangeKind.NUMBER}
-"""The kinds of changes for which ``dynamic=True`` can make one version serve all."""
+_SIZES = {ChangeKind.SIZE, ChangeKind.BRANCH_ON_SIZE, ChangeKind.EQUAL_SIZES}
 _LIMIT = "64"
 """The versions of a function that are allowed where their number is not known."""
 _FROZEN = "no weight is changed after the first compiled call"
@@ -62,6 +61,7 @@ def _changes(program: TunedProgram) -> Iterator[ProgramChange]:
     yield from of_plain_calls(program)
     yield from of_callers(program)
     yield from _of_sizes(program)
+    yield from _of_inference_mode(program)
     yield from of_disabled(program)
     yield from of_blocks(program)
     yield from _of_modes(program)
@@ -135,6 +135,8 @@ def _setting_edit(file: UserFile, setting: Setting) -> Edit | None:
             return None if same else Edit({node: node.with_changes(value=cst.parse_expression(setting.value))})
     if setting.name == "ignore_logging_functions":
         code = f"{file.named(dotted)}.add({setting.value[1:-1]})"
+        if code in file.module.code:
+            return None
         if "logging" not in file.imports:
             file.needs.append("logging")
     else:
@@ -157,7 +159,7 @@ def _setting_edit(file: UserFile, setting: Setting) -> Edit | None:
 def _last_import(file: UserFile) -> int | None:
     """The number of the last statement of the imports at the top: what defines or compiles something ends them, unless
     torch is imported later."""
-    last, ended = None, False
+    last, ended, is_there = None, False, False
     compiling = {call.node for call in file.calls}
     for number, statement in enumerate(file.module.body):
         names = [dotted for node in walk(statement) for _, dotted in imported(node)]
@@ -165,8 +167,9 @@ def _last_import(file: UserFile) -> int | None:
             isinstance(statement, cst.If) and bool(nodes_named(statement.test, "__name__"))
         )
         ended = ended or defines or any(node in compiling for node in walk(statement))
-        if names and not defines and (not ended or (last is None and "torch" in names)):
+        if names and not defines and (not ended or ("torch" in names and not is_there)):
             last = number
+            is_there = is_there or "torch" in names
     return last
 
 
@@ -230,19 +233,42 @@ def _of_hints(program: TunedProgram) -> Iterator[ProgramChange]:
 def _of_sizes(program: TunedProgram) -> Iterator[ProgramChange]:
     """Open sizes and numbers, where these change."""
     for problem in program.explanation.problems:
-        if any(change.kind in _OPEN for change in problem.changes):
+        if any(map(_may_be_open, problem.changes)):
             if any(one.target.settings.get("dynamic") == "False" for one in program.calls_for(problem)):
                 yield _with_settings(program, [Setting(COMPILE, "dynamic", "None")], RemedyKind.SHAPES, problem)
             yield _with_settings(program, [Setting(COMPILE, "dynamic", "True")], RemedyKind.SHAPES, problem)
 
 
+def _may_be_open(change: ValueChange) -> bool:
+    """Return whether ``dynamic=True`` can make one version serve all: it leaves ints of modules fixed."""
+    return change.kind in _SIZES or (change.kind is ChangeKind.NUMBER and change.holder is not Holder.MODULE)
+
+
+def _of_inference_mode(program: TunedProgram) -> Iterator[ProgramChange]:
+    """``torch.no_grad`` in place of ``torch.inference_mode``, where tensors of both kinds are met."""
+    for problem in program.explanation.problems:
+        if any(change.kind is ChangeKind.INFERENCE for change in problem.changes):
+            edits = [
+                (path, _without_inference_mode) for path in program.texts if "inference_mode" in program.texts[path]
+            ]
+            name = "torch.no_grad in place of torch.inference_mode"
+            if edits:
+                yield ProgramChange(RemedyKind.CONSTRUCT, name, writer(*edits), problem=identity(problem))
+
+
+def _without_inference_mode(file: UserFile) -> Edit | None:
+    found: dict[cst.CSTNode, cst.BaseExpression] = {}
+    for node in walk(file.module):
+        if file.dotted(node) == "torch.inference_mode" and not isinstance(file.parents[node], cst.ImportAlias):
+            above = file.parents[node]
+            if not (isinstance(above, cst.Call) and above.args):
+                found[node] = cst.parse_expression(file.named("torch.no_grad"))
+    return Edit(found) if found else None
+
+
 def _of_modes(program: TunedProgram) -> Iterator[ProgramChange]:
     """The modes of Inductor, and its settings that are not on by default."""
-    plain = [
-        ran
-        for ran in program.calls
-        if ran.target.backend in (None, "inductor") and not ran.call.keywords.keys() & {"options"}
-    ]
+    plain = [one for one in program.calls if one.target.backend in (None, "inductor") and not one.call.has("options")]
     if len(plain) != len(program.calls) or not plain or program.ways.goal is Goal.COMPILE:
         return
     cuda = program.ways.device == "cuda"

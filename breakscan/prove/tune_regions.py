@@ -17,7 +17,7 @@ from breakscan.fix.support import matchers as m
 from breakscan.fix.support.edit import Edit
 from breakscan.fix.support.walking import findall, walk
 from breakscan.model.findings import Origin, Verdict
-from breakscan.model.problem import Caller, Problem, ProblemKind
+from breakscan.model.problem import Caller, ChangeKind, Problem, ProblemKind
 from breakscan.model.remedy import COMPILE, RemedyKind
 from breakscan.model.words import place
 from breakscan.prove.compile_calls import (
@@ -239,10 +239,7 @@ def _compiled_inside(file: UserFile, call: CompileCall, owner: str, keeps: bool)
     if not keeps:
         return in_place_of(file, call, lambda _, arguments: f"{held[0]}.compile({arguments})")
     small = file.small_statement(call.node)
-    arguments = ", ".join(
-        file.code(one.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for one in call.keywords.values()
-    )
-    new = cst.parse_module(f"{held[0]}.compile({arguments})\n").body
+    new = cst.parse_module(f"{held[0]}.compile({call.arguments(file)})\n").body
     replaced = file.split(small, new, small) if small is not None else None
     return Edit(replaced) if replaced is not None else None
 
@@ -268,7 +265,7 @@ def _compiled_method(file: UserFile, call: CompileCall, name: str) -> Edit | Non
 def of_callers(program: TunedProgram) -> Iterator[ProgramChange]:
     """The caller in place of a function that is compiled anew for each of many objects."""
     for problem in program.explanation.problems:
-        if problem.kind is not ProblemKind.RECOMPILES:
+        if not any(change.objects > 1 for change in problem.changes):
             continue
         for ran in program.calls_for(problem):
             for caller in problem.called_from:
@@ -285,9 +282,15 @@ def of_callers(program: TunedProgram) -> Iterator[ProgramChange]:
 
 def of_disabled(program: TunedProgram) -> Iterator[ProgramChange]:
     """``torch.compiler.disable`` at the user's function that breaks and that a compiled one calls, and at one through
-    which the program gets to several breaks: the call is then the only break."""
+    which the program gets to several breaks: the call is then the only break.  Also at one whose branches on sizes have
+    its callers compiled anew."""
     through: Counter[tuple[str, str]] = Counter()
     for problem in program.explanation.problems:
+        # A function that asks for another branch of sizes has all that calls it compiled anew.
+        asked = [change.asked_at for change in problem.changes if change.kind is ChangeKind.BRANCH_ON_SIZE]
+        for line in asked:
+            if line is not None and not program.is_compiled(line.function):
+                yield from _disable(program, program.path(line.path), line.function or "", identity(problem))
         if problem.kind is ProblemKind.BREAK and problem.verdict is not Verdict.RAISES:
             functions = [(program.path(line.path), line.function or "") for line in program.traced(problem)]
             if functions:
