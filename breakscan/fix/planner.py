@@ -62,14 +62,14 @@ class WantedRewrites:
     places: Mapping[Place, str] | None = None
 
 
-GUESSED = "what a value is here is guessed from its uses, and no edit may rest on that"
+GUESSED = "what a value is here is only guessed from its uses: annotate it, or add a --recording"
 """The reason why a finding of ``check`` stays that rewrites do not see: their facts leave out what is only likely."""
 
 
 MAGIC_INSIDE = "the code to rewrite holds a magic command of the notebook"
 AFTER_UNSAFE = differs("it needs other edits of this file, which are not safe")
 IMPORTS_TORCH = differs("the file imports torch, which it did not before", Effect.RAISES, Effect.STATE)
-INVALID = "the new text is not valid Python"
+INVALID = "the edit that was tried would not be valid Python"
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,7 +425,7 @@ def _along(tree: FileTree, before: Study, after: Study, chosen: Sequence[_Chosen
 def _useless(before: Study, after: Study, chosen: Sequence[_Chosen]) -> dict[int, str]:
     """Returns, by number, the edits that do not remove their finding or that add another one, with the reason."""
     if set(after.errors) - set(before.errors):
-        return dict.fromkeys(range(len(chosen)), "the new text cannot be analyzed")
+        return dict.fromkeys(range(len(chosen)), "the edit that was tried could not be checked")
     were = Counter(_key(finding, before.module) for finding in before.findings)
     now = Counter(_key(finding, after.module) for finding in after.findings)
     meant = Counter(_key(one.finding, before.module) for one in chosen if one.edit.remains is None)
@@ -441,7 +441,7 @@ def _useless(before: Study, after: Study, chosen: Sequence[_Chosen]) -> dict[int
     for number, one in enumerate(chosen):
         key = _key(one.finding, before.module)
         if now[key] > were[key] - meant[key]:
-            useless[number] = "the rewrite does not remove the finding"
+            useless[number] = "with the edit that was tried, the line would still break"
             continue
         for finding, reason in new.get(one.finding.function, ()):
             # Some rewrites are meant to turn a break that makes the function run eager into a clean split.

@@ -46,9 +46,9 @@ class Refused:
     reasons: tuple[Reason, ...]
 
     @property
-    def reason(self) -> Reason:
-        """The reason of the first rewrite that comes near to the code, or else of the first."""
-        return next((one for one in self.reasons if one.near), self.reasons[0])
+    def reason(self) -> str:
+        """The reason of the first rewrite that comes near to the code."""
+        return next((one.text for one in self.reasons if one.near), "no edit is known for code of this form")
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ class Rewrites:
             for refused in file.refused:
                 at = refused.finding.site
                 if not lines.isdisjoint(range(at.line, at.end_line + 1)):
-                    declined.append(DeclinedFinding(at, refused.finding.rule, refused.reason.text))
+                    declined.append(DeclinedFinding(at, refused.finding.rule, refused.reason))
         return Planned(tuple(alone), tuple(dependent), tuple(unreached), tuple(declined))
 
     def together(self, rewrites: Sequence[Candidate], label: SetLabel) -> Candidate | None:

@@ -115,7 +115,7 @@ def fixed_findings(file: FileRepair, report: FixReport) -> list[FixedFinding]:
     instead of an edit is said once for each rule."""
     fixed = [_edit(one, report.is_written(file) and (report.unsafe or not one.differences)) for one in file.applied]
     advised: set[str] = set()
-    stay = [*((one.finding, one.reason.text) for one in file.refused), *((one, "") for one in file.without)]
+    stay = [*((one.finding, one.reason) for one in file.refused), *((one, "") for one in file.without)]
     for finding, why in stay:
         rule = None if finding.rule in advised else report.library.get(finding.rule)
         advised.add(finding.rule)

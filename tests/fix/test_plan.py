@@ -68,14 +68,14 @@ def test_an_edit_that_says_the_same_again_is_taken_back(tmp_path: Path, monkeypa
     found = repaired(tmp_path, PRINTS, monkeypatch, lambda context: Edit({context.node: context.node.deep_clone()}))
     assert not found.changed
     assert {reason.text for refused in found.refused for reason in refused.reasons} == {
-        "the rewrite does not remove the finding"
+        "with the edit that was tried, the line would still break"
     }
 
 
 def test_a_text_that_does_not_parse_is_never_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = repaired(tmp_path, PRINTS, monkeypatch, lambda context: Edit({context.node: cst.Name("class")}))
     assert not found.changed
-    assert "the new text is not valid Python" in {
+    assert "the edit that was tried would not be valid Python" in {
         reason.text for refused in found.refused for reason in refused.reasons
     }
 

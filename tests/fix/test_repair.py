@@ -8,6 +8,7 @@ import pytest
 
 from breakscan.check.pipeline.check import check_paths
 from breakscan.check.pipeline.rewrite_facts import Studies
+from breakscan.fix.planner import GUESSED as GUESSED_VALUE
 from breakscan.fix.planner import WantedRewrites, repair_file
 from breakscan.fix.repair import repair_content, repair_found, repair_paths
 from breakscan.rulebook.config import load_settings
@@ -212,6 +213,4 @@ def test_what_only_check_finds_stays_and_says_why(tmp_path: Path, monkeypatch: p
     (file,) = repair_paths([path], settings, WantedRewrites(unsafe=True), jobs=1).files
     (refused,) = file.refused
     assert (refused.finding.rule, refused.finding.site) == ("BRK101", found.site)
-    assert {one.text for one in refused.reasons} == {
-        "what a value is here is guessed from its uses, and no edit may rest on that"
-    }
+    assert {one.text for one in refused.reasons} == {GUESSED_VALUE}

@@ -118,11 +118,6 @@ def _converted(
     for one in conversions:
         if one == dtype:
             continue
-        if dtype is None:
-            text = context.code(tensor)
-            raise Declined(
-                f"`{one}()` would change the dtype of `{text}`, which is not known: convert the tensor instead"
-            )
         if one == "bool":
             made = cst.Comparison(operand(made), [cst.ComparisonTarget(cst.NotEqual(), cst.Integer("0"))])
         else:
@@ -252,7 +247,7 @@ class Uses:
             self._in_store(target)
             return
         if not is_bound_once(self.context, target.value):
-            raise Declined(f"`{target.value}` is also assigned other values")
+            raise Declined(f"`{target.value}` is also assigned other values: give the number a name of its own")
         self.is_kept = self.is_read = True
         for one in reads_of(self.context, target, line):
             if self.context.enclosing(cst.FunctionDef, one) is not self.context.function:

@@ -50,7 +50,7 @@ def rewrite(context: RewriteContext) -> Edit:
 def _ternary(context: RewriteContext, node: cst.IfExp) -> Edit:
     read_test = tensor_test(context, node.test)
     if read_test.when:
-        raise Declined(f"`{context.code(read_test.when[0].test)}` is not a tensor")
+        raise Declined(f"`{context.code(read_test.when[0].test)}` is no tensor: ask for it in an `if` of its own")
     made = choice(context, read_test.tensor, _value(context, node.body), _value(context, node.orelse))
     return Edit({node: made}, [BOTH_COMPUTED, A_NEW_TENSOR])
 
@@ -125,7 +125,7 @@ class _Branch:
                 if (reason := why_not_pure(self.context, one.test)) is not None:
                     raise Declined(f"every test would be evaluated, and {reason}")
             elif any(when.otherwise for when in found.when):
-                raise Declined(f"`{self.context.code(one.test)}` mixes tensors with Python conditions")
+                raise Declined(f"`{self.context.code(one.test)}` joins tensors and Python conditions: nest two tests")
             else:
                 self.static = tuple(when.test for when in found.when)
             arms.append(_Arm(found, _read_side(one.body.body, self.context)))

@@ -12,7 +12,7 @@ from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined, origin
 from breakscan.fix.support.context import RewriteContext
 from breakscan.fix.support.difference import Difference, Effect, assumes, differs
-from breakscan.fix.support.edit import Declined
+from breakscan.fix.support.edit import Declined, OtherForm
 from breakscan.fix.support.operators import (
     called,
     flattens,
@@ -97,8 +97,9 @@ def leaf_of(context: RewriteContext) -> Leaf:
             raise Declined("the indices are not used directly as an index, as in `x[mask.nonzero()]`")
     leaf = leaf_at(context, node) if node is not None else None
     if leaf is None:
-        several = isinstance(node, cst.Subscript)
-        raise Declined("the mask is one of several indices" if several else "this is not an index")
+        if not isinstance(node, cst.Subscript):
+            raise OtherForm("this is not an index")
+        raise Declined("the mask is one of several indices")
     if leaf.loose == "indices" and leaf.node is not node:
         raise Declined("the indices are not used directly as an index, as in `x[mask.nonzero()]`")
     if not context.fact(leaf.owner).is_tensor:
@@ -254,10 +255,9 @@ def conditions(context: RewriteContext, mask: cst.BaseExpression, leaves: Iterab
         raise Declined(f"nothing says that `{text}` has as many dimensions as `{first}`: it may select rows")
     kind = context.fact(mask)
     is_bool = kind.is_tensor and kind.certain and kind.dtype == "bool"
-    others = [f"`{one}`" for one in owners if one not in direct]
-    if not others:
+    if set(owners) <= set(direct):
         return [] if is_bool else [assumes(f"`{text}` must be a bool tensor")]
-    return [assumes(f"`{text}` must be a bool tensor with the shape of {' and '.join(others)}")]
+    return [assumes(f"`{text}` must be a bool tensor with the shape of what it selects from")]
 
 
 def _is_made_of(context: RewriteContext, roots: set[_Root], owner: cst.BaseExpression) -> bool:

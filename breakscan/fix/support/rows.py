@@ -147,7 +147,7 @@ def _call(context: RewriteContext, rows: Rows, node: cst.Call) -> cst.BaseExpres
             rows.multiplies = True
         elif not is_elementwise(context, node) or writes(context, node):
             raise _refused(context, node)
-    elif (function or "").startswith("builtins."):
+    elif (function or "").startswith("builtins.") or context.fact(node.func).kind == "function":
         raise _refused(context, node)
     else:
         rows.called[context.plain(node.func)] = None

@@ -162,7 +162,7 @@ class _Reader:
             made = _joined(made, _like(self.context, one, both), self.read(one, inner))
         # If a Python condition of one operand does not hold, this must decide the whole test.
         if any(when.otherwise is both for when in self.when[before:]):
-            raise Declined(f"`{self.context.code(test)}` mixes tensors with Python conditions")
+            raise Declined(f"`{self.context.code(test)}` joins tensors and Python conditions: nest two tests")
         turn = negated and not inner
         self.when[before:] = [When(when.test, when.otherwise is not turn) for when in self.when[before:]]
         return inverted(made) if turn else made

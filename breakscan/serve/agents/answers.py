@@ -137,8 +137,8 @@ def _edits(file: Report) -> Iterator[Answer]:
             remains = f"still breaks if {one['remains']}" if one["remains"] else None
             yield _edit(one["finding"], outcome, "; ".join(filter(None, (one["difference"], remains))), one["rewrite"])
     for one in file["declined"]:
-        near = next((reason for reason in one["reasons"] if reason["near"]), one["reasons"][0])
-        yield _edit(one["finding"], "declined", near["reason"])
+        near = next((reason["reason"] for reason in one["reasons"] if reason["near"]), "no edit is known for this form")
+        yield _edit(one["finding"], "declined", near)
     for finding in file["without"]:
         yield _edit(finding, "without", "no rewrite is known")
 
