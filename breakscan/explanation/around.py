@@ -25,6 +25,7 @@ from breakscan.recording.records import (
     EAGER_FIRST_STANCE,
     CallsRan,
     Code,
+    CodeGenerated,
     CompileCalled,
     CompileStarted,
     EagerCallsRan,
@@ -37,6 +38,7 @@ from breakscan.recording.records import (
     Record,
     StackFrame,
     StateKeysSeen,
+    ValuesSeen,
 )
 from breakscan.rulebook.remedies import remedy
 
@@ -56,6 +58,7 @@ def around_the_compiler(
         *_failed_runs(processes, context),
         *_eager_calls(processes, frames, context),
         *_plain_calls(processes, context),
+        *_half_precision(processes, context),
         *_state_keys(processes, context),
         *_compiled_anew(processes, compiles, context),
         *_bypassed_caches(processes, compiles, context),
@@ -148,7 +151,7 @@ def _eager_calls(processes: Processes, frames: Iterable[UncompiledFrame], contex
             verdict=None if stance == EAGER_FIRST_STANCE else Verdict.EAGER,
             functions=(name,),
             what="ran eager",
-            why=f"{_some_of(calls, all_calls[about] + met)} used no compiled code: "
+            why=f"{calls} of {counted(all_calls[about] + met, 'call')} used no compiled code: "
             f"{frame.reason.text if frame is not None and is_explained else why}",
             remedies=(remedy(OF_STANCES[stance]) if stance in OF_STANCES else None,),
             count=calls,
@@ -171,12 +174,6 @@ def past_limit(processes: Processes) -> Counter[Code | None]:
     """The number of calls that met the limit of recompiles and ran eager, by function."""
     raised = {ended.frame for ended in _of(processes, FrameEnded) if ended.raised and ended.limit}
     return Counter(seen.frame for seen in _of(processes, RecompileSeen) if seen.past_limit and seen.frame not in raised)
-
-
-def _some_of(calls: int, of: int) -> str:
-    if calls == of:
-        return "the only call" if of == 1 else f"all {of} calls"
-    return f"{calls} of {of} calls"
 
 
 def compiled_function(call: CompileCalled, context: ExplainContext) -> tuple[str, Site, Origin]:
@@ -223,10 +220,16 @@ def _plain_calls(processes: Processes, context: ExplainContext) -> Iterator[Prob
     by_line: dict[tuple[Code, StackFrame], list[PlainCallsRan]] = defaultdict(list)
     for ran in calls:
         by_line[ran.code, _line(ran.stack, context)].append(ran)
+    starts = {_line(record.stack, context) for record in _of(processes, CompileStarted)}
+    callers = {(line.path, line.name) for line in starts}
     compiled_at = {_line(call.stack, context) for call in _of(processes, CompileCalled)}
     where = context.caller(compiled_at.pop()) if len(compiled_at) == 1 else None
     for (code, line), group in by_line.items():
         name = context.function_of(code)
+        calls_given = (line.path, line.name) in callers and context.sources.calls_parameter(line.path, line.line)
+        if line in starts or calls_given:
+            # The line calls both, to compare them.
+            continue
         compiled = f"what torch.compile returned ({where.path}:{where.line})" if where else "what is compiled"
         yield _problem(
             ProblemKind.PLAIN_CALLS,
@@ -240,6 +243,29 @@ def _plain_calls(processes: Processes, context: ExplainContext) -> Iterator[Prob
             count=max(1, sum(ran.calls for ran in group)),
             cost=sum(ran.seconds for ran in group) or None,
         )
+
+
+_HALF = {"float16", "bfloat16"}
+
+
+def _half_precision(processes: Processes, context: ExplainContext) -> Iterator[Problem]:
+    """Lines that call compiled code of half precision, and something else with the same arguments."""
+    tensors = ((seen.code, value.tensor) for seen in _of(processes, ValuesSeen) for value in seen.names.values())
+    halves = {code for code, tensor in tensors if tensor and not _HALF.isdisjoint(tensor.dtypes)}
+    started = [record for record in _of(processes, CompileStarted) if record.code in halves]
+    for line, code in {_line(record.stack, context): record.code for record in started}.items():
+        if _of(processes, CodeGenerated) and context.sources.compares(line.path, line.line):
+            yield _problem(
+                ProblemKind.PLAIN_CALLS,
+                line,
+                context,
+                severity=Severity.INFO,
+                functions=(context.function_of(code),),
+                what="compares with the plain model",
+                why="between operations that it fuses, Inductor leaves out the rounding to half precision: results "
+                "differ from those of the plain model and are closer to float32, which is no error",
+                remedies=(remedy("emulate_precision_casts"),),
+            )
 
 
 def _runs(frame: StackFrame, code: Code) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from breakscan.explanation.context import ExplainContext, reason_of
+from breakscan.explanation.context import SIZES, ExplainContext, reason_of
 from breakscan.model.findings import Origin, Place, Site, Verdict
 from breakscan.model.observations import ValueSeen
 from breakscan.model.problem import Caller, Price
@@ -154,6 +154,11 @@ def break_sites(
     for seen in breaks:
         groups.setdefault(keys.key(seen), []).append(seen)
     sites = {key: _site(key[0], group, started, values, context) for key, group in groups.items()}
+    functions = {name for site in sites.values() if site.rule and site.rule.family == SIZES for name in _names(site)}
+    for key, site in sites.items():
+        if site.rule and site.rule.id == _LIST and not functions.isdisjoint(_names(site)):
+            # A list of a tensor whose own size is not known has no length: captured, torch.compile raises.
+            sites[key] = replace(site, remedies=())
     return dict(
         sorted(
             sites.items(),
@@ -166,6 +171,14 @@ def break_sites(
             ),
         )
     )
+
+
+_LIST = "BRK205"
+
+
+def _names(site: BreakSite) -> set[str | None]:
+    """The functions that lead to a break."""
+    return {site.function, *(caller.function for caller in site.stack)} - {None}
 
 
 def is_skipped(seen: BreakSeen) -> bool:

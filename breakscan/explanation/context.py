@@ -67,8 +67,8 @@ def package_of(path: str) -> str | None:
     return package[1] if package else None
 
 
-FRAMEWORK = 9
-"""The family of rules about code that torch owns."""
+SIZES, FRAMEWORK = 3, 9
+"""The families of rules about sizes that depend on data, and about code that torch owns."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _REPR = re.compile(r"<(?:function|bound method|built-in function|class) ([^ >]+)[^>]*>")
 _SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)\.\s+(?=[A-Z`])")

@@ -28,13 +28,12 @@ from breakscan.model.problem import (
     AROUND_COMPILER,
     Caller,
     FunctionHead,
-    Price,
     Problem,
     ProblemKind,
     SharedCode,
     users_line,
 )
-from breakscan.model.words import INSIDE, counted, listed, seconds_in_words
+from breakscan.model.words import INSIDE, counted, listed, place, seconds_in_words
 from breakscan.rulebook.document import Rule
 
 _BOILERPLATE = (
@@ -207,7 +206,7 @@ def break_problem(site: BreakSite) -> Problem:
         gb_id=site.gb_id,
         page=break_page(site.gb_id),
         price=site.price,
-        cost=_known_cost(site.price),
+        cost=site.price.cost if site.price else None,
         code=site.code,
     )
 
@@ -241,7 +240,7 @@ def frame_problem(frame: UncompiledFrame, *, is_told: bool = False) -> Problem:
         gb_type=frame.gb_type,
         gb_id=frame.gb_id,
         price=frame.price,
-        cost=_known_cost(frame.price),
+        cost=frame.price.cost if frame.price else None,
         code=frame.failed_code if failed else frame.code,
         cause=ProblemKind.BREAK if frame.break_site else ProblemKind.RECOMPILES if is_told else None,
         rest_only=frame.rest_only,
@@ -315,8 +314,7 @@ def cause_problem(
     """The problem of recompiles that have one cause; ``consequences`` say what runs eager of it."""
     first = group[0]
     trigger = first.trigger
-    is_beside = trigger is None or (trigger.path, trigger.line) == (first.site.path, first.site.line)
-    callers = () if trigger is None or is_beside else (trigger,)
+    callers, at = () if trigger is None else (trigger,), place(first.site)
     seconds = sum(recompile.seconds for recompile in group)
     whole = seconds_in_words(max(seconds, compile_seconds))
     shared = first.shared
@@ -335,7 +333,7 @@ def cause_problem(
         count=len(group),
         reason=first.subject,
         consequences=(*consequences, *_eager_words(shared, first), *([price] if seconds >= _LONG_COMPILE else [])),
-        called_from=tuple(dict.fromkeys(filter(None, (*callers, first.users_line)))),
+        called_from=tuple(one for one in dict.fromkeys((*callers, first.users_line)) if one and place(one) != at),
         users_line=first.users_line if first.origin is not Origin.USER else None,
         cost=seconds,
         changes=tuple(changes_of(group)),
@@ -364,10 +362,6 @@ def causes_of(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:
     for recompile in recompiles:
         groups.setdefault(recompile.cause, []).append(recompile)
     return sorted(groups.values(), key=lambda group: (-sum(recompile.seconds for recompile in group), -len(group)))
-
-
-def _known_cost(price: Price | None) -> float | None:
-    return price.cost if price else None
 
 
 def _named(rule: Rule | None, id_: str, name: str) -> tuple[str, str, str | None]:

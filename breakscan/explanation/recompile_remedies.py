@@ -8,7 +8,7 @@ from typing import Any
 
 from breakscan.explanation.context import package_of
 from breakscan.explanation.libraries import Against, known_for_library
-from breakscan.explanation.recompiles import Recompile, changes_of
+from breakscan.explanation.recompiles import Recompile, changes_of, is_of_one_object
 from breakscan.model.findings import Mode, Origin
 from breakscan.model.problem import ChangeKind, Holder, SharedCode, ValueChange
 from breakscan.model.remedy import NewLine, Remedy, RemedyKind
@@ -25,6 +25,7 @@ _INTEGERS = re.compile(r"-?\d+")
 _LITERAL = re.compile(r"'[^']*'|-?\d+(?:\.\d+)?|True|False")
 _APART = {"0", "1"}
 """Sizes that are compiled separately from all others."""
+_SIZES = (ChangeKind.SIZE, ChangeKind.BRANCH_ON_SIZE)
 _FEW = 3
 """Values for each of which a version is no loss."""
 _OF_RULE = {
@@ -69,6 +70,9 @@ def recompile_remedies(group: Sequence[Recompile], shared: SharedCode | None) ->
         return (remedy("remove-break-above", at=place(at), function=function),)
     if change.holder is Holder.RESULT:
         return (remedy("remove-break", at=place(change.switched_at or first.site)),)
+    growing = next(filter(_grows, changes), None)
+    if growing is not None:
+        return (remedy("written-outside", owner=growing.owner),)
     own = next((one for one in changes if one.objects > 1 and (one.is_parameter or one.kind in _OF_OBJECTS)), None)
     if own is not None:
         return _of_objects(first, own, _number_of_objects(first, own, shared) if own == change else None)
@@ -78,6 +82,8 @@ def recompile_remedies(group: Sequence[Recompile], shared: SharedCode | None) ->
     if change.kind is ChangeKind.SIZE:
         return _of_sizes(group, change)
     name = _name(first, changes, once=len(group) == 1)
+    if name == "apart":
+        return _apart(changes)
     if name is not None:
         return (remedy(name, **_facts(first, change)),)
     if first.rule is None:
@@ -137,6 +143,13 @@ def _of_objects(first: Recompile, change: ValueChange, number: int | None) -> Re
     if not first.hit_limit:
         names.append("own-version")
     return tuple(remedy(name, subject=change.subject, what="objects", number=number or "N") for name in names)
+
+
+def _grows(change: ValueChange) -> bool:
+    """Return whether a container that is no argument had more items each time."""
+    is_kept = change.kind is ChangeKind.LENGTH and change.holder is not Holder.ARGUMENT
+    lengths = [int(value) for value in change.values] if is_kept and _are_integers(change) else []
+    return len(lengths) > _FEW and lengths == sorted(lengths) and not _STATE.search(change.subject)
 
 
 def _are_integers(change: ValueChange) -> bool:
@@ -200,8 +213,15 @@ def _name(first: Recompile, changes: Sequence[ValueChange], *, once: bool) -> st
 
 def _meets_one(changes: Sequence[ValueChange]) -> bool:
     """Return whether a size became 0 or 1, which also changes strides."""
-    sizes = [one.values[1:] for one in changes if one.kind in (ChangeKind.SIZE, ChangeKind.BRANCH_ON_SIZE)]
+    sizes = [one.values[1:] for one in changes if one.kind in _SIZES]
     return any(values and set(values) <= _APART for values in sizes)
+
+
+def _apart(changes: Sequence[ValueChange]) -> Remedies:
+    """The remedies for sizes that are 0 or 1 in some calls; a mark does not help against what else changed."""
+    known = {one.dimension if one.kind in _SIZES else None for one in changes}
+    unbacked = [remedy("unbacked", dimension=changes[0].dimension)] if len(known) == 1 and None not in known else []
+    return (remedy("apart"), *unbacked)
 
 
 def _of_sizes(group: Sequence[Recompile], change: ValueChange) -> Remedies:
@@ -209,9 +229,11 @@ def _of_sizes(group: Sequence[Recompile], change: ValueChange) -> Remedies:
     if first.how.dynamic == "False":
         limit = [remedy("recompile_limit", what="sizes", number="N")] if first.hit_limit else []
         return (remedy("dynamic-false"), *limit, remedy("one-size"))
-    if len(change.values) == 2 and _APART & {*change.values}:
-        return (remedy("apart"),)
     changes = changes_of(group)
+    if len(change.values) == 2 and _APART & {*change.values}:
+        return _apart(changes)
+    if not change.owner.isidentifier() and is_of_one_object(first, change):
+        return (remedy("fixed-size", owner=change.owner), *([remedy("dynamic")] if first.opened else []))
     if any(one.is_parameter for one in changes):
         return (remedy("own-sizes"),)
     if not any(one.opened for one in group):

@@ -152,6 +152,13 @@ def _objects_with_own_values(met: Iterable[tuple[Recompile, ParsedGuard]]) -> in
     return len(values) if is_each and len(values) > 1 else 0
 
 
+def is_of_one_object(recompile: Recompile, change: ValueChange) -> bool:
+    """Return whether what changed is held by the same object as when the version was compiled."""
+    root = _ROOT.match(change.subject)
+    then, now = (dict(objects).get(root[0]) if root else None for objects in recompile.objects)
+    return then is not None and then == now
+
+
 _ROOT = re.compile(r"\w+(?=[.\[]|$)")
 """The variable of an expression."""
 
@@ -171,7 +178,8 @@ def recompile_sentence(group: Sequence[Recompile]) -> str:
 def _sentence(change: ValueChange, *, is_new: bool = False) -> str:
     """The change in words; ``is_new`` says that only the new value is known."""
     kind, known = change.kind, change.values
-    subject = _PART_OF_VALUE.sub(_part_first, change.subject)
+    # ``shape[0] of the value …``: words in place of a name cannot have an attribute.
+    subject = _PART_OF_VALUE.sub(lambda found: f"{found[2].removeprefix('.')} of {found[1]}", change.subject)
     if change.holder is Holder.CLOSURE and change.owner:
         subject = f"{subject}, which {change.owner} closes over,"
     if change.holder is Holder.DEFAULT and change.owner:
@@ -194,11 +202,6 @@ def _sentence(change: ValueChange, *, is_new: bool = False) -> str:
 
 
 _PART_OF_VALUE = re.compile(rf"^({re.escape(BEFORE_BREAK)})([.\[].+)$")
-
-
-def _part_first(found: re.Match[str]) -> str:
-    """``shape[0] of the value …``: words in place of a name cannot have an attribute."""
-    return f"{found[2].removeprefix('.')} of {found[1]}"
 
 
 _SPREADING = {
@@ -423,11 +426,19 @@ class _Met:
         if failed is not None:
             version = compiles.get(self.version)
             demands = [guard.text for guard in version.guards] if version else []
+            if is_module_wrapper(seen.frame.path):
+                parts = tuple(replace(part, text=_of_module(part.text)) for part in failed.also)
+                failed = replace(failed, text=_of_module(failed.text), also=parts)
             guard = lost_view(failed.text, demands) or read_guard(failed.text, failed.name, seen.stored_as)
             self.guard = replace(guard, old=failed.old or guard.old, new=guard.new or failed.new)
             others = (replace(other := read_guard(part.text), new=other.new or part.new) for part in failed.also)
             # A container of which a key is gone is another one.
             self.also = tuple(other for other in others if other.subject not in guard.subject)
+
+
+def _of_module(text: str) -> str:
+    """A guard of torch's wrapper of a module, over the name that the module's own methods have for it."""
+    return text.replace("L['fn']", "L['self']")
 
 
 def _recompile(
@@ -479,7 +490,8 @@ def _recompile(
             seen.frame,
             guard,
             (guard.old, guard.new),
-            _known_trigger(seen, trigger),
+            # A stack that is cut before the entry into compiled code lacks the call.
+            trigger if not seen.cut or any(is_compiler_entry(frame.path) for frame in seen.stack) else None,
             begins_call=_begins_call(seen, context),
         ),
         how=how,
@@ -529,6 +541,11 @@ def _switch(met: _Met, broken: _Broken, run: _Process, context: ExplainContext) 
         for frame in reversed(context.not_torchs(stack)) if names else ():
             if line := context.sources.switch(frame.path, frame.line, names):
                 return replace(frame, line=line, column=None, end_column=None)
+    if met.guard.kind is ChangeKind.GLOBAL_STATE:
+        setters = [name for name in _STATES if met.guard.subject in name]
+        for frame in reversed(context.not_torchs(met.seen.stack)):
+            if line := context.sources.only_call(frame.path, setters):
+                return StackFrame(frame.path, line, "")
     return None
 
 
@@ -556,11 +573,6 @@ def _users_line(seen: RecompileSeen, trigger: Caller | None, origin: Origin, con
     return users_line(context.callers(seen.stack))
 
 
-def _known_trigger(seen: RecompileSeen, trigger: Caller | None) -> Caller | None:
-    """The call, but for a stack that is cut before the entry into compiled code: the call is missing there."""
-    return trigger if not seen.cut or any(is_compiler_entry(frame.path) for frame in seen.stack) else None
-
-
 def _begins_call(seen: RecompileSeen, context: ExplainContext) -> bool:
     """Return whether the program itself called the function, rather than compiled code."""
     if seen.cut and (is_resumed(seen.frame.name) or (seen.stack and calls_user_code(seen.stack[-1]))):
@@ -574,7 +586,11 @@ def _begins_call(seen: RecompileSeen, context: ExplainContext) -> bool:
 
 def _call(seen: RecompileSeen, context: ExplainContext) -> StackFrame | None:
     entry = next((i for i, frame in enumerate(seen.stack) if is_compiler_entry(frame.path)), len(seen.stack))
-    return next(reversed(context.not_torchs(seen.stack[:entry])), None)
+    calls = context.not_torchs(seen.stack[:entry])
+    while len(calls) > 1 and context.sources.passes_on(calls[-1].path, calls[-1].line):
+        # Of a wrapper, whoever calls it decides what is passed.
+        calls.pop()
+    return calls[-1] if calls else None
 
 
 def _break_above(
@@ -597,10 +613,10 @@ def _passed(seen: RecompileSeen, sizes: Iterable[ParsedGuard], context: ExplainC
 
 def _site(seen: RecompileSeen, asked: StackFrame | None, guard: ParsedGuard, context: ExplainContext) -> Site:
     """The site that relies on the guard, as torch says; else the parameter that it is about, else the function.  Of a
-    module of torch's and of a generated function it is the call: there is no code of the user's."""
+    module of torch's and of a generated function it is the call, where there is no code of the user's."""
     frame = seen.frame
     call = _call(seen, context) if is_module_wrapper(frame.path) else _caller_of_generated(seen, context)
-    if call:
+    if call and not (asked and context.owners.is_programs(asked.path)):
         return context.sources.site(call.path, call.line, call.column, call.end_column)
     if asked:
         return context.sources.site(asked.path, asked.line, asked.column, asked.end_column)

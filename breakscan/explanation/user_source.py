@@ -220,6 +220,46 @@ class UserSource:
                 return found
         return None
 
+    def only_call(self, path: str, names: Sequence[str]) -> int | None:
+        """The line of the call of one of these functions, if the file has a single one."""
+        file = self._file(path)
+        nodes = ast.walk(file.module.tree) if file and names else ()
+        lines = [node.lineno for node in nodes if isinstance(node, ast.Call) and _calls(node, names)]
+        return lines[0] if len(lines) == 1 else None
+
+    def calls_parameter(self, path: str, line: int) -> bool:
+        """Return whether the statement at a line calls what its function was given as an argument."""
+        file, calls = self._file(path), self._calls(path, line)
+        around = [one for one, _ in file.parents(calls[0]) if isinstance(one, _FUNCTIONS)] if file and calls else []
+        given = {argument.arg for function in around for argument in _arguments(function)}
+        return any(isinstance(one.func, ast.Name) and one.func.id in given for one in calls)
+
+    def passes_on(self, path: str, line: int) -> bool:
+        """Return whether the statement at a line passes on the ``*args`` of its function."""
+        file, calls = self._file(path), self._calls(path, line)
+        functions = (one for one, _ in file.parents(calls[0]) if isinstance(one, _FUNCTIONS)) if file and calls else ()
+        rest = getattr(getattr(next(iter(functions), None), "args", None), "vararg", None)
+        parts = (part.value for call in calls for part in call.args if isinstance(part, ast.Starred))
+        return rest is not None and any(isinstance(one, ast.Name) and one.id == rest.arg for one in parts)
+
+    def compares(self, path: str, line: int) -> bool:
+        """Return whether the statement at a line compares what two functions return for the same arguments."""
+        file = self._file(path)
+        node = file.node_at(line, None, None) if file else None
+        for one in ast.walk(node) if node else ():
+            match one:
+                case (
+                    ast.BinOp(left=ast.Call(func=f, args=first), op=ast.Sub(), right=ast.Call(func=g, args=second))
+                    | ast.Call(args=[ast.Call(func=f, args=first), ast.Call(func=g, args=second), *_])
+                ) if first and ast.unparse(f) != ast.unparse(g):
+                    return [*map(ast.unparse, first)] == [*map(ast.unparse, second)]
+        return False
+
+    def _calls(self, path: str, line: int) -> list[ast.Call]:
+        file = self._file(path)
+        node = file.node_at(line, None, None) if file else None
+        return [one for one in ast.walk(node) if isinstance(one, ast.Call)] if node else []
+
     def keyword(self, at: StackFrame, name: str) -> str | None:
         """The keyword argument of that name in a call, if it is computed."""
         file = self._file(at.path)

@@ -252,7 +252,7 @@ for size in {sizes}:
 """,
     )
     assert len(report["recompiles"]) == 1
-    assert remedies_of(report) == ["apart"]
+    assert remedies_of(report) == ["apart", "unbacked"]
 
 
 def test_a_tensor_as_an_index_is_told(folder: Folder) -> None:
@@ -553,3 +553,110 @@ f(torch.ones(3))
     (found,) = [one for one in report["breaks"] if one["function"] == "inner"]
     assert any("<listcomp>" in function for function in found["given_up"])
     assert found["place"] == "loop"
+
+
+def test_a_wrapper_that_passes_its_arguments_on_is_no_caller(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+def compiled(function):
+    function = torch.compile(function, backend="eager")
+    def wrapper(*args):
+        return function(*args)
+    return wrapper
+
+@compiled
+def f(x, n):
+    return x * 2 if n == "a" else x * 3
+
+f(torch.ones(2), "a")
+f(torch.ones(2), "b")  # here
+""",
+    )
+    (problem,) = report["problems"]
+    assert [caller["line"] for caller in problem["called_from"]] == [14]
+
+
+def test_layers_of_a_module_of_torchs_that_changed_at_once(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+class Scaled(torch.nn.Module):
+    scale = 1.5
+
+    def forward(self, x):
+        return x * self.scale  # here
+
+layers = torch.nn.Sequential(Scaled(), Scaled())
+net = torch.compile(layers, backend="eager")
+for scale in (1.5, 2.5):
+    for layer in layers:
+        layer.scale = scale
+    net(torch.ones(2))
+""",
+    )
+    (problem,) = report["problems"]
+    assert problem["site"]["line"] == 7
+    assert {change["subject"] for change in problem["changes"]} == {"self.0.scale", "self.1.scale"}
+
+
+def test_a_state_of_torch_from_what_to_what_and_who_sets_it(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+def load(threads):
+    torch.set_num_threads(threads)  # here
+    return torch.ones(2)
+
+@torch.compile(backend="eager")
+def f(x):
+    return x + 1
+
+for threads in (1, 2):
+    f(load(threads))
+""",
+    )
+    (problem,) = report["problems"]
+    (change,) = problem["changes"]
+    assert (change["subject"], change["values"], change["switched_at"]["line"]) == ("num_threads", ["1", "2"], 4)
+
+
+def test_what_a_call_makes_longer_is_written_outside(folder: Folder) -> None:
+    """A tensor that is kept needs its full size, a container is written outside; size 1 has a mark of its own."""
+    report = report_of(
+        folder,
+        """
+class Cache:
+    key = torch.ones(2, 4)
+
+cache, seen = Cache(), []
+
+@torch.compile(backend="eager")
+def grow(cache, x):
+    cache.key = torch.cat((cache.key, x), 0)
+    return cache.key.sum()
+
+@torch.compile(backend="eager")
+def note(x):
+    seen.append(x.sum())
+    return x + 1
+
+@torch.compile(backend="eager", dynamic=True)
+def one(x):
+    return x.sin().sum()
+
+for _ in range(10):
+    grow(cache, torch.ones(1, 4))
+    note(torch.ones(2))
+for size in (4, 1):
+    one(torch.ones(size, 3))
+""",
+    )
+    names = {
+        change["subject"]: [one["name"] for one in problem["remedies"]]
+        for problem in report["problems"]
+        for change in problem["changes"]
+    }
+    assert names["cache.key.shape[0]"][0] == "fixed-size"
+    assert names["len(seen)"] == ["written-outside"]
+    assert names["x.shape[0]"] == ["apart", "unbacked"]

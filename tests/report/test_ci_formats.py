@@ -150,7 +150,6 @@ class TestExplain:
             ("BRK711", "warning"),
             ("rank-difference", "error"),
             ("cudagraph-skip", "warning"),
-            ("specialisation", "note"),
         ]
         assert (
             run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]

@@ -184,11 +184,11 @@ def test_functions_that_took_longest_are_a_short_table() -> None:
 class TestListings:
     @pytest.mark.parametrize("word", LISTINGS)
     def test_what_there_is_none_of_is_said(self, word: str) -> None:
-        empty: dict[str, Sequence[Any]] = {"graphs": (), "compiles": (), "values": ()}
+        empty: dict[str, Sequence[Any]] = {"graphs": (), "compiles": ()}
         assert f"No {word} were recorded.\n" in written(word, **empty)
 
     def test_only_what_there_is_is_offered(self) -> None:
-        assert "\n   --show graphs,stages,kernels,guards,compiles,values lists what there is." in written()
+        assert "\n   --show graphs,stages,kernels,guards,compiles lists what there is." in written()
         stream = io.StringIO()
         write_explanation(ExplainReport(explanation(), again="breakscan report --last"), stream)
         assert "breakscan report --last --show graphs,stages" in stream.getvalue()

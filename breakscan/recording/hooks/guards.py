@@ -249,6 +249,9 @@ class _Scope:
                     yield from differences(source, of_tensor, value) if of_tensor else (text,)
                 if not failed and not _answers_itself(type(value)):
                     managers.extend(manager.get_child_managers())
+                    # Modules hold others in a dictionary.
+                    held: dict[int, Any] = getattr(manager, "get_key_value_managers", dict)()
+                    managers.extend(one for pair in held.values() for one in pair if one is not None)
             except Exception:
                 # What the value of then has, the one of now may lack.
                 continue
@@ -302,4 +305,5 @@ def _states(manager: Any) -> tuple[str | None, str | None]:
     before, after = (
         any(state[_AUTOCAST]["enabled"]) if differing == [_AUTOCAST] else state[differing[0]] for state in (old, new)
     )
-    return (str(before), str(after)) if type(before) is bool else (None, None)
+    # Of a dtype, the number means nothing.
+    return (str(before), str(after)) if "dtype" not in differing[0] else (None, None)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from breakscan.explanation.compilations import Specialisation
 from breakscan.explanation.cudagraphs import CudaGraphSkip
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.problems import sections_of
 from breakscan.explanation.rank_report import RankDifference, alike
 from breakscan.model.findings import Severity, Site, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
-from breakscan.model.words import listed, place
+from breakscan.model.words import place
 from breakscan.report.diagnostics import Diagnostic, DiagnosticReport, Location, Remark
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.repro_text import repro_sentence
@@ -27,7 +26,6 @@ _KIND_SUMMARIES = {
     "recompile": "a function was recompiled",
     "rank-difference": "the ranks of a distributed run behaved differently",
     "cudagraph-skip": "a graph does not run as a CUDA graph",
-    "specialisation": "a dynamic size became a constant",
 }
 
 
@@ -62,7 +60,6 @@ def _diagnostics(explanation: Explanation) -> Iterator[Diagnostic]:
     differences = explanation.ranks.differences if explanation.ranks else ()
     yield from (_rank_difference(difference) for difference in differences if difference.site)
     yield from (_cudagraph_skip(skip) for skip in explanation.cudagraph_skips if skip.site)
-    yield from (_specialisation(size) for size in explanation.specialisations if size.site)
 
 
 def _diagnostic(problem: Problem) -> Diagnostic:
@@ -128,23 +125,16 @@ def _cudagraph_skip(skip: CudaGraphSkip) -> Diagnostic:
     return _of_kind("cudagraph-skip", "CUDA graphs", Severity.WARNING, skip.site, message, count=skip.count)
 
 
-def _specialisation(size: Specialisation) -> Diagnostic:
-    message = f"A dynamic size, {listed(size.sources, 'input')}, became the constant {size.value}"
-    why = f"Why: {size.reason}"
-    return _of_kind("specialisation", "specialisation", Severity.INFO, size.site, message, details=(why,))
-
-
 def _of_kind(
     id_: str,
     name: str,
     severity: Severity,
     site: Site | None,
     message: str,
-    details: tuple[str, ...] = (),
     count: int = 1,
 ) -> Diagnostic:
     """Return a diagnostic of a kind that no rule and no id of PyTorch documents."""
-    return Diagnostic(id_, name, severity, site, message, details, kind_summary=_KIND_SUMMARIES[id_], count=count)
+    return Diagnostic(id_, name, severity, site, message, kind_summary=_KIND_SUMMARIES[id_], count=count)
 
 
 def _line_of(caller: Caller) -> Site:

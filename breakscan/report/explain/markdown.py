@@ -6,17 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-from breakscan.explanation.compile_time import compile_time
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.problems import Topic, sections_of, topic_of
 from breakscan.explanation.rank_report import alike, rank_sentences
-from breakscan.model.findings import Site, Verdict
+from breakscan.model.findings import Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
-from breakscan.model.words import counted, place, seconds_in_words
+from breakscan.model.words import counted, place
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.repro_text import repro_sentence
-from breakscan.report.explain.summary import headline, outcome_line, time_sentences
-from breakscan.report.explain.tables import function_row, graph_row, kernel_row
+from breakscan.report.explain.summary import headline, made_lines, outcome_line, time_sentences
 from breakscan.report.markdown import LIMIT, code, paragraph, prose, row, table_head
 from breakscan.report.printable import printable, visible
 
@@ -26,8 +24,6 @@ _CUT = (
     "**Cut here:** a comment on GitHub holds 65,536 characters. `breakscan explain --format html` or `--format json` "
     "shows everything.\n"
 )
-_MOST_COMPILES = 20
-_MOST_GRAPHS = 50
 _MOST_NAMED = 3
 _AS_ABOVE = "as above"
 _BREAK_TITLES = ("graph break", "where", "why", "instead", "takes")
@@ -94,57 +90,12 @@ def _sections(explanation: Explanation) -> Iterator[_Table]:
         )
     yield _Table("", [f"- **Note:** {prose(notice.text)}.\n" for notice in explanation.notices])
     others = [problem for section in sections if section.topic in _FOLDED for problem in section.problems]
-    yield _folded(
-        counted(len(others), "break in library code", "breaks in library code"),
-        _TITLES[Topic.LIBRARY_BREAKS],
-        [_row(problem, said) for problem in others],
+    title = counted(len(others), "break in library code", "breaks in library code")
+    start = f"<details>\n<summary>{title}</summary>\n\n{table_head(*_TITLES[Topic.LIBRARY_BREAKS])}"
+    yield _Table(start, [_row(problem, said) for problem in others], "\n</details>\n")
+    yield _Table(
+        "", [f"- **{label}:** {prose(sentence.rstrip('.'))}.\n" for label, sentence in made_lines(explanation)]
     )
-    yield _folded(
-        counted(len(explanation.cudagraph_skips), "reason against CUDA graphs", "reasons against CUDA graphs"),
-        ("", "why", "where"),
-        [
-            row(f"{skip.count}×" if skip.count > 1 else "", prose(skip.reason), _place(skip.site))
-            for skip in explanation.cudagraph_skips
-        ],
-    )
-    yield _folded(
-        counted(len(explanation.specialisations), "dynamic size became a constant", "dynamic sizes became constants"),
-        ("size", "became", "where", "why"),
-        [
-            row(code(", ".join(size.sources)), code(size.value), _place(size.site), prose(size.reason))
-            for size in explanation.specialisations
-        ],
-    )
-    yield from _costs(explanation)
-
-
-def _costs(explanation: Explanation) -> Iterator[_Table]:
-    time = compile_time(explanation)
-    slowest = time.functions[:_MOST_COMPILES]
-    compilations = counted(len(explanation.compiles), "compilation")
-    longest = f", the {len(slowest)} longest functions" if len(slowest) < len(time.functions) else ""
-    yield _folded(
-        f"Compile time: {seconds_in_words(explanation.compile_seconds)} in {compilations}{longest}",
-        ("function", "where", "compiled", "in all", "spent on"),
-        [_named(function_row(one), 0, 1) for one in slowest],
-    )
-    yield _folded(
-        "Kernels that took longest to compile",
-        ("kernel", "compiled in", "autotuned in", "lines"),
-        [_named(kernel_row(one), 0, 3) for one in time.kernels[:_MOST_COMPILES]],
-    )
-    graphs = explanation.graphs[:_MOST_GRAPHS]
-    yield _folded(
-        counted(len(explanation.graphs), "graph")
-        + (f", the first {_MOST_GRAPHS}" if len(graphs) < len(explanation.graphs) else ""),
-        ("graph", "function", "operations", "runs", "each run", "compiled in", "ended by"),
-        [_named(graph_row(one), 1, 6) for one in graphs],
-    )
-
-
-def _named(cells: Sequence[str], *names: int) -> str:
-    """A row of which these cells name code."""
-    return row(*((code(cell) if cell else "") if at in names else prose(cell) for at, cell in enumerate(cells)))
 
 
 class _Said:
@@ -190,17 +141,8 @@ def _why(problem: Problem) -> str:
 
 def _where(problem: Problem, *callers: Caller | None) -> str:
     inside = f" in {code(problem.function)}" if problem.kind is ProblemKind.BREAK and problem.function else ""
-    return "<br>".join([f"{_place(problem.site)}{inside}", *(f"from {code(place(one))}" for one in callers if one)])
-
-
-def _folded(title: str, titles: Sequence[str], rows: Sequence[str]) -> _Table:
-    """A table that opens on a click.  ``title`` holds no foreign text."""
-    start = f"<details>\n<summary>{title}</summary>\n\n{table_head(*titles)}"
-    return _Table(start, rows, "\n</details>\n")
-
-
-def _place(site: Site | None) -> str:
-    return code(place(site)) if site else ""
+    called_from = [f"from {code(place(one))}" for one in callers if one]
+    return "<br>".join([f"{code(place(problem.site))}{inside}", *called_from])
 
 
 def _listed(functions: Sequence[str]) -> str:

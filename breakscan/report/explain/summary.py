@@ -86,7 +86,8 @@ def headline(explanation: Explanation) -> str:
         said.append(exported)
     if explanation.recompiles:
         recompiles = counted(len(explanation.recompiles), "recompile")
-        took = f", {spent} of compiling" if (spent := recompiling_time(explanation)) else ""
+        seconds = sum(recompile.seconds for recompile in explanation.recompiles)
+        took = f", {seconds_in_words(seconds)} of compiling" if seconds >= _LONG_COMPILE else ""
         said.append(f"{recompiles} from {counted(explanation.causes, 'cause')}{took}")
     named = dict.fromkeys(one.kind.words for one in around if one.kind is not ProblemKind.EAGER_CALLS)
     others = listed(list(named), "kind")
@@ -145,14 +146,21 @@ def time_sentences(explanation: Explanation) -> list[str]:
 
 
 def calls_sentence(explanation: Explanation) -> str | None:
-    """``0.5 of 1.0 ms a call of Model.forward pass between graphs.``, and what that leaves out; None where nothing
-    breaks, or no graph runs.
+    """``0.5 of 1.0 ms a call of Model.forward pass between graphs.``, and what that leaves out; None without graphs.
 
-    Of a function that runs eager, or leads to one, it is the time outside graphs.
+    Of a function that runs eager, or leads to one, it is the time outside graphs; without breaks, that in guards.
     """
     eager = {frame.function for frame in explanation.frames if frame.status is FrameStatus.EAGER}
     if not explanation.breaks and not eager:
-        return None
+        called = [call for call in explanation.calls if call.calls >= MANY and call.graph_seconds]
+        call = max(called, key=lambda one: one.outside_seconds / one.seconds, default=None)
+        if call is None or 2 * call.outside_seconds < call.seconds:
+            return None
+        part = part_of(call.outside_seconds / call.calls, call.seconds / call.calls)
+        return (
+            f"{part} a call of {call.name} pass in guards and in entering compiled code: compile what calls it, so "
+            "that a graph has more work, or leave it eager."
+        )
     given_up = [site for site in explanation.breaks if site.verdict is Verdict.EAGER]
     leads_there = eager | {caller.function for site in given_up for caller in site.stack}
     seen: list[tuple[float, Calls, str]] = []
@@ -174,12 +182,6 @@ def calls_sentence(explanation: Explanation) -> str | None:
         f"{listed(words, 'function')}. That is not what a repair saves: lost fusion and the backward are not in it, "
         f"and work that has to be done anyhow is{waiting}."
     )
-
-
-def recompiling_time(explanation: Explanation) -> str | None:
-    """``18 s``; None where that is not worth saying."""
-    seconds = sum(recompile.seconds for recompile in explanation.recompiles)
-    return seconds_in_words(seconds) if seconds >= _LONG_COMPILE else None
 
 
 _MOST_SIZES = 3
@@ -276,16 +278,6 @@ def _specialisations(explanation: Explanation) -> str | None:
     return "; ".join(parts) or None
 
 
-def _ddp(explanation: Explanation) -> str | None:
-    parts = [
-        f"the graph of {graph.function or 'a function'} runs as {len(sizes)} ({' + '.join(map(str, sizes))} "
-        "operations), so that gradients travel while others are computed"
-        for graph in explanation.graphs
-        if (sizes := graph.split_by_ddp)
-    ]
-    return "; ".join(parts) or None
-
-
 def _precompiled(explanation: Explanation) -> str | None:
     names = [f"{one.function} ({place(one.site)})" for one in explanation.precompiled]
     unknown = "breaks and recompiles of the run that compiled them are not known"
@@ -302,7 +294,6 @@ _TOPICS: tuple[tuple[str, Callable[[Explanation], str | None]], ...] = (
     ("CUDA graphs", _cudagraphs),
     ("Guards", _guards),
     ("Specialised", _specialisations),
-    ("DDP buckets", _ddp),
 )
 
 

@@ -16,8 +16,6 @@ from breakscan.explanation.breaks import part_words
 from breakscan.explanation.compilations import CompiledFrame, GuardLine, restarts_in_words
 from breakscan.explanation.compile_time import (
     CompileTime,
-    FunctionTime,
-    KernelTime,
     compile_time,
     parts_in_words,
 )
@@ -25,9 +23,8 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.graphs import Generated, Graph, Kernel, saved_bytes_in_words, saved_memory
 from breakscan.explanation.rank_report import RankReport
 from breakscan.model.findings import Site
-from breakscan.model.words import bytes_in_words, counted, duration, place, seconds_in_words, short_path
+from breakscan.model.words import counted, duration, place, seconds_in_words, short_path
 from breakscan.report.console import INDENT
-from breakscan.report.findings import value_in_words
 from breakscan.report.markdown import clipped
 
 Row = tuple[str, ...]
@@ -57,35 +54,12 @@ _MOST_TIMES = 50
 """Of a table that was asked for: JSON and HTML have all."""
 
 
-def function_row(function: FunctionTime) -> Row:
-    """A function with what its compilations spent their time on."""
-    seconds, parts = seconds_in_words(function.seconds), parts_in_words(function.parts)
-    return function.function, place(function.site), f"{function.compiles}\u00d7", seconds, parts
-
-
-def kernel_row(kernel: KernelTime) -> Row:
-    compiling = duration(kernel.seconds) if kernel.seconds else ""
-    autotuning = duration(kernel.autotuning_seconds) if kernel.autotuning_seconds else ""
-    return kernel.name, compiling, autotuning, ", ".join(map(place, kernel.lines))
-
-
-def graph_row(graph: Graph) -> Row:
-    """The function of a graph, its size, its runs and their time, and its end."""
-    each = graph.seconds / graph.runs if graph.runs and graph.seconds is not None else None
-    return (
-        graph.compile_id,
-        graph.function or "",
-        str(graph.ops),
-        "" if graph.runs is None else str(graph.runs),
-        "" if each is None else duration(each),
-        "" if graph.compile_seconds is None else duration(graph.compile_seconds),
-        place(graph.ended_by) if graph.ended_by else "",
-    )
-
-
 def function_table(time: CompileTime, most: int | None = None) -> RenderableType | None:
     """Each function, or the first so many."""
-    rows = list(map(function_row, time.functions[:most]))
+    rows = [
+        (one.function, place(one.site), f"{one.compiles}×", seconds_in_words(one.seconds), parts_in_words(one.parts))
+        for one in time.functions[:most]
+    ]
     if rest := time.functions[len(rows) :]:
         rows.append((f"{len(rest)} more", "", "", seconds_in_words(sum(one.seconds for one in rest)), ""))
     return titled_table("Where compile time went", ("function", "at", ">compiled", ">in all", "spent on"), rows)
@@ -124,7 +98,19 @@ LONGEST_NOTE = 120
 def graph_table(explanation: Explanation) -> RenderableType | None:
     """Each graph."""
     columns = ("graph", "function", ">ops", ">runs", ">a run", ">compiled in", "ended by a break at")
-    return titled_table("Graphs", columns, list(map(graph_row, explanation.graphs)))
+    rows = [
+        (
+            one.compile_id,
+            one.function or "",
+            str(one.ops),
+            "" if one.runs is None else str(one.runs),
+            duration(one.seconds / one.runs) if one.runs and one.seconds is not None else "",
+            "" if one.compile_seconds is None else duration(one.compile_seconds),
+            place(one.ended_by) if one.ended_by else "",
+        )
+        for one in explanation.graphs
+    ]
+    return titled_table("Graphs", columns, rows)
 
 
 def stage_tables(explanation: Explanation) -> RenderableType | None:
@@ -176,25 +162,6 @@ def kernel_table(explanation: Explanation) -> RenderableType | None:
         for graph, generated, kernel in kernels_of(explanation.graphs)
     ]
     return titled_table("Kernels", ("graph", "phase", "kernel", "kind", ">calls", "operators", "lines"), rows)
-
-
-def autograd_table(explanation: Explanation) -> RenderableType | None:
-    """The values that each forward graph keeps in memory until its backward runs."""
-    rows = [
-        (
-            graph.compile_id,
-            graph.function or "",
-            made.phase,
-            str(made.ops),
-            "" if made.bytes_moved is None else bytes_in_words(made.bytes_moved),
-            ", ".join(value.value for value in made.saved),
-        )
-        for graph in explanation.graphs
-        for made in graph.generated
-        if made.ops is not None
-    ]
-    columns = ("graph", "function", "phase", ">ops", ">moves", "saved for backward")
-    return titled_table("Forward and backward", columns, rows)
 
 
 def saved_table(explanation: Explanation) -> RenderableType | None:
@@ -272,7 +239,14 @@ def _indented(text: str, depth: int, style: str = "") -> Padding:
 def compile_time_tables(explanation: Explanation) -> RenderableType | None:
     """The times of functions and kernels in all compilations."""
     time = compile_time(explanation)
-    kernels = list(map(kernel_row, time.kernels[:_MOST_TIMES]))
+    kernels = [
+        (
+            one.name,
+            *(duration(part) if part else "" for part in (one.seconds, one.autotuning_seconds)),
+            _places(one.lines),
+        )
+        for one in time.kernels[:_MOST_TIMES]
+    ]
     of_kernels = ("kernel", ">compiled in", ">autotuned in", "lines")
     tables = function_table(time), titled_table("Kernels, by what compiling them took", of_kernels, kernels)
     shown = [table for table in tables if table is not None]
@@ -305,15 +279,6 @@ def compile_table(explanation: Explanation) -> RenderableType | None:
     return titled_table("Compilations", columns, rows)
 
 
-def value_table(explanation: Explanation) -> RenderableType | None:
-    """The values of the names of each function."""
-    rows = []
-    for function in explanation.values:
-        words = "; ".join(f"{name} {value_in_words(value)}" for name, value in function.values.items())
-        rows.append((function.function, place(function.site), str(function.calls), words))
-    return titled_table("Values", ("function", "at", ">calls", "values"), rows)
-
-
 def _phases(compile_: CompiledFrame) -> str:
     """The longest first; not those that no one would look at."""
     least = LEAST_PHASE * compile_.seconds
@@ -334,12 +299,9 @@ FINDINGS = "findings"
 LISTINGS: dict[str, Listing] = {
     "graphs": Listing(lambda e: bool(e.graphs), (graph_table,)),
     "stages": Listing(lambda e: any(graph.stages for graph in e.graphs), (stage_tables,)),
-    "kernels": Listing(
-        lambda e: any(graph.generated for graph in e.graphs), (kernel_table, autograd_table, saved_table)
-    ),
+    "kernels": Listing(lambda e: any(graph.generated for graph in e.graphs), (kernel_table, saved_table)),
     "guards": Listing(lambda e: any(compile_.guards for compile_ in e.compiles), (guard_list,)),
     "compiles": Listing(lambda e: bool(e.compiles), (compile_time_tables, compile_table)),
-    "values": Listing(lambda e: bool(e.values), (value_table,)),
 }
 """By the word that asks for them."""
 

@@ -13,7 +13,6 @@ from breakscan.explanation.compile_time import compile_time
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.problems import Section, sections_of
 from breakscan.explanation.rank_report import RankReport, rank_sentences
-from breakscan.explanation.repro.reproduction import Reproduction
 from breakscan.model.findings import Finding, Severity, Site
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import counted, place, position
@@ -55,7 +54,9 @@ def write_explanation(report: ExplainReport, stream: TextIO) -> None:
     writer = _Writer(report_console(stream), hidden, report.files, again, report.fixable)
     writer.write(printable(report.explanation), report.tables)
     if report.reproduction:
-        writer.reproduction(report.reproduction)
+        writer.console.print()
+        said = visible(repro_sentence(report.reproduction)).rstrip(".")
+        writer.paragraph(f"{said}.", indent="", label="Reproduction: ")
     if report.agreement and report.with_agreement:
         write_agreement(report.agreement, stream)
 
@@ -171,10 +172,6 @@ class _Writer:
         self.advised.update(remedy.text for remedy in problem.remedies)
         if problem.rule:
             self.explained.add(problem.why)
-
-    def reproduction(self, made: Reproduction) -> None:
-        self.console.print()
-        self.paragraph(f"{visible(repro_sentence(made)).rstrip('.')}.", indent="", label="Reproduction: ")
 
     def settings_hint(self, explanation: Explanation) -> None:
         """The command that tries all settings at once."""
