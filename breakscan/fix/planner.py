@@ -37,6 +37,9 @@ MOST_ROUNDS = 60
 LAST_RESORT = "disable-function"
 """The rewrite that is tried for every graph break, after those that its rule names."""
 
+ENABLES = "enable-function"
+"""The rewrite with which another function is compiled: it must not break there."""
+
 ON_PURPOSE = ("BRK503", "BRK505")
 """Rules of intended breaks, by ``graph_break()`` or ``disable``: the last resort is not tried."""
 
@@ -437,13 +440,14 @@ def _useless(before: Study, after: Study, chosen: Sequence[_Chosen]) -> dict[int
         rule, function, text = key = _key(finding, after.module)
         if key in changed and (rule, function) in more:
             new.setdefault(function, []).append((finding, f"`{text}` ({rule}) would break instead"))
+    everywhere = [one for found in new.values() for one in found]
     useless = {}
     for number, one in enumerate(chosen):
         key = _key(one.finding, before.module)
         if now[key] > were[key] - meant[key]:
             useless[number] = "with the edit that was tried, the line would still break"
             continue
-        for finding, reason in new.get(one.finding.function, ()):
+        for finding, reason in everywhere if one.rewrite == ENABLES else new.get(one.finding.function, ()):
             # Some rewrites are meant to turn a break that makes the function run eager into a clean split.
             if one.finding.verdict is not Verdict.EAGER or finding.verdict is Verdict.EAGER:
                 useless[number] = reason

@@ -135,3 +135,24 @@ def test_an_import_comes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     found = repaired(tmp_path, text, monkeypatch, shows)
     assert found.after.count("import torch\n") == 1
+
+
+def test_what_is_disabled_is_not_enabled_again(tmp_path: Path) -> None:
+    text = """import torch
+
+
+def pick(x: torch.Tensor):
+    n = x.argmax().item()
+    rows = x.nonzero()
+    return rows[: n + 1].sum()
+
+
+def f(x: torch.Tensor):
+    return pick(x.sin()) * 2
+"""
+    path = tmp_path / "case.py"
+    path.write_text(text, encoding="utf-8")
+    settings = replace(load_settings(tmp_path, None, target_torch="2.13", no_cache=True), regions="all")
+    found = repair_file(path, (), settings, WantedRewrites(unsafe=True))
+    assert {one.rewrite for one in found.applied} == {"disable-function"}
+    assert found.after == text.replace("def pick", "@torch.compiler.disable\ndef pick")
