@@ -250,7 +250,7 @@ def with_keyword(call: CompileCall, function: cst.BaseExpression, name: str, val
     given = list(call.call.args)
     at = next((number for number, one in enumerate(given) if one.keyword and one.keyword.value == name), None)
     if at is None:
-        return Edit({call.call: _with_argument(call.call, _keyword(name, value))}) if value is not None else None
+        return Edit({call.call: with_argument(call.call, name, value)}) if value is not None else None
     if value is not None:
         expression = cst.parse_expression(value)
         return (
@@ -279,8 +279,9 @@ def _keyword(name: str, value: str) -> cst.Arg:
     return cst.Arg(cst.parse_expression(value), cst.Name(name), equal)
 
 
-def _with_argument(call: cst.Call, new: cst.Arg) -> cst.Call:
-    """The call with one more argument, on a line of its own if the others have theirs."""
+def with_argument(call: cst.Call, name: str, value: str) -> cst.Call:
+    """The call with one more keyword argument, on a line of its own if the others have theirs."""
+    new = _keyword(name, value)
     if not call.args:
         return call.with_changes(args=[new])
     *heads, last = call.args

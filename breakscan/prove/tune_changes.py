@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 
 import libcst as cst
@@ -14,17 +14,18 @@ from breakscan.model.problem import ChangeKind, Holder, Problem, ProblemKind, Va
 from breakscan.model.remedy import COMPILE, DYNAMO, NewLine, Remedy, RemedyKind, Setting
 from breakscan.model.words import place
 from breakscan.prove.compile_calls import (
-    CompileCall,
+    CallKey,
     TextEdit,
     UserFile,
+    edited,
     imported,
+    with_argument,
     with_keyword,
     writer,
 )
 from breakscan.prove.tune_regions import (
     TunedProgram,
     Ways,
-    at_call,
     identity,
     of_blocks,
     of_callers,
@@ -62,6 +63,7 @@ def _changes(program: TunedProgram) -> Iterator[ProgramChange]:
     yield from of_callers(program)
     yield from _of_sizes(program)
     yield from _of_inference_mode(program)
+    yield from _of_arguments(program)
     yield from of_disabled(program)
     yield from of_blocks(program)
     yield from _of_modes(program)
@@ -112,18 +114,29 @@ def _with_settings(
     edits: list[tuple[str, TextEdit]] = []
     for setting in settings:
         if setting.owner == COMPILE:
-            calls = program.calls_for(problem) if problem is not None else program.calls
-            edits += [(one.path, at_call(one.key, partial(_keyword, setting=setting))) for one in calls]
-        elif (path := program.settings_file) is not None:
-            edits.append((path, partial(_setting_edit, setting=setting)))
+            keys: dict[str, list[CallKey]] = {}
+            for one in program.calls_for(problem) if problem is not None else program.calls:
+                keys.setdefault(one.path, []).append(one.key)
+            for path, those in keys.items():
+                file = program.file(path)
+                known = frozenset(map(file.key_of, file.calls)) if file is not None else frozenset()
+                edits.append((path, partial(_keyword, keys=those, known=known, setting=setting)))
+        elif program.settings_file is not None:
+            edits.append((program.settings_file, partial(_setting_edit, setting=setting)))
     names = (str(one) if one.owner == COMPILE else f"{one.name} = {one.value}" for one in settings)
     of = identity(problem) if problem is not None else None
     return ProgramChange(kind, ", ".join(names), writer(*edits), assumes, of)
 
 
-def _keyword(file: UserFile, call: CompileCall, setting: Setting) -> Edit | None:
+def _keyword(file: UserFile, keys: Sequence[CallKey], known: Container[CallKey], setting: Setting) -> Edit | None:
+    """The keyword at calls; where a change has written others in place of them, at those that were not ``known``."""
+    calls = [call for key in keys if (call := file.find(key)) is not None]
+    if len(calls) < len(keys):
+        calls += [call for call in file.calls if file.key_of(call) not in known]
     value = None if setting.value == "None" else setting.value
-    return with_keyword(call, cst.parse_expression(file.named(COMPILE)), setting.name, value)
+    function = cst.parse_expression(file.named(COMPILE))
+    edits = [edit for call in calls if (edit := with_keyword(call, function, setting.name, value)) is not None]
+    return Edit({node: new for edit in edits for node, new in edit.replace.items()}) if edits else None
 
 
 def _setting_edit(file: UserFile, setting: Setting) -> Edit | None:
@@ -264,6 +277,50 @@ def _without_inference_mode(file: UserFile) -> Edit | None:
             if not (isinstance(above, cst.Call) and above.args):
                 found[node] = cst.parse_expression(file.named("torch.no_grad"))
     return Edit(found) if found else None
+
+
+def _of_arguments(program: TunedProgram) -> Iterator[ProgramChange]:
+    """Arguments of other calls than torch.compile's."""
+    for problem in program.explanation.problems:
+        for remedy in problem.remedies:
+            name, edit = _ARGUMENTS.get(remedy.name, ("", None))
+            edits = [(path, edit) for path, text in program.texts.items() if edit and edited(text, edit) is not None]
+            if edits:
+                yield ProgramChange(remedy.kind, name, writer(*edits), problem=identity(problem))
+
+
+def _calls_of(file: UserFile, owner: str) -> Iterator[tuple[cst.Call, dict[str, cst.Arg]]]:
+    """The calls of what a module of torch holds, each with its keyword arguments."""
+    for node in walk(file.module):
+        if isinstance(node, cst.Call) and (file.dotted(node.func) or "").rpartition(".")[0] == owner:
+            yield node, {one.keyword.value: one for one in node.args if one.keyword is not None}
+
+
+def _tensor_rate(file: UserFile) -> Edit | None:
+    """``lr=torch.tensor(1e-3)``."""
+    rates: dict[cst.CSTNode, cst.Arg] = {}
+    for call, keywords in _calls_of(file, "torch.optim"):
+        rate = keywords.get("lr") or next((one for one in call.args[1:2] if one.keyword is None and not one.star), None)
+        if rate is not None and "tensor" not in (code := file.code(rate.value)):
+            rates[rate] = rate.with_changes(value=cst.parse_expression(f"{file.named('torch.tensor')}({code})"))
+    return Edit(rates) if rates else None
+
+
+def _workers_that_stay(file: UserFile) -> Edit | None:
+    """``persistent_workers=True``."""
+    loaders: dict[cst.CSTNode, cst.Call] = {
+        call: with_argument(call, "persistent_workers", "True")
+        for call, keywords in _calls_of(file, "torch.utils.data")
+        if "num_workers" in keywords and "persistent_workers" not in keywords
+    }
+    return Edit(loaders) if loaders else None
+
+
+_ARGUMENTS: Mapping[str, tuple[str, TextEdit]] = {
+    "tensor-lr": ("the learning rate as a tensor", _tensor_rate),
+    "persistent-workers": ("DataLoader(..., persistent_workers=True)", _workers_that_stay),
+}
+"""The names of changes, and their edits, by the remedy."""
 
 
 def _of_modes(program: TunedProgram) -> Iterator[ProgramChange]:

@@ -213,6 +213,30 @@ def f(x):
 for n in (40, 20, 10, 5):
     f(torch.rand(n))
 """
+RATE = """\
+import torch
+from torch.optim import SGD
+
+net = torch.nn.Linear(3, 3)
+opt = SGD(net.parameters(), 0.1)
+step = torch.compile(opt.step, backend="eager")
+for _ in range(4):
+    net(torch.ones(2, 3)).sum().backward()
+    step()
+    opt.param_groups[0]["lr"] *= 0.5
+"""
+LOADER = """\
+import torch
+from torch.utils.data import DataLoader
+
+@torch.compile(backend="eager")
+def collate(items):
+    return torch.stack(items) * 2
+
+loader = DataLoader([torch.ones(2)] * 2, num_workers=1, collate_fn=collate)
+for _ in range(2):
+    list(loader)
+"""
 MARKED = """\
 import torch
 
@@ -256,8 +280,9 @@ for n in (2, 3, 4, 5):
         (FOREIGN, "torch.compiler.disable at neighbours", Counts(4, 0, 0, 3), Counts(1, 0, 0, 1)),
         (LAYERS, "compile Tower.forward in place of Layer.forward", Counts(0, 3, 0, 4), Counts(0, 0, 0, 1)),
         (MODES, "torch.no_grad in place of torch.inference_mode", Counts(0, 1, 0, 2), Counts(0, 0, 0, 1)),
-        (BUCKETS, "torch.compiler.disable at positions", Counts(0, 3, 0, 4), Counts(1, 1, 0, 2)),
+        (BUCKETS, "torch.compiler.disable at positions", Counts(0, 3, 0, 4), Counts(1, 1, 0, 3)),
         (MARKED, "program.py:11 torch._dynamo.mark_dynamic(x, 0)", Counts(0, 1, 0, 2), Counts(0, 0, 0, 1)),
+        (RATE, "the learning rate as a tensor", Counts(1, 1, 0, 2), Counts(1, 0, 0, 1)),
         (SIZES, "torch.compile(..., dynamic=None)", Counts(0, 3, 0, 4), Counts(0, 1, 0, 2)),
         (SIZES, "torch.compile(..., dynamic=True)", Counts(0, 3, 0, 4), Counts(0, 0, 0, 1)),
         (SIZES, "without torch.compile", Counts(0, 3, 0, 4), Counts(0, 0, 0, 0)),
@@ -291,19 +316,21 @@ class Tower(torch.nn.Module):
 
 if __name__ == "__main__":
     tower = Tower().eval(); fast = torch.compile(tower, backend="eager"); x = torch.rand(4)  # the whole
-    fast(x)
+    for x in (x, torch.rand(6)):
+        fast(x)
 """
 
 
 def test_blocks_are_compiled_one_by_one(tmp_path: Path) -> None:
-    text = ran(tmp_path, STACKED, BLOCKS).becomes("repeated blocks")
+    text = ran(tmp_path, STACKED, BLOCKS).becomes("repeated blocks", "torch.compile(..., dynamic=True)")
     assert text.endswith(
         """\
     tower = Tower().eval()
     for block in tower.layers:
-        block.compile(backend="eager")
+        block.compile(backend="eager", dynamic=True)
     fast = tower; x = torch.rand(4)  # the whole
-    fast(x)
+    for x in (x, torch.rand(6)):
+        fast(x)
 """
     )
     assert counts_of(tmp_path, text).graphs == 1
@@ -320,9 +347,10 @@ def test_blocks_are_compiled_one_by_one(tmp_path: Path) -> None:
             '@th.compile(backend="eager", dynamic=True)\n',
         ),
         (SIZES, ["torch.compile(..., dynamic=None)"], '    net,\n    backend="eager",  # no code\n)\n'),
+        (LOADER, ["DataLoader(..., persistent_workers=True)"], "collate,\n    persistent_workers=True,\n)\n"),
         (GENERATE, ["without torch.compile"], "generate = model.generate  # decoding\n"),
     ],
-    ids=["setting", "argument", "not-compiled"],
+    ids=["setting", "argument", "argument-of-another", "not-compiled"],
 )
 def test_what_is_written(program: str, names: list[str], head: str, tmp_path: Path) -> None:
     run = ran(tmp_path, program)
