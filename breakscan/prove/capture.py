@@ -286,7 +286,7 @@ class UserFrame:
         return UserFrame(frame.f_code, frame.f_lineno, {**frame.f_globals, **frame.f_locals})
 
 
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+def program_frames(frame: FrameType | None) -> Iterator[FrameType]:
     """A frame and those that it is called from, without those of torch and breakscan."""
     import torch
 
@@ -395,7 +395,7 @@ class Capture:
             modules: dict[str, Module] = {}
             args, kwargs = _cut_off(args), _cut_off(kwargs)
             inputs = StateSnapshot({"args": args, "kwargs": kwargs}, modules)
-            self.frames = list(map(UserFrame.of, _frames(sys._getframe())))
+            self.frames = list(map(UserFrame.of, program_frames(sys._getframe())))
             captured.calls.append(CapturedCall(args, kwargs, inputs, rng_state(), Modes.now()))
             if len(captured.calls) in (1, self._calls):
                 captured.state = state_of(captured, modules)

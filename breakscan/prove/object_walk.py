@@ -258,10 +258,10 @@ class ObjectWalk:
                 get, put = (functools.partial(of, name) for of in (held.__getitem__, held.__setitem__))
                 self._bound(f"{module}.{name}", get, put, value)
                 if isinstance(value, types.ModuleType):
-                    if value.__name__ not in found and _is_own(value.__name__):
+                    if value.__name__ not in found and is_own(value.__name__):
                         found[value.__name__] = vars(value)
                         queue.append(value.__name__)
-                elif not isinstance(value, type) or _is_own(value.__module__, module):
+                elif not isinstance(value, type) or is_own(value.__module__, module):
                     yield f"{module}.{name}", value
 
 
@@ -352,7 +352,7 @@ def _is_users(module: str | None) -> bool:
     return root not in sys.stdlib_module_names | {"torch", "numpy", "breakscan"} or root == "__main__"
 
 
-def _is_own(module: str | None, *others: str) -> bool:
+def is_own(module: str | None, *others: str) -> bool:
     """Return True if a module is one of ``others``, or the user's own and not of an installed package."""
     if module in others:
         return True

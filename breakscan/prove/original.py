@@ -28,7 +28,7 @@ from breakscan.prove.equal import MEMORY, NOTED, STRUCTURE, Change, Noise, Part,
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import Observation, ObservationKind, other_calls, require_calls
 from breakscan.prove.proof import Metrics
-from breakscan.prove.protocol import CompiledRun, Description, StateDigests, TimedStep, ValueMismatch
+from breakscan.prove.protocol import CompiledRun, Description, RunRequest, StateDigests, TimedStep, ValueMismatch
 from breakscan.prove.regions import RegionalCompiler
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import UserProgram, Worker, WorkerError
@@ -111,11 +111,12 @@ class Workers:
         candidate: Candidate,
         cache_of: Worker | None = None,
         probes: bool = False,
+        whole: RunRequest | None = None,
     ) -> Worker:
         """Starts a process of the program with a change. It has the compiler caches of another one, if one is given."""
         folder = self._folder / f"worker{next(self._numbers)}"
         cache = None if cache_of is None else cache_of.folder
-        return Worker(self.program, candidate, folder, cache, self.server, probes)
+        return Worker(self.program, candidate, folder, cache, self.server, probes, whole)
 
 
 NOT_TRIED = (ObservationKind.NOT_LOADED, ObservationKind.UNKNOWN_SETTINGS, ObservationKind.SETTINGS_LOST)

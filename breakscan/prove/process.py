@@ -40,6 +40,7 @@ from breakscan.prove.overlay import (
     run_text,
 )
 from breakscan.prove.preloaded import PreloadedModules
+from breakscan.prove.program_run import WholeProgram
 from breakscan.prove.protocol import ProcessSettings, ProgramRun, reply_line
 from breakscan.recording.bootstrap.import_watch import ImportWatch
 from breakscan.recording.recording import SUFFIX
@@ -62,7 +63,10 @@ class WorkerProcess:
         self._argv = given.argv
         self._recording = Path(given.recording)
         self._cache = Path(given.cache)
-        self._overlay = Overlay(given.overlay, recording_code if given.probes else plain_code)
+        self._whole = None if given.whole is None else WholeProgram(given.whole)
+        compile_text = plain_code if self._whole is None else self._whole.compile_text
+        self._overlay = Overlay(given.overlay, recording_code if given.probes else compile_text)
+        self._records = given.whole is None or given.whole.records
         self._settings = CompilerSettings(given.settings)
         self._watch = ImportWatch()
         later = LaterCalls() if given.probes else None
@@ -82,8 +86,9 @@ class WorkerProcess:
             self._restart()
         self._overlay.install()
         OUTSIDE.install(self._recording.parent.parent)
-        self._watch.after("torch._dynamo", self._start_recording)
-        self._watch.after("torch._dynamo", self._capture.hook.install)
+        if self._records:
+            self._watch.after("torch._dynamo", self._start_recording)
+        self._watch.after("torch._dynamo", self._capture.hook.install if self._whole is None else self._whole.install)
         self._settings.install(self._watch)
         self._watch.after("numpy.random", lambda module: module.seed(0))
         _seed()
@@ -93,7 +98,8 @@ class WorkerProcess:
             with self._traced():
                 self._run_program()
         except ProgramStopped:
-            return
+            if self._whole is None:
+                return
         except SystemExit as left:
             error = None if left.code in (None, 0) else f"it ended with exit status {left.code}"
         except BaseException as raised:
@@ -118,7 +124,7 @@ class WorkerProcess:
     def _traced(self) -> Iterator[None]:
         """Notes which lines of the overlaid texts run before the first captured call.  Nothing is noted where
         ``--compile`` traces the script."""
-        if not self._overlay.paths or sys.gettrace() is not None:
+        if self._whole is not None or not self._overlay.paths or sys.gettrace() is not None:
             yield
             return
         with self._executed.noted():
@@ -172,6 +178,8 @@ class WorkerProcess:
         )
         overlaid = self._overlay.paths
         served = CommandHandler(self._capture, run, self._stop_recording, self._cache, overlaid).served()
+        if self._whole is not None:
+            served[WholeProgram.__name__] = self._whole
         for line in self._commands:
             reply = reply_line(served, line, failure_of)
             sys.stdout.flush()

@@ -61,6 +61,72 @@ class ProcessSettings:
     settings: dict[str, object]
     calls: int
     patience: float
+    whole: RunRequest | None = None
+    """The program is run as a whole, and no calls are captured."""
+
+
+@dataclass(frozen=True)
+class LoopSite:
+    """A loop of the program, by its file and its line there."""
+
+    path: str
+    line: int
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A run of the whole program.  Without ``loops``, those around its compiled calls are looked for; else their steps
+    are timed.  It is stopped after ``seconds`` from the first step, without those of compiling, and before step
+    ``steps`` of all loops together, if that is not 0.  ``records`` says that what the compiler does is recorded."""
+
+    loops: tuple[LoopSite, ...] = ()
+    seconds: float = 3600.0
+    steps: int = 0
+    eager: bool = False
+    records: bool = True
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """The seconds of an iteration, and how many compiles started in it."""
+
+    seconds: float
+    compiles: int
+
+
+@dataclass(frozen=True)
+class LoopSteps:
+    """The iterations of a loop."""
+
+    site: LoopSite
+    steps: tuple[StepTime, ...]
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """A run of the whole program.  ``found`` are the loops around compiled calls, the outermost first, where they were
+    looked for; ``steps`` counts those of all loops; ``run_seconds`` is the time from the first step to the last.
+    ``cut`` says that the program was stopped, ``cuda`` that it uses a GPU; ``blocks`` are those of what it compiles."""
+
+    found: tuple[LoopSite, ...]
+    loops: tuple[LoopSteps, ...]
+    steps: int
+    run_seconds: float
+    cut: bool
+    memory_bytes: int | None
+    cuda: bool
+    backward: bool
+    blocks: tuple[CallableBlocks, ...]
+    files: tuple[str, ...]
+    """The files of the user's own modules that were loaded."""
+
+
+@dataclass(frozen=True)
+class ValueDistance:
+    """The distance of a value, by path, from that of another run: relative, or the share of integers that differ."""
+
+    path: str
+    distance: float
 
 
 @dataclass(frozen=True)

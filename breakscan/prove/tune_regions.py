@@ -38,6 +38,10 @@ from breakscan.prove.variants import LABELS, lines_for
 _BLOCKS = (RegionalCompile.BLOCKS, RegionalCompile.BLOCKS_AND_REST)
 
 
+NOT_COMPILED = "without torch.compile"
+"""The name of the change that compiles nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ways:
     """The facts of a run that ways of compiling depend on: ``device`` is the type, ``cpu`` or ``cuda``; ``backward``
@@ -347,7 +351,7 @@ def _blocks_alone(
 def of_eager(program: TunedProgram) -> Iterator[ProgramChange]:
     """Nothing compiled, and one of several not compiled."""
     if program.calls:
-        yield ProgramChange(RemedyKind.REGION, "without torch.compile", program.everywhere(without_compile))
+        yield ProgramChange(RemedyKind.REGION, NOT_COMPILED, program.everywhere(without_compile))
     if len(program.calls) > 1:
         for ran in program.calls:
             name = f"without torch.compile of {ran.call.target}"

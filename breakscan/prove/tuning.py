@@ -71,7 +71,7 @@ class RunFigures:
     memory_bytes: int | None = None
 
 
-class Compared(str, Enum):
+class Evidence(str, Enum):
     """The results by which the best program was compared with the program as it is."""
 
     CALLS = "calls"
@@ -103,17 +103,17 @@ class Best:
     before: RunFigures
     after: RunFigures
     ratio: Ratio | None
-    compared: tuple[Compared, ...]
+    compared: tuple[Evidence, ...]
     assumes: tuple[str, ...] = ()
     held_back: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What ``tune`` found.  ``before`` are the figures of the program as it is, ``eager`` those without the compiler,
-    None where they were not measured.  ``best`` is None where nothing is better than the program as it is; ``steps`` is
-    the number of steps of each run and ``step`` the loop, an iteration of which is a step, None for the whole
-    program.  ``cut`` says that the program would go on after these."""
+    """The result of ``tune``.  ``before`` are the figures of the program as it is, ``eager`` those without the
+    compiler, None where they were not measured.  ``best`` is None where nothing is better than the program as it is;
+    ``steps`` is the number of steps of each run and ``step`` the loop, an iteration of which is a step, None for the
+    whole program.  ``cut`` says that the program would go on after these."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]

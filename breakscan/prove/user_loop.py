@@ -89,20 +89,8 @@ def loops_of(frames: Iterable[UserFrame]) -> Iterator[UserLoop]:
 
 
 def _loops_in(frame: UserFrame) -> Iterator[UserLoop]:
-    path, line, names = frame.code.co_filename, frame.line, frame.names
-    try:
-        tree = ast.parse("".join(linecache.getlines(path, names)))
-    except (SyntaxError, ValueError):
-        return
-    inside: list[ast.AST] = [tree]
-    while found := next((one for one in ast.iter_child_nodes(inside[-1]) if _holds(one, line)), None):
-        inside.append(found)
-    scope = max((at for at, one in enumerate(inside) if isinstance(one, (ast.Module, *_SCOPES))), default=0)
-    if getattr(inside[scope], "name", "<module>") != frame.code.co_name:
-        return
-    for loop in reversed(inside[scope:]):
-        if not isinstance(loop, (ast.For, ast.While)) or not _holds(loop.body[0], line, loop.body[-1]):
-            continue
+    path, names = frame.code.co_filename, frame.names
+    for loop in _loops_at(frame.code, frame.line, names):
         parts = [part for statement in loop.body for part in _parts(statement)]
         if any(isinstance(part, _LEAVING) for part in parts):
             continue
@@ -113,6 +101,28 @@ def _loops_in(frame: UserFrame) -> Iterator[UserLoop]:
         flags = frame.code.co_flags & __future__.annotations.compiler_flag
         body = compile(once, path, "exec", flags, dont_inherit=True)
         yield UserLoop(body, dict(names), bound, f"{path}:{loop.lineno}")
+
+
+def loops_around(code: CodeType, line: int) -> list[int]:
+    """The lines of the loops around a line in the scope of some code, the outermost first."""
+    return [loop.lineno for loop in _loops_at(code, line)][::-1]
+
+
+def _loops_at(code: CodeType, line: int, names: dict[str, Any] | None = None) -> Iterator[ast.For | ast.While]:
+    """The loops around a line in the scope of some code, the innermost first."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(code.co_filename, names)))
+    except (SyntaxError, ValueError):
+        return
+    inside: list[ast.AST] = [tree]
+    while found := next((one for one in ast.iter_child_nodes(inside[-1]) if _holds(one, line)), None):
+        inside.append(found)
+    scope = max((at for at, one in enumerate(inside) if isinstance(one, (ast.Module, *_SCOPES))), default=0)
+    if getattr(inside[scope], "name", "<module>") != code.co_name:
+        return
+    for loop in reversed(inside[scope:]):
+        if isinstance(loop, (ast.For, ast.While)) and _holds(loop.body[0], line, loop.body[-1]):
+            yield loop
 
 
 def _holds(node: ast.AST, line: int, last: ast.AST | None = None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -204,10 +204,7 @@ class _Work:
         chosen = self._proved()
         if chosen is None:
             return
-        errors = _write(chosen)
-        written = [path for path in chosen.texts if path not in errors]
-        self.applied = tuple(display_path(path, Path.cwd()) for path in written)
-        self.not_applied = tuple(error.message for error in errors.values()) or None
+        self.applied, self.not_applied = write_candidate(chosen)
 
     def _proved(self) -> Candidate | None:
         """Returns the proved changes, combined if there are several; None if there are none.
@@ -259,9 +256,11 @@ def _gain(proof: Proof) -> float:
     return proof.ratio.median if proof.ratio else 0.0
 
 
-def _write(candidate: Candidate) -> Mapping[str, SourceError]:
+def write_candidate(candidate: Candidate) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """Writes the new texts of a candidate into its files.  Returns the files, and the errors of others."""
     found = {path: _write_file(path, before, after) for path, (before, after) in candidate.texts.items()}
-    return {path: error for path, error in found.items() if error is not None}
+    written = tuple(display_path(path, Path.cwd()) for path, error in found.items() if error is None)
+    return written, tuple(error.message for error in found.values() if error is not None) or None
 
 
 def _write_file(path: str, before: str, after: str) -> SourceError | None:

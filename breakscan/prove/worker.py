@@ -26,6 +26,7 @@ from breakscan.prove.protocol import (
     P,
     ProcessSettings,
     R,
+    RunRequest,
     Stage,
     StepKind,
     command_line,
@@ -97,7 +98,7 @@ class Worker:
 
     ``folder`` is new: all files of the worker are in it.  ``cache_of`` is the folder of another worker whose compiler
     caches it uses; by default its caches are empty.  If the ``server`` cannot fork the process, it is a new one.
-    ``probes`` is that of ProcessSettings.
+    ``probes`` and ``whole`` are those of ProcessSettings.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class Worker:
         cache_of: Path | None = None,
         server: ForkServerProcess | None = None,
         probes: bool = False,
+        whole: RunRequest | None = None,
     ) -> None:
         self.program = program
         self.folder = folder
@@ -127,6 +129,7 @@ class Worker:
             settings=dict(candidate.settings),
             calls=program.calls,
             patience=program.patience,
+            whole=whole,
         )
         settings = folder / "worker.json"
         settings.write_text(json.dumps(encode(given)), encoding="utf-8")
@@ -178,6 +181,11 @@ class Worker:
     def output(self) -> str:
         """The output of the program."""
         return self._log.read_text(encoding="utf-8", errors="replace")
+
+    def kill(self) -> None:
+        """Ends the process at once."""
+        if not self.ended:
+            self._process.send_signal(signal.SIGKILL)
 
     def interrupt(self) -> None:
         """Ends the process as Ctrl-C would, whatever it does."""

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from breakscan.model.words import counted, duration, listed, megabytes, sentence
 from breakscan.prove.faster import LEAST
-from breakscan.prove.tuning import Best, Compared, Goal, RunFigures, Trial, TrialVerdict, Tuning
+from breakscan.prove.tuning import Best, Evidence, Goal, RunFigures, Trial, TrialVerdict, Tuning
 from breakscan.report import markdown
 from breakscan.report.console import paragraph, print_diff, report_console
 from breakscan.report.json_report import write_json_report
@@ -30,8 +30,8 @@ _VERDICTS = {
     TrialVerdict.NOT_TRIED: "not tried",
 }
 _COMPARED = {
-    Compared.CALLS: "the results of the compiled calls, with their gradients and state, also in varied calls",
-    Compared.RUN: "the values that the program has at the end of the run, and what it prints",
+    Evidence.CALLS: "the results of the compiled calls, with their gradients and state, also in varied calls",
+    Evidence.RUN: "the values that the program has at the end of the run, and what it prints",
 }
 _Value = Callable[[RunFigures], int]
 _COUNTS: tuple[tuple[str, str, _Value], ...] = (

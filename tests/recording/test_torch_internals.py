@@ -65,6 +65,7 @@ NAMES = sorted({*OTHERS, *(name for hook in HOOKS for name in (*hook.wraps, *hoo
 DOCUMENTED = {
     "torch._dynamo",
     "torch._dynamo.config",
+    "torch._functorch.config",
     "torch._dynamo.reset",
     "torch._dynamo.exc",
     "torch._dynamo.exc.TorchDynamoException",

@@ -16,7 +16,7 @@ from report_results import text_of
 from breakscan.model.remedy import RemedyKind
 from breakscan.prove.faster import Ratio
 from breakscan.prove.proof import NotApplied
-from breakscan.prove.tuning import Best, Compared, Goal, RunFigures, Trial, TrialVerdict, Tuning
+from breakscan.prove.tuning import Best, Evidence, Goal, RunFigures, Trial, TrialVerdict, Tuning
 from breakscan.report import markdown
 from breakscan.report.formats import TUNE
 from breakscan.report.tune import ending_words, headline, not_taken, table_rows
@@ -42,7 +42,7 @@ BEST = Best(
     BEFORE,
     AFTER,
     Ratio(1.79, 1.75, 1.83),
-    (Compared.CALLS, Compared.RUN),
+    (Evidence.CALLS, Evidence.RUN),
     assumes=("both sides may be computed",),
 )
 TUNED = Tuning(

@@ -1,0 +1,372 @@
+"""Runs the whole program in a worker process: the time of the steps of its loops, and the values that it ends with.
+
+The loops are those around the program's calls of what it compiles.  In their new text, each iteration begins with a
+call of :data:`STEP`, and each loop ends with one of :data:`END`: lines stay where they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from breakscan.prove.capture import (
+    CapturedCallable,
+    CompileHook,
+    ProgramStopped,
+    innermost,
+    program_frames,
+    stands_for,
+    watch_backward,
+)
+from breakscan.prove.object_walk import ObjectWalk, is_own
+from breakscan.prove.overlay import plain_code
+from breakscan.prove.protocol import (
+    CallableBlocks,
+    LoopSite,
+    LoopSteps,
+    RunReport,
+    RunRequest,
+    StepTime,
+    ValueDistance,
+)
+from breakscan.prove.regions import RegionalCompiler
+from breakscan.prove.state import is_number, plain_copy, read_file, write_file
+from breakscan.prove.torch_state import cuda_in_use, plain_modes, wait_for_device
+from breakscan.prove.user_loop import loops_around
+
+STEP, END = "__breakscan_step__", "__breakscan_end__"
+"""Names in ``builtins``. Names that end in underscores are not changed in classes."""
+FEWEST_CALLS = 3
+"""Calls of compiled callables before the program is stopped where its loops are looked for."""
+MOST_CALLABLES = 16
+"""Those whose blocks are looked at."""
+OURS = "_torchdynamo"
+"""Part of the names of attributes that ``torch.compile`` sets."""
+WRAPPER = "._orig_mod"
+"""The attribute in which ``torch.compile`` keeps a module that it was given."""
+
+
+class CompileClock:
+    """Counts compiles from :meth:`start` on, and the seconds that they take."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.seconds = 0.0
+        self._began: list[float] = []
+
+    def start(self) -> None:
+        """Called after ``torch._dynamo`` has been imported."""
+        from torch._dynamo.callback import callback_handler
+
+        callback_handler.register_start_callback(self._started)
+        callback_handler.register_end_callback(self._ended)
+
+    def _started(self, *_: object) -> None:
+        self.count += 1
+        self._began.append(time.perf_counter())
+
+    def _ended(self, *_: object) -> None:
+        if self._began:
+            began = self._began.pop()
+            if not self._began:
+                self.seconds += time.perf_counter() - began
+
+
+@dataclass(slots=True)
+class _Loop:
+    site: LoopSite
+    steps: list[tuple[_Moment, _Moment]] = field(default_factory=list)
+    last: _Moment | None = None
+
+
+@dataclass(slots=True)
+class _Moment:
+    """The time of the host, that of the device as an event of CUDA, and the compiles that had started."""
+
+    seconds: float
+    event: Any
+    compiles: int
+
+
+class WholeProgram:
+    """Watches a run of the program.  ``request`` says up to where it runs."""
+
+    def __init__(self, request: RunRequest) -> None:
+        self._request = request
+        self._loops = [_Loop(site) for site in request.loops]
+        self._inside: list[int] = []
+        """The numbers of the loops that the program is in."""
+        self._found: dict[LoopSite, None] = {}
+        self._lines: set[tuple[str, int]] = set()
+        self._callables: list[CapturedCallable] = []
+        self._hook = CompileHook(self._wrap, lambda: len(self._callables), self._made_module)
+        self._calls = 0
+        self._steps = 0
+        self._first: _Moment | None = None
+        self._last: _Moment | None = None
+        self._names: dict[str, Any] = {}
+        self._backward = False
+        self._cut = False
+        self._compiles = CompileClock()
+
+    def compile_text(self, text: str, path: str) -> Any:
+        """The code of the text of a file, whose loops call :data:`STEP` and :data:`END`.  Raises SyntaxError."""
+        numbers = {
+            one.site.line: number
+            for number, one in enumerate(self._loops)
+            if os.path.realpath(one.site.path) == os.path.realpath(path)
+        }
+        if not numbers:
+            return plain_code(text, path)
+        tree = _Watched(numbers).visit(ast.parse(text, path))
+        setattr(builtins, STEP, _unless_compiling(self._step))
+        setattr(builtins, END, _unless_compiling(self._end))
+        return compile(tree, path, "exec", dont_inherit=True)
+
+    def install(self, dynamo: Any) -> None:
+        """Hooks in.  Called after ``torch._dynamo`` has been imported."""
+        import torch
+
+        self._compiles.start()
+        if self._request.eager:
+            torch.compiler.set_stance("force_eager")
+        if not self._loops:
+            self._hook.install(dynamo)
+
+    def report(self) -> RunReport:
+        """The steps, and what else is known of the run."""
+        wait_for_device()
+        loops = tuple(LoopSteps(one.site, tuple(map(_step_time, one.steps))) for one in self._loops)
+        return RunReport(
+            found=tuple(self._found),
+            loops=loops,
+            steps=self._steps,
+            run_seconds=0.0 if self._first is None or self._last is None else self._last.seconds - self._first.seconds,
+            cut=self._cut,
+            memory_bytes=_most_memory(),
+            cuda=cuda_in_use(),
+            backward=self._backward,
+            blocks=self._blocks(),
+            files=_own_files(),
+        )
+
+    def save(self, path: str) -> dict[str, str]:
+        """Writes the values that the program ends with to a file.  Returns their dtypes by path."""
+        with plain_modes():
+            values = self._values()
+        write_file(values, path)
+        return {name: str(value.dtype) for name, value in values.items()}
+
+    def distances(self, path: str) -> tuple[ValueDistance, ...]:
+        """The distances of the values from those in a file, where both have them."""
+        with plain_modes():
+            own = self._values()
+            return tuple(
+                ValueDistance(name, _distance(own[name], value))
+                for name, value in read_file(path).items()
+                if name in own
+            )
+
+    # -- what the program calls ---------------------------------------------------------------------------------------
+
+    def _step(self, number: int) -> None:
+        loop, now = self._loops[number], self._moment()
+        if number in self._inside:
+            del self._inside[self._inside.index(number) + 1 :]
+        else:
+            self._inside.append(number)
+            loop.last = None
+        if loop.last is not None:
+            loop.steps.append((loop.last, now))
+        loop.last = now
+        self._first = self._first or now
+        self._last = now
+        if self._is_over(now) or 0 < self._request.steps <= self._steps:
+            self._cut = True
+            self._keep(sys._getframe(2))
+            raise ProgramStopped
+        self._steps += 1
+
+    def _end(self, number: int) -> None:
+        loop, now = self._loops[number], self._moment()
+        if loop.last is not None:
+            loop.steps.append((loop.last, now))
+        loop.last = None
+        self._last = now
+        if number in self._inside:
+            del self._inside[self._inside.index(number) :]
+        if not self._inside:
+            self._keep(sys._getframe(2))
+
+    def _moment(self) -> _Moment:
+        event = None
+        if "torch" in sys.modules and cuda_in_use():
+            import torch
+
+            cuda: Any = torch.cuda
+            event = cuda.Event(enable_timing=True)
+            event.record()
+        return _Moment(time.perf_counter(), event, self._compiles.count)
+
+    def _is_over(self, now: _Moment) -> bool:
+        assert self._first is not None
+        return now.seconds - self._first.seconds - self._compiles.seconds > self._request.seconds
+
+    def _keep(self, frame: FrameType) -> None:
+        """Keeps the names that a frame of the program and those that it is called from can see."""
+        names: dict[str, Any] = {}
+        for one in reversed(list(program_frames(frame))):
+            names |= {**one.f_globals, **one.f_locals}
+        self._names = names
+
+    def _values(self) -> dict[str, Any]:
+        """The values of tensors, arrays and numbers by path."""
+        import torch
+
+        names = {**vars(sys.modules["__main__"]), **self._names}
+        own = {name: value for name, value in names.items() if not name.startswith(("__", "@"))}
+        walk = ObjectWalk(own, None)
+        values = {path: plain_copy(tensor) for path, tensor in walk.tensors.items()}
+        values |= {path: torch.from_numpy(array.copy()) for path, array in walk.arrays.items()}
+        values |= {
+            path: torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
+            for path, value in walk.plains.items()
+            if is_number(value) and abs(value) < 2**63
+        }
+        return {path.replace(WRAPPER, ""): value for path, value in values.items() if OURS not in path}
+
+    # -- where the loops are ------------------------------------------------------------------------------------------
+
+    def _wrap(self, original: Any, compiled: Callable[..., object], context: Any) -> Callable[..., object]:
+        original = innermost(original)
+        self._callables.append(CapturedCallable("", original, compiled, context=context))
+
+        def call(*args: object, **kwargs: object) -> object:
+            self._look(sys._getframe())
+            result = compiled(*args, **kwargs)
+            watch_backward(result, self._ran_backward)
+            return result
+
+        return stands_for(compiled, call)
+
+    def _made_module(self, module: Any, known: int) -> None:
+        for captured in self._callables[known:]:
+            captured.module = module
+
+    def _ran_backward(self) -> None:
+        self._backward = True
+
+    def _look(self, frame: FrameType) -> None:
+        now = self._moment()
+        self._first, self._last = self._first or now, now
+        self._calls += 1
+        frames = list(program_frames(frame))
+        for one in reversed(frames):
+            place = (one.f_code.co_filename, one.f_lineno)
+            if place not in self._lines:
+                self._lines.add(place)
+                self._found |= {LoopSite(place[0], line): None for line in loops_around(one.f_code, place[1])}
+        if self._is_over(now) and self._calls > FEWEST_CALLS:
+            self._cut = True
+            raise ProgramStopped
+
+    def _blocks(self) -> tuple[CallableBlocks, ...]:
+        return RegionalCompiler(self._callables[:MOST_CALLABLES], self._hook).blocks()
+
+
+def _unless_compiling(note: Callable[[int], None]) -> Callable[[int], None]:
+    """A function that does nothing in compiled code."""
+    import torch
+
+    def called(number: int) -> None:
+        if not torch.compiler.is_compiling():
+            note(number)
+
+    return called
+
+
+class _Watched(ast.NodeTransformer):
+    """Puts calls into loops, by the numbers of their lines."""
+
+    def __init__(self, numbers: dict[int, int]) -> None:
+        self._numbers = numbers
+
+    def visit_For(self, node: ast.For) -> Any:
+        return self._loop(node)
+
+    def visit_While(self, node: ast.While) -> Any:
+        return self._loop(node)
+
+    def _loop(self, node: ast.For | ast.While) -> Any:
+        self.generic_visit(node)
+        number = self._numbers.get(node.lineno)
+        if number is None:
+            return node
+        node.body.insert(0, _call(STEP, number, node.body[0]))
+        return [node, _call(END, number, node)]
+
+
+def _call(name: str, number: int, place: ast.stmt) -> ast.stmt:
+    call = ast.Expr(ast.Call(ast.Name(name, ast.Load()), [ast.Constant(number)], []))
+    for node in ast.walk(call):
+        ast.copy_location(node, place)
+    return call
+
+
+def _step_time(step: tuple[_Moment, _Moment]) -> StepTime:
+    first, last = step
+    seconds = last.seconds - first.seconds
+    if first.event is not None and last.event is not None:
+        seconds = first.event.elapsed_time(last.event) / 1000
+    return StepTime(seconds, last.compiles - first.compiles)
+
+
+def _own_files() -> tuple[str, ...]:
+    """The files of the modules that are the user's own, the script first."""
+    found = {
+        os.path.abspath(file): None
+        for name, module in [("__main__", sys.modules["__main__"]), *sorted(sys.modules.items())]
+        if (file := getattr(module, "__file__", None)) and file.endswith(".py") and is_own(name)
+    }
+    return tuple(found)
+
+
+def _most_memory() -> int | None:
+    if cuda_in_use():
+        import torch
+
+        return int(torch.cuda.max_memory_allocated())
+    with contextlib.suppress(OSError), open("/proc/self/status") as file:
+        return next((int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:")), None)
+    return None
+
+
+def _distance(one: Any, other: Any) -> float:
+    """The root mean square of the differences, relative to that of the values; infinite for other shapes.  Of integers
+    and bools, the share that differs."""
+    import torch
+
+    if one.shape != other.shape:
+        return float("inf")
+    if not other.numel():
+        return 0.0
+    if not (other.is_floating_point() or other.is_complex()) and not (one.is_floating_point() or one.is_complex()):
+        return float((one != other).double().mean())
+    wide = torch.complex128 if other.is_complex() or one.is_complex() else torch.float64
+    one, other = one.to(wide), other.to(wide)
+    if not torch.equal(one.isfinite(), other.isfinite()):
+        return float("inf")
+    one, other = one[other.isfinite()], other[other.isfinite()]
+    if not other.numel():
+        return 0.0
+    scale = float(other.abs().square().mean().sqrt())
+    error = float((one - other).abs().square().mean().sqrt())
+    return error / scale if scale else (0.0 if not error else float("inf"))

@@ -1,0 +1,230 @@
+"""Runs of the whole program with and without changes, as their parent sees them, and their comparison."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import statistics
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from pathlib import Path
+
+from breakscan.explanation.explanation import Explanation
+from breakscan.explanation.function_values import observations_of
+from breakscan.fix.source_map import ChangedLines, SourceMap
+from breakscan.model.observations import Observations
+from breakscan.prove.candidate import Candidate
+from breakscan.prove.commands import CommandHandler
+from breakscan.prove.equal import TOLERANCES
+from breakscan.prove.faster import Ratio, Rounds
+from breakscan.prove.original import Workers, explained
+from breakscan.prove.program_run import WholeProgram
+from breakscan.prove.protocol import Description, LoopSite, LoopSteps, RunReport, RunRequest, StepTime
+from breakscan.prove.tuning import RunFigures, Texts
+from breakscan.prove.worker import Worker, WorkerError
+from breakscan.source.paths import display_path
+
+ROOM = 8.0
+"""The times of the tolerance of a single operation that values at the end of a run may be apart."""
+USUAL = 4.0
+"""The times of the noise of the program itself."""
+RANDOM = 0.05
+"""The noise from which on values say nothing: they depend on other random numbers."""
+WARMING = 2
+"""Steps that are left out after compiling, if there are enough others: the first ones fill caches."""
+ENOUGH = 8
+MOST_ROUNDS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of the program.  ``values`` is the file of the values that it ended with, ``dtypes`` has theirs by path."""
+
+    about: Description
+    report: RunReport
+    explanation: Explanation | None
+    observations: Observations | None
+    values: str
+    dtypes: Mapping[str, str]
+    worker: Worker
+
+    def figures(self, loop: int | None) -> RunFigures:
+        """Its figures; ``loop`` is the number of the loop, an iteration of which is a step."""
+        shown = self.explanation
+        clean = [one.seconds for one in self.steps(loop) if not one.compiles]
+        return RunFigures(
+            breaks=shown.break_events if shown else 0,
+            recompiles=len(shown.recompiles) if shown else 0,
+            eager_functions=shown.eager_frames if shown else 0,
+            graphs=len(shown.graphs) if shown else 0,
+            compile_seconds=shown.compile_seconds if shown else 0.0,
+            run_seconds=self.report.run_seconds,
+            step_seconds=statistics.median(clean) if clean else None,
+            memory_bytes=self.report.memory_bytes,
+        )
+
+    def steps(self, loop: int | None) -> Sequence[StepTime]:
+        """The steps of the loop with this number."""
+        loops = self.report.loops
+        return loops[loop].steps if loop is not None and loop < len(loops) else ()
+
+
+def step_loop(loops: Sequence[LoopSteps]) -> int | None:
+    """The number of the loop whose steps without compiles take most of the run; of equal ones the innermost."""
+    covered = [sum(step.seconds for step in loop.steps if not step.compiles) for loop in loops]
+    most = max(covered, default=0.0)
+    if not most:
+        return len(loops) - 1 if loops else None
+    return max(number for number, seconds in enumerate(covered) if seconds > 0.9 * most)
+
+
+def ratio_of(before: Run, after: Run, loop: int | None) -> Ratio | None:
+    """The speed ratio of two runs, from the steps in which neither compiles; None where there are none."""
+    pairs = [
+        (one.seconds, other.seconds)
+        for one, other in zip(before.steps(loop), after.steps(loop), strict=False)
+        if not one.compiles and not other.compiles
+    ]
+    if len(pairs) >= ENOUGH:
+        pairs = pairs[WARMING:]
+    if not pairs:
+        return None
+    size = -(-len(pairs) // MOST_ROUNDS)
+    blocks = [pairs[at : at + size] for at in range(0, len(pairs), size)]
+    rounds = Rounds(
+        {
+            measure_name: [sum(pair[side] for pair in block) for block in blocks]
+            for side, measure_name in enumerate(("before", "after"))
+        }
+    )
+    return rounds.ratio("after", "before")
+
+
+class Runs:
+    """Runs the program with the texts of its files replaced.  ``folder`` is for what the runs write."""
+
+    def __init__(self, workers: Workers, folder: Path) -> None:
+        self.workers = workers
+        self._folder = folder
+        self._number = 0
+        self.loops: tuple[LoopSite, ...] = ()
+        """The loops of the unchanged program."""
+        self.texts: dict[str, str] = {}
+        """The texts of its files that hold them."""
+
+    def run(
+        self,
+        texts: Texts,
+        request: RunRequest,
+        longest: float,
+        cache_of: Run | None = None,
+        known: Sequence[Run] = (),
+    ) -> tuple[Run, Sequence[Mapping[str, float]]]:
+        """Runs the program with these texts.  Also returns how far its values are from those of the ``known`` runs.
+
+        Raises WorkerError where it fails, takes longer than ``longest`` seconds, or did not load a text."""
+        changed = {path: text for path, text in texts.items() if text != self.texts.get(path, text) or path in texts}
+        lines = {path: source_map(_read(path), text) for path, text in changed.items()}
+        loops = tuple(replace(one, line=_after(lines.get(one.path), one.line)) for one in self.loops)
+        overlay = {**self.texts, **changed}
+        candidate = Candidate("", texts={path: (_read(path), text) for path, text in overlay.items()})
+        self._number += 1
+        values = str(self._folder / f"values{self._number}.pt")
+        with (
+            self.workers.start(
+                candidate, cache_of.worker if cache_of else None, whole=replace(request, loops=loops)
+            ) as worker,
+            _ended_after(worker, longest),
+        ):
+            about = worker.ask(CommandHandler.describe)
+            if about.run.error:
+                raise WorkerError(about.run.error)
+            missing = [path for path in changed if path not in about.run.loaded]
+            if missing:
+                raise WorkerError(f"{display_path(missing[0], os.getcwd())} was not loaded")
+            report = worker.ask(WholeProgram.report)
+            dtypes = worker.ask(WholeProgram.save, values)
+            distances = [
+                {one.path: one.distance for one in worker.ask(WholeProgram.distances, other.values)} for other in known
+            ]
+            shown = observations = None
+            if request.records:
+                at = {
+                    (path, number): line
+                    for path, text in changed.items()
+                    for number, line in enumerate(text.split("\n"), 1)
+                }
+                shown, processes = explained(worker, self.workers.library, at)
+                observations = observations_of(processes)
+            # It has nothing left to do, and the pool of Inductor's compile processes takes seconds to end.
+            worker.kill()
+        return Run(about, report, shown, observations, values, dtypes, worker), distances
+
+
+@contextlib.contextmanager
+def _ended_after(worker: Worker, seconds: float) -> Iterator[None]:
+    """Ends a worker that takes longer."""
+    timer = threading.Timer(seconds, worker.kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except WorkerError:
+        if not timer.is_alive():
+            raise WorkerError(f"it took longer than {seconds:.0f} s") from None
+        raise
+    finally:
+        timer.cancel()
+
+
+class EndValues:
+    """Compares the values that a run ends with, with those of the program as it is.
+
+    ``noise`` holds how far those of runs of the program as it is are apart, compiled and eager."""
+
+    def __init__(self, noise: Sequence[Mapping[str, float]], dtypes: Mapping[str, str]) -> None:
+        self._noise = noise
+        self._dtypes = dtypes
+        floats = [self._of(path) for path, dtype in dtypes.items() if dtype in TOLERANCES]
+        self.is_possible = bool(floats) and statistics.median(floats) < RANDOM
+        """False where there is nothing to compare, or where values depend on the random numbers of compiled code."""
+
+    def difference(self, distances: Mapping[str, float]) -> str | None:
+        """The path of the value that differs most, with how far it does; None if none does."""
+        worst, at = 1.0, None
+        for path, distance in distances.items():
+            tolerance = ROOM * TOLERANCES.get(self._dtypes[path], 0.0)
+            allowed = max(tolerance, USUAL * self._of(path))
+            if distance > allowed and (excess := distance / allowed if allowed else float("inf")) > worst:
+                worst, at = excess, path
+        return None if at is None else f"{at} differs by {distances[at]:.2g} (allowed {self._allowed(at):.2g})"
+
+    def _allowed(self, path: str) -> float:
+        return max(ROOM * TOLERANCES.get(self._dtypes[path], 0.0), USUAL * self._of(path))
+
+    def _of(self, path: str) -> float:
+        return max((one.get(path, 0.0) for one in self._noise), default=0.0)
+
+
+def source_map(before: str, after: str) -> SourceMap:
+    """Where the lines of a changed text come from."""
+    old, new = before.split("\n"), after.split("\n")
+    found = [
+        ChangedLines(first, last - first, new_last - new_first)
+        for tag, first, last, new_first, new_last in SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        if tag != "equal"
+    ]
+    return SourceMap.of_regions(before, after, found)
+
+
+def _after(lines: SourceMap | None, line: int) -> int:
+    """The line of the new text for one of the old text."""
+    if lines is None:
+        return line
+    return next((at + 1 for at, origin in enumerate(lines.origins) if origin == line - 1), line)
+
+
+def _read(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8")

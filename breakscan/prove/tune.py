@@ -1,0 +1,552 @@
+"""The pipeline of ``tune``: from a program to the fastest equal one that can be found in some time, as a patch.
+
+Each change is tried in a run of the whole program, up to the same step, on top of the best one so far: it is kept if
+the program computes the same and is faster, or breaks and recompiles less and is no slower.  Then what does not help is
+left out again, and the best program is proved as ``verify`` does, and timed in turns with the program as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from pathlib import Path
+
+from breakscan.fix.planner import WantedRewrites
+from breakscan.model.findings import Origin, Site
+from breakscan.model.remedy import RemedyKind
+from breakscan.prove import faster as measure
+from breakscan.prove.candidate import UNCHANGED, Candidate, SetLabel
+from breakscan.prove.faster import Ratio
+from breakscan.prove.fork_server import ForkServerProcess
+from breakscan.prove.observation import NothingToMeasure, ObservationKind, environment_of
+from breakscan.prove.original import Workers, running_original
+from breakscan.prove.proof import NotApplied, Proof, ProofVerdict
+from breakscan.prove.protocol import RunRequest
+from breakscan.prove.rewrites import Rewrites, diff_of
+from breakscan.prove.runs import EndValues, Run, Runs, ratio_of, source_map, step_loop
+from breakscan.prove.tune_changes import changes_of
+from breakscan.prove.tune_regions import NOT_COMPILED, Ways
+from breakscan.prove.tuning import (
+    Best,
+    Evidence,
+    Goal,
+    ProgramChange,
+    Texts,
+    Trial,
+    TrialVerdict,
+    Tuning,
+)
+from breakscan.prove.verifier import Verifier
+from breakscan.prove.verify import write_candidate
+from breakscan.prove.worker import UserProgram, WorkerError, interrupted_once
+from breakscan.rulebook.config import FileSettings
+from breakscan.rulebook.library import load_library
+from breakscan.source.module import SourceProblem, decode_source
+from breakscan.source.paths import display_path
+
+SHARE = 0.1
+"""Of the time that there is, that one run may take without compiling."""
+FOR_PROOF = 0.4
+"""Of the time that there is, that is left for the last comparison and the proof."""
+SLOWEST = 4.0
+"""Times as long as the program as it is, with this many seconds more, that a run with a change may take."""
+MORE = 60.0
+CLEARLY = 1.05
+"""The ratio from which on a single run counts as faster."""
+FOR_EAGER = 1.2
+"""The ratio from which on it is better not to compile at all: more steps would make up for a smaller one."""
+PAIRS = 3
+"""Runs of both programs in turns at the end, if there is time."""
+
+
+class TuneStep(Enum):
+    """The task, as progress shows it."""
+
+    RECORD = "running the program"
+    BASELINE = "timing the program as it is"
+    EAGER = "running it without the compiler"
+    TRY = "trying"
+    JOIN = "leaving out"
+    PROVE = "proving"
+
+
+@dataclass(frozen=True, slots=True)
+class TuneProgress:
+    """A step for a change.  It is ``number`` of ``of`` changes; ``gained`` is the ratio of the best so far, ``left``
+    the seconds that are left."""
+
+    doing: TuneStep
+    label: str | None = None
+    number: int = 0
+    of: int = 0
+    gained: float | None = None
+    left: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TuneQuestion:
+    """The thing to make small, and the seconds for it.  ``apply`` says that the best program is written,
+    ``apply_unseen`` that this includes one that is held back."""
+
+    goal: Goal
+    seconds: float
+    apply: bool
+    apply_unseen: bool
+    settings: FileSettings
+
+
+def tune(program: UserProgram, question: TuneQuestion, say: Callable[[TuneProgress], None]) -> Tuning:
+    """Runs the program many times, and writes nothing unless ``apply``.
+
+    ``say`` is called with the progress. SIGINT or SIGTERM ends it, with what is known until then. Raises
+    NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="breakscan-tune-"))
+    try:
+        rules = load_library(question.settings.of(Path.cwd() / "any file").rule_folders)
+        with interrupted_once(), ForkServerProcess() as server:
+            return _Tune(Workers(program, folder, server, rules), folder, question, say).run()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A program with changes: edits of ``fix``, and others in their order.  ``ratio`` is its speed in a single run next
+    to the program as it is."""
+
+    edits: tuple[Candidate, ...] = ()
+    changes: tuple[ProgramChange, ...] = ()
+    texts: Texts = field(default_factory=dict)
+    run: Run | None = None
+    ratio: float = 1.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its changes."""
+        return (*(one.name for one in self.edits), *(one.name for one in self.changes))
+
+    @property
+    def kind(self) -> RemedyKind:
+        """The kind of its last change."""
+        return self.changes[-1].kind if self.changes else RemedyKind.EDIT
+
+    def __len__(self) -> int:
+        return len(self.edits) + len(self.changes)
+
+
+class _Tune:
+    def __init__(
+        self, workers: Workers, folder: Path, question: TuneQuestion, say: Callable[[TuneProgress], None]
+    ) -> None:
+        self.workers = workers
+        self.question = question
+        self.runs = Runs(workers, folder)
+        self._say = say
+        self._began = time.monotonic()
+        self.tried: list[Trial] = []
+        self.seen: dict[tuple[tuple[str, str], ...], _Made | None] = {}
+        """The programs that were tried, by their texts; None for one that did not hold."""
+        self.files: dict[Path, None] = {}
+        """Those with problems."""
+        self.notes: list[str] = []
+        self.best = _Made()
+        self.not_compiled: ProgramChange | None = None
+        self.number = 0
+        self.of = 0
+
+    # -- the program as it is -----------------------------------------------------------------------------------------
+
+    def run(self) -> Tuning:
+        """Tunes the program."""
+        self.say(TuneStep.RECORD)
+        self.longest = max(5.0, SHARE * self.question.seconds)
+        self.look, _ = self.runs.run({}, RunRequest(seconds=self.longest), 10 * self.question.seconds)
+        if not self.look.report.blocks:
+            raise NothingToMeasure(
+                "the program compiles nothing: torch.compile was not called (--compile module:name asks)"
+            )
+        self.runs.loops = self.look.report.found
+        self.texts = dict(self._own_texts())
+        self.runs.texts = {one.path: self.texts[one.path] for one in self.runs.loops if one.path in self.texts}
+        self.runs.loops = tuple(one for one in self.runs.loops if one.path in self.texts)
+        self.say(TuneStep.BASELINE)
+        self.base, _ = self._run({}, RunRequest(seconds=self.longest))
+        self.request = RunRequest(seconds=3600.0, steps=self.base.report.steps if self.base.report.cut else 0)
+        self.loop = step_loop(self.base.report.loops)
+        again, repeated = self._run({}, self.request, [self.base])
+        self.say(TuneStep.EAGER)
+        self.eager, from_eager = self._run({}, replace(self.request, eager=True), [self.base])
+        self.comparison = EndValues([*repeated, *from_eager], self.base.dtypes)
+        self.same = ratio_of(self.base, again, self.loop)
+        self.best = _Made(run=self.base)
+        result: Best | None = None
+        interrupted = False
+        try:
+            self._climb()
+            self._leave_out()
+            self._try_eager()
+            result = self._proved()
+        except KeyboardInterrupt:
+            interrupted = True
+            result = self._result(self.best, None, (), None) if len(self.best) else None
+        return self._tuning(result, interrupted)
+
+    def _own_texts(self) -> Iterator[tuple[str, str]]:
+        for name in self.look.report.files:
+            with contextlib.suppress(OSError, SourceProblem):
+                yield name, decode_source(Path(name).read_bytes(), name)
+
+    def _run(
+        self, texts: Texts, request: RunRequest, known: Sequence[Run] = (), cold: bool = False
+    ) -> tuple[Run, Sequence[Mapping[str, float]]]:
+        longest = SLOWEST * self._usual() + MORE
+        return self.runs.run(texts, request, longest, None if cold else self.look, known)
+
+    def _usual(self) -> float:
+        return self.look.report.run_seconds + MORE / 4
+
+    # -- trying -------------------------------------------------------------------------------------------------------
+
+    def _climb(self) -> None:
+        """Tries changes on top of the best program, and those of its own problems, until there is nothing more."""
+        known: set[str] = set()
+        while True:
+            self._try_edits()
+            changes = [one for one in self._changes() if one.name not in known]
+            self.not_compiled = next((one for one in changes if one.name == NOT_COMPILED), self.not_compiled)
+            changes = [one for one in changes if one.name != NOT_COMPILED]
+            if not changes:
+                return
+            known |= {one.name for one in changes}
+            self.of = self.number + len(changes)
+            was = self.best
+            for change in changes:
+                if self._left() <= 0:
+                    self._not_tried((change.name,), change.kind)
+                    continue
+                self._try(self.best.edits, (*self.best.changes, change), change.name)
+            if self.best is was:
+                return
+
+    def _try_eager(self) -> None:
+        """Compiles nothing, if that is clearly faster than the best program."""
+        change = self.not_compiled
+        if change is None or self.question.goal is not Goal.STEP:
+            return
+        speed = self._speed(self.eager) / self.best.ratio
+        if speed < FOR_EAGER:
+            reason = "eager is not clearly faster" if speed > 1 else f"eager is {1 / speed:.2f}× slower"
+            self._add((change.name,), change.kind, TrialVerdict.NO_GAIN, reason)
+        elif self._left() > 0:
+            self._try((), (change,), change.name)
+
+    def _changes(self) -> list[ProgramChange]:
+        run = self.best.run
+        assert run is not None
+        assert run.explanation is not None
+        texts = {**self.texts, **self.best.texts}
+        ways = Ways(
+            goal=self.question.goal,
+            device="cuda" if run.report.cuda else "cpu",
+            backward=self.look.report.backward,
+            torch=run.explanation.torch,
+            blocks=self.look.report.blocks,
+        )
+        return changes_of(run.explanation, texts, ways)
+
+    def _try_edits(self) -> None:
+        """Tries the edits of ``fix`` at the problems of the best run: all together, then each where that does not
+        hold."""
+        planned = self._planned()
+        new = [one for one in planned if one.name not in {edit.name for edit in self.best.edits}]
+        if not new or self._left() <= 0:
+            return
+        together = (*self.best.edits, *new)
+        self.of = self.number + 1
+        if self._try(together, self.best.changes, ", ".join(one.name for one in new)) or len(new) == 1:
+            return
+        self.of = self.number + len(new)
+        for one in new:
+            if self._left() > 0:
+                self._try((*self.best.edits, one), self.best.changes, one.name)
+
+    def _planned(self) -> list[Candidate]:
+        run, wanted = self.best.run, WantedRewrites(unsafe=True)
+        assert run is not None
+        if run.explanation is None:
+            return []
+        sites = [self._in_file(one.site) for one in run.explanation.problems if one.origin is not Origin.FRAMEWORK]
+        lines: dict[str, set[int]] = {}
+        for site in sites:
+            lines.setdefault(str(Path(site.path).absolute()), set()).update(range(site.line, site.end_line + 1))
+        self.files |= {Path(path): None for path in lines if path in self.texts}
+        if not self.files:
+            return []
+        settings = self.question.settings.changed(observations=run.observations)
+        self.rewrites = Rewrites(tuple(self.files), settings, wanted)
+        planned = self.rewrites.plan(lines, sites)
+        return [*planned.alone, *planned.dependent]
+
+    def _in_file(self, site: Site) -> Site:
+        """A site of the best program, at its line in the file."""
+        path = str(Path(site.path).absolute())
+        if path not in self.best.texts:
+            return site
+        lines = source_map(self.texts[path], self.best.texts[path])
+        return replace(site, line=lines.before(site.line), end_line=lines.before(site.end_line))
+
+    def _texts_of(self, edits: Sequence[Candidate], changes: Sequence[ProgramChange]) -> Texts | None:
+        """The new texts of files with these changes; None if one of them does not fit."""
+        texts = dict(self.texts)
+        if edits:
+            together = self.rewrites.together(edits, SetLabel())
+            if together is None:
+                return None
+            texts |= {path: after for path, (_, after) in together.texts.items()}
+        for change in changes:
+            found = change.write(texts)
+            if found is None:
+                return None
+            texts |= found
+        return {path: text for path, text in texts.items() if text != self.texts[path]}
+
+    def _try(self, edits: tuple[Candidate, ...], changes: tuple[ProgramChange, ...], label: str) -> bool:
+        """Tries a program, which is the best from here on if it is better.  Returns whether it is."""
+        self.number += 1
+        self.say(TuneStep.TRY, label)
+        texts = self._texts_of(edits, changes)
+        if not texts:
+            return False
+        made = self._made(_Made(edits, changes, texts), (label,))
+        if made is None or not self._is_better(made, self.best):
+            if made is not None:
+                self._add((label,), made.kind, TrialVerdict.NO_GAIN, self._no_gain(made), made)
+            return False
+        self._add((label,), made.kind, TrialVerdict.GAINS, "", made)
+        self.best = made
+        return True
+
+    def _made(self, made: _Made, names: tuple[str, ...]) -> _Made | None:
+        """Runs a program.  Returns None if it does not hold, and says why in the list of what was tried."""
+        key = tuple(sorted(made.texts.items()))
+        if key in self.seen:
+            return self.seen[key]
+        self.seen[key] = None
+        try:
+            cold = self.question.goal is Goal.COMPILE
+            run, (distances,) = self._run(made.texts, self.request, [self.base], cold)
+        except WorkerError as error:
+            self._add(names, made.kind, TrialVerdict.FAILS, error.first_line)
+            return None
+        if self.comparison.is_possible and (difference := self.comparison.difference(distances)):
+            self._add(names, made.kind, TrialVerdict.DIFFERS, difference)
+            return None
+        result = replace(made, run=run, ratio=self._speed(run))
+        self.seen[key] = result
+        return result
+
+    def _speed(self, run: Run) -> float:
+        """The ratio by which a run is better than that of the program as it is."""
+        before, after = self.base.figures(self.loop), run.figures(self.loop)
+        if self.question.goal is Goal.COMPILE:
+            return self.look.figures(None).compile_seconds / max(after.compile_seconds, 1e-3)
+        if self.question.goal is Goal.MEMORY:
+            return (before.memory_bytes or 1) / (after.memory_bytes or 1)
+        ratio = ratio_of(self.base, run, self.loop)
+        if ratio is not None:
+            return ratio.median
+        own, its = (max(one.run_seconds - one.compile_seconds, 1e-6) for one in (before, after))
+        return own / its
+
+    def _is_better(self, one: _Made, other: _Made) -> bool:
+        """Faster by more than single runs vary, or no slower and with fewer problems."""
+        assert one.run is not None
+        assert other.run is not None
+        faster, noise = one.ratio / other.ratio, self._noise
+        if faster > noise:
+            return self._problems(one.run) <= self._problems(other.run) or faster > 2 * noise - 1
+        return faster > 1 / noise and self._problems(one.run) < self._problems(other.run)
+
+    @property
+    def _noise(self) -> float:
+        """The ratio that two single runs of one program may show."""
+        return 2.0 if self.same is None else max(CLEARLY, self.same.median, 1 / self.same.median)
+
+    @staticmethod
+    def _problems(run: Run) -> int:
+        figures = run.figures(None)
+        return figures.breaks + figures.recompiles + figures.eager_functions
+
+    def _no_gain(self, made: _Made) -> str:
+        speed = made.ratio / self.best.ratio
+        return f"{1 / speed:.2f}× slower" if speed < 1 / self._noise else "no faster"
+
+    def _leave_out(self) -> None:
+        """Leaves out what does not help, one by one: a patch that is read has to be short."""
+        for edits, changes, name in list(self._smaller()):
+            if len(self.best) < 2 or self._left() <= 0:
+                return
+            self.say(TuneStep.JOIN, name)
+            kept = tuple(one for one in self.best.edits if one in edits)
+            others = tuple(one for one in self.best.changes if one in changes)
+            texts = self._texts_of(kept, others)
+            made = None if not texts else self._made(_Made(kept, others, texts), (f"without {name}",))
+            if made is not None and not self._is_better(self.best, made):
+                self.best = made
+
+    def _smaller(self) -> Iterator[tuple[tuple[Candidate, ...], tuple[ProgramChange, ...], str]]:
+        for edit in self.best.edits:
+            yield tuple(one for one in self.best.edits if one is not edit), self.best.changes, edit.name
+        for change in self.best.changes:
+            yield self.best.edits, tuple(one for one in self.best.changes if one is not change), change.name
+
+    # -- the proof ----------------------------------------------------------------------------------------------------
+
+    def _proved(self) -> Best | None:
+        """The best program, timed in turns with the program as it is, and proved."""
+        if not len(self.best):
+            return None
+        self.say(TuneStep.PROVE, ", ".join(self.best.names))
+        proof = self._proof()
+        if proof is not None and proof.verdict is ProofVerdict.REJECTED and not _is_of_other_calls(proof):
+            self._refuse(TrialVerdict.DIFFERS, proof.reasons[0].kind.value)
+            return None
+        cold = None
+        if self._left(0.0) > 0:
+            cold, _ = self._run(self.best.texts, self.request, cold=True)
+        ratio, same = self._in_turns(self.best)
+        assert self.best.run is not None
+        fewer = self._problems(self.best.run) < self._problems(self.base)
+        is_faster = ratio is not None and measure.is_faster(ratio, same)
+        is_slower = ratio is not None and measure.is_slower(ratio, same)
+        if self.question.goal is Goal.STEP and (is_slower or not (is_faster or fewer)):
+            self._refuse(TrialVerdict.NO_GAIN, "slower" if is_slower else "no faster where it is timed in turns", ratio)
+            return None
+        return self._result(self.best, cold, (ratio,) if ratio else (), proof)
+
+    def _refuse(self, verdict: TrialVerdict, reason: str, ratio: Ratio | None = None) -> None:
+        self.tried.append(Trial(self.best.names, self.best.kind, verdict, reason, ratio=ratio))
+
+    def _in_turns(self, made: _Made) -> tuple[Ratio | None, Ratio]:
+        request = replace(self.request, records=False)
+        found: list[Ratio] = []
+        sames: list[Ratio] = []
+        before: Run | None = None
+        while len(found) < PAIRS and (not found or self._left(0.0) > 0):
+            first, _ = self._run({}, request)
+            second, _ = self._run(made.texts, request)
+            ratio = ratio_of(first, second, self.loop)
+            if ratio is None:
+                return None, Ratio(1.0, 1.0, 1.0)
+            found.append(ratio)
+            if before is not None and (same := ratio_of(before, first, self.loop)):
+                sames.append(Ratio(same.median, same.median, same.median))
+            before = first
+        same = measure.ratio_of_processes(sames) if sames else Ratio(1.0, 1.0, 1.0)
+        return measure.ratio_of_processes(found), same
+
+    def _proof(self) -> Proof | None:
+        """The proof of the best program by its compiled calls; None if there is no time for it."""
+        if self._left(0.0) < 2 * self._usual():
+            self.notes.append("the compiled calls were not compared one by one: no time was left (--time)")
+            return None
+        texts = {path: (self.texts[path], text) for path, text in self.best.texts.items()}
+        lines = {path: source_map(*pair) for path, pair in texts.items()}
+        candidate = replace(UNCHANGED, label=", ".join(self.best.names), texts=texts, lines=lines)
+        try:
+            with running_original(self.workers) as original:
+                # It is timed in runs of the whole program.
+                return Verifier(original, list(texts), lambda *_: None).prove(candidate, SetLabel())
+        except (WorkerError, NothingToMeasure) as error:
+            self.notes.append(f"the compiled calls could not be compared: {error}")
+            return None
+
+    def _result(self, made: _Made, cold: Run | None, ratios: tuple[Ratio, ...], proof: Proof | None) -> Best:
+        assert made.run is not None
+        before, after = self.base.figures(self.loop), made.run.figures(self.loop)
+        before = replace(before, compile_seconds=self.look.figures(None).compile_seconds)
+        if cold is not None:
+            after = replace(after, compile_seconds=cold.figures(None).compile_seconds)
+        compared = [Evidence.CALLS] if proof is not None and proof.outputs_equal else []
+        compared += [Evidence.RUN] if self.comparison.is_possible else []
+        held = (
+            []
+            if proof is None
+            else [f"{one.path}:{one.line}: no call ran this" if one.line else one.code for one in proof.unseen]
+        )
+        if made.edits and Evidence.CALLS not in compared:
+            held.append("the edits were not proved by the compiled calls")
+        assumes = [one.difference for one in made.edits if one.difference]
+        assumes += [line for one in made.changes for line in one.assumes]
+        texts = {path: (self.texts[path], text) for path, text in made.texts.items()}
+        shown = {path: display_path(path, os.getcwd()) for path in texts}
+        return Best(
+            changes=tuple(one for one in self.tried if set(one.names) & set(made.names)),
+            patch=diff_of(Candidate("", texts=texts), shown),
+            before=before,
+            after=after,
+            ratio=ratios[0] if ratios else None,
+            compared=tuple(compared),
+            assumes=tuple(dict.fromkeys(assumes)),
+            held_back=tuple(dict.fromkeys(held)),
+        )
+
+    # -- the result ---------------------------------------------------------------------------------------------------
+
+    def _tuning(self, best: Best | None, interrupted: bool) -> Tuning:
+        applied: tuple[str, ...] = ()
+        not_applied: NotApplied | tuple[str, ...] | None = None
+        if self.question.apply and best is not None and (self.question.apply_unseen or not best.held_back):
+            texts = {path: (self.texts[path], text) for path, text in self.best.texts.items()}
+            applied, not_applied = write_candidate(Candidate("", texts=texts))
+        elif self.question.apply:
+            not_applied = NotApplied.INTERRUPTED if interrupted else NotApplied.NONE_ACCEPTED if best is None else None
+        step = self.runs.loops[self.loop] if self.loop is not None else None
+        device = self.base.explanation.device if self.base.explanation else None
+        return Tuning(
+            argv=self.workers.program.argv,
+            environment=environment_of(self.base.about, device),
+            goal=self.question.goal,
+            seconds=time.monotonic() - self._began,
+            steps=self.base.report.steps,
+            step=None if step is None else f"{display_path(step.path, os.getcwd())}:{step.line}",
+            cut=self.base.report.cut,
+            before=replace(self.base.figures(self.loop), compile_seconds=self.look.figures(None).compile_seconds),
+            eager=self.eager.figures(self.loop),
+            best=best,
+            tried=tuple(self.tried),
+            notes=tuple(self.notes),
+            applied=applied,
+            not_applied=not_applied,
+            interrupted=interrupted,
+        )
+
+    def say(self, doing: TuneStep, label: str | None = None) -> None:
+        """Shows progress."""
+        gained = self.best.ratio if len(self.best) else None
+        self._say(TuneProgress(doing, label, self.number, self.of, gained, max(0.0, self._left(0.0))))
+
+    def _left(self, kept: float = FOR_PROOF) -> float:
+        """The seconds that are left, without the share that is kept."""
+        return (1 - kept) * self.question.seconds - (time.monotonic() - self._began)
+
+    def _add(
+        self, names: tuple[str, ...], kind: RemedyKind, verdict: TrialVerdict, reason: str, made: _Made | None = None
+    ) -> None:
+        figures = None if made is None or made.run is None else made.run.figures(self.loop)
+        ratio = None if made is None or made.run is None else ratio_of(self.base, made.run, self.loop)
+        self.tried.append(Trial(names, kind, verdict, reason, figures, ratio))
+
+    def _not_tried(self, names: tuple[str, ...], kind: RemedyKind) -> None:
+        self.tried.append(Trial(names, kind, TrialVerdict.NOT_TRIED, "no time was left (--time)"))
+
+
+def _is_of_other_calls(proof: Proof) -> bool:
+    return any(one.kind is ObservationKind.OTHER_CALLS for one in proof.reasons)

@@ -1,0 +1,104 @@
+"""``tune`` and the runs of the whole program: real programs and processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from breakscan.prove.fork_server import ForkServerProcess
+from breakscan.prove.original import Workers
+from breakscan.prove.protocol import RunRequest
+from breakscan.prove.runs import EndValues, Runs, step_loop
+from breakscan.prove.tune import TuneQuestion, tune
+from breakscan.prove.tuning import Evidence, Goal, TrialVerdict, Tuning
+from breakscan.prove.worker import UserProgram
+from breakscan.rulebook.config import NearestSettings
+from breakscan.rulebook.library import load_library
+
+pytestmark = pytest.mark.torch
+
+SCALED = """\
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(16, 16)
+
+    def forward(self, x):
+        scale = self.fc(x).abs().max().item()
+        return self.fc(x) / (scale + 1)
+
+
+torch.manual_seed(0)
+net = Net()
+compiled = torch.compile(net, backend="aot_eager")
+for epoch in range(2):
+    for step in range(8):
+        loss = compiled(torch.randn(8, 16)).square().mean()
+        loss.backward()
+print(loss.item())
+"""
+WHOLE = SCALED.replace(".item()\n        return", ".detach()\n        return")
+
+
+def tuned(folder: Path, text: str) -> Tuning:
+    """``tune`` for a minute, in a folder that it is run in."""
+    (folder / "train.py").write_text(text)
+    settings = NearestSettings(target="compile", no_cache=True)
+    question = TuneQuestion(Goal.STEP, 60.0, apply=False, apply_unseen=False, settings=settings)
+    return tune(UserProgram(("train.py",)), question, lambda _: None)
+
+
+@pytest.mark.slow
+def test_a_break_is_removed_by_a_patch_that_is_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = tuned(tmp_path, SCALED)
+    assert found.before.breaks
+    assert found.best is not None
+    assert not found.best.after.breaks
+    assert Evidence.RUN in found.best.compared
+    assert found.best.patch.startswith("--- a/train.py")
+    assert any(one.verdict is TrialVerdict.GAINS for one in found.tried)
+    assert (tmp_path / "train.py").read_text() == SCALED
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(SCALED)
+    return Runs(Workers(UserProgram(("train.py",)), tmp_path, ForkServerProcess(), load_library(())), tmp_path)
+
+
+def test_steps_of_the_loop_are_timed_up_to_the_same_one_and_values_compared(runs: Runs, tmp_path: Path) -> None:
+    path = str(tmp_path / "train.py")
+    looked, _ = runs.run({}, RunRequest(), 300)
+    outer, inner = looked.report.found
+    assert (outer.path, inner.path) == (path, path)
+    assert outer.line + 1 == inner.line
+
+    runs.loops, runs.texts = looked.report.found, {path: SCALED}
+    base, _ = runs.run({}, RunRequest(seconds=300), 300)
+    assert [len(loop.steps) for loop in base.report.loops] == [2, 16]
+    assert base.figures(step_loop(base.report.loops)).breaks
+    assert not base.report.cut
+    cut, _ = runs.run({}, RunRequest(steps=6), 300)
+    assert cut.report.cut
+    assert cut.report.steps == 6
+
+    eager, from_eager = runs.run({}, RunRequest(eager=True), 300, known=[base])
+    assert not eager.figures(1).graphs
+    comparison = EndValues(from_eager, base.dtypes)
+    assert comparison.is_possible
+    same, (distances,) = runs.run({path: WHOLE}, RunRequest(), 300, known=[base])
+    assert not same.figures(1).breaks
+    assert comparison.difference(distances) is None
+    # A gradient that flows through the scale is seen, and an error of one percent.
+    _, (distances,) = runs.run(
+        {path: SCALED.replace(".item()\n        return", "\n        return")}, RunRequest(), 300, known=[base]
+    )
+    assert "grad" in (comparison.difference(distances) or "")
+    _, (distances,) = runs.run({path: WHOLE.replace("scale + 1", "scale + 1.02")}, RunRequest(), 300, known=[base])
+    assert comparison.difference(distances) is not None
