@@ -13,7 +13,7 @@ import libcst as cst
 
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import Difference, differs
+from breakscan.fix.support.difference import differs
 from breakscan.fix.support.edit import Declined, Edit
 from breakscan.fix.support.names import written
 from breakscan.fix.support.operators import called, what_costs
@@ -21,8 +21,6 @@ from breakscan.fix.support.walking import code_children, findall, nodes_of
 from breakscan.model.findings import Confidence, Kind
 
 FEWEST_BREAKS = 2
-MOST_NAMES = 5
-"""The number of operations that the difference names."""
 ENTRIES = frozenset({"forward", "__call__"})
 _LIBRARY = frozenset(
     {
@@ -68,25 +66,7 @@ def rewrite(context: RewriteContext) -> Edit:
         )
     disable = cst.Decorator(context.imported("torch.compiler.disable"))
     made = function.with_changes(decorators=[*function.decorators, disable])
-    return Edit({function: made}, [_not_compiled(context, function)], keeps_operations=True)
-
-
-def _not_compiled(context: RewriteContext, function: cst.FunctionDef) -> Difference:
-    r"""``\`pick\` is no longer compiled (==, nonzero)``."""
-    computed = findall(function.body, m.Call() | m.BinaryOperation() | m.UnaryOperation() | m.Comparison())
-    names = list(dict.fromkeys(_operation(context, one) for one in computed if context.fact(one).kind == "tensor"))
-    shown = ", ".join([*names[:MOST_NAMES], *(["…"] if len(names) > MOST_NAMES else [])])
-    return differs(f"`{function.name.value}` is no longer compiled{f' ({shown})' if shown else ''}")
-
-
-def _operation(context: RewriteContext, node: cst.CSTNode) -> str:
-    """The name of a function or method, or the symbol of an operator."""
-    if isinstance(node, cst.Call):
-        function, method = called(context, node)
-        return method or (function or context.code(node.func)).rpartition(".")[2]
-    assert isinstance(node, cst.BinaryOperation | cst.UnaryOperation | cst.Comparison)
-    sign = node.comparisons[0].operator if isinstance(node, cst.Comparison) else node.operator
-    return context.code(sign).strip()
+    return Edit({function: made}, [differs(f"`{name}` is no longer compiled")], keeps_operations=True)
 
 
 def _may_compute(context: RewriteContext, node: cst.CSTNode) -> str | None:

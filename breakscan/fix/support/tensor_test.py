@@ -10,7 +10,6 @@ import libcst as cst
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.build import (
     binary,
-    call,
     compared,
     compared_with_zero,
     copied,
@@ -22,14 +21,12 @@ from breakscan.fix.support.build import (
 from breakscan.fix.support.context import RewriteContext
 from breakscan.fix.support.difference import Difference, Effect, differs
 from breakscan.fix.support.edit import Declined
-from breakscan.fix.support.operators import only_argument
 from breakscan.fix.support.purity import why_may_raise, why_not_pure
 from breakscan.fix.support.walking import findall
 
 EQUAL = frozenset({"torch.equal", "torch.Tensor.equal"})
 ALLCLOSE = frozenset({"torch.allclose", "torch.Tensor.allclose"})
 NONZERO = frozenset({"torch.is_nonzero", "torch.Tensor.is_nonzero"})
-REDUCING = frozenset({"any", "all"})
 _SHORT = 24
 """Longer code is not repeated."""
 
@@ -214,10 +211,6 @@ class _Reader:
                 return inverted(close) if negated else close
             if name in NONZERO:
                 return compared_with_zero(self._arguments(test, 1)[0], negated)
-            if name in REDUCING and self.context.fact(test.args[0].value if test.args else test).kind != "constant":
-                self.joins = True
-                made = _reduced(self.context, test)
-                return inverted(made) if negated else made
         fact = self.context.fact(test)
         if fact.kind == "number":
             raise Declined(f"`{self.context.code(test)}` is a number read from a tensor")
@@ -277,42 +270,6 @@ class _Reader:
         return method(compared(target.comparator, operator, test.left), "all" if absent else "any")
 
 
-def _reduced(context: RewriteContext, node: cst.Call) -> cst.BaseExpression:
-    """The builtin ``any`` or ``all`` over tensors as a torch operation."""
-    name = context.dotted(node.func) or ""
-    values = only_argument(node)
-    if values is None:
-        raise Declined(f"`{name}` is not called with one argument")
-    if context.fact(values).is_tensor:
-        return method(values, name)
-    if isinstance(values, cst.GeneratorExp | cst.ListComp):
-        if values.for_in.inner_for_in is not None or values.for_in.ifs:
-            raise Declined(f"`{name}` iterates over a filtered or nested comprehension, which may be empty")
-        if not _is_filled(context, values.for_in.iter):
-            raise Declined(f"`{context.code(values.for_in.iter)}` may be empty, and an empty list cannot be stacked")
-        elements = [values.elt]
-        stacked: cst.BaseExpression = cst.ListComp(values.elt.deep_clone(), values.for_in.deep_clone())
-    elif isinstance(values, cst.List | cst.Tuple) and values.elements:
-        elements = [one.value for one in values.elements]
-        stacked = cst.List([cst.Element(copied(one)) for one in elements])
-    else:
-        raise Declined(f"`{context.code(values)}` is not a list or comprehension with known elements")
-    for element in elements:
-        fact = context.fact(element)
-        if not fact.is_tensor or not fact.zero_dim:
-            raise Declined(f"`{context.code(element)}` is not known to be a tensor with a single element")
-        reason = why_not_pure(context, element) or why_may_raise(context, element)
-        if reason is not None:
-            raise Declined(f"all elements would be computed, and {reason}")
-    return method(call(context.imported("torch.stack"), stacked), name)
-
-
-def _is_filled(context: RewriteContext, values: cst.BaseExpression) -> bool:
-    if isinstance(values, cst.List | cst.Tuple):
-        return bool(values.elements) and not any(isinstance(one, cst.StarredElement) for one in values.elements)
-    return bool(context.fact(values).elements)
-
-
 def _like(context: RewriteContext, right: cst.BaseExpression, both: bool) -> cst.BaseBinaryOp:
     """``&`` or ``|`` with the whitespace of the ``and`` or ``or`` before an operand."""
     above = context.parent(right)
@@ -355,6 +312,6 @@ def _asked(context: RewriteContext, test: cst.BaseExpression) -> Sequence[cst.CS
         return _asked(context, test.expression)
     if isinstance(test, cst.BooleanOperation):
         return [one for part in operands(test) for one in _asked(context, part)]
-    if isinstance(test, cst.Call) and context.dotted(test.func) in EQUAL | ALLCLOSE | NONZERO | REDUCING:
+    if isinstance(test, cst.Call) and context.dotted(test.func) in EQUAL | ALLCLOSE | NONZERO:
         return [one.value for one in test.args]
     return [test]
