@@ -12,7 +12,7 @@ from breakscan.fix.support.edit import Edit
 from breakscan.fix.support.walking import nodes_named, walk
 from breakscan.model.problem import ChangeKind, Holder, Problem, ProblemKind, ValueChange
 from breakscan.model.remedy import COMPILE, DYNAMO, NewLine, Remedy, RemedyKind, Setting
-from breakscan.model.words import place
+from breakscan.model.words import short_path
 from breakscan.prove.compile_calls import (
     CallKey,
     TextEdit,
@@ -38,6 +38,7 @@ from breakscan.prove.tuning import Goal, ProgramChange, Texts
 from breakscan.prove.variants import flags_for
 
 MOST_CHANGES = 20
+MOST_OF_A_KIND = 5
 _SIZES = {ChangeKind.SIZE, ChangeKind.BRANCH_ON_SIZE, ChangeKind.EQUAL_SIZES}
 _LIMIT = "64"
 """The versions of a function that are allowed where their number is not known."""
@@ -49,28 +50,12 @@ def changes_of(explanation: Explanation, texts: Texts, ways: Ways) -> list[Progr
     """The changes to try, those first that are cheap and likely to gain."""
     program = TunedProgram(explanation, texts, ways)
     found: dict[str, ProgramChange] = {}
-    for change in _changes(program):
-        if change.name not in found and change.write(texts) is not None:
-            found[change.name] = change
+    for changes in _KINDS:
+        most = len(found) + MOST_OF_A_KIND
+        for change in changes(program):
+            if len(found) < most and change.name not in found and change.write(texts) is not None:
+                found[change.name] = change
     return list(found.values())[:MOST_CHANGES]
-
-
-def _changes(program: TunedProgram) -> Iterator[ProgramChange]:
-    yield from _of_remedies(program)
-    yield from _of_hints(program)
-    yield from of_loops(program)
-    yield from of_plain_calls(program)
-    yield from of_callers(program)
-    yield from _of_sizes(program)
-    yield from _of_inference_mode(program)
-    yield from _of_arguments(program)
-    yield from of_disabled(program)
-    yield from of_blocks(program)
-    yield from _of_modes(program)
-    yield from of_eager(program)
-
-
-# -- settings -------------------------------------------------------------------------------------------------------
 
 
 def _of_remedies(program: TunedProgram) -> Iterator[ProgramChange]:
@@ -81,7 +66,7 @@ def _of_remedies(program: TunedProgram) -> Iterator[ProgramChange]:
             if remedy.write is not None:
                 path = program.path(remedy.write.path)
                 write = writer((path, _line_edit(program, remedy.write)))
-                name = f"{place(problem.called_from[0] if problem.called_from else problem.site)} {remedy.write.code}"
+                name = f"{short_path(remedy.write.path)}:{remedy.write.line} {remedy.write.code}"
                 yield ProgramChange(remedy.kind, name, write, problem=identity(problem))
             for settings in _settings_of(remedy):
                 if problem.kind is ProblemKind.BREAK:
@@ -326,14 +311,33 @@ _ARGUMENTS: Mapping[str, tuple[str, TextEdit]] = {
 def _of_modes(program: TunedProgram) -> Iterator[ProgramChange]:
     """The modes of Inductor, and its settings that are not on by default."""
     plain = [one for one in program.calls if one.target.backend in (None, "inductor") and not one.call.has("options")]
-    if len(plain) != len(program.calls) or not plain or program.ways.goal is Goal.COMPILE:
+    if len(plain) != len(program.calls) or not plain:
         return
-    cuda = program.ways.device == "cuda"
-    for mode in (
-        ("reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune") if cuda else ("max-autotune-no-cudagraphs",)
-    ):
-        assumes = (_REUSED,) if mode in ("reduce-overhead", "max-autotune") else ()
+    if any(one.call.has("mode") for one in plain):
+        yield _with_settings(program, [Setting(COMPILE, "mode", "None")], RemedyKind.SETTING)
+    if program.ways.goal is Goal.COMPILE:
+        return
+    modes = ("reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+    for mode in modes if program.ways.device == "cuda" else modes[1:2]:
+        assumes = () if mode == modes[1] else (_REUSED,)
         yield _with_settings(program, [Setting(COMPILE, "mode", f'"{mode}"')], RemedyKind.SETTING, assumes=assumes)
     if not program.ways.backward:
         setting = Setting("torch._inductor.config", "freezing", "True")
         yield _with_settings(program, [setting], RemedyKind.SETTING, assumes=(_FROZEN,))
+
+
+_KINDS = (
+    _of_remedies,
+    _of_hints,
+    of_loops,
+    of_plain_calls,
+    of_callers,
+    _of_sizes,
+    _of_inference_mode,
+    _of_arguments,
+    of_disabled,
+    of_blocks,
+    _of_modes,
+    of_eager,
+)
+"""The kinds of changes, those first that are cheap and likely to gain."""

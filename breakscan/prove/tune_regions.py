@@ -308,37 +308,55 @@ def of_disabled(program: TunedProgram) -> Iterator[ProgramChange]:
 def _disable(program: TunedProgram, path: str, name: str, problem: str | None = None) -> Iterator[ProgramChange]:
     file = program.file(path)
     if file is not None and name in file.functions:
-        write = writer((path, partial(_disabled, name=name)))
+        write = writer((path, partial(_decorated_edit, name=name, decorator="torch.compiler.disable")))
         yield ProgramChange(RemedyKind.REGION, f"torch.compiler.disable at {name}", write, problem=problem)
 
 
-def _disabled(file: UserFile, name: str) -> Edit | None:
+def _decorated_edit(file: UserFile, name: str, decorator: str) -> Edit | None:
     function = file.functions.get(name)
     if function is None or any("compile" in file.code(one.decorator) for one in function.decorators):
         return None
-    return Edit({function: _decorated(function, file.named("torch.compiler.disable"))})
+    return Edit({function: _decorated(function, file.named(decorator))})
 
 
 def of_blocks(program: TunedProgram) -> Iterator[ProgramChange]:
-    """Repeated blocks, compiled one by one."""
-    modules = [ran for ran in program.calls if ran.call.form is not Form.DECORATOR]
-    blocks = program.ways.blocks
-    if len(blocks) != len(modules) or not any(one.lists for one in blocks):
-        return
+    """Repeated blocks, compiled one by one; for the time of compiling, also as regions that are compiled once."""
+    pairs = _with_blocks(program)
     for regional in _BLOCKS:
         edits = [
             (ran.path, at_call(ran.key, partial(_blocks_alone, its=its, regional=regional, is_method=ran.is_method)))
-            for ran, its in zip(modules, blocks, strict=True)
-            if its.lists and (its.rest or regional is RegionalCompile.BLOCKS)
+            for ran, its in pairs
+            if its.rest or regional is RegionalCompile.BLOCKS
         ]
         if edits:
             yield ProgramChange(RemedyKind.REGION, LABELS[regional], writer(*edits))
+    if program.ways.goal is Goal.COMPILE:
+        kinds = {f"{one.kind}.forward" for _, its in pairs for one in its.lists if not one.of_torch}
+        marks = [
+            (path, partial(_decorated_edit, name=name, decorator="torch.compiler.nested_compile_region"))
+            for path in program.texts
+            if (file := program.file(path)) is not None
+            for name in sorted(kinds & file.functions.keys())
+        ]
+        if marks:
+            yield ProgramChange(RemedyKind.REGION, LABELS[RegionalCompile.NESTED], writer(*marks))
+
+
+def _with_blocks(program: TunedProgram) -> list[tuple[RanCall, CallableBlocks]]:
+    """The calls whose modules have repeated blocks."""
+    blocks = program.ways.blocks
+    if len(blocks) == len(program.calls):
+        return [(ran, its) for ran, its in zip(program.calls, blocks, strict=True) if its.lists and ran.call.subject]
+    modules = [ran for ran in program.calls if ran.call.subject is not None]
+    alike = {its.lists: its for its in blocks if its.lists}
+    return [(modules[0], its) for its in alike.values()] if len(modules) == len(alike) == 1 else []
 
 
 def _blocks_alone(
     file: UserFile, call: CompileCall, its: CallableBlocks, regional: RegionalCompile, is_method: bool
 ) -> Edit | None:
-    if "block" in {node.value for node in walk(file.module) if isinstance(node, cst.Name)}:
+    scope = _scope(file, call.node)
+    if any(isinstance(one, cst.Name) and one.value == "block" and _scope(file, one) is scope for one in walk(scope)):
         return None
 
     def lines(owner: str, arguments: str) -> str:

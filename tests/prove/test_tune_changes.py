@@ -62,11 +62,11 @@ def recorded(path: Path) -> Explanation:
     return recording.explain().explanation
 
 
-def ran(folder: Path, text: str, *blocks: CallableBlocks, device: str = "cpu", backward: bool = True) -> Ran:
+def ran(folder: Path, text: str, *blocks: CallableBlocks, goal: Goal = Goal.STEP) -> Ran:
     path = folder / "program.py"
     path.write_text(text, encoding="utf-8")
     run = recorded(path)
-    ways = Ways(Goal.STEP, device, backward, run.torch, blocks)
+    ways = Ways(goal, "cpu", True, run.torch, blocks)
     changes = changes_of(run, {str(path): text}, ways)
     counts = Counts(run.break_events, len(run.recompiles), run.eager_frames, len(run.graphs))
     return Ran(str(path), text, counts, {change.name: change for change in changes})
@@ -237,6 +237,22 @@ loader = DataLoader([torch.ones(2)] * 2, num_workers=1, collate_fn=collate)
 for _ in range(2):
     list(loader)
 """
+ROUNDS = """\
+import torch
+
+def step(x):
+    return x * 2
+
+@torch.compile(backend="eager")
+def rounds(x):
+    for _ in range(8):
+        x = step(x)
+        if x.max() > 100:
+            break
+    return x
+
+rounds(torch.ones(4))
+"""
 MARKED = """\
 import torch
 
@@ -275,6 +291,7 @@ for n in (2, 3, 4, 5):
     [
         (SCALAR, "capture_scalar_outputs = True", Counts(1, 1, 0, 3), Counts(0, 0, 0, 1)),
         (GENERATE, "compile the module of Decoder.generate in its place", Counts(2, 0, 1, 1), Counts(0, 0, 0, 1)),
+        (ROUNDS, "compile step in place of rounds", Counts(1, 0, 1, 1), Counts(0, 0, 0, 1)),
         (INNER, "compile Net in place", Counts(0, 0, 0, 1), Counts(0, 0, 0, 2)),
         (INNER, "compile Net in place, and not Task", Counts(0, 0, 0, 1), Counts(0, 0, 0, 1)),
         (FOREIGN, "torch.compiler.disable at neighbours", Counts(4, 0, 0, 3), Counts(1, 0, 0, 1)),
@@ -310,8 +327,8 @@ class Tower(torch.nn.Module):
         self.layers = torch.nn.ModuleList([Layer() for _ in range(4)])
 
     def forward(self, x):
-        for layer in self.layers:
-            x = layer(x)
+        for block in self.layers:
+            x = block(x)
         return x
 
 if __name__ == "__main__":
@@ -333,7 +350,13 @@ def test_blocks_are_compiled_one_by_one(tmp_path: Path) -> None:
         fast(x)
 """
     )
-    assert counts_of(tmp_path, text).graphs == 1
+    assert counts_of(tmp_path, text) == Counts(0, 0, 0, 1)
+
+
+def test_blocks_are_regions_that_are_compiled_once(tmp_path: Path) -> None:
+    text = ran(tmp_path, STACKED, BLOCKS, goal=Goal.COMPILE).becomes("nested_compile_region")
+    assert "    @torch.compiler.nested_compile_region\n    def forward(self, x):\n        return x * 2\n" in text
+    assert counts_of(tmp_path, text).graphs == 2
 
 
 @pytest.mark.parametrize(
