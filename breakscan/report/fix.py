@@ -11,6 +11,7 @@ from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, NamedTuple, TextIO
 
 from rich.console import Console
@@ -116,12 +117,15 @@ def fixed_findings(file: FileRepair, report: FixReport) -> list[FixedFinding]:
     fixed = [_edit(one, report.is_written(file) and (report.unsafe or not one.differences)) for one in file.applied]
     advised: set[str] = set()
     stay = [*((one.finding, one.reason) for one in file.refused), *((one, "") for one in file.without)]
-    for finding, why in stay:
+    for finding, why in sorted(stay, key=lambda one: (one[0].site.line, one[0].site.column)):
         rule = None if finding.rule in advised else report.library.get(finding.rule)
         advised.add(finding.rule)
         advice = f"Instead: {rule.instead}" if rule is not None else ""
         fixed.append(FixedFinding(finding, STAYS, ". ".join(filter(None, (why, advice)))))
     fixed.sort(key=lambda one: (one.finding.site.line, one.finding.site.column))
+    for before, one in pairwise(list(fixed)):
+        if (before.finding.site.line, before.words) == (one.finding.site.line, one.words):
+            fixed[fixed.index(one)] = one._replace(words="")  # one edit fixes several findings of a line
     return [one._replace(finding=report.cells.finding(one.finding)) for one in fixed]
 
 
@@ -147,10 +151,9 @@ def diff_lines(repair: FileRepair) -> Iterator[str]:
     before, after = (_by_newlines(mark + text_of(data)) for data in (repair.data, new))
     for line in difflib.unified_diff(before, after, f"a/{name}", f"b/{name}"):
         if hunk := _HUNK.match(line):
-            first = int(hunk[1])
-            inside = range(first, first + int(hunk[2] or 1))
+            inside = range(int(hunk[1]), int(hunk[1]) + int(hunk[2] or 1))
             edits = [one for one in repair.applied if one.finding.site.line in inside]
-            line = f"{line.rstrip()} {_safety(edits)}".rstrip() + "\n"
+            line = f"{line.rstrip()} {_safety(edits or repair.applied)}\n"
         yield line
         if not line.endswith("\n"):
             yield f"\n{NO_LINE_END}"
@@ -158,10 +161,11 @@ def diff_lines(repair: FileRepair) -> Iterator[str]:
 
 def _safety(edits: Sequence[Applied]) -> str:
     """``safe``, or ``line 10 safe, line 13 unsafe``."""
-    words = {one.finding.site.line: "unsafe" if one.differences else "safe" for one in edits}
-    if len(set(words.values())) < 2:
-        return "".join(set(words.values()))
-    return ", ".join(f"line {line} {word}" for line, word in words.items())
+    unsafe = {one.finding.site.line for one in edits if one.differences}
+    lines = dict.fromkeys(one.finding.site.line for one in edits)
+    if not unsafe or unsafe == set(lines):
+        return "unsafe" if unsafe else "safe"
+    return ", ".join(f"line {line} {'unsafe' if line in unsafe else 'safe'}" for line in lines)
 
 
 def _by_newlines(text: str) -> list[str]:
@@ -187,11 +191,7 @@ def write_fix_json(report: FixReport, stream: TextIO) -> None:
         **targets_object(repair.targets),
         "files": [_file(file, report) for file in repair.files],
         "errors": [cells.object(error) for error in (*map(cells.error, repair.errors), *report.unwritten)],
-        "summary": {
-            "files": repair.checked,
-            "changed": sum(file.changed for file in repair.files),
-            **counts,
-        },
+        "summary": {"files": repair.checked, "changed": sum(file.changed for file in repair.files), **counts},
     }
     write_json_report(SCHEMA, made, stream)
 

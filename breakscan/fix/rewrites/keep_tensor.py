@@ -151,6 +151,8 @@ class Uses:
         elif isinstance(above, cst.UnaryOperation) and isinstance(above.operator, cst.Minus | cst.Plus):
             self._must_be_no_bool(above)
             self.follow(above)
+        elif isinstance(above, cst.IfExp) and above.test is not node:
+            self.follow(above)
         elif isinstance(above, cst.Comparison | cst.ComparisonTarget):
             self._in_comparison(above, node)
         elif isinstance(above, cst.Arg):

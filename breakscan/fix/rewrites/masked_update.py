@@ -26,7 +26,6 @@ from breakscan.fix.support.masked import (
     leaf_at,
     leaf_of,
     masked,
-    may_require_gradient,
     whole,
 )
 
@@ -131,8 +130,6 @@ def _edit(
     if keeps_dtype and isinstance(owner, cst.Name) and is_local(context, owner):
         return Edit({small: cst.Assign([cst.AssignTarget(cst.Name(owner.value))], made)}, [_OUTSIDE, *needs])
     text = context.plain(owner)
-    said = f"all of `{text}` is overwritten, so it must not be an expanded view"
-    if may_require_gradient(context, owner):
-        said += ", and backward() may raise or give NaN"
+    said = f"all of `{text}` is overwritten: it must be no expanded view, and backward() may raise or give NaN"
     effects = Effect.STATE, Effect.RAISES, Effect.GRADIENTS, Effect.DTYPES, Effect.NO_LONGER_RAISES
     return Edit({small: cst.Expr(build.method(owner, "copy_", made))}, [differs(said, *effects), *needs])

@@ -22,6 +22,8 @@ def guard_of(context: RewriteContext) -> cst.If:
         if isinstance(above, cst.If):
             if child is not above.test:
                 break
+            if not any(isinstance(one, cst.Raise) for one in walk(above.body)):
+                break
             if not _raises(above.body):
                 raise Declined("the `if` does more than raise an exception")
             if _is_caught(context, above):

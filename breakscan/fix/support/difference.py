@@ -61,18 +61,12 @@ _FOLLOWS: Mapping[Effect, frozenset[Effect]] = {
 with storage of its own has strides of its own."""
 
 
-def effects_of(differences: Iterable[Difference], *, reads_gradients: bool = False) -> frozenset[Effect]:
-    """The effects of differences, and what follows from them. Nothing follows from exceptions: they end the program.
-
-    ``reads_gradients``: whether the program computes with gradients.
-    """
+def effects_of(differences: Iterable[Difference]) -> frozenset[Effect]:
+    """The effects of differences, and what follows from them. Nothing follows from exceptions: they end the program."""
     found = {effect for one in differences for effect in one.effects}
     queue = [one for one in found if one not in EXCEPTIONS]
     for one in queue:
-        follows = _FOLLOWS.get(one, frozenset())
-        if one is Effect.GRADIENTS and reads_gradients:
-            follows = frozenset({Effect.VALUES, Effect.STRIDES}) | EXCEPTIONS
-        more = follows - found
+        more = _FOLLOWS.get(one, frozenset()) - found
         found |= more
         queue += more - EXCEPTIONS
     return frozenset(found)

@@ -13,10 +13,11 @@ from breakscan.fix.support.assignments import is_outer, is_read
 from breakscan.fix.support.context import RewriteContext
 from breakscan.fix.support.operators import makes_new
 from breakscan.fix.support.walking import findall, nodes_named
+from breakscan.rulebook.torch_facts.not_measured import ONLY_LOOKED_AT
 
 _INNER = (cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp, cst.ClassDef)
 _MADE_BY_OPERATORS = (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison)
-_LOOKED_AT = frozenset({"dtype", "device", "shape", "ndim", "size", "dim", "numel", "is_floating_point"})
+_LOOKED_AT = ONLY_LOOKED_AT | {"size", "dim", "numel", "is_floating_point"}
 _QUIET_DECORATORS = frozenset(
     {"abstractmethod", "cached_property", "classmethod", "compile", "dataclass", "override", "property", "staticmethod"}
 )

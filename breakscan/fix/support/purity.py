@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Collection
 
 import libcst as cst
 
@@ -45,12 +44,9 @@ def why_not_pure(context: RewriteContext, node: cst.CSTNode) -> str | None:
     return found.reasons[0] if found.reasons else None
 
 
-def why_may_raise(context: RewriteContext, node: cst.CSTNode, in_range: Collection[cst.CSTNode] = ()) -> str | None:
-    """The reason why an expression may raise for some values of its tensors; None if it does not.
-
-    ``in_range`` are subscripts that are known not to raise.
-    """
-    found = _Raises(context, in_range)
+def why_may_raise(context: RewriteContext, node: cst.CSTNode) -> str | None:
+    """The reason why an expression may raise for some values of its tensors; None if it does not."""
+    found = _Raises(context)
     node.visit(found)
     return found.reasons[0] if found.reasons else None
 
@@ -182,9 +178,8 @@ def why_shown(context: RewriteContext, node: cst.CSTNode) -> str | None:
 
 
 class _Raises(cst.CSTVisitor):
-    def __init__(self, context: RewriteContext, in_range: Collection[cst.CSTNode]) -> None:
+    def __init__(self, context: RewriteContext) -> None:
         self.context = context
-        self.in_range = in_range
         self.reasons: list[str] = []
 
     def visit_Call(self, node: cst.Call) -> None:
@@ -192,8 +187,6 @@ class _Raises(cst.CSTVisitor):
             self.reasons.append(f"`{self.context.code(node.func)}` raises for some values")
 
     def visit_Subscript(self, node: cst.Subscript) -> None:
-        if node in self.in_range:
-            return
         for element in node.slice:
             index = element.slice.value if isinstance(element.slice, cst.Index) else None
             if index is None or self._is_in_range(index):
