@@ -135,6 +135,7 @@ NOT_SAFE = {
     "a mode is entered": SAFE.replace("    return", "    with mode():\n        return"),
     "a decorator is unknown": f"@decorated\n{SAFE}",
     "the file has a mode": f"from torch.overrides import TorchFunctionMode\n\n\n{SAFE}",
+    "the file replaces a function of torch": f"torch.where = choose\n\n\n{SAFE}",
     "the file casts": f"from torch import autocast\n\n\n{SAFE}",
 }
 

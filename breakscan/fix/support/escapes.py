@@ -21,6 +21,7 @@ _LOOKED_AT = ONLY_LOOKED_AT | {"size", "dim", "numel", "is_floating_point"}
 _QUIET_DECORATORS = frozenset(
     {"abstractmethod", "cached_property", "classmethod", "compile", "dataclass", "override", "property", "staticmethod"}
 )
+_REPLACES = m.AssignTarget(m.Attribute(m.Name("torch") | m.Attribute(m.Name("torch"))))
 _READS_CODE = frozenset(
     "getsource getsourcelines __code__ script symbolic_trace exec mock patch globals"
     " TorchFunctionMode TorchDispatchMode __torch_function__ __torch_dispatch__".split()
@@ -89,8 +90,8 @@ def loud(context: RewriteContext) -> str | None:
 
 @lru_cache(maxsize=16)
 def _loud_in(module: cst.Module) -> str | None:
-    if findall(module, m.ImportStar()):
-        return "import *"
+    for found in findall(module, m.ImportStar() | _REPLACES):
+        return module.code_for_node(found).rstrip(" =")
     return next((name for name in _names(module) if name in _LOUD), None)
 
 
