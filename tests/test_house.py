@@ -35,9 +35,9 @@ ROOMS = {
     "explanation": Room(f"{STATIC} check recording", 8911, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 12464, 45),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6846, 40),
-    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2100, 14),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3341, 27),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6848, 40),
+    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2173, 14),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3435, 28),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }

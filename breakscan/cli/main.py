@@ -10,6 +10,7 @@ import click
 from breakscan import __version__
 
 COMMANDS = {
+    "tune": ("breakscan.cli.tune", "Find the fastest equal program, and show it as a patch."),
     "check": ("breakscan.cli.check", "Show where torch.compile will break the graph, recompile or fall back to eager."),
     "fix": ("breakscan.cli.fix", "Rewrite what breaks the graph, as a diff or in the files."),
     "verify": ("breakscan.cli.verify", "Run a program with and without rewrites, and compare results and speed."),
@@ -19,7 +20,7 @@ COMMANDS = {
     "report": ("breakscan.cli.report", "Report a run from a saved recording or a TORCH_TRACE log."),
     "survey": ("breakscan.cli.survey", "Run breakscan over many programs and models, and report them in one table."),
     "server": ("breakscan.cli.serve", "Serve findings to an editor, by the Language Server Protocol."),
-    "mcp": ("breakscan.cli.serve", "Serve check, explain, fix, verify and rule to coding agents, by MCP."),
+    "mcp": ("breakscan.cli.serve", "Serve check, explain, fix, verify, tune and rule to coding agents, by MCP."),
     "config": ("breakscan.cli.config", "Show the settings that apply to a file, and where they come from."),
     "rule": ("breakscan.cli.rule", "Explain a rule: why, what to write instead, and torch's verdicts."),
     "rules": ("breakscan.cli.rules", "List the rules, or replay their examples through the installed torch."),

@@ -1,4 +1,4 @@
-"""The options and the progress that ``verify`` and ``bench`` share."""
+"""The options and the progress that ``verify``, ``bench`` and ``tune`` share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from breakscan.recording.requests_file import BACKEND
 
 @dataclass(frozen=True, slots=True)
 class MeasuringOptions:
-    """The options of ``verify`` and ``bench`` about the program."""
+    """The options of ``verify``, ``bench`` and ``tune`` about the program."""
 
     as_module: bool = option("-m", is_flag=True, help="PROGRAM is the name of a module, as for python -m.")
     calls: int = option(

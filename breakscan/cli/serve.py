@@ -23,12 +23,12 @@ PACKAGES = ("mcp", "mcp_types", "pydantic", "anyio")
     default=300.0,
     help="The time limit of a program.  [300]",
 )
-@click.option("--no-run", is_flag=True, help="Leave out the tools that run programs: explain and verify.")
+@click.option("--no-run", is_flag=True, help="Leave out the tools that run programs: explain, verify and tune.")
 def mcp(root: Path, seconds: float, no_run: bool) -> None:
-    """Serve check, explain, fix, verify and rule to coding agents by the Model Context Protocol, on standard input and
-    output.
+    """Serve check, explain, fix, verify, tune and rule to coding agents by the Model Context Protocol, on standard
+    input and output.
 
-    check, fix and rule run no code; explain and verify run programs with your permissions.  Needs the extra 'mcp'.
+    check, fix and rule run no code; the others run programs with your permissions.  Needs the extra 'mcp'.
     """
     try:
         from breakscan.serve.agents.serve import serve

@@ -19,7 +19,7 @@ from breakscan.report.console import paragraph, print_diff, report_console
 from breakscan.report.json_report import write_json_report
 from breakscan.report.measurements import interval, ratio_words, steps, times_words
 from breakscan.report.printable import printable
-from breakscan.report.verify import not_applied_words, pair_of_bytes
+from breakscan.report.verify import MOST_NAMED, not_applied_words, pair_of_bytes
 
 _BETTER = {Goal.STEP: "faster", Goal.COMPILE: "faster to compile", Goal.MEMORY: "smaller in memory"}
 _VERDICTS = {
@@ -48,7 +48,7 @@ def headline(tuning: Tuning) -> str:
         count = sum(trial.verdict is not TrialVerdict.NOT_TRIED for trial in tuning.tried)
         nothing = f"Nothing is {_BETTER[tuning.goal]} than what you have ({counted(count, 'way')} tried)"
         said = nothing if count else "Nothing was tried"
-    elif best.before.graphs and not best.after.graphs:
+    elif not best.after.graphs and not best.after.eager_functions:
         said = f"Eager is best: {_gain(best, tuning)}"
     else:
         counts = [
@@ -57,7 +57,7 @@ def headline(tuning: Tuning) -> str:
             if _differs(value, best)
         ]
         said = ": ".join(filter(None, (_gain(best, tuning), ", ".join(counts))))
-    return f"Interrupted. {said}" if tuning.interrupted else said
+    return f"{'Interrupted. ' if tuning.interrupted else ''}{said[:1].upper()}{said[1:]}"
 
 
 def _differs(value: _Value, best: Best | None) -> bool:
@@ -117,7 +117,9 @@ def table_rows(tuning: Tuning) -> list[tuple[str, ...]]:
 
 
 def outcome_words(trial: Trial) -> str:
-    """``no gain: 3 of 3 breaks are still there``."""
+    """``no faster``, ``fails: it ended by signal 11``."""
+    if trial.reason and trial.verdict is TrialVerdict.NO_GAIN:
+        return trial.reason
     ratio = f" ({ratio_words(trial.ratio)})" if trial.ratio is not None and not trial.reason else ""
     return f"{_VERDICTS[trial.verdict]}{ratio}{': ' if trial.reason else ''}{trial.reason}"
 
@@ -129,7 +131,7 @@ def not_taken(tuning: Tuning) -> list[tuple[str, str]]:
     for trial in tuning.tried:
         if not taken.issuperset(trial.names):
             groups.setdefault(outcome_words(trial), []).append(" + ".join(trial.names))
-    return [(listed(names, "change"), words) for words, names in groups.items()]
+    return [(listed(names, "change", MOST_NAMED), words) for words, names in groups.items()]
 
 
 def basis_words(tuning: Tuning) -> list[tuple[str, str]]:

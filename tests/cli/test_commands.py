@@ -92,7 +92,13 @@ def test_fish(path: dict[str, str], typed: tuple[str, ...], offered: list[str]) 
 
 @pytest.mark.parametrize(
     ("command", "arguments"),
-    [("explain", "model.py"), ("verify", "model.py"), ("bench", "-m json"), ("rules replay", "BRK101")],
+    [
+        ("explain", "model.py"),
+        ("verify", "model.py"),
+        ("bench", "-m json"),
+        ("tune", "model.py"),
+        ("rules replay", "BRK101"),
+    ],
 )
 @pytest.mark.parametrize(
     ("version", "said"),

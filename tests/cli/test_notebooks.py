@@ -281,7 +281,7 @@ def test_an_import_goes_to_the_cell_of_imports(breakscan: Run, project: Path) ->
     assert cells[0]["source"] == ["!ls"]
 
 
-@pytest.mark.parametrize("command", ["explain", "verify", "bench"])
+@pytest.mark.parametrize("command", ["explain", "verify", "bench", "tune"])
 def test_a_notebook_is_no_program(breakscan: Run, project: Path, command: str) -> None:
     done = breakscan(command, "train.ipynb")
     assert done.status == 2

@@ -122,7 +122,7 @@ def test_a_command_of_a_block_parses(line: str, tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("line", list(commands_in_text()))
 def test_a_command_in_the_text_has_its_options(line: str) -> None:
     command, rest = subcommand(line.split())
-    if command.name in ("explain", "verify", "bench"):
+    if command.name in ("explain", "verify", "bench", "tune"):
         program = next((at for at, word in enumerate(rest) if word.endswith(".py")), len(rest))
         rest = rest[:program]  # what follows are options of the program
     known = {option for one in command.params for option in (*one.opts, *one.secondary_opts)} | {"--help"}

@@ -20,12 +20,14 @@ from breakscan.prove.tuning import Best, Evidence, Goal, RunFigures, Trial, Tria
 from breakscan.report import markdown
 from breakscan.report.formats import TUNE
 from breakscan.report.tune import ending_words, headline, not_taken, table_rows
+from breakscan.serve.agents.answers import tune_answer
 
 BEFORE = RunFigures(9, 4, 1, 12, 38.0, 41.0, 11.8e-3, 1_374_000_000)
 AFTER = RunFigures(0, 0, 1, 1, 14.2, 15.1, 6.6e-3, 900_000_000)
 EAGER = RunFigures(0, 0, 0, 0, 0.0, 2.0, 15.1e-3)
 WHERE = Trial(("net.py:3 where",), RemedyKind.EDIT, TrialVerdict.GAINS, "", AFTER, Ratio(1.2, 1.1, 1.3))
 SETTING = Trial(("capture_scalar_outputs = True",), RemedyKind.SETTING, TrialVerdict.NO_GAIN, "", BEFORE)
+SLOWER = Trial(("freezing = True",), RemedyKind.SETTING, TrialVerdict.NO_GAIN, "no faster", BEFORE)
 LATE = Trial(("dynamic=True",), RemedyKind.SHAPES, TrialVerdict.NOT_TRIED, "the time was over")
 WRONG = Trial(("half",), RemedyKind.EDIT, TrialVerdict.DIFFERS, "loss is 2, not 3", AFTER)
 BOTH = Trial(
@@ -56,7 +58,7 @@ TUNED = Tuning(
     before=BEFORE,
     eager=EAGER,
     best=BEST,
-    tried=(SETTING, WHERE, WRONG, BOTH, LATE, replace(LATE, names=("no_grad",))),
+    tried=(SETTING, SLOWER, WHERE, WRONG, BOTH, LATE, replace(LATE, names=("no_grad",))),
     notes=("The machine was busy.",),
 )
 NOTHING = replace(TUNED, best=None)
@@ -71,7 +73,7 @@ def best(**changes: Any) -> Tuning:
     ("tuning", "said"),
     [
         (TUNED, "1.79× faster [1.75, 1.83]: 9 breaks → 0, 4 recompiles → 0"),
-        (best(ratio=Ratio(2.0, 1.5, 2.5)), "at least 1.50× faster [1.50, 2.50]: 9 breaks → 0, 4 recompiles → 0"),
+        (best(ratio=Ratio(2.0, 1.5, 2.5)), "At least 1.50× faster [1.50, 2.50]: 9 breaks → 0, 4 recompiles → 0"),
         (
             best(ratio=SAME_STEP, after=replace(BEFORE, recompiles=0, run_seconds=15.1)),
             "41 → 15.1 s for 20 steps with what they compile: 4 recompiles → 0",
@@ -81,8 +83,10 @@ def best(**changes: Any) -> Tuning:
         (replace(TUNED, goal=Goal.COMPILE), "38 → 14.2 s of compiling: 9 breaks → 0"),
         (replace(TUNED, goal=Goal.MEMORY), "1,374 → 900 MB of memory: 9 breaks → 0"),
         (best(after=EAGER), "Eager is best: 1.79× faster [1.75, 1.83]"),
-        (NOTHING, "Nothing is faster than what you have (4 ways tried)"),
-        (replace(NOTHING, goal=Goal.COMPILE), "Nothing is faster to compile than what you have (4 ways tried)"),
+        (best(before=replace(BEFORE, graphs=0), after=EAGER), "Eager is best: 1.79× faster [1.75, 1.83]"),
+        (best(after=replace(AFTER, graphs=0)), "1.79× faster [1.75, 1.83]: 9 breaks"),
+        (NOTHING, "Nothing is faster than what you have (5 ways tried)"),
+        (replace(NOTHING, goal=Goal.COMPILE), "Nothing is faster to compile than what you have (5 ways tried)"),
         (replace(NOTHING, tried=(LATE,)), "Nothing was tried"),
         (replace(TUNED, interrupted=True), "Interrupted. 1.79× faster"),
     ],
@@ -113,11 +117,12 @@ def test_the_figures_of_each_run_are_in_the_table() -> None:
 def test_what_is_not_in_the_best_program_is_named_with_the_reason() -> None:
     assert not_taken(TUNED) == [
         ("capture_scalar_outputs = True", "no gain"),
+        ("freezing = True", "no faster"),
         ("half", "computes something else: loss is 2, not 3"),
         ("net.py:3 where + capture_scalar_outputs = True", "fails: backward() raises RuntimeError"),
         ("dynamic=True and no_grad", "not tried: the time was over"),
     ]
-    assert not_taken(NOTHING)[1] == ("net.py:3 where", "gains by itself (1.20 [1.10, 1.30])")
+    assert not_taken(NOTHING)[2] == ("net.py:3 where", "gains by itself (1.20 [1.10, 1.30])")
 
 
 @pytest.mark.parametrize(
@@ -176,3 +181,19 @@ def test_no_string_of_a_program_steers_what_shows_it(format_: str) -> None:
     told = text_of(TUNE, format_, replace(hostile, best=replace(hostile.best, patch=PATCH)))
     assert not set(told) & {"\x1b", "\x07", "\u202e"}
     assert "<script" not in told or format_ != "markdown"
+
+
+@pytest.mark.parametrize(
+    ("tuning", "following"),
+    [(TUNED, "check"), (best(held_back=("no call ran line 3",)), "check"), (NOTHING, "explain")],
+)
+def test_an_agent_gets_the_patch_and_a_page_of_what_was_tried(tuning: Tuning, following: str) -> None:
+    asked = {"program": "train.py", "limit": 2}
+    answer = tune_answer(json.loads(text_of(TUNE, "json", tuning)), asked, None, 0, 2)
+    assert answer["summary"] == headline(tuning)
+    assert answer.get("diffs", []) == ([{"path": "patch", "diff": PATCH}] if tuning.best else [])
+    assert answer.get("changes", []) == (["net.py:3 where"] if tuning.best else [])
+    assert answer["tried"][1] == {"change": "freezing = True", "verdict": "no-gain", "why": "no faster"}
+    assert answer["more"]["arguments"] == {"last": True, "offset": 2}
+    assert answer["next"]["tool"] == following
+    assert answer.get("caution") == (["no call ran line 3"] if tuning.best and tuning.best.held_back else None)

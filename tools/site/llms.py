@@ -35,7 +35,7 @@ def index_text(*, of_site: bool = False) -> str:
         f"> {_first_sentence(readme)} {_about(readme)}",
         "- `breakscan check PATH` reads source files, needs no torch and runs nothing; `breakscan explain PROGRAM` "
         "runs a program and reports what the compiler did; `breakscan fix PATH` writes rewrites; "
-        "`breakscan verify PROGRAM` proves and times them.\n"
+        "`breakscan verify PROGRAM` proves and times them; `breakscan tune PROGRAM` finds the fastest equal program.\n"
         "- Commands that report take `--format json`. The exit status is 0 if nothing was found, 1 if something was, "
         "and 2 if something could not be done.\n"
         "- `breakscan rule BRK101` prints why a rule holds, what to write instead, and examples that compile.",

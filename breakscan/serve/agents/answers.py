@@ -322,6 +322,36 @@ def _after_verify(proofs: Sequence[Report], asked: Report, report: Report) -> An
     return _step("explain", run, "shows what broke in this run: no rewrite applies to it")
 
 
+def tune_answer(report: Report, asked: Report, ended: str | None, offset: int, limit: int) -> Answer:
+    """Answer a call of ``tune`` with the arguments ``asked``; ``ended`` names the time limit that ended it."""
+    best, tried = report["best"], report["tried"]
+    written = f"wrote {', '.join(report['applied'])}" if report["applied"] else None
+    return _answer(
+        summary="; ".join(filter(None, (report["says"], written, report["not_applied"], ended))),
+        changes=[name for one in best["candidates"] for name in one["names"]] if best else [],
+        diffs=_diffs([{"path": "patch", "diff": best["patch"]}] if best else []),
+        assumes=best["assumes"] if best else [],
+        caution=best["held_back"] if best else [],
+        tried=[
+            _brief(change=" + ".join(one["names"]), verdict=one["verdict"], why=one["reason"])
+            for one in tried[offset : offset + limit]
+        ],
+        notes=report["notes"][:MOST_NAMED],
+        more=_more("tune", {"last": True}, offset + limit, len(tried)),
+        next=_after_tune(best, asked, report),
+    )
+
+
+def _after_tune(best: Report | None, asked: Report, report: Report) -> Answer:
+    if report["applied"]:
+        return _step("check", {"paths": list(report["applied"])}, "shows what is left; then run the project's tests")
+    if best is None:
+        run = _picked(asked, "program", "as_module", "arguments", "compile")
+        return _step("explain", run, "shows what costs most: no way is better than the program as it is")
+    why = "once you have applied the patch, whose caution names what no run shows" if best["held_back"] else None
+    return _step("check", {"paths": ["."]}, why or "once you have applied the patch")
+
+
 def rule_answer(report: Report, examples: Sequence[Example]) -> Answer:
     """Answer a call of ``rule``, with examples of its document."""
     why = "finds it in the project; fix shows a diff" if report["rewrites"] else "finds it in the project"

@@ -8,7 +8,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
@@ -100,6 +100,11 @@ class VerifyArguments(RunArguments):
     write: bool = False
 
 
+class TuneArguments(RunArguments):
+    goal: Literal["step", "compile", "memory"] = "step"
+    write: bool = False
+
+
 class RuleArguments(ToolArguments):
     rule: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9-]*$", max_length=100)]
 
@@ -120,6 +125,7 @@ _DESCRIPTIONS = {
     "seconds": "The time limit. What was found until then is reported.",
     "last": "Run nothing: go on with the answer of the last run.",
     "patch": "A unified diff to verify instead of the rewrites.",
+    "goal": "What to make small: the time of a step, the time spent compiling, or memory.",
     "rule": "An id such as BRK101, or a name such as branch-on-tensor.",
 }
 """An argument means the same in each tool."""

@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 
 _INSTRUCTIONS = (
     "Finds and fixes what breaks torch.compile. The loop: check (static), explain (runs a program), fix (a diff), "
-    "verify (runs the program with and without the rewrites), then write. Each answer names the next call. "
-    "Paths are relative to the root of the server."
+    "verify (runs the program with and without the rewrites), then write; or tune, which finds the fastest equal "
+    "program by itself. Each answer names the next call. Paths are relative to the root of the server."
 )
 
 

@@ -17,7 +17,15 @@ from breakscan.rulebook.config import ConfigError, load_settings
 from breakscan.rulebook.document import RuleError
 from breakscan.rulebook.ledger import load_ledger, measured_versions
 from breakscan.rulebook.library import Library, load_library
-from breakscan.serve.agents.answers import Answer, check_answer, explain_answer, fix_answer, rule_answer, verify_answer
+from breakscan.serve.agents.answers import (
+    Answer,
+    check_answer,
+    explain_answer,
+    fix_answer,
+    rule_answer,
+    tune_answer,
+    verify_answer,
+)
 from breakscan.serve.agents.arguments import (
     CheckArguments,
     ExplainArguments,
@@ -27,12 +35,15 @@ from breakscan.serve.agents.arguments import (
     RunArguments,
     ToolArguments,
     ToolFailure,
+    TuneArguments,
     VerifyArguments,
 )
 from breakscan.serve.agents.command import CommandResult, Progress, run_command
 
 STATIC_SECONDS = 600.0
 """The time limit of the tools that run no program."""
+TUNED = 0.8
+"""The part of the time limit of ``tune`` that it is given: a proof that has begun is ended."""
 
 Call = Callable[[Any, Progress], Awaitable[Answer]]
 
@@ -60,6 +71,12 @@ class _LastRun:
     report: Any
     asked: Mapping[str, Any]
     result: CommandResult
+
+    @property
+    def cut(self) -> str | None:
+        """The time limit that ended it, in words."""
+        limit = self.result.limit
+        return None if limit is None else _ended(None, self.result.seconds, limit)
 
 
 @dataclass(slots=True)
@@ -108,6 +125,16 @@ class Tools:
                 "write is true.",
                 VerifyArguments,
                 self.verify,
+                runs_code=True,
+                writes=True,
+            ),
+            ToolKind(
+                "tune",
+                "Find the fastest equal program",
+                "RUNS CODE: run a Python program many times, with edits, settings and other ways of compiling, and "
+                "return the fastest equal one as a patch. Changes no file, unless write is true.",
+                TuneArguments,
+                self.tune,
                 runs_code=True,
                 writes=True,
             ),
@@ -173,9 +200,16 @@ class Tools:
                 patch.write_text(asked.patch, encoding="utf-8", errors="surrogatepass")
                 words += ["--patch", str(patch)]
             last = await self._run("verify", words, asked, progress, lambda _, output: _last_progress(output))
-        limit = last.result.limit
-        ended = _ended(None, last.result.seconds, limit) if limit is not None else None
-        return verify_answer(last.report, last.asked, ended, asked.offset, asked.limit)
+        return verify_answer(last.report, last.asked, last.cut, asked.offset, asked.limit)
+
+    async def tune(self, asked: TuneArguments, progress: Progress) -> Answer:
+        words = [
+            f"--time={TUNED * self._limit(asked):g}",
+            f"--goal={asked.goal}",
+            *(["--apply"] if asked.write else []),
+        ]
+        last = await self._run("tune", words, asked, progress, lambda _, output: _last_progress(output))
+        return tune_answer(last.report, last.asked, last.cut, asked.offset, asked.limit)
 
     async def _run(
         self,
@@ -190,7 +224,7 @@ class Tools:
                 raise ToolFailure(f"{command} has run nothing yet: name a program")
             return self._last[command]
         words = [*words, *(word for one in asked.compile for word in ("--compile", one)), *self._program(asked)]
-        limit = min(asked.seconds or self.seconds, self.seconds)
+        limit = self._limit(asked)
         if self._running.statistics().locked:
             await progress(0.0, "waiting for another run to end")
         async with self._running:
@@ -199,6 +233,9 @@ class Tools:
             )
         self._last[command] = _LastRun(result.report, asked.given, result)
         return self._last[command]
+
+    def _limit(self, asked: RunArguments) -> float:
+        return min(asked.seconds or self.seconds, self.seconds)
 
     def _program(self, asked: RunArguments) -> list[str]:
         assert asked.program is not None
@@ -251,7 +288,7 @@ def _ended(status: int | None, seconds: float, limit: float | None) -> str:
 
 
 def _last_progress(output: str) -> str:
-    """Return the last message of ``verify``."""
+    """Return the last message of ``verify`` or ``tune``."""
     messages = [line for line in output.splitlines() if line.startswith(_OWN)]
     return visible(messages[-1].removeprefix(_OWN)) if messages else ""
 

@@ -18,12 +18,13 @@ from breakscan.serve.agents.arguments import (
     FixArguments,
     RuleArguments,
     ToolFailure,
+    TuneArguments,
     VerifyArguments,
     input_schema,
     read_arguments,
 )
 
-MODELS = [CheckArguments, ExplainArguments, FixArguments, RuleArguments, VerifyArguments]
+MODELS = [CheckArguments, ExplainArguments, FixArguments, RuleArguments, TuneArguments, VerifyArguments]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),

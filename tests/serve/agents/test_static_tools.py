@@ -23,12 +23,12 @@ pytestmark = pytest.mark.process
 
 def test_the_tools_say_what_they_do(connected: Callable[..., Any]) -> None:
     tools = {tool.name: tool for tool in connected(lambda client: client.list_tools()).tools}
-    assert list(tools) == ["check", "explain", "fix", "verify", "rule"]
+    assert list(tools) == ["check", "explain", "fix", "verify", "tune", "rule"]
     hints = {name: tool.annotations for name, tool in tools.items()}
     assert {name for name, one in hints.items() if one.read_only_hint} == {"check", "rule"}
-    assert {name for name, one in hints.items() if one.destructive_hint} == {"explain", "fix", "verify"}
-    assert {name for name, one in hints.items() if one.open_world_hint} == {"explain", "verify"}
-    assert {name for name, tool in tools.items() if "RUNS CODE" in tool.description} == {"explain", "verify"}
+    assert {name for name, one in hints.items() if one.destructive_hint} == {"explain", "fix", "verify", "tune"}
+    assert {name for name, one in hints.items() if one.open_world_hint} == {"explain", "verify", "tune"}
+    assert {name for name, tool in tools.items() if "RUNS CODE" in tool.description} == {"explain", "verify", "tune"}
     for tool in tools.values():
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
 
@@ -198,6 +198,7 @@ HOSTILE: list[tuple[str, Any]] = [
     ("verify", {"program": "link.py"}),
     ("verify", {"program": "program.py", "seconds": -1}),
     ("verify", {"program": "program.py", "patch": "x", "select": ["BRK101"]}),
+    ("tune", {"program": "program.py", "goal": "speed"}),
     ("no-such-tool", {}),
 ]
 

@@ -1,0 +1,93 @@
+"""``breakscan tune``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from breakscan.cli.exit_status import INTERRUPTED
+from breakscan.cli.measuring import MeasuringOptions, NotMeasured, say
+from breakscan.cli.options import format_option, options, output_option
+from breakscan.cli.output import report_stream
+from breakscan.cli.programs import program_arguments
+from breakscan.prove.observation import NothingToMeasure
+from breakscan.prove.tune import TuneProgress, TuneQuestion, TuneStep
+from breakscan.prove.tune import tune as find_best
+from breakscan.prove.tuning import Goal
+from breakscan.prove.worker import WorkerError
+from breakscan.report.formats import TUNE
+from breakscan.report.measurements import number
+from breakscan.report.printable import visible
+from breakscan.rulebook.config import NearestSettings
+
+SECONDS = 300.0
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option(
+    "--time",
+    "seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=SECONDS,
+    metavar="SECONDS",
+    help=f"How long to look for a faster program.  [{SECONDS:g}]",
+)
+@click.option(
+    "--goal",
+    type=click.Choice([goal.value for goal in Goal]),
+    default=Goal.STEP.value,
+    help="What to make small: the time of a step, the time spent compiling, or memory.  [step]",
+)
+@click.option("--apply", is_flag=True, help="Write the patch into your files.")
+@click.option(
+    "--apply-unseen",
+    is_flag=True,
+    help="As --apply, also if it is not shown to be equal: with code that no call ran, or with other results in varied "
+    "calls.",
+)
+@options("measured", MeasuringOptions)
+@format_option(TUNE)
+@output_option
+@program_arguments
+def tune(
+    seconds: float,
+    goal: str,
+    apply: bool,
+    apply_unseen: bool,
+    measured: MeasuringOptions,
+    format_: str,
+    output: Path | None,
+    program: str,
+    arguments: tuple[str, ...],
+) -> None:
+    """Run PROGRAM with its ARGUMENTS in many ways, and show the fastest equal one as a patch.
+
+    It tries what the problems of the run suggest: edits, settings, shapes, other regions to compile, other modes, and
+    not compiling at all; and then those that gain together. The best program is proved as by breakscan verify. Your
+    files are left alone. Each run goes up to the same step: what the program writes is not shown. Ctrl-C, or a SIGTERM,
+    reports what is known until then. Options of breakscan come before PROGRAM.
+
+    Exits with 0 where a better program was found or there is none, 2 where the program could not be measured, 130 where
+    it was interrupted.
+    """
+    settings = NearestSettings(target="compile", no_cache=True)
+    question = TuneQuestion(Goal(goal), seconds, apply or apply_unseen, apply_unseen, settings)
+    user_program = measured.program("tune", program, arguments)
+    try:
+        tuning = find_best(user_program, question, lambda progress: say(_progress_words(progress)))
+    except (WorkerError, NothingToMeasure) as error:
+        raise NotMeasured(str(error)) from error
+    say("")
+    with report_stream(output) as stream:
+        TUNE.write(format_, tuning, stream)
+    if tuning.interrupted:
+        click.get_current_context().exit(INTERRUPTED)
+
+
+def _progress_words(progress: TuneProgress) -> str:
+    """``3 of 12: trying dynamic=True; 1.42× so far, 212 s left``."""
+    count = f"{progress.number} of {progress.of}: " if progress.doing is TuneStep.TRY else ""
+    label = f" {visible(progress.label)}" if progress.label else ""
+    gained = f"{number(progress.gained)}× so far, " if progress.gained else ""
+    return f"{count}{progress.doing.value}{label}; {gained}{progress.left:.0f} s left"

@@ -1,0 +1,64 @@
+"""``breakscan tune`` from end to end: a real program, real processes, real Inductor."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytestmark = [pytest.mark.torch, pytest.mark.process, pytest.mark.slow]
+
+PROGRAM = """import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        largest = x.abs().max().item()
+        return torch.cos(x / largest)
+
+
+torch.manual_seed(0)
+net = torch.compile(Net(), backend="eager")
+total = 0.0
+for step in range(100):
+    total += float(net(torch.randn(256, 1024)).sum())
+print(total)
+"""
+
+
+def tune(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command in a folder with the program."""
+    command = [sys.executable, "-m", "breakscan", "tune", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
+
+
+def test_a_break_is_removed_by_a_patch(tmp_path: Path, valid: Callable[[str, str], Any]) -> None:
+    (tmp_path / "net.py").write_text(PROGRAM, encoding="utf-8")
+    done = tune(tmp_path, "--time", "240", "--format", "json", "net.py")
+    assert done.returncode == 0, done.stderr
+    told = valid(done.stdout, "tune")
+    assert told["step"] == "net.py:13"
+    assert told["before"]["breaks"] == 1
+    best = told["best"]
+    assert best, told
+    assert best["breaks"] == {"before": 1, "after": 0}
+    assert best["candidates"]
+    assert "run" in best["compared"]
+    assert told["applied"] == []
+    assert (tmp_path / "net.py").read_text(encoding="utf-8") == PROGRAM
+    subprocess.run(["git", "apply", "-"], input=best["patch"], cwd=tmp_path, text=True, check=True)
+    assert (tmp_path / "net.py").read_text(encoding="utf-8") != PROGRAM
+
+
+def test_a_program_that_compiles_nothing_cannot_be_measured(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(
+        PROGRAM.replace('torch.compile(Net(), backend="eager")', "Net()"), encoding="utf-8"
+    )
+    done = tune(tmp_path, "--time", "20", "net.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--compile" in done.stderr
