@@ -270,7 +270,7 @@ class _Tune:
             return
         together = (*self.best.edits, *new)
         self.of = self.number + 1
-        if self._try(together, self.best.changes, ", ".join(one.name for one in new)) or len(new) == 1:
+        if self._try(together, self.best.changes, *(one.name for one in new)) or len(new) == 1:
             return
         self.of = self.number + len(new)
         for one in new:
@@ -317,19 +317,19 @@ class _Tune:
             texts |= found
         return {path: text for path, text in texts.items() if text != self.texts[path]}
 
-    def _try(self, edits: tuple[Candidate, ...], changes: tuple[ProgramChange, ...], label: str) -> bool:
+    def _try(self, edits: tuple[Candidate, ...], changes: tuple[ProgramChange, ...], *names: str) -> bool:
         """Tries a program, which is the best from here on if it is better.  Returns whether it is."""
         self.number += 1
-        self.say(TuneStep.TRY, label)
+        self.say(TuneStep.TRY, ", ".join(names))
         texts = self._texts_of(edits, changes)
         if not texts:
             return False
-        made = self._made(_Made(edits, changes, texts), (label,))
+        made = self._made(_Made(edits, changes, texts), names)
         if made is None or not self._is_better(made, self.best):
             if made is not None:
-                self._add((label,), made.kind, TrialVerdict.NO_GAIN, self._no_gain(made), made)
+                self._add(names, made.kind, TrialVerdict.NO_GAIN, self._no_gain(made), made)
             return False
-        self._add((label,), made.kind, TrialVerdict.GAINS, "", made)
+        self._add(names, made.kind, TrialVerdict.GAINS, "", made)
         self.best = made
         return True
 
