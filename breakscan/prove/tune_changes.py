@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -43,6 +44,8 @@ _SIZES = {ChangeKind.SIZE, ChangeKind.BRANCH_ON_SIZE, ChangeKind.EQUAL_SIZES}
 _LIMIT = "64"
 """The versions of a function that are allowed where their number is not known."""
 _FROZEN = "no weight is changed after the first compiled call"
+_PRINTED = re.compile(r"(print|warnings\.warn)\(")
+_REORDERED = "what is printed may come later, with values as they are then"
 _REUSED = "the result of a compiled call is read, or copied, before the next call"
 
 
@@ -131,12 +134,14 @@ def _setting_edit(file: UserFile, setting: Setting) -> Edit | None:
         if isinstance(node, cst.Assign) and file.dotted(node.targets[0].target) == dotted:
             same = file.code(node.value) == setting.value
             return None if same else Edit({node: node.with_changes(value=cst.parse_expression(setting.value))})
-    if setting.name == "ignore_logging_functions":
-        code = f"{file.named(dotted)}.add({setting.value[1:-1]})"
+    if setting.value.startswith("{"):
+        function = setting.value[1:-1]
+        code = f"{file.named(dotted)}.add({function})"
         if code in file.module.code:
             return None
-        if "logging" not in file.imports:
-            file.needs.append("logging")
+        package, dot, _ = function.partition(".")
+        if dot and package not in file.imports:
+            file.needs.append(package)
     else:
         code = f"{file.named(dotted)} = {setting.value}"
     if setting.owner == "torch._functorch.config" and setting.owner not in file.module.code:
@@ -221,9 +226,14 @@ def _statementat_call(file: UserFile, line: int) -> cst.BaseSmallStatement | Non
 
 
 def _of_hints(program: TunedProgram) -> Iterator[ProgramChange]:
-    """Nested graph breaks, where a function that a compiled one calls breaks: its callers then stay compiled."""
+    """Nested graph breaks, where a function that a compiled one calls breaks: its callers then stay compiled.  Printing
+    after the graph."""
     if any(problem.kind is ProblemKind.BREAK and program.traced(problem) for problem in program.explanation.problems):
         yield _with_settings(program, [Setting(DYNAMO, "nested_graph_breaks", "True")], RemedyKind.SETTING)
+    for site in program.explanation.breaks:
+        if (printed := _PRINTED.match(site.code or "")) is not None:
+            setting = Setting(DYNAMO, "reorderable_logging_functions", f"{{{printed[1]}}}")
+            yield _with_settings(program, [setting], RemedyKind.SETTING, assumes=(_REORDERED,))
     if any(frame.over_limit for frame in program.explanation.frames):
         yield _with_settings(program, [Setting(DYNAMO, "recompile_limit", _LIMIT)], RemedyKind.SETTING)
 

@@ -253,6 +253,17 @@ def rounds(x):
 
 rounds(torch.ones(4))
 """
+PRINTS = """\
+import torch
+
+@torch.compile(backend="eager")
+def f(x):
+    y = x + 1
+    print(y.mean())
+    return y * 2
+
+f(torch.rand(4))
+"""
 MARKED = """\
 import torch
 
@@ -292,6 +303,7 @@ for n in (2, 3, 4, 5):
         (SCALAR, "capture_scalar_outputs = True", Counts(1, 1, 0, 3), Counts(0, 0, 0, 1)),
         (GENERATE, "compile the module of Decoder.generate in its place", Counts(2, 0, 1, 1), Counts(0, 0, 0, 1)),
         (ROUNDS, "compile step in place of rounds", Counts(1, 0, 1, 1), Counts(0, 0, 0, 1)),
+        (PRINTS, "reorderable_logging_functions = {print}", Counts(1, 0, 0, 2), Counts(0, 0, 0, 1)),
         (INNER, "compile Net in place", Counts(0, 0, 0, 1), Counts(0, 0, 0, 2)),
         (INNER, "compile Net in place, and not Task", Counts(0, 0, 0, 1), Counts(0, 0, 0, 1)),
         (FOREIGN, "torch.compiler.disable at neighbours", Counts(4, 0, 0, 3), Counts(1, 0, 0, 1)),
