@@ -6,13 +6,16 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import RewriteContext, Statement
 from breakscan.fix.support.edit import Declined, OtherForm
 from breakscan.fix.support.later_uses import is_needed_outside
 from breakscan.fix.support.names import read, written
 from breakscan.fix.support.operators import reads_values
 from breakscan.fix.support.purity import why_missed
-from breakscan.fix.support.walking import walk
+from breakscan.fix.support.walking import findall, walk
+
+_COMPILING = m.Attribute(attr=m.Name("is_compiling"))
 
 
 def guard_of(context: RewriteContext) -> cst.If:
@@ -81,7 +84,8 @@ def block_of(context: RewriteContext, last: Statement) -> list[Statement]:
 
 def breaking(context: RewriteContext, statements: Sequence[cst.CSTNode]) -> str | None:
     """The first call in statements that breaks the graph itself, even without the check."""
-    calls = (one for statement in statements for one in walk(statement) if isinstance(one, cst.Call))
+    eager = [one.orelse for two in statements for one in findall(two, m.IfExp(m.Call(_COMPILING)))]  # type: ignore[attr-defined]
+    calls = (one for two in statements for one in walk(two) if isinstance(one, cst.Call) and one not in eager)
     return next((context.code(call.func) for call in calls if reads_values(context, call)), None)
 
 
