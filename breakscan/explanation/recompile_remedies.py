@@ -83,7 +83,7 @@ def recompile_remedies(group: Sequence[Recompile], shared: SharedCode | None) ->
         return _of_sizes(group, change)
     name = _name(first, changes, once=len(group) == 1)
     if name == "apart":
-        return _apart(changes)
+        return _apart(first, changes)
     if name is not None:
         return (remedy(name, **_facts(first, change)),)
     if first.rule is None:
@@ -217,11 +217,12 @@ def _meets_one(changes: Sequence[ValueChange]) -> bool:
     return any(values and set(values) <= _APART for values in sizes)
 
 
-def _apart(changes: Sequence[ValueChange]) -> Remedies:
-    """The remedies for sizes that are 0 or 1 in some calls; a mark does not help against what else changed."""
+def _apart(first: Recompile, changes: Sequence[ValueChange]) -> Remedies:
+    """The remedies for sizes that are 0 or 1 in some calls; a mark is for code that is to serve all of them."""
     known = {one.dimension if one.kind in _SIZES else None for one in changes}
-    unbacked = [remedy("unbacked", dimension=changes[0].dimension)] if len(known) == 1 and None not in known else []
-    return (remedy("apart"), *unbacked)
+    if first.how.dynamic == "True" and len(known) == 1 and None not in known:
+        return (remedy("apart"), remedy("unbacked", dimension=changes[0].dimension))
+    return (remedy("apart"), *([remedy("one-size")] if changes[0].kind is ChangeKind.SIZE else []))
 
 
 def _of_sizes(group: Sequence[Recompile], change: ValueChange) -> Remedies:
@@ -231,7 +232,7 @@ def _of_sizes(group: Sequence[Recompile], change: ValueChange) -> Remedies:
         return (remedy("dynamic-false"), *limit, remedy("one-size"))
     changes = changes_of(group)
     if len(change.values) == 2 and _APART & {*change.values}:
-        return _apart(changes)
+        return _apart(first, changes)
     if not change.owner.isidentifier() and is_of_one_object(first, change):
         return (remedy("fixed-size", owner=change.owner), *([remedy("dynamic")] if first.opened else []))
     if any(one.is_parameter for one in changes):

@@ -126,3 +126,32 @@ def test_what_a_call_passes_is_that_of_the_call_of_the_function(
 ) -> None:
     source, path = write(f"def zero(x):\n    return x\n{call}\n")
     assert source.passed(StackFrame(path, 3, "<module>"), path, 1, "x") == expression
+
+
+@pytest.mark.parametrize(
+    ("code", "compares"),
+    [
+        ("print((rope(q) - fast(q)).abs().max())", True),
+        ("torch.testing.assert_close(rope(q, 1), fast(q, 1))", True),
+        ("print(rope(q) + fast(q))", False),
+        ("print(rope(q) - fast(k))", False),
+        ("print(rope(q) - rope(q))", False),
+    ],
+)
+def test_a_line_that_compares_two_functions(write, code: str, compares: bool) -> None:
+    sources, path = write(f"{code}\n")
+    assert sources.compares(path, 1) is compares
+
+
+@pytest.mark.parametrize(
+    ("code", "passes_on", "calls"),
+    [
+        ("f(*args, **kwargs)", True, True),
+        ("f(args)", False, True),
+        ("g(*args)", True, False),
+        ("g(*others)", False, False),
+    ],
+)
+def test_a_line_that_calls_what_it_was_given(write, code: str, passes_on: bool, calls: bool) -> None:
+    sources, path = write(f"def wrapper(f, *args, **kwargs):\n    return {code}\n")
+    assert (sources.passes_on(path, 2), sources.calls_parameter(path, 2)) == (passes_on, calls)
