@@ -156,7 +156,7 @@ def break_sites(
     sites = {key: _site(key[0], group, started, values, context) for key, group in groups.items()}
     functions = {name for site in sites.values() if site.rule and site.rule.family == SIZES for name in _names(site)}
     for key, site in sites.items():
-        if site.rule and site.rule.id == _LIST and not functions.isdisjoint(_names(site)):
+        if site.rule and site.rule.id == "BRK205" and not functions.isdisjoint(_names(site)):
             # A list of a tensor whose own size is not known has no length: captured, torch.compile raises.
             sites[key] = replace(site, remedies=())
     return dict(
@@ -171,9 +171,6 @@ def break_sites(
             ),
         )
     )
-
-
-_LIST = "BRK205"
 
 
 def _names(site: BreakSite) -> set[str | None]:

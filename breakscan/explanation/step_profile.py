@@ -10,7 +10,6 @@ from breakscan.explanation.notices import Notice
 from breakscan.model.words import duration
 from breakscan.recording.records import CompileCalled, HookInstalled, Record, StepsProfiled
 
-_PROFILE = "profile"
 _NONE = Notice(
     "no-profile",
     "no steps were profiled: nothing compiled was called eight times more in one thread after it was compiled, or the "
@@ -65,6 +64,6 @@ def step_profile(processes: Sequence[Sequence[Record]], context: ExplainContext)
 def profile_notices(processes: Sequence[Sequence[Record]]) -> Iterator[Notice]:
     """A notice where a profile was asked for, and there is none."""
     records = [one for process in processes for one in process]
-    asked = any(isinstance(one, HookInstalled) and one.name == _PROFILE and one.available for one in records)
+    asked = any(isinstance(one, HookInstalled) and one.name == "profile" and one.available for one in records)
     if asked and not any(isinstance(one, StepsProfiled) for one in records):
         yield _NONE

@@ -366,6 +366,26 @@ torch._dynamo.config.recompile_limit = 8
     assert (problem.shared.eager_calls, problem.shared.eager_values) == (6, ("3", "4"))
 
 
+def test_the_value_of_a_call_is_that_before_it(tmp_path: Path) -> None:
+    program = """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.step = 0
+    def forward(self, x):
+        self.step += 1
+        return x * self.step
+torch._dynamo.config.recompile_limit = 2
+net = torch.compile(Net(), backend="eager")
+for _ in range(5):
+    net(torch.ones(2))
+torch._dynamo.config.recompile_limit = 8
+"""
+    (problem,) = recompiled(tmp_path, program)
+    assert problem.shared is not None
+    assert (problem.shared.eager_calls, problem.shared.eager_values) == (3, ("2", "3", "4"))
+
+
 def test_an_attribute_that_one_object_changes_is_no_value_of_each(tmp_path: Path) -> None:
     program = """
 class Net(torch.nn.Module):

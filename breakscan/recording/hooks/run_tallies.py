@@ -147,7 +147,8 @@ class ThreadState:
 
     ``steady`` says that nothing was compiled in it.  ``last`` is the graph that ran last in it, and ``ended`` when that
     was; None while a graph runs, and where something was compiled since.  ``device_gap`` is the device's time of the
-    same moment, and ``device_call`` that of the call, where it is taken.
+    same moment, and ``device_call`` that of the call, where it is taken; ``past_limit`` is the expression over which the
+    function is past the limit, and its value.
     """
 
     __slots__ = (
@@ -160,6 +161,7 @@ class ThreadState:
         "gap_seconds",
         "graph_seconds",
         "last",
+        "past_limit",
         "steady",
     )
 
@@ -171,6 +173,7 @@ class ThreadState:
         self.steady = False
         self.began = self.ended = self.graph_seconds = self.gap_seconds = 0.0
         self.last: GraphTally | None = None
+        self.past_limit: tuple[str, str] | None = None
         self.device_gap: Any = None
         self.device_call: Any = None
 

@@ -317,7 +317,7 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
                 tally.last_graphs[place] = state.graph_seconds
                 tally.last_gaps[place] = state.gap_seconds
                 if last is None:
-                    _ran_eager(tally, meter.watched)
+                    _ran_eager(tally, state.past_limit)
         if state.device_gap is not None:
             meter.device.close_gap(state, last)
         if state.device_call is not None:
@@ -333,6 +333,7 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
             state.last = state.device_gap = state.device_call = None
             state.graph_seconds = state.gap_seconds = 0.0
             state.steady = True
+            state.past_limit = _value_past_limit(sys._getframe(1), meter.watched) if meter.watched else None
             if meter.profile is not None:
                 meter.profile(tally)
             if tally.to_time:
@@ -343,36 +344,36 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
     return enter
 
 
-def _ran_eager(tally: CallTally, watched: Mapping[CodeType, str]) -> None:
-    """Counts a call in which no graph ran."""
+def _ran_eager(tally: CallTally, value: tuple[str, str] | None) -> None:
+    """Counts a call in which no graph ran; ``value`` is the one for which it would need another version."""
     stance = current_stance()
-    if watched and stance == DEFAULT_STANCE:
-        _count_value(tally, sys._getframe(2).f_locals, watched)
+    if value is not None and stance == DEFAULT_STANCE:
+        tally.eager_about, met = value
+        if met in tally.eager_values or len(tally.eager_values) < KEPT:
+            tally.eager_values[met] = tally.eager_values.get(met, 0) + 1
     known = tally.eager.get(stance, 0)
     if not known and stance not in tally.first_eager:
         tally.first_eager[stance] = calling_stack(sys._getframe(2))
     tally.eager[stance] = known + 1
 
 
-def _count_value(tally: CallTally, call: Mapping[str, Any], watched: Mapping[CodeType, str]) -> None:
-    """Counts a call past the limit under the value for which it would need another version."""
+def _value_past_limit(frame: FrameType, watched: Mapping[CodeType, str]) -> tuple[str, str] | None:
+    """The expression over which a function is past the limit, and its value before a call, which may change it."""
+    # Up to Python 3.11, a comprehension that enters contexts is a function.
+    call = frame.f_locals if "fn" in frame.f_locals or frame.f_back is None else frame.f_back.f_locals
     function = call.get("fn")
     owner = getattr(function, "__self__", None)
     code: Any = getattr(function, "__code__", None)
     if code not in watched:
         code = getattr(getattr(type(owner), "forward", None), "__code__", None)
     if not watched.get(code):
-        return
+        return None
     given = (*(() if owner is None else (owner,)), *call.get("args", ()))
+    names = dict(zip(code.co_varnames, given, strict=False)) | call.get("kwargs", {})
     try:
-        value = value_in_words(
-            eval(watched[code], {"L": dict(zip(code.co_varnames, given, strict=False)) | call.get("kwargs", {})})
-        )
+        return readable(watched[code]), value_in_words(eval(watched[code], {"L": names}))
     except Exception:
-        return
-    tally.eager_about = readable(watched[code])
-    if value in tally.eager_values or len(tally.eager_values) < KEPT:
-        tally.eager_values[value] = tally.eager_values.get(value, 0) + 1
+        return None
 
 
 def _passes_through(error: BaseException, frame: FrameType) -> bool:
