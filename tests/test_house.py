@@ -32,7 +32,7 @@ ROOMS = {
     "check": Room(STATIC, 12255, 50),
     "fix": Room(f"{STATIC} check", 8668, 54),
     "recording": Room(STATIC, 9390, 47),
-    "explanation": Room(f"{STATIC} check recording", 8908, 45),
+    "explanation": Room(f"{STATIC} check recording", 8910, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 12474, 45),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6848, 40),

@@ -222,7 +222,8 @@ def _apart(first: Recompile, changes: Sequence[ValueChange]) -> Remedies:
     known = {one.dimension if one.kind in _SIZES else None for one in changes}
     if first.how.dynamic == "True" and len(known) == 1 and None not in known:
         return (remedy("apart"), remedy("unbacked", dimension=changes[0].dimension))
-    return (remedy("apart"), *([remedy("one-size")] if changes[0].kind is ChangeKind.SIZE else []))
+    is_first = changes[0].kind is ChangeKind.SIZE and changes[0].values[0] in _APART
+    return (remedy("apart"), *([remedy("one-size")] if is_first else []))
 
 
 def _of_sizes(group: Sequence[Recompile], change: ValueChange) -> Remedies:

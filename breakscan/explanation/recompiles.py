@@ -431,7 +431,8 @@ class _Met:
                 failed = replace(failed, text=_of_module(failed.text), also=parts)
             guard = lost_view(failed.text, demands) or read_guard(failed.text, failed.name, seen.stored_as)
             self.guard = replace(guard, old=failed.old or guard.old, new=guard.new or failed.new)
-            others = (replace(other := read_guard(part.text), new=other.new or part.new) for part in failed.also)
+            read = ((part, read_guard(part.text, None, seen.stored_as)) for part in failed.also)
+            others = (replace(other, new=other.new or part.new) for part, other in read)
             # A container of which a key is gone is another one.
             self.also = tuple(other for other in others if other.subject not in guard.subject)
 

@@ -366,6 +366,20 @@ torch._dynamo.config.recompile_limit = 8
     assert (problem.shared.eager_calls, problem.shared.eager_values) == (6, ("3", "4"))
 
 
+def test_values_that_cross_a_break_have_the_name_that_stores_them(tmp_path: Path) -> None:
+    program = """
+@torch.compile(backend="eager")
+def f(x, t):
+    parts = t.tolist()
+    return x[: parts[0]], x[: parts[1]], x[: parts[2]]
+for parts in ((2, 3, 4), (5, 6, 7)):
+    f(torch.ones(8), torch.tensor(parts))
+"""
+    changes = [change.subject for problem in recompiled(tmp_path, program) for change in problem.changes]
+    assert len(changes) > 1
+    assert all(subject.startswith("parts[") for subject in changes)
+
+
 def test_the_value_of_a_call_is_that_before_it(tmp_path: Path) -> None:
     program = """
 class Net(torch.nn.Module):

@@ -147,8 +147,8 @@ class ThreadState:
 
     ``steady`` says that nothing was compiled in it.  ``last`` is the graph that ran last in it, and ``ended`` when that
     was; None while a graph runs, and where something was compiled since.  ``device_gap`` is the device's time of the
-    same moment, and ``device_call`` that of the call, where it is taken; ``past_limit`` is the expression over which the
-    function is past the limit, and its value.
+    same moment, and ``device_call`` that of the call, where it is taken; ``past_limit`` is the expression over which
+    the function is past the limit, and its value.
     """
 
     __slots__ = (
