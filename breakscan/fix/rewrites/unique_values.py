@@ -5,13 +5,14 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.assignments import reads_of
+from breakscan.fix.support.assignments import is_read
 from breakscan.fix.support.build import copied
 from breakscan.fix.support.compiling import compiling
 from breakscan.fix.support.context import RewriteContext
 from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.edit import Declined, Edit, OtherForm
 from breakscan.fix.support.operators import called
+from breakscan.fix.support.walking import nodes_named
 
 _ALL = differs("compiled code compares all elements, and not each different one once", Effect.OUTPUT)
 _ELEMENTWISE = cst.Comparison | cst.ComparisonTarget | cst.BinaryOperation | cst.UnaryOperation
@@ -27,8 +28,8 @@ def rewrite(context: RewriteContext) -> Edit:
     name = small.targets[0].target if isinstance(small, cst.Assign) and len(small.targets) == 1 else None
     if not isinstance(name, cst.Name):
         raise OtherForm("the different values have no name of their own")
-    for one in reads_of(context, name, context.line()):
-        if not _is_asked(context, one) and context.enclosing(cst.Raise, one) is None:
+    for one in nodes_named(context.function, name.value):
+        if is_read(context, one) and not _is_asked(context, one) and context.enclosing(cst.Raise, one) is None:
             raise Declined(f"`{name.value}` is used for more than a check of its elements")
     made = cst.IfExp(compiling(context), copied(node.args[0].value), copied(node))
     return Edit({node: made}, [_ALL])
