@@ -419,6 +419,7 @@ def outcomes(text: str, seed: int, compiling: bool) -> list[Any]:
     import logging
     import warnings
 
+    import numpy as np
     import torch
 
     records: list[str] = []
@@ -452,6 +453,7 @@ def outcomes(text: str, seed: int, compiling: bool) -> list[Any]:
         torch.set_default_dtype(torch.float32) if number == 5 else None
         torch.manual_seed(number)
         random.seed(number)
+        np.random.seed(number)
         given = inputs(torch, rng)
         base = {name: one for name, one in given.items() if isinstance(one, torch.Tensor)}
         with warnings.catch_warnings():

@@ -153,6 +153,38 @@ def test_where_that_is_not_plain_no_edit_is_safe(tmp_path: Path, function: str) 
         assert len(one.differences) <= 2
 
 
+SHOWN = """import torch
+
+
+class Counter:
+    @property
+    def size(self):
+        self.count = 1
+        return 3
+
+
+COUNTER = Counter()
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = 0
+
+    def forward(self, x: torch.Tensor):
+        print({})
+        return x.sin()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "safe"), [("self.steps", True), ("x.shape, torch.pi", True), ("COUNTER.size", False), ("self.size", False)]
+)
+def test_a_print_is_safe_to_skip_if_it_reads_no_property(tmp_path: Path, code: str, safe: bool) -> None:
+    found = repaired(tmp_path, SHOWN.format(code))
+    assert [not one.differences for one in found.applied] == [safe]
+
+
 @pytest.mark.parametrize(
     "setup",
     [

@@ -136,7 +136,7 @@ class _Shown(Effects):
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         # The value of an attribute may be known by what its property returns.
         owner = self.context.fact(node.value)
-        is_value = _is_plain(owner) or owner.name is not None or self._is_stored(node.attr.value)
+        is_value = _is_plain(owner) or owner.name in ("torch", "math", "numpy") or self._is_stored(node.attr.value)
         self._show(node, is_value and _is_plain(self.context.fact(node)))
         return False
 
