@@ -154,7 +154,7 @@ def main() -> None:
     before, files, left = rows.run(options.only or [])
     after = before
     for _ in range(MOST_ROUNDS):
-        if not files or not rows.fix(files)["summary"]["applied"]:
+        if not files or not rows.fix(files)["summary"]["changed"]:
             break
         after, files, left = rows.run(options.only or [])
     totals = [0, 0]
