@@ -102,27 +102,27 @@ def test_what_does_not_run_is_named_and_left_out(rewrites: Rewrites) -> None:
     assert whole.texts[path][1].endswith(TEXT[TEXT.index("def g") :])
 
 
-GUARD = """\
+SKIPS = """\
 import torch
 
 
 @torch.compile
 def g(x: torch.Tensor) -> torch.Tensor:
-    if x.min() < 0:
-        raise ValueError("negative")
-    return x
+    if (x < 0).any():
+        x = torch.where(x < 0, 0.0, x)
+    return x * 2
 """
 
 
 def test_the_rewrite_that_is_named_is_the_one_that_is_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rewrites = written(tmp_path, monkeypatch, GUARD)
+    rewrites = written(tmp_path, monkeypatch, SKIPS)
     path = str(rewrites.files[0])
     (one,) = rewrites.plan({path: range(1, 9)}, []).alone
-    assert one.rewrite == "assert-async"
-    other = rewrites.together([replace(one, rewrite="is-compiling-guard")], SetLabel())
+    assert one.rewrite == "early-exit"
+    other = rewrites.together([replace(one, rewrite="where")], SetLabel())
     assert other is not None
-    assert "    if not torch.compiler.is_compiling() and x.min() < 0:\n" in other.texts[path][1]
-    assert rewrites.together([replace(one, rewrite="where")], SetLabel()) is None
+    assert "    x = torch.where((x < 0).any(), torch.where(x < 0, 0.0, x), x)\n" in other.texts[path][1]
+    assert rewrites.together([replace(one, rewrite="zero-probability")], SetLabel()) is None
 
 
 TWICE = """\
