@@ -436,7 +436,7 @@ def outcomes(text: str, seed: int, compiling: bool) -> list[Any]:
     if compiling:
         torch.compiler.is_compiling = lambda: True
     said: list[str] = []  # warnings of the program: those of torch are not part of its meaning
-    warnings.warn = lambda message, *args, **kwargs: said.append(str(message))  # type: ignore[assignment]
+    warnings.warn = lambda message, *args, **kwargs: said.append(re.sub("0x[0-9a-f]+", "0x", str(message)))  # type: ignore[assignment]
     rng = random.Random(seed)
     from types import ModuleType
 
@@ -522,7 +522,7 @@ def describe(value: Any, torch: Any, places: dict[int, int], depth: int) -> Any:
     if isinstance(value, dict):
         return [(str(key), describe(one, torch, places, depth + 1)) for key, one in value.items()]
     if isinstance(value, int | float | bool | str | bytes | complex | None):
-        return (type(value).__name__, repr(value))
+        return (type(value).__name__, re.sub("0x[0-9a-f]+", "0x", repr(value)))
     return re.sub(r"0x[0-9a-f]+", "0x", f"{type(value).__name__}")
 
 

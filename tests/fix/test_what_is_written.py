@@ -185,6 +185,14 @@ def test_a_print_is_safe_to_skip_if_it_reads_no_property(tmp_path: Path, code: s
     assert [not one.differences for one in found.applied] == [safe]
 
 
+def test_a_print_whose_exception_is_caught_is_not_safe_to_skip(tmp_path: Path) -> None:
+    caught = SHOWN.replace(
+        "        print({})", "        try:\n            print(x[9])\n        except IndexError:\n            x = x + 1"
+    )
+    found = repaired(tmp_path, caught)
+    assert [bool(one.differences) for one in found.applied] == [True]
+
+
 @pytest.mark.parametrize(
     "setup",
     [

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
-from breakscan.fix.support.checks import block_of, breaking
+from breakscan.fix.support.checks import block_of, breaking, is_caught
 from breakscan.fix.support.compiling import and_not_compiling, guarded, not_compiling
 from breakscan.fix.support.context import RewriteContext, Statement
 from breakscan.fix.support.difference import Effect, differs
@@ -48,9 +48,9 @@ def _silent(
 ) -> Edit:
     """An edit with which compiled code skips reports, and the tests above them."""
     reasons = [*(why_shown(context, one) for one in tests), *(_why_in_arguments(context, one) for one in statements)]
-    reason = next(filter(None, reasons), None)
-    differences = [] if reason is None else [differs(f"{reason}, and compiled code skips it", Effect.STATE)]
-    if differences or reads_code(context.tree.module) or not all(_prints_or_logs(context, one) for one in statements):
+    differences = [differs(f"{one}, and compiled code skips it", Effect.STATE) for one in reasons if one][:1]
+    is_seen = reads_code(context.tree.module) or is_caught(context, statements[0])
+    if differences or is_seen or not all(_prints_or_logs(context, one) for one in statements):
         differences.insert(0, _SILENT)
     return Edit(replace, differences, keeps_operations=True)
 

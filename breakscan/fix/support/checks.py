@@ -29,7 +29,7 @@ def guard_of(context: RewriteContext) -> cst.If:
                 break
             if not _raises(above.body):
                 raise Declined("the `if` does more than raise an exception")
-            if _is_caught(context, above):
+            if is_caught(context, above):
                 raise Declined("the exception may be caught in this function")
             return above
         if isinstance(above, cst.BaseSmallStatement | cst.BaseCompoundStatement | cst.Lambda):
@@ -47,9 +47,10 @@ def _raises(body: cst.BaseSuite) -> bool:
     )
 
 
-def _is_caught(context: RewriteContext, guard: cst.If) -> bool:
-    child: cst.CSTNode = guard
-    for above in context.around(guard):
+def is_caught(context: RewriteContext, node: cst.CSTNode) -> bool:
+    """True if an exception at a node may be caught in the function."""
+    child = node
+    for above in context.around(node):
         if isinstance(above, cst.FunctionDef):
             return False
         if isinstance(above, cst.Try | cst.TryStar) and above.handlers and child is above.body:

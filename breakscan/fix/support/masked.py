@@ -251,8 +251,7 @@ def conditions(context: RewriteContext, mask: cst.BaseExpression, leaves: Iterab
     direct = [one for one, leaf in owners.items() if not leaf.loose and _is_made_of(context, roots, leaf.owner)]
     related = direct or [one for one, leaf in owners.items() if roots & _roots(context, leaf.owner)]
     if not related and not isinstance(defined(context, mask), cst.Name | cst.Attribute) and _is_known(context, mask):
-        first = next(iter(owners))
-        raise Declined(f"nothing says that `{text}` has as many dimensions as `{first}`: it may select rows")
+        raise Declined(f"nothing gives `{text}` as many dimensions as `{next(iter(owners))}`: it may select rows")
     kind = context.fact(mask)
     is_bool = kind.is_tensor and kind.certain and kind.dtype == "bool"
     if set(owners) <= set(direct):
