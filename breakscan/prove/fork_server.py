@@ -54,6 +54,8 @@ def caches_in(folder: Path) -> dict[str, str]:
 
 MESSAGE = 4096
 """Bytes of a message, at most."""
+CHECK = b"check the compiler"
+"""The message after which workers need not find out what the C++ compiler can do."""
 DYNAMO, INDUCTOR = "dynamo", "inductor"
 """The parts of the compiler that have to be imported."""
 NVIDIA = "/dev/nvidia"
@@ -121,6 +123,11 @@ class ForkServer:
                 message, files, *_ = socket.recv_fds(self._control, MESSAGE, 4)
                 if not message:
                     return None
+                if message == CHECK:
+                    _check_compiler()
+                    _tell(files[0], 0)
+                    os.close(files[0])
+                    continue
                 still_eager = None if still_eager is None else still_eager - 1
                 worker = self._fork(message.decode(), files)
                 if worker is not None:
@@ -314,6 +321,16 @@ class ForkServerProcess:
             text = self._control.recv(MESSAGE)
         found: dict[str, float] = json.loads(text) if text else {}
         return found
+
+    def check_compiler(self) -> None:
+        """Lets Inductor find out what the C++ compiler can do before the next worker starts.  Where there is a GPU, it
+        does not before: this took 45 s on such a machine, and each worker of a program for the CPU would do it."""
+        status, end = os.pipe()
+        with self._lock, contextlib.suppress(OSError):
+            socket.send_fds(self._control, [CHECK], [end])
+            os.close(end)
+            _line(status)
+        os.close(status)
 
     def start(self, settings: Path, commands: int, replies: int, output: int) -> ForkedProcess | None:
         """Returns a new worker process, None if none can be forked. Threads may call it."""

@@ -304,6 +304,8 @@ def running_original(workers: Workers) -> Iterator[Original]:
         about = first.ready()
         require_calls(about)
         second.ready()
+        if "cuda" not in about.devices:
+            workers.server.check_compiler()
         yield Original(workers, first, second, about)
 
 

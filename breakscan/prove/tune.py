@@ -8,6 +8,7 @@ left out again, and the best program is proved as ``verify`` does, and timed in 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import tempfile
@@ -37,6 +38,7 @@ from breakscan.prove.tuning import (
     Evidence,
     Goal,
     ProgramChange,
+    RunFigures,
     Texts,
     Trial,
     TrialVerdict,
@@ -53,12 +55,16 @@ from breakscan.source.paths import display_path
 SHARE = 0.1
 """Of the time that there is, that one run may take without compiling."""
 FOR_PROOF = 0.4
-"""Of the time that there is, that is left for the last comparison and the proof."""
+"""Of the time that is left once the program as it is was timed: for the proof and the last comparison."""
 SLOWEST = 4.0
 """Times as long as the program as it is, with this many seconds more, that a run with a change may take."""
 MORE = 60.0
 CLEARLY = 1.05
 """The ratio from which on a single run counts as faster."""
+NOISE = 1.1
+"""The ratio that two single runs of one program are taken to show, where they were not compared."""
+QUICK = 0.05
+"""Of the time that there is: the program as it is runs a second time if a run takes no more."""
 FOR_EAGER = 1.2
 """The ratio from which on it is better not to compile at all: more steps would make up for a smaller one."""
 PAIRS = 3
@@ -141,6 +147,28 @@ class _Made:
         return len(self.edits) + len(self.changes)
 
 
+_SAME = Ratio(1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """Runs in turns: the ratio of their steps, that of runs of the program as it is, and the figures of the last
+    ones."""
+
+    ratio: Ratio | None
+    same: Ratio
+    before: RunFigures
+    after: RunFigures
+
+    @property
+    def is_faster(self) -> bool:
+        return self.ratio is not None and measure.is_faster(self.ratio, self.same)
+
+    @property
+    def is_slower(self) -> bool:
+        return self.ratio is not None and measure.is_slower(self.ratio, self.same)
+
+
 class _Tune:
     def __init__(
         self, workers: Workers, folder: Path, question: TuneQuestion, say: Callable[[TuneProgress], None]
@@ -158,6 +186,7 @@ class _Tune:
         self.notes: list[str] = []
         self.best = _Made()
         self.not_compiled: ProgramChange | None = None
+        self.kept = 0.0
         self.number = 0
         self.of = 0
 
@@ -172,20 +201,25 @@ class _Tune:
             raise NothingToMeasure(
                 "the program compiles nothing: torch.compile was not called (--compile module:name asks)"
             )
+        if not self.look.report.cuda:
+            self.workers.server.check_compiler()
         self.runs.loops = self.look.report.found
         self.texts = dict(self._own_texts())
         self.runs.texts = {one.path: self.texts[one.path] for one in self.runs.loops if one.path in self.texts}
         self.runs.loops = tuple(one for one in self.runs.loops if one.path in self.texts)
         self.say(TuneStep.BASELINE)
+        began = time.monotonic()
         self.base, _ = self._run({}, RunRequest(seconds=self.longest))
         self.request = RunRequest(seconds=3600.0, steps=self.base.report.steps if self.base.report.cut else 0)
         self.loop = step_loop(self.base.report.loops)
-        again, repeated = self._run({}, self.request, [self.base])
+        is_quick = time.monotonic() - began < QUICK * self.question.seconds
+        again, repeated = self._run({}, self.request, [self.base]) if is_quick else (None, ())
         self.say(TuneStep.EAGER)
         self.eager, from_eager = self._run({}, replace(self.request, eager=True), [self.base])
         self.comparison = EndValues([*repeated, *from_eager], self.base.dtypes)
-        self.same = ratio_of(self.base, again, self.loop)
+        self.same = None if again is None else ratio_of(self.base, again, self.loop)
         self.best = _Made(run=self.base)
+        self.kept = FOR_PROOF * self._left(0.0)
         result: Best | None = None
         interrupted = False
         try:
@@ -195,7 +229,7 @@ class _Tune:
             result = self._proved()
         except KeyboardInterrupt:
             interrupted = True
-            result = self._result(self.best, None, (), None) if len(self.best) else None
+            result = self._result(self.best, None, None, None) if len(self.best) else None
         return self._tuning(result, interrupted)
 
     def _own_texts(self) -> Iterator[tuple[str, str]]:
@@ -334,7 +368,7 @@ class _Tune:
         return True
 
     def _made(self, made: _Made, names: tuple[str, ...]) -> _Made | None:
-        """Runs a program.  Returns None if it does not hold, and says why in the list of what was tried."""
+        """Runs a program.  Returns None if it does not hold; the list of what was tried then has the ``names``."""
         key = tuple(sorted(made.texts.items()))
         if key in self.seen:
             return self.seen[key]
@@ -343,10 +377,12 @@ class _Tune:
             cold = self.question.goal is Goal.COMPILE
             run, (distances,) = self._run(made.texts, self.request, [self.base], cold)
         except WorkerError as error:
-            self._add(names, made.kind, TrialVerdict.FAILS, error.first_line)
+            if names:
+                self._add(names, made.kind, TrialVerdict.FAILS, error.first_line)
             return None
         if self.comparison.is_possible and (difference := self.comparison.difference(distances)):
-            self._add(names, made.kind, TrialVerdict.DIFFERS, difference)
+            if names:
+                self._add(names, made.kind, TrialVerdict.DIFFERS, difference)
             return None
         result = replace(made, run=run, ratio=self._speed(run))
         self.seen[key] = result
@@ -377,7 +413,7 @@ class _Tune:
     @property
     def _noise(self) -> float:
         """The ratio that two single runs of one program may show."""
-        return 2.0 if self.same is None else max(CLEARLY, self.same.median, 1 / self.same.median)
+        return NOISE if self.same is None else max(CLEARLY, self.same.median, 1 / self.same.median)
 
     @staticmethod
     def _problems(run: Run) -> int:
@@ -397,9 +433,11 @@ class _Tune:
             kept = tuple(one for one in self.best.edits if one in edits)
             others = tuple(one for one in self.best.changes if one in changes)
             texts = self._texts_of(kept, others)
-            made = None if not texts else self._made(_Made(kept, others, texts), (f"without {name}",))
-            if made is not None and not self._is_better(self.best, made):
-                self.best = made
+            made = None if not texts else self._made(_Made(kept, others, texts), ())
+            if made is not None and made.run is not None and self.best.run is not None:
+                is_more = self._problems(made.run) > self._problems(self.best.run)
+                if not is_more and self.best.ratio < NOISE * made.ratio:
+                    self.best = made
 
     def _smaller(self) -> Iterator[tuple[tuple[Candidate, ...], tuple[ProgramChange, ...], str]]:
         for edit in self.best.edits:
@@ -410,47 +448,52 @@ class _Tune:
     # -- the proof ----------------------------------------------------------------------------------------------------
 
     def _proved(self) -> Best | None:
-        """The best program, timed in turns with the program as it is, and proved."""
-        if not len(self.best):
-            return None
-        self.say(TuneStep.PROVE, ", ".join(self.best.names))
-        proof = self._proof()
-        if proof is not None and proof.verdict is ProofVerdict.REJECTED and not _is_of_other_calls(proof):
-            self._refuse(TrialVerdict.DIFFERS, proof.reasons[0].kind.value)
-            return None
-        cold = None
-        if self._left(0.0) > 0:
-            cold, _ = self._run(self.best.texts, self.request, cold=True)
-        ratio, same = self._in_turns(self.best)
-        assert self.best.run is not None
-        fewer = self._problems(self.best.run) < self._problems(self.base)
-        is_faster = ratio is not None and measure.is_faster(ratio, same)
-        is_slower = ratio is not None and measure.is_slower(ratio, same)
-        if self.question.goal is Goal.STEP and (is_slower or not (is_faster or fewer)):
-            self._refuse(TrialVerdict.NO_GAIN, "slower" if is_slower else "no faster where it is timed in turns", ratio)
-            return None
-        return self._result(self.best, cold, (ratio,) if ratio else (), proof)
+        """The best program, proved, and timed in turns with the program as it is."""
+        while len(self.best):
+            self.say(TuneStep.PROVE, ", ".join(self.best.names))
+            proof = self._proof()
+            if proof is not None and proof.verdict is ProofVerdict.REJECTED and not _is_of_other_calls(proof):
+                self._refuse(TrialVerdict.DIFFERS, proof.reasons[0].kind.value)
+                self.best = self._without_edits()
+                continue
+            cold = self._run(self.best.texts, self.request, cold=True)[0] if self._left(0.0) > 0 else None
+            turns = self._in_turns(self.best)
+            assert self.best.run is not None
+            fewer = self._problems(self.best.run) < self._problems(self.base)
+            if self.question.goal is Goal.STEP and (turns.is_slower or not (turns.is_faster or fewer)):
+                reason = "slower" if turns.is_slower else "no faster where it is timed in turns"
+                self._refuse(TrialVerdict.NO_GAIN, reason, turns.ratio)
+                return None
+            return self._result(self.best, cold, turns, proof)
+        return None
 
     def _refuse(self, verdict: TrialVerdict, reason: str, ratio: Ratio | None = None) -> None:
         self.tried.append(Trial(self.best.names, self.best.kind, verdict, reason, ratio=ratio))
 
-    def _in_turns(self, made: _Made) -> tuple[Ratio | None, Ratio]:
+    def _without_edits(self) -> _Made:
+        """The best program without its edits, if that is better than the program as it is."""
+        unchanged = _Made(run=self.base)
+        if not (self.best.edits and self.best.changes):
+            return unchanged
+        texts = self._texts_of((), self.best.changes)
+        made = self._made(_Made((), self.best.changes, texts), self.best.names) if texts else None
+        return made if made is not None and self._is_better(made, unchanged) else unchanged
+
+    def _in_turns(self, made: _Made) -> _Turns:
+        """Runs the program as it is and a changed one in turns, without recording."""
         request = replace(self.request, records=False)
-        found: list[Ratio] = []
-        sames: list[Ratio] = []
-        before: Run | None = None
-        while len(found) < PAIRS and (not found or self._left(0.0) > 0):
-            first, _ = self._run({}, request)
-            second, _ = self._run(made.texts, request)
-            ratio = ratio_of(first, second, self.loop)
-            if ratio is None:
-                return None, Ratio(1.0, 1.0, 1.0)
-            found.append(ratio)
-            if before is not None and (same := ratio_of(before, first, self.loop)):
-                sames.append(Ratio(same.median, same.median, same.median))
-            before = first
-        same = measure.ratio_of_processes(sames) if sames else Ratio(1.0, 1.0, 1.0)
-        return measure.ratio_of_processes(found), same
+        pairs: list[tuple[Run, Run]] = []
+        while len(pairs) < PAIRS and (not pairs or self._left(0.0) > 0):
+            pairs.append((self._run({}, request)[0], self._run(made.texts, request)[0]))
+        ratios = [ratio for pair in pairs if (ratio := ratio_of(*pair, self.loop))]
+        firsts = [pair[0] for pair in pairs]
+        sames = [ratio for pair in itertools.pairwise(firsts) if (ratio := ratio_of(*pair, self.loop))]
+        same = measure.ratio_of_processes([Ratio(one.median, one.median, one.median) for one in sames or [_SAME]])
+        return _Turns(
+            measure.ratio_of_processes(ratios) if ratios else None,
+            same,
+            *(one.figures(self.loop) for one in pairs[-1]),
+        )
 
     def _proof(self) -> Proof | None:
         """The proof of the best program by its compiled calls; None if there is no time for it."""
@@ -468,10 +511,13 @@ class _Tune:
             self.notes.append(f"the compiled calls could not be compared: {error}")
             return None
 
-    def _result(self, made: _Made, cold: Run | None, ratios: tuple[Ratio, ...], proof: Proof | None) -> Best:
+    def _result(self, made: _Made, cold: Run | None, turns: _Turns | None, proof: Proof | None) -> Best:
         assert made.run is not None
         before, after = self.base.figures(self.loop), made.run.figures(self.loop)
         before = replace(before, compile_seconds=self.look.figures(None).compile_seconds)
+        if turns is not None:
+            before = replace(before, step_seconds=turns.before.step_seconds, run_seconds=turns.before.run_seconds)
+            after = replace(after, step_seconds=turns.after.step_seconds, run_seconds=turns.after.run_seconds)
         if cold is not None:
             after = replace(after, compile_seconds=cold.figures(None).compile_seconds)
         compared = [Evidence.CALLS] if proof is not None and proof.outputs_equal else []
@@ -492,7 +538,7 @@ class _Tune:
             patch=diff_of(Candidate("", texts=texts), shown),
             before=before,
             after=after,
-            ratio=ratios[0] if ratios else None,
+            ratio=None if turns is None else turns.ratio,
             compared=tuple(compared),
             assumes=tuple(dict.fromkeys(assumes)),
             held_back=tuple(dict.fromkeys(held)),
@@ -503,7 +549,8 @@ class _Tune:
     def _tuning(self, best: Best | None, interrupted: bool) -> Tuning:
         applied: tuple[str, ...] = ()
         not_applied: NotApplied | tuple[str, ...] | None = None
-        if self.question.apply and best is not None and (self.question.apply_unseen or not best.held_back):
+        writes = self.question.apply and best is not None and not interrupted
+        if writes and best is not None and (self.question.apply_unseen or not best.held_back):
             texts = {path: (self.texts[path], text) for path, text in self.best.texts.items()}
             applied, not_applied = write_candidate(Candidate("", texts=texts))
         elif self.question.apply:
@@ -533,9 +580,9 @@ class _Tune:
         gained = self.best.ratio if len(self.best) else None
         self._say(TuneProgress(doing, label, self.number, self.of, gained, max(0.0, self._left(0.0))))
 
-    def _left(self, kept: float = FOR_PROOF) -> float:
-        """The seconds that are left, without the share that is kept."""
-        return (1 - kept) * self.question.seconds - (time.monotonic() - self._began)
+    def _left(self, kept: float | None = None) -> float:
+        """The seconds that are left, without those that are kept, by default for the proof."""
+        return self.question.seconds - (time.monotonic() - self._began) - (self.kept if kept is None else kept)
 
     def _add(
         self, names: tuple[str, ...], kind: RemedyKind, verdict: TrialVerdict, reason: str, made: _Made | None = None
