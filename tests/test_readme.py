@@ -59,7 +59,7 @@ def test_the_readme_is_one_screen_that_begins_with_a_command() -> None:
 
 @pytest.mark.process
 def test_fix_prints_what_the_tour_shows() -> None:
-    command = "breakscan fix --unsafe examples/vision.py"
+    command = "breakscan fix examples/vision.py"
     done = static(command)
     printed = (done.stdout + done.stderr).splitlines()
     assert [line for line in shown(command) if line not in printed] == []
