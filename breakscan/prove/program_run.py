@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import Any, TypeGuard
 
 from breakscan.prove.capture import (
     CapturedCallable,
@@ -38,7 +38,7 @@ from breakscan.prove.protocol import (
     ValueDistance,
 )
 from breakscan.prove.regions import RegionalCompiler
-from breakscan.prove.state import is_number, plain_copy, read_file, write_file
+from breakscan.prove.state import plain_copy, read_file, write_file
 from breakscan.prove.torch_state import cuda_in_use, plain_modes, wait_for_device
 from breakscan.prove.user_loop import loops_around
 
@@ -228,7 +228,7 @@ class WholeProgram:
         self._names = names
 
     def _values(self) -> dict[str, Any]:
-        """The values of tensors, arrays and numbers by path."""
+        """The values of tensors, arrays and integers by path."""
         import torch
 
         names = {**vars(sys.modules["__main__"]), **self._names}
@@ -236,11 +236,8 @@ class WholeProgram:
         walk = ObjectWalk(own, None)
         values = {path: plain_copy(tensor) for path, tensor in walk.tensors.items()}
         values |= {path: torch.from_numpy(array.copy()) for path, array in walk.arrays.items()}
-        values |= {
-            path: torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
-            for path, value in walk.plains.items()
-            if is_number(value) and abs(value) < 2**63
-        }
+        # Python's floats are often times, which no other run has.
+        values |= {path: torch.tensor(value) for path, value in walk.plains.items() if _is_count(value)}
         return {path.replace(WRAPPER, ""): value for path, value in values.items() if OURS not in path}
 
     # -- where the loops are ------------------------------------------------------------------------------------------
@@ -327,6 +324,10 @@ def _step_time(step: tuple[_Moment, _Moment]) -> StepTime:
     if first.event is not None and last.event is not None:
         seconds = first.event.elapsed_time(last.event) / 1000
     return StepTime(seconds, last.compiles - first.compiles)
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and abs(value) < 2**63
 
 
 def _own_files() -> tuple[str, ...]:

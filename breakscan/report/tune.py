@@ -45,9 +45,12 @@ def headline(tuning: Tuning) -> str:
     """``1.79× faster [1.75, 1.83]: 9 breaks → 0, 4 recompiles → 0``."""
     best = tuning.best
     if best is None:
-        count = sum(trial.verdict is not TrialVerdict.NOT_TRIED for trial in tuning.tried)
+        left = sum(trial.verdict is TrialVerdict.NOT_TRIED for trial in tuning.tried)
+        count = len(tuning.tried) - left
         nothing = f"Nothing is {_BETTER[tuning.goal]} than what you have ({counted(count, 'way')} tried)"
-        said = nothing if count else "Nothing was tried"
+        if left:
+            nothing = f"Nothing {_BETTER[tuning.goal]} was found in time: {count} of {count + left} ways tried (--time)"
+        said = nothing if tuning.tried else "Nothing was tried"
     elif not best.after.graphs and not best.after.eager_functions:
         said = f"Eager is best: {_gain(best, tuning)}"
     else:
