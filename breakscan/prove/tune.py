@@ -125,13 +125,14 @@ def tune(program: UserProgram, question: TuneQuestion, say: Callable[[TuneProgre
 @dataclass(frozen=True, slots=True)
 class _Made:
     """A program with changes: edits of ``fix``, and others in their order.  ``ratio`` is its speed in a single run next
-    to the program as it is."""
+    to the program as it is, ``at_most`` the end of its interval."""
 
     edits: tuple[Candidate, ...] = ()
     changes: tuple[ProgramChange, ...] = ()
     texts: Texts = field(default_factory=dict)
     run: Run | None = None
     ratio: float = 1.0
+    at_most: float = 1.0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -275,7 +276,12 @@ class _Tune:
         if change is None or self.question.goal is not Goal.STEP:
             return
         speed = self._speed(self.eager) / self.best.ratio
-        if speed < FOR_EAGER:
+        is_eager = len(self.best) > 0 and self.best.run is not None and not self.best.run.figures(None).graphs
+        if is_eager and speed > 1 / self._noise and (texts := self._texts_of((), (change,))):
+            # Changes with which nothing is compiled any more are the same in more words.
+            made = self._made(_Made((), (change,), texts), (change.name,))
+            self.best = made or self.best
+        elif speed < FOR_EAGER:
             reason = "eager is not clearly faster" if speed > 1 else f"eager is {1 / speed:.2f}× slower"
             self._add((change.name,), change.kind, TrialVerdict.NO_GAIN, reason)
         elif self._left() > 0:
@@ -384,7 +390,9 @@ class _Tune:
             if names:
                 self._add(names, made.kind, TrialVerdict.DIFFERS, difference)
             return None
-        result = replace(made, run=run, ratio=self._speed(run))
+        speed = self._speed(run)
+        ratio = ratio_of(self.base, run, self.loop) if self.question.goal is Goal.STEP else None
+        result = replace(made, run=run, ratio=speed, at_most=ratio.high if ratio else speed)
         self.seen[key] = result
         return result
 
@@ -408,7 +416,9 @@ class _Tune:
         faster, noise = one.ratio / other.ratio, self._noise
         if faster > noise:
             return self._problems(one.run) <= self._problems(other.run) or faster > 2 * noise - 1
-        return faster > 1 / noise and self._problems(one.run) < self._problems(other.run)
+        # Whether it is slower, runs in turns decide.
+        is_slower = one.at_most < other.ratio / noise
+        return not is_slower and self._problems(one.run) < self._problems(other.run)
 
     @property
     def _noise(self) -> float:
@@ -456,12 +466,16 @@ class _Tune:
                 self._refuse(TrialVerdict.DIFFERS, proof.reasons[0].kind.value)
                 self.best = self._without_edits()
                 continue
+            if not self.comparison.is_possible and (proof is None or not proof.outputs_equal):
+                self._refuse(TrialVerdict.FAILS, "its results could not be compared")
+                return None
             cold = self._run(self.best.texts, self.request, cold=True)[0] if self._left(0.0) > 0 else None
             turns = self._in_turns(self.best)
             assert self.best.run is not None
             fewer = self._problems(self.best.run) < self._problems(self.base)
-            if self.question.goal is Goal.STEP and (turns.is_slower or not (turns.is_faster or fewer)):
-                reason = "slower" if turns.is_slower else "no faster where it is timed in turns"
+            is_slower = turns.is_slower or (turns.ratio is not None and turns.ratio.median < 1 / NOISE)
+            if self.question.goal is Goal.STEP and (is_slower or not (turns.is_faster or fewer)):
+                reason = "slower" if is_slower else "no faster where it is timed in turns"
                 self._refuse(TrialVerdict.NO_GAIN, reason, turns.ratio)
                 return None
             return self._result(self.best, cold, turns, proof)

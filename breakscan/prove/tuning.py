@@ -77,7 +77,7 @@ class Evidence(str, Enum):
     CALLS = "calls"
     """Those of the compiled calls, with their gradients and state, also in varied calls, as ``verify`` does."""
     RUN = "run"
-    """Those of the whole run: the values that its names hold at its end, and what it prints."""
+    """Those of the whole run: the tensors, arrays and integers that its names hold at its end."""
 
 
 @dataclass(frozen=True, slots=True)

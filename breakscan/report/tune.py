@@ -31,7 +31,7 @@ _VERDICTS = {
 }
 _COMPARED = {
     Evidence.CALLS: "the results of the compiled calls, with their gradients and state, also in varied calls",
-    Evidence.RUN: "the values that the program has at the end of the run, and what it prints",
+    Evidence.RUN: "the tensors and integers that the program has at the end of the run",
 }
 _Value = Callable[[RunFigures], int]
 _COUNTS: tuple[tuple[str, str, _Value], ...] = (
