@@ -35,7 +35,7 @@ ROOMS = {
     "explanation": Room(f"{STATIC} check recording", 8910, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 12555, 45),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6848, 40),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6852, 40),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2173, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3435, 28),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

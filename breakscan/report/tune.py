@@ -50,7 +50,7 @@ def headline(tuning: Tuning) -> str:
         nothing = f"Nothing is {_BETTER[tuning.goal]} than what you have ({counted(count, 'way')} tried)"
         if left:
             nothing = f"Nothing {_BETTER[tuning.goal]} was found in time: {count} of {count + left} ways tried (--time)"
-        said = nothing if tuning.tried else "Nothing was tried"
+        said = nothing if count else "Nothing was tried"
     elif not best.after.graphs and not best.after.eager_functions:
         said = f"Eager is best: {_gain(best, tuning)}"
     else:
