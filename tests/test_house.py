@@ -37,7 +37,7 @@ ROOMS = {
     "prove": Room(f"{STATIC} check fix recording explanation", 12555, 45),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6852, 40),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2173, 14),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3435, 28),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3438, 28),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }

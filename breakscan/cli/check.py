@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import tokenize
 from collections import defaultdict
@@ -206,7 +207,9 @@ def check(
         ctx.exit(_add_ignores(result, own.add_ignore))
     seconds = time.perf_counter() - started
     edits = 0
-    if stdin is None and format_ == "full" and not (own.quiet or own.statistics):
+    # To plan edits takes longer than to check a file: only somebody who reads on a terminal waits for their number.
+    is_read = output is None and sys.stdout.isatty()
+    if is_read and stdin is None and format_ == "full" and not (own.quiet or own.statistics):
         from breakscan.fix.repair import fixable
 
         edits = len(fixable(result, observed))

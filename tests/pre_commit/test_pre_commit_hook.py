@@ -33,7 +33,7 @@ REPAIRABLE = """import torch
 class Block(torch.nn.Module):
     def forward(self, x: torch.Tensor):
         y = x.float() * 2
-        y[y < 1] += 3
+        print("block")
         return y
 """
 CLEAN = BREAKS.replace("x.any()", "x.shape[0] > 1")
@@ -130,5 +130,5 @@ def test_the_other_hook_rewrites_what_is_staged(project: Path, run_hook: RunHook
     done = run_hook(project, "breakscan-fix")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "files were modified by this hook" in done.stdout
-    assert "y = torch.where(y < 1, y + 3, y)" in (project / "staged.py").read_text(encoding="utf-8")
+    assert "is_compiling" in (project / "staged.py").read_text(encoding="utf-8")
     assert (project / "committed.py").read_text(encoding="utf-8") == BREAKS
