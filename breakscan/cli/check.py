@@ -208,7 +208,7 @@ def check(
     seconds = time.perf_counter() - started
     edits = 0
     # To plan edits takes longer than to check a file: only somebody who reads on a terminal waits for their number.
-    is_read = output is None and sys.stdout.isatty()
+    is_read = output is None and sys.stdout is not None and sys.stdout.isatty()
     if is_read and stdin is None and format_ == "full" and not (own.quiet or own.statistics):
         from breakscan.fix.repair import fixable
 
