@@ -15,6 +15,8 @@ from breakscan.prove.tune import TuneProgress, TuneQuestion, TuneStep
 from breakscan.prove.tuning import Goal, RunFigures, Tuning
 from breakscan.prove.worker import UserProgram, WorkerError
 
+pytestmark = pytest.mark.torch
+
 FIGURES = RunFigures(1, 0, 0, 2, 1.0, 2.0, 3e-3)
 NOTHING = Tuning(
     ("model.py",), {"torch": "2.13.0", "device": "cpu"}, Goal.STEP, 9.0, 3, None, False, FIGURES, None, None, ()
