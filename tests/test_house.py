@@ -34,10 +34,10 @@ ROOMS = {
     "recording": Room(STATIC, 9390, 47),
     "explanation": Room(f"{STATIC} check recording", 8910, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
-    "prove": Room(f"{STATIC} check fix recording explanation", 12555, 45),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6852, 40),
+    "prove": Room(f"{STATIC} check fix recording explanation", 12583, 45),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6879, 40),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2173, 14),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3438, 28),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3437, 28),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }

@@ -8,15 +8,12 @@ from pathlib import Path
 import click
 
 from breakscan.cli.exit_status import INTERRUPTED
-from breakscan.cli.measuring import MeasuringOptions, NotMeasured, say
+from breakscan.cli.measuring import MeasuringOptions, measured_report, say
 from breakscan.cli.options import format_option, options, output_option, words
-from breakscan.cli.output import report_stream
 from breakscan.cli.programs import program_arguments
 from breakscan.prove.bench import bench as measure
 from breakscan.prove.compiler_settings import SettingError, settings_of
-from breakscan.prove.observation import NothingToMeasure
-from breakscan.prove.variants import UnknownName, WantedVariants
-from breakscan.prove.worker import WorkerError
+from breakscan.prove.variants import WantedVariants
 from breakscan.report.formats import BENCH
 from breakscan.report.measurements import progress_words
 
@@ -80,12 +77,8 @@ def bench(
     except SettingError as error:
         raise click.BadParameter(str(error), param_hint="--config") from error
     user_program = measured.program("bench", program, arguments)
-    try:
-        found = measure(user_program, wanted, lambda progress: say(progress_words(progress)))
-    except (WorkerError, NothingToMeasure, UnknownName) as error:
-        raise NotMeasured(str(error)) from error
-    say("")
-    with report_stream(output) as stream:
-        BENCH.write(format_, found, stream)
+    found = measured_report(
+        lambda: measure(user_program, wanted, lambda progress: say(progress_words(progress))), BENCH, format_, output
+    )
     if found.interrupted:
         sys.exit(INTERRUPTED)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
 
 from breakscan.cli.exit_status import FAILED
 from breakscan.cli.options import option
+from breakscan.cli.output import report_stream
 from breakscan.cli.programs import COMPILE, refuse_notebook, requests_for, require_torch
-from breakscan.prove.worker import CALLS, UserProgram
+from breakscan.prove.observation import NothingToMeasure
+from breakscan.prove.variants import UnknownName
+from breakscan.prove.worker import CALLS, UserProgram, WorkerError
 from breakscan.recording.requests_file import BACKEND
+from breakscan.report.formats import Formats, Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,18 @@ class NotMeasured(click.ClickException):
     def show(self, file: Any = None) -> None:
         say("")
         super().show(file)
+
+
+def measured_report(measure: Callable[[], Report], formats: Formats[Report], name: str, output: Path | None) -> Report:
+    """Measures a program, and writes the report in the format of this name.  Raises NotMeasured."""
+    try:
+        report = measure()
+    except (WorkerError, NothingToMeasure, UnknownName) as error:
+        raise NotMeasured(str(error)) from error
+    say("")
+    with report_stream(output) as stream:
+        formats.write(name, report, stream)
+    return report
 
 
 def say(what: str) -> None:

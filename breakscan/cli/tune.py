@@ -7,15 +7,12 @@ from pathlib import Path
 import click
 
 from breakscan.cli.exit_status import INTERRUPTED
-from breakscan.cli.measuring import MeasuringOptions, NotMeasured, say
+from breakscan.cli.measuring import MeasuringOptions, measured_report, say
 from breakscan.cli.options import format_option, options, output_option
-from breakscan.cli.output import report_stream
 from breakscan.cli.programs import program_arguments
-from breakscan.prove.observation import NothingToMeasure
 from breakscan.prove.tune import TuneProgress, TuneQuestion, TuneStep
 from breakscan.prove.tune import tune as find_best
 from breakscan.prove.tuning import Goal
-from breakscan.prove.worker import WorkerError
 from breakscan.report.formats import TUNE
 from breakscan.report.measurements import number
 from breakscan.report.printable import visible
@@ -74,13 +71,12 @@ def tune(
     settings = NearestSettings(target="compile", no_cache=True)
     question = TuneQuestion(Goal(goal), seconds, apply or apply_unseen, apply_unseen, settings)
     user_program = measured.program("tune", program, arguments)
-    try:
-        tuning = find_best(user_program, question, lambda progress: say(_progress_words(progress)))
-    except (WorkerError, NothingToMeasure) as error:
-        raise NotMeasured(str(error)) from error
-    say("")
-    with report_stream(output) as stream:
-        TUNE.write(format_, tuning, stream)
+    tuning = measured_report(
+        lambda: find_best(user_program, question, lambda progress: say(_progress_words(progress))),
+        TUNE,
+        format_,
+        output,
+    )
     if tuning.interrupted:
         click.get_current_context().exit(INTERRUPTED)
 

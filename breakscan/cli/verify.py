@@ -8,21 +8,18 @@ from pathlib import Path
 import click
 
 from breakscan.cli.exit_status import INTERRUPTED
-from breakscan.cli.measuring import MeasuringOptions, NotMeasured, say
+from breakscan.cli.measuring import MeasuringOptions, measured_report, say
 from breakscan.cli.options import format_option, options, output_option, words
-from breakscan.cli.output import report_stream
 from breakscan.cli.programs import program_arguments
 from breakscan.cli.selection import require_rewrites
 from breakscan.fix.planner import WantedRewrites
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.compiler_settings import SettingError
-from breakscan.prove.observation import NothingToMeasure
 from breakscan.prove.patch import PatchError, patched_files
 from breakscan.prove.proof import ProofVerdict, Verification
 from breakscan.prove.rewrites import of_patch, of_settings
 from breakscan.prove.verify import Question
 from breakscan.prove.verify import verify as prove
-from breakscan.prove.worker import WorkerError
 from breakscan.recording.requests_file import BACKEND
 from breakscan.report.formats import VERIFY
 from breakscan.report.measurements import progress_words
@@ -116,13 +113,9 @@ def verify(
         repro.absolute() if repro is not None else None,
     )
     user_program = measured.program("verify", program, arguments, compile_backend)
-    try:
-        verification = prove(user_program, question, lambda progress: say(progress_words(progress)))
-    except (WorkerError, NothingToMeasure) as error:
-        raise NotMeasured(str(error)) from error
-    say("")
-    with report_stream(output) as stream:
-        VERIFY.write(format_, verification, stream)
+    verification = measured_report(
+        lambda: prove(user_program, question, lambda progress: say(progress_words(progress))), VERIFY, format_, output
+    )
     sys.exit(_status(verification))
 
 

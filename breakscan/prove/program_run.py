@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-import contextlib
 import os
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, TypeGuard
+from typing import Any
 
 from breakscan.prove.capture import (
     CapturedCallable,
@@ -29,6 +28,7 @@ from breakscan.prove.capture import (
 from breakscan.prove.object_walk import ObjectWalk, is_own
 from breakscan.prove.overlay import plain_code
 from breakscan.prove.protocol import (
+    FLOAT,
     CallableBlocks,
     LoopSite,
     LoopSteps,
@@ -38,7 +38,8 @@ from breakscan.prove.protocol import (
     ValueDistance,
 )
 from breakscan.prove.regions import RegionalCompiler
-from breakscan.prove.state import plain_copy, read_file, write_file
+from breakscan.prove.state import is_number, plain_copy, read_file, write_file
+from breakscan.prove.step_timer import peak_of_process
 from breakscan.prove.torch_state import cuda_in_use, plain_modes, wait_for_device
 from breakscan.prove.user_loop import loops_around
 
@@ -159,16 +160,17 @@ class WholeProgram:
         )
 
     def save(self, path: str) -> dict[str, str]:
-        """Writes the values that the program ends with to a file.  Returns their dtypes by path."""
+        """Writes the values that the program ends with to a file.  Returns their dtypes by path, :data:`FLOAT` for
+        Python's floats."""
         with plain_modes():
-            values = self._values()
+            values, floats = self._values()
         write_file(values, path)
-        return {name: str(value.dtype) for name, value in values.items()}
+        return {name: FLOAT if name in floats else str(value.dtype) for name, value in values.items()}
 
     def distances(self, path: str) -> tuple[ValueDistance, ...]:
         """The distances of the values from those in a file, where both have them."""
         with plain_modes():
-            own = self._values()
+            own, _ = self._values()
             return tuple(
                 ValueDistance(name, _distance(own[name], value))
                 for name, value in read_file(path).items()
@@ -227,8 +229,8 @@ class WholeProgram:
             names |= {**one.f_globals, **one.f_locals}
         self._names = names
 
-    def _values(self) -> dict[str, Any]:
-        """The values of tensors, arrays and integers by path."""
+    def _values(self) -> tuple[dict[str, Any], set[str]]:
+        """The values of tensors, arrays and numbers by path, and the paths of Python's floats."""
         import torch
 
         names = {**vars(sys.modules["__main__"]), **self._names}
@@ -236,9 +238,12 @@ class WholeProgram:
         walk = ObjectWalk(own, None)
         values = {path: plain_copy(tensor) for path, tensor in walk.tensors.items()}
         values |= {path: torch.from_numpy(array.copy()) for path, array in walk.arrays.items()}
-        # Python's floats are often times, which no other run has.
-        values |= {path: torch.tensor(value) for path, value in walk.plains.items() if _is_count(value)}
-        return {path.replace(WRAPPER, ""): value for path, value in values.items() if OURS not in path}
+        numbers = {path: value for path, value in walk.plains.items() if is_number(value) and abs(value) < 2**63}
+        floats = {path for path, value in numbers.items() if isinstance(value, float)}
+        exact = {path: torch.tensor(value) for path, value in numbers.items() if path not in floats}
+        values |= exact | {path: torch.tensor(numbers[path], dtype=torch.float64) for path in floats}
+        kept = {path.replace(WRAPPER, ""): value for path, value in values.items() if OURS not in path}
+        return kept, {path.replace(WRAPPER, "") for path in floats}
 
     # -- where the loops are ------------------------------------------------------------------------------------------
 
@@ -326,10 +331,6 @@ def _step_time(step: tuple[_Moment, _Moment]) -> StepTime:
     return StepTime(seconds, last.compiles - first.compiles)
 
 
-def _is_count(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and abs(value) < 2**63
-
-
 def _own_files() -> tuple[str, ...]:
     """The files of the modules that are the user's own, the script first."""
     found = {
@@ -345,9 +346,7 @@ def _most_memory() -> int | None:
         import torch
 
         return int(torch.cuda.max_memory_allocated())
-    with contextlib.suppress(OSError), open("/proc/self/status") as file:
-        return next((int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:")), None)
-    return None
+    return peak_of_process()
 
 
 def _distance(one: Any, other: Any) -> float:

@@ -121,6 +121,10 @@ class RunReport:
     """The files of the user's own modules that were loaded."""
 
 
+FLOAT = "float"
+"""The dtype of Python's floats."""
+
+
 @dataclass(frozen=True)
 class ValueDistance:
     """The distance of a value, by path, from that of another run: relative, or the share of integers that differ."""

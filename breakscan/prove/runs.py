@@ -21,7 +21,7 @@ from breakscan.prove.equal import TOLERANCES
 from breakscan.prove.faster import Ratio, Rounds
 from breakscan.prove.original import Workers, explained
 from breakscan.prove.program_run import WholeProgram
-from breakscan.prove.protocol import Description, LoopSite, LoopSteps, RunReport, RunRequest, StepTime
+from breakscan.prove.protocol import FLOAT, Description, LoopSite, LoopSteps, RunReport, RunRequest, StepTime
 from breakscan.prove.tuning import RunFigures, Texts
 from breakscan.prove.worker import Worker, WorkerError
 from breakscan.source.paths import display_path
@@ -32,6 +32,12 @@ USUAL = 4.0
 """The times of the noise of the program itself."""
 RANDOM = 0.05
 """The noise from which on values say nothing: they depend on other random numbers."""
+STEADY = 1e-6
+"""The noise up to which Python's floats are compared: those that vary more are times, which no other run has."""
+TOLERATED = {**TOLERANCES, FLOAT: TOLERANCES["torch.float32"]}
+FEWEST = 0.5
+"""The share of the values with a tolerance that must be there: a change may turn some into others."""
+TINY = 1e-300
 WARMING = 2
 """Steps that are left out after compiling, if there are enough others: the first ones fill caches."""
 ENOUGH = 8
@@ -93,26 +99,20 @@ def ratio_of(before: Run, after: Run, loop: int | None) -> Ratio | None:
         return None
     size = -(-len(pairs) // MOST_ROUNDS)
     blocks = [pairs[at : at + size] for at in range(0, len(pairs), size)]
-    rounds = Rounds(
-        {
-            measure_name: [sum(pair[side] for pair in block) for block in blocks]
-            for side, measure_name in enumerate(("before", "after"))
-        }
-    )
-    return rounds.ratio("after", "before")
+    befores, afters = ([sum(pair[side] for pair in block) for block in blocks] for side in (0, 1))
+    return Rounds({"before": befores, "after": afters}).ratio("after", "before")
 
 
 class Runs:
-    """Runs the program with the texts of its files replaced.  ``folder`` is for what the runs write."""
+    """Runs the program with the texts of its files replaced.  ``folder`` is for what the runs write.  ``loops`` are
+    those of the program as it is, whose steps are timed, and ``originals`` the texts of its files."""
 
     def __init__(self, workers: Workers, folder: Path) -> None:
         self.workers = workers
         self._folder = folder
         self._number = 0
         self.loops: tuple[LoopSite, ...] = ()
-        """The loops of the unchanged program."""
-        self.texts: dict[str, str] = {}
-        """The texts of its files that hold them."""
+        self.originals: Texts = {}
 
     def run(
         self,
@@ -125,11 +125,11 @@ class Runs:
         """Runs the program with these texts.  Also returns how far its values are from those of the ``known`` runs.
 
         Raises WorkerError where it fails, takes longer than ``longest`` seconds, or did not load a text."""
-        changed = {path: text for path, text in texts.items() if text != self.texts.get(path, text) or path in texts}
-        lines = {path: source_map(_read(path), text) for path, text in changed.items()}
+        lines = {path: source_map(self.originals[path], text) for path, text in texts.items()}
         loops = tuple(replace(one, line=_after(lines.get(one.path), one.line)) for one in self.loops)
-        overlay = {**self.texts, **changed}
-        candidate = Candidate("", texts={path: (_read(path), text) for path, text in overlay.items()})
+        # Loops are watched in a new text, also where nothing else changes.
+        watched = {one.path: self.originals[one.path] for one in self.loops} | dict(texts)
+        candidate = Candidate("", texts={path: (self.originals[path], text) for path, text in watched.items()})
         self._number += 1
         values = str(self._folder / f"values{self._number}.pt")
         with (
@@ -141,7 +141,7 @@ class Runs:
             about = worker.ask(CommandHandler.describe)
             if about.run.error:
                 raise WorkerError(about.run.error)
-            missing = [path for path in changed if path not in about.run.loaded]
+            missing = [path for path in texts if path not in about.run.loaded]
             if missing:
                 raise WorkerError(f"{display_path(missing[0], os.getcwd())} was not loaded")
             report = worker.ask(WholeProgram.report)
@@ -153,7 +153,7 @@ class Runs:
             if request.records:
                 at = {
                     (path, number): line
-                    for path, text in changed.items()
+                    for path, text in texts.items()
                     for number, line in enumerate(text.split("\n"), 1)
                 }
                 shown, processes = explained(worker, self.workers.library, at)
@@ -186,23 +186,25 @@ class EndValues:
 
     def __init__(self, noise: Sequence[Mapping[str, float]], dtypes: Mapping[str, str]) -> None:
         self._noise = noise
-        self._dtypes = dtypes
-        floats = [self._of(path) for path, dtype in dtypes.items() if dtype in TOLERANCES]
-        self.is_possible = bool(floats) and statistics.median(floats) < RANDOM
+        self._dtypes = {path: dtype for path, dtype in dtypes.items() if dtype != FLOAT or self._of(path) <= STEADY}
+        self._floats = [path for path, dtype in self._dtypes.items() if dtype in TOLERATED]
+        self.is_possible = bool(self._floats) and statistics.median(map(self._of, self._floats)) < RANDOM
         """False where there is nothing to compare, or where values depend on the random numbers of compiled code."""
 
     def difference(self, distances: Mapping[str, float]) -> str | None:
-        """The path of the value that differs most, with how far it does; None if none does."""
-        worst, at = 1.0, None
-        for path, distance in distances.items():
-            tolerance = ROOM * TOLERANCES.get(self._dtypes[path], 0.0)
-            allowed = max(tolerance, USUAL * self._of(path))
-            if distance > allowed and (excess := distance / allowed if allowed else float("inf")) > worst:
-                worst, at = excess, path
-        return None if at is None else f"{at} differs by {distances[at]:.2g} (allowed {self._allowed(at):.2g})"
+        """The path of the value that differs most, with how far it does, or how few values are there; None if they are
+        equal."""
+        there = sum(path in distances for path in self._floats)
+        if there < FEWEST * len(self._floats):
+            return f"{there} of {len(self._floats)} values are there at the end of the run"
+        excess = {path: distances[path] / (self._allowed(path) or TINY) for path in self._dtypes if path in distances}
+        at = max(excess, key=excess.__getitem__, default=None)
+        if at is None or excess[at] <= 1:
+            return None
+        return f"{at} differs by {distances[at]:.2g} (allowed {self._allowed(at):.2g})"
 
     def _allowed(self, path: str) -> float:
-        return max(ROOM * TOLERANCES.get(self._dtypes[path], 0.0), USUAL * self._of(path))
+        return max(ROOM * TOLERATED.get(self._dtypes[path], 0.0), USUAL * self._of(path))
 
     def _of(self, path: str) -> float:
         return max((one.get(path, 0.0) for one in self._noise), default=0.0)
@@ -224,7 +226,3 @@ def _after(lines: SourceMap | None, line: int) -> int:
     if lines is None:
         return line
     return next((at + 1 for at, origin in enumerate(lines.origins) if origin == line - 1), line)
-
-
-def _read(path: str) -> str:
-    return Path(path).read_text(encoding="utf-8")

@@ -167,12 +167,10 @@ class StepTimer:
             return int(torch.cuda.max_memory_allocated()) + _kept_by_graphs()
         try:
             Path("/proc/self/clear_refs").write_text("5")
-            self.block(steps, kind)
-            status = Path("/proc/self/status").read_text()
         except OSError:
             return None
-        line = next((line for line in status.splitlines() if line.startswith("VmHWM:")), None)
-        return int(line.split()[1]) * 1024 if line else None
+        self.block(steps, kind)
+        return peak_of_process()
 
     def launches(self, kind: StepKind) -> dict[str, int] | None:
         """The launches of one step on the device: ``kernels`` and ``cuda_graphs``.  None without a device."""
@@ -328,3 +326,10 @@ def _timed_call(captured: CapturedCallable, call: CapturedCall, kind: StepKind, 
             step()
 
     return step if in_modes else step_in_modes
+
+
+def peak_of_process() -> int | None:
+    """The most memory that this process had in use, in bytes; None where the system cannot report it."""
+    with contextlib.suppress(OSError), open("/proc/self/status") as file:
+        return next((int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:")), None)
+    return None

@@ -22,12 +22,13 @@ from breakscan.fix.planner import WantedRewrites
 from breakscan.model.findings import Origin, Site
 from breakscan.model.remedy import RemedyKind
 from breakscan.prove import faster as measure
-from breakscan.prove.candidate import UNCHANGED, Candidate, SetLabel
+from breakscan.prove.candidate import Candidate, SetLabel
+from breakscan.prove.changed_code import UnseenCode
 from breakscan.prove.faster import Ratio
 from breakscan.prove.fork_server import ForkServerProcess
-from breakscan.prove.observation import NothingToMeasure, ObservationKind, environment_of
+from breakscan.prove.observation import NothingToMeasure, Observation, ObservationKind, environment_of, notes_of
 from breakscan.prove.original import Workers, running_original
-from breakscan.prove.proof import NotApplied, Proof, ProofVerdict
+from breakscan.prove.proof import NotApplied, Proof, ProofVerdict, VariedDifference
 from breakscan.prove.protocol import RunRequest
 from breakscan.prove.rewrites import Rewrites, diff_of
 from breakscan.prove.runs import EndValues, Run, Runs, ratio_of, source_map, step_loop
@@ -124,15 +125,15 @@ def tune(program: UserProgram, question: TuneQuestion, say: Callable[[TuneProgre
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A program with changes: edits of ``fix``, and others in their order.  ``ratio`` is its speed in a single run next
-    to the program as it is, ``at_most`` the end of its interval."""
+    """A program with changes: edits of ``fix``, and others in their order.  ``ratio`` says how much better it is than
+    the program as it is, in a single run; ``steps`` is the ratio of their steps, None where none can be compared."""
 
     edits: tuple[Candidate, ...] = ()
     changes: tuple[ProgramChange, ...] = ()
     texts: Texts = field(default_factory=dict)
     run: Run | None = None
     ratio: float = 1.0
-    at_most: float = 1.0
+    steps: Ratio | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -148,7 +149,8 @@ class _Made:
         return len(self.edits) + len(self.changes)
 
 
-_SAME = Ratio(1.0, 1.0, 1.0)
+_SAME = Ratio(1.0, 1 / NOISE, NOISE)
+"""Two runs of one program, where they were not compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +184,11 @@ class _Tune:
         self.tried: list[Trial] = []
         self.seen: dict[tuple[tuple[str, str], ...], _Made | None] = {}
         """The programs that were tried, by their texts; None for one that did not hold."""
+        self.refused: list[Texts] = []
+        """Those that the proof or the last comparison refused."""
         self.files: dict[Path, None] = {}
         """Those with problems."""
-        self.notes: list[str] = []
+        self.notes: list[str | Observation] = []
         self.best = _Made()
         self.not_compiled: ProgramChange | None = None
         self.kept = 0.0
@@ -204,10 +208,8 @@ class _Tune:
             )
         if not self.look.report.cuda:
             self.workers.server.check_compiler()
-        self.runs.loops = self.look.report.found
-        self.texts = dict(self._own_texts())
-        self.runs.texts = {one.path: self.texts[one.path] for one in self.runs.loops if one.path in self.texts}
-        self.runs.loops = tuple(one for one in self.runs.loops if one.path in self.texts)
+        self.runs.originals = self.texts = dict(self._own_texts())
+        self.runs.loops = tuple(one for one in self.look.report.found if one.path in self.texts)
         self.say(TuneStep.BASELINE)
         began = time.monotonic()
         self.base, _ = self._run({}, RunRequest(seconds=self.longest))
@@ -230,7 +232,7 @@ class _Tune:
             result = self._proved()
         except KeyboardInterrupt:
             interrupted = True
-            result = self._result(self.best, None, None, None) if len(self.best) else None
+            result = self._result(self.best) if len(self.best) else None
         return self._tuning(result, interrupted)
 
     def _own_texts(self) -> Iterator[tuple[str, str]]:
@@ -275,12 +277,14 @@ class _Tune:
         change = self.not_compiled
         if change is None or self.question.goal is not Goal.STEP:
             return
-        speed = self._speed(self.eager) / self.best.ratio
+        speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop)) / self.best.ratio
         is_eager = len(self.best) > 0 and self.best.run is not None and not self.best.run.figures(None).graphs
         if is_eager and speed > 1 / self._noise and (texts := self._texts_of((), (change,))):
             # Changes with which nothing is compiled any more are the same in more words.
             made = self._made(_Made((), (change,), texts), (change.name,))
-            self.best = made or self.best
+            if made is not None:
+                self._add((change.name,), change.kind, TrialVerdict.GAINS, "", made)
+                self.best = made
         elif speed < FOR_EAGER:
             reason = "eager is not clearly faster" if speed > 1 else f"eager is {1 / speed:.2f}× slower"
             self._add((change.name,), change.kind, TrialVerdict.NO_GAIN, reason)
@@ -390,22 +394,20 @@ class _Tune:
             if names:
                 self._add(names, made.kind, TrialVerdict.DIFFERS, difference)
             return None
-        speed = self._speed(run)
-        ratio = ratio_of(self.base, run, self.loop) if self.question.goal is Goal.STEP else None
-        result = replace(made, run=run, ratio=speed, at_most=ratio.high if ratio else speed)
+        steps = ratio_of(self.base, run, self.loop)
+        result = replace(made, run=run, ratio=self._speed(run, steps), steps=steps)
         self.seen[key] = result
         return result
 
-    def _speed(self, run: Run) -> float:
+    def _speed(self, run: Run, steps: Ratio | None) -> float:
         """The ratio by which a run is better than that of the program as it is."""
         before, after = self.base.figures(self.loop), run.figures(self.loop)
         if self.question.goal is Goal.COMPILE:
             return self.look.figures(None).compile_seconds / max(after.compile_seconds, 1e-3)
         if self.question.goal is Goal.MEMORY:
             return (before.memory_bytes or 1) / (after.memory_bytes or 1)
-        ratio = ratio_of(self.base, run, self.loop)
-        if ratio is not None:
-            return ratio.median
+        if steps is not None:
+            return steps.median
         own, its = (max(one.run_seconds - one.compile_seconds, 1e-6) for one in (before, after))
         return own / its
 
@@ -417,7 +419,9 @@ class _Tune:
         if faster > noise:
             return self._problems(one.run) <= self._problems(other.run) or faster > 2 * noise - 1
         # Whether it is slower, runs in turns decide.
-        is_slower = one.at_most < other.ratio / noise
+        is_step = self.question.goal is Goal.STEP and one.steps is not None
+        at_most = one.steps.high if is_step and one.steps is not None else one.ratio
+        is_slower = at_most < other.ratio / noise
         return not is_slower and self._problems(one.run) < self._problems(other.run)
 
     @property
@@ -461,37 +465,42 @@ class _Tune:
         """The best program, proved, and timed in turns with the program as it is."""
         while len(self.best):
             self.say(TuneStep.PROVE, ", ".join(self.best.names))
-            proof = self._proof()
+            proof, is_varied = self._proof()
             if proof is not None and proof.verdict is ProofVerdict.REJECTED and not _is_of_other_calls(proof):
-                self._refuse(TrialVerdict.DIFFERS, proof.reasons[0].kind.value)
-                self.best = self._without_edits()
+                verdict = TrialVerdict.DIFFERS if proof.outputs_equal is False else TrialVerdict.FAILS
+                verdict = TrialVerdict.NO_GAIN if proof.outputs_equal else verdict
+                self._refuse(verdict, proof.reasons[0], edits=True)
                 continue
             if not self.comparison.is_possible and (proof is None or not proof.outputs_equal):
                 self._refuse(TrialVerdict.FAILS, "its results could not be compared")
-                return None
+                continue
             cold = self._run(self.best.texts, self.request, cold=True)[0] if self._left(0.0) > 0 else None
             turns = self._in_turns(self.best)
             assert self.best.run is not None
             fewer = self._problems(self.best.run) < self._problems(self.base)
-            is_slower = turns.is_slower or (turns.ratio is not None and turns.ratio.median < 1 / NOISE)
-            if self.question.goal is Goal.STEP and (is_slower or not (turns.is_faster or fewer)):
-                reason = "slower" if is_slower else "no faster where it is timed in turns"
+            if self.question.goal is Goal.STEP and (turns.is_slower or not (turns.is_faster or fewer)):
+                reason = "slower" if turns.is_slower else "no faster where it is timed in turns"
                 self._refuse(TrialVerdict.NO_GAIN, reason, turns.ratio)
-                return None
-            return self._result(self.best, cold, turns, proof)
+                continue
+            return self._result(self.best, cold, turns, proof, is_varied)
         return None
 
-    def _refuse(self, verdict: TrialVerdict, reason: str, ratio: Ratio | None = None) -> None:
+    def _refuse(
+        self, verdict: TrialVerdict, reason: str | Observation, ratio: Ratio | None = None, edits: bool = False
+    ) -> None:
+        """Refuses the best program; the next one, without its ``edits`` if they are why, takes its place."""
         self.tried.append(Trial(self.best.names, self.best.kind, verdict, reason, ratio=ratio))
-
-    def _without_edits(self) -> _Made:
-        """The best program without its edits, if that is better than the program as it is."""
-        unchanged = _Made(run=self.base)
-        if not (self.best.edits and self.best.changes):
-            return unchanged
-        texts = self._texts_of((), self.best.changes)
-        made = self._made(_Made((), self.best.changes, texts), self.best.names) if texts else None
-        return made if made is not None and self._is_better(made, unchanged) else unchanged
+        self.refused.append(self.best.texts)
+        barred = self.best.edits if edits else ()
+        if barred and self.best.changes and (texts := self._texts_of((), self.best.changes)):
+            self._made(_Made((), self.best.changes, texts), self.best.names)
+        self.best = _Made(run=self.base)
+        others = self.seen.values() if self._left(0.0) > 0 else ()
+        for other in others:
+            if other is None or other.texts in self.refused or any(one in barred for one in other.edits):
+                continue
+            if self._is_better(other, self.best):
+                self.best = other
 
     def _in_turns(self, made: _Made) -> _Turns:
         """Runs the program as it is and a changed one in turns, without recording."""
@@ -509,23 +518,37 @@ class _Tune:
             *(one.figures(self.loop) for one in pairs[-1]),
         )
 
-    def _proof(self) -> Proof | None:
-        """The proof of the best program by its compiled calls; None if there is no time for it."""
+    def _proof(self) -> tuple[Proof | None, bool]:
+        """The proof of the best program by its compiled calls, and whether all varied calls were compared; None if
+        there is no time for it."""
         if self._left(0.0) < 2 * self._usual():
             self.notes.append("the compiled calls were not compared one by one: no time was left (--time)")
-            return None
-        texts = {path: (self.texts[path], text) for path, text in self.best.texts.items()}
-        lines = {path: source_map(*pair) for path, pair in texts.items()}
-        candidate = replace(UNCHANGED, label=", ".join(self.best.names), texts=texts, lines=lines)
+            return None, False
+        candidate = self._candidate(self.best)
         try:
             with running_original(self.workers) as original:
+                verifier = Verifier(original, list(candidate.texts), lambda *_: None)
                 # It is timed in runs of the whole program.
-                return Verifier(original, list(texts), lambda *_: None).prove(candidate, SetLabel())
+                proof = verifier.prove(candidate, SetLabel())
+                self.notes += [*notes_of(original.about), *verifier.notes]
+                return proof, verifier.is_probed
         except (WorkerError, NothingToMeasure) as error:
             self.notes.append(f"the compiled calls could not be compared: {error}")
-            return None
+            return None, False
 
-    def _result(self, made: _Made, cold: Run | None, turns: _Turns | None, proof: Proof | None) -> Best:
+    def _candidate(self, made: _Made) -> Candidate:
+        texts = {path: (self.texts[path], text) for path, text in made.texts.items()}
+        lines = {path: source_map(*pair) for path, pair in texts.items()}
+        return Candidate(", ".join(made.names), texts=texts, lines=lines)
+
+    def _result(
+        self,
+        made: _Made,
+        cold: Run | None = None,
+        turns: _Turns | None = None,
+        proof: Proof | None = None,
+        is_varied: bool = False,
+    ) -> Best:
         assert made.run is not None
         before, after = self.base.figures(self.loop), made.run.figures(self.loop)
         before = replace(before, compile_seconds=self.look.figures(None).compile_seconds)
@@ -534,22 +557,23 @@ class _Tune:
             after = replace(after, step_seconds=turns.after.step_seconds, run_seconds=turns.after.run_seconds)
         if cold is not None:
             after = replace(after, compile_seconds=cold.figures(None).compile_seconds)
-        compared = [Evidence.CALLS] if proof is not None and proof.outputs_equal else []
+        held: list[UnseenCode | VariedDifference | str] = []
+        compared: list[Evidence] = []
+        if proof is not None:
+            held += [*proof.unseen, *(one for one in proof.varied if not one.is_stated)]
+            compared += [Evidence.CALLS] if proof.outputs_equal else []
+            compared += [Evidence.VARIED] if proof.outputs_equal and is_varied and not proof.varied else []
         compared += [Evidence.RUN] if self.comparison.is_possible else []
-        held = (
-            []
-            if proof is None
-            else [f"{one.path}:{one.line}: no call ran this" if one.line else one.code for one in proof.unseen]
-        )
         if made.edits and Evidence.CALLS not in compared:
             held.append("the edits were not proved by the compiled calls")
         assumes = [one.difference for one in made.edits if one.difference]
         assumes += [line for one in made.changes for line in one.assumes]
-        texts = {path: (self.texts[path], text) for path, text in made.texts.items()}
-        shown = {path: display_path(path, os.getcwd()) for path in texts}
+        shown = {path: display_path(path, os.getcwd()) for path in made.texts}
+        gained = [one for one in self.tried if one.verdict is TrialVerdict.GAINS]
+        kept = [replace(one, names=tuple(name for name in one.names if name in made.names)) for one in gained]
         return Best(
-            changes=tuple(one for one in self.tried if set(one.names) & set(made.names)),
-            patch=diff_of(Candidate("", texts=texts), shown),
+            changes=tuple(one for one in kept if one.names),
+            patch=diff_of(self._candidate(made), shown),
             before=before,
             after=after,
             ratio=None if turns is None else turns.ratio,
@@ -565,8 +589,7 @@ class _Tune:
         not_applied: NotApplied | tuple[str, ...] | None = None
         writes = self.question.apply and best is not None and not interrupted
         if writes and best is not None and (self.question.apply_unseen or not best.held_back):
-            texts = {path: (self.texts[path], text) for path, text in self.best.texts.items()}
-            applied, not_applied = write_candidate(Candidate("", texts=texts))
+            applied, not_applied = write_candidate(self._candidate(self.best))
         elif self.question.apply:
             not_applied = NotApplied.INTERRUPTED if interrupted else NotApplied.NONE_ACCEPTED if best is None else None
         step = self.runs.loops[self.loop] if self.loop is not None else None
@@ -602,8 +625,7 @@ class _Tune:
         self, names: tuple[str, ...], kind: RemedyKind, verdict: TrialVerdict, reason: str, made: _Made | None = None
     ) -> None:
         figures = None if made is None or made.run is None else made.run.figures(self.loop)
-        ratio = None if made is None or made.run is None else ratio_of(self.base, made.run, self.loop)
-        self.tried.append(Trial(names, kind, verdict, reason, figures, ratio))
+        self.tried.append(Trial(names, kind, verdict, reason, figures, None if made is None else made.steps))
 
     def _not_tried(self, names: tuple[str, ...], kind: RemedyKind) -> None:
         self.tried.append(Trial(names, kind, TrialVerdict.NOT_TRIED, "no time was left (--time)"))

@@ -27,7 +27,6 @@ from breakscan.prove.compile_calls import (
 from breakscan.prove.tune_regions import (
     TunedProgram,
     Ways,
-    identity,
     of_blocks,
     of_callers,
     of_disabled,
@@ -70,7 +69,7 @@ def _of_remedies(program: TunedProgram) -> Iterator[ProgramChange]:
                 path = program.path(remedy.write.path)
                 write = writer((path, _line_edit(program, remedy.write)))
                 name = f"{short_path(remedy.write.path)}:{remedy.write.line} {remedy.write.code}"
-                yield ProgramChange(remedy.kind, name, write, problem=identity(problem))
+                yield ProgramChange(remedy.kind, name, write)
             for settings in _settings_of(remedy):
                 if problem.kind is ProblemKind.BREAK:
                     of_breaks |= {str(one): one for one in settings}
@@ -112,8 +111,7 @@ def _with_settings(
         elif program.settings_file is not None:
             edits.append((program.settings_file, partial(_setting_edit, setting=setting)))
     names = (str(one) if one.owner == COMPILE else f"{one.name} = {one.value}" for one in settings)
-    of = identity(problem) if problem is not None else None
-    return ProgramChange(kind, ", ".join(names), writer(*edits), assumes, of)
+    return ProgramChange(kind, ", ".join(names), writer(*edits), assumes)
 
 
 def _keyword(file: UserFile, keys: Sequence[CallKey], known: Container[CallKey], setting: Setting) -> Edit | None:
@@ -261,7 +259,7 @@ def _of_inference_mode(program: TunedProgram) -> Iterator[ProgramChange]:
             ]
             name = "torch.no_grad in place of torch.inference_mode"
             if edits:
-                yield ProgramChange(RemedyKind.CONSTRUCT, name, writer(*edits), problem=identity(problem))
+                yield ProgramChange(RemedyKind.CONSTRUCT, name, writer(*edits))
 
 
 def _without_inference_mode(file: UserFile) -> Edit | None:
@@ -281,7 +279,7 @@ def _of_arguments(program: TunedProgram) -> Iterator[ProgramChange]:
             name, edit = _ARGUMENTS.get(remedy.name, ("", None))
             edits = [(path, edit) for path, text in program.texts.items() if edit and edited(text, edit) is not None]
             if edits:
-                yield ProgramChange(remedy.kind, name, writer(*edits), problem=identity(problem))
+                yield ProgramChange(remedy.kind, name, writer(*edits))
 
 
 def _calls_of(file: UserFile, owner: str) -> Iterator[tuple[cst.Call, dict[str, cst.Arg]]]:

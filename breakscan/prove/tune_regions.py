@@ -19,7 +19,6 @@ from breakscan.fix.support.walking import findall, walk
 from breakscan.model.findings import Origin, Verdict
 from breakscan.model.problem import Caller, ChangeKind, Problem, ProblemKind
 from breakscan.model.remedy import COMPILE, RemedyKind
-from breakscan.model.words import place
 from breakscan.prove.compile_calls import (
     CallKey,
     CompileCall,
@@ -145,10 +144,6 @@ def at_call(key: CallKey, edit: Callable[[UserFile, CompileCall], Edit | None]) 
     return found
 
 
-def identity(problem: Problem) -> str:
-    return f"{problem.id} {place(problem.site)}"
-
-
 def of_loops(program: TunedProgram) -> Iterator[ProgramChange]:
     """The step in place of the loop: of a compiled function that runs eager, the functions that it calls and that are
     compiled by themselves anyway."""
@@ -221,10 +216,10 @@ def of_plain_calls(program: TunedProgram) -> Iterator[ProgramChange]:
                 for keeps in (False, True):
                     write = program.everywhere(partial(_compiled_inside, owner=owner, keeps=keeps), [ran])
                     what = f"compile {owner} in place{'' if keeps else f', and not {ran.target.name}'}"
-                    yield ProgramChange(RemedyKind.REGION, what, write, problem=identity(problem))
+                    yield ProgramChange(RemedyKind.REGION, what, write)
             if "compile-method" in kinds and ran.target.name == owner:
                 write = program.everywhere(partial(_compiled_method, name=name), [ran])
-                yield ProgramChange(RemedyKind.REGION, f"compile {owner}.{name}, too", write, problem=identity(problem))
+                yield ProgramChange(RemedyKind.REGION, f"compile {owner}.{name}, too", write)
 
 
 def _compiled_inside(file: UserFile, call: CompileCall, owner: str, keeps: bool) -> Edit | None:
@@ -294,22 +289,22 @@ def of_disabled(program: TunedProgram) -> Iterator[ProgramChange]:
         asked = [change.asked_at for change in problem.changes if change.kind is ChangeKind.BRANCH_ON_SIZE]
         for line in asked:
             if line is not None and not program.is_compiled(line.function):
-                yield from _disable(program, program.path(line.path), line.function or "", identity(problem))
+                yield from _disable(program, program.path(line.path), line.function or "")
         if problem.kind is ProblemKind.BREAK and problem.verdict is not Verdict.RAISES:
             functions = [(program.path(line.path), line.function or "") for line in program.traced(problem)]
             if functions:
                 through.update(set(functions[:-1]))
-                yield from _disable(program, *functions[-1], identity(problem))
+                yield from _disable(program, *functions[-1])
     for (path, name), breaks in through.items():
         if breaks > 1:
             yield from _disable(program, path, name)
 
 
-def _disable(program: TunedProgram, path: str, name: str, problem: str | None = None) -> Iterator[ProgramChange]:
+def _disable(program: TunedProgram, path: str, name: str) -> Iterator[ProgramChange]:
     file = program.file(path)
     if file is not None and name in file.functions:
         write = writer((path, partial(_decorated_edit, name=name, decorator="torch.compiler.disable")))
-        yield ProgramChange(RemedyKind.REGION, f"torch.compiler.disable at {name}", write, problem=problem)
+        yield ProgramChange(RemedyKind.REGION, f"torch.compiler.disable at {name}", write)
 
 
 def _decorated_edit(file: UserFile, name: str, decorator: str) -> Edit | None:

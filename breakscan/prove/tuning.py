@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from breakscan.model.remedy import RemedyKind
+from breakscan.prove.changed_code import UnseenCode
 from breakscan.prove.faster import Ratio
-from breakscan.prove.proof import NotApplied
+from breakscan.prove.observation import Observation
+from breakscan.prove.proof import NotApplied, VariedDifference
 
 Texts = Mapping[str, str]
 """The texts of files, by absolute path."""
@@ -28,15 +30,13 @@ class ProgramChange:
 
     ``name`` identifies it for people (``net.py:12 where``, ``capture_scalar_outputs = True``); ``assumes`` are the
     things that have to be true for it to be right, in at most two lines.  ``write`` returns the texts of the files that
-    it changes, as they are after other changes, and None where it does not fit them.  ``problem`` is the identity of
-    the problem whose remedy it is, None for a way of compiling that belongs to no problem.
+    it changes, as they are after other changes, and None where it does not fit them.
     """
 
     kind: RemedyKind
     name: str
     write: Callable[[Texts], Texts | None]
     assumes: tuple[str, ...] = ()
-    problem: str | None = None
 
 
 class TrialVerdict(str, Enum):
@@ -49,7 +49,7 @@ class TrialVerdict(str, Enum):
     """The program computes something else with it."""
     FAILS = "fails"
     NOT_TRIED = "not-tried"
-    """There was no time for it, or its code did not run."""
+    """There was no time for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +75,21 @@ class Evidence(str, Enum):
     """The results by which the best program was compared with the program as it is."""
 
     CALLS = "calls"
-    """Those of the compiled calls, with their gradients and state, also in varied calls, as ``verify`` does."""
+    """Those of the compiled calls, with their gradients and state, as ``verify`` does."""
+    VARIED = "varied"
+    """Those of varied calls."""
     RUN = "run"
-    """Those of the whole run: the tensors, arrays and integers that its names hold at its end."""
+    """Those of the whole run: the tensors, arrays and numbers that its names hold at its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A change, or several together, that was tried.  ``reason`` says in words why it was not taken."""
+    """A change, or several together, that was tried.  ``reason`` is why it was not taken."""
 
     names: tuple[str, ...]
     kind: RemedyKind
     verdict: TrialVerdict
-    reason: str = ""
+    reason: str | Observation = ""
     figures: RunFigures | None = None
     ratio: Ratio | None = None
 
@@ -95,8 +97,8 @@ class Trial:
 @dataclass(frozen=True, slots=True)
 class Best:
     """The best program: its changes, as a unified diff relative to the current folder, and its figures next to those
-    of the program as it is.  ``ratio`` is that of their steps; ``held_back`` says why ``--apply`` does not write it
-    unasked, None if it does."""
+    of the program as it is.  ``ratio`` is that of their steps; ``held_back`` has why ``--apply`` does not write it
+    unasked: code that no call ran, differences in varied calls, texts."""
 
     changes: tuple[Trial, ...]
     patch: str
@@ -105,7 +107,7 @@ class Best:
     ratio: Ratio | None
     compared: tuple[Evidence, ...]
     assumes: tuple[str, ...] = ()
-    held_back: tuple[str, ...] = ()
+    held_back: tuple[UnseenCode | VariedDifference | str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ class Tuning:
     eager: RunFigures | None
     best: Best | None
     tried: tuple[Trial, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str | Observation, ...] = ()
     applied: tuple[str, ...] = ()
     not_applied: NotApplied | tuple[str, ...] | None = None
     interrupted: bool = False

@@ -196,6 +196,11 @@ class Verifier:
         return notes
 
     @property
+    def is_probed(self) -> bool:
+        """Calls of changes were varied, and all of the varied calls were compared."""
+        return self._probed is not None and self._probed.problem is None
+
+    @property
     def repeats_itself(self) -> bool:
         """The unchanged program repeats itself, so that others can be compared with it."""
         return self.original.unrepeatable is None

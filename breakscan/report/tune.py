@@ -12,14 +12,24 @@ from typing import Any, TextIO
 from rich.text import Text
 
 from breakscan.model.words import counted, duration, listed, megabytes, sentence
+from breakscan.prove.changed_code import UnseenCode
 from breakscan.prove.faster import LEAST
+from breakscan.prove.observation import Observation
+from breakscan.prove.proof import VariedDifference
 from breakscan.prove.tuning import Best, Evidence, Goal, RunFigures, Trial, TrialVerdict, Tuning
 from breakscan.report import markdown
 from breakscan.report.console import paragraph, print_diff, report_console
 from breakscan.report.json_report import write_json_report
-from breakscan.report.measurements import interval, ratio_words, steps, times_words
+from breakscan.report.measurements import interval, observation_words, ratio_words, steps, times_words
 from breakscan.report.printable import printable
-from breakscan.report.verify import MOST_NAMED, not_applied_words, pair_of_bytes
+from breakscan.report.verify import (
+    MOST_NAMED,
+    grouped,
+    not_applied_words,
+    pair_of_bytes,
+    unseen_words,
+    varied_words,
+)
 
 _BETTER = {Goal.STEP: "faster", Goal.COMPILE: "faster to compile", Goal.MEMORY: "smaller in memory"}
 _VERDICTS = {
@@ -30,8 +40,9 @@ _VERDICTS = {
     TrialVerdict.NOT_TRIED: "not tried",
 }
 _COMPARED = {
-    Evidence.CALLS: "the results of the compiled calls, with their gradients and state, also in varied calls",
-    Evidence.RUN: "the tensors and integers that the program has at the end of the run",
+    Evidence.CALLS: "the results of the compiled calls, with their gradients and state",
+    Evidence.VARIED: "the results of varied calls",
+    Evidence.RUN: "the tensors and numbers that the program has at the end of the run",
 }
 _Value = Callable[[RunFigures], int]
 _COUNTS: tuple[tuple[str, str, _Value], ...] = (
@@ -121,10 +132,25 @@ def table_rows(tuning: Tuning) -> list[tuple[str, ...]]:
 
 def outcome_words(trial: Trial) -> str:
     """``no faster``, ``fails: it ended by signal 11``."""
-    if trial.reason and trial.verdict is TrialVerdict.NO_GAIN:
-        return trial.reason
-    ratio = f" ({ratio_words(trial.ratio)})" if trial.ratio is not None and not trial.reason else ""
-    return f"{_VERDICTS[trial.verdict]}{ratio}{': ' if trial.reason else ''}{trial.reason}"
+    reason = remark_words(trial.reason)
+    if reason and trial.verdict is TrialVerdict.NO_GAIN:
+        return reason
+    ratio = f" ({ratio_words(trial.ratio)})" if trial.ratio is not None and not reason else ""
+    return f"{_VERDICTS[trial.verdict]}{ratio}{': ' if reason else ''}{reason}"
+
+
+def remark_words(remark: str | Observation) -> str:
+    """A reason or a note as a clause."""
+    return remark if isinstance(remark, str) else observation_words(remark)
+
+
+def held_back_words(best: Best) -> list[str]:
+    """Why the best program is not written unasked, as clauses; differences of one kind in varied calls together."""
+    held = best.held_back
+    texts = [one for one in held if isinstance(one, str)]
+    unseen = [unseen_words(one) for one in held if isinstance(one, UnseenCode)]
+    varied = grouped([one for one in held if isinstance(one, VariedDifference)])
+    return [*texts, *unseen, *(varied_words(*group) for group in varied)]
 
 
 def not_taken(tuning: Tuning) -> list[tuple[str, str]]:
@@ -148,7 +174,7 @@ def basis_words(tuning: Tuning) -> list[tuple[str, str]]:
     cut = ", after which the program would go on" if tuning.cut else ""
     device = f"on {tuning.environment['device']}, torch {tuning.environment['torch']}"
     said.append(("Each run: ", sentence(f"{runs}{cut}, {device}")))
-    return [*said, *(("Note: ", sentence(note)) for note in tuning.notes)]
+    return [*said, *(("Note: ", sentence(remark_words(note))) for note in tuning.notes)]
 
 
 def ending_words(tuning: Tuning) -> str:
@@ -158,7 +184,7 @@ def ending_words(tuning: Tuning) -> str:
     if not_applied:
         said.append(sentence(f"Not written: {not_applied}"))
     elif tuning.best is not None and not tuning.applied:
-        held_back = "; ".join(tuning.best.held_back)
+        held_back = "; ".join(held_back_words(tuning.best))
         said.append(f"Held back: {held_back}. --apply-unseen writes it." if held_back else "--apply writes the patch.")
     return " ".join(said)
 
@@ -200,7 +226,7 @@ def write_tune_json(tuning: Tuning, stream: TextIO) -> None:
         "eager": asdict(tuning.eager) if tuning.eager else None,
         "best": _best(tuning.best) if tuning.best else None,
         "tried": list(map(_trial, tuning.tried)),
-        "notes": list(tuning.notes),
+        "notes": list(map(remark_words, tuning.notes)),
         "applied": list(tuning.applied),
         "not_applied": not_applied_words(tuning.not_applied),
         "interrupted": tuning.interrupted,
@@ -218,7 +244,7 @@ def _best(best: Best) -> dict[str, Any]:
         **{name: {"before": before[name], "after": after[name]} for name in before},
         "ratio": asdict(best.ratio) if best.ratio else None,
         "assumes": list(best.assumes),
-        "held_back": list(best.held_back),
+        "held_back": held_back_words(best),
     }
 
 
@@ -227,7 +253,7 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "names": list(trial.names),
         "kind": trial.kind.value,
         "verdict": trial.verdict.value,
-        "reason": trial.reason,
+        "reason": remark_words(trial.reason),
         "figures": asdict(trial.figures) if trial.figures else None,
         "ratio": asdict(trial.ratio) if trial.ratio else None,
     }

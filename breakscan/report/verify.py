@@ -59,12 +59,12 @@ _VALUES = {
 _SIZES = {Variation.MORE: "one more", Variation.LESS: "one less", Variation.ONE: "one", Variation.EMPTY: "none"}
 
 
-def unseen_words(unseen: UnseenCode, proof: Proof) -> str:
-    """``no call took the `False` side of `x.sum() > 0`, line 12``. The file is named unless it is that of the proof."""
+def unseen_words(unseen: UnseenCode, site: Site | None = None) -> str:
+    """``no call took the `False` side of `x.sum() > 0`, line 12``. The file is named unless it is that of the site."""
     if unseen.kind is UnseenKind.OUTSIDE:
         return unseen.code
     code = unseen.code if len(unseen.code) <= _LONGEST_CODE else unseen.code[: _LONGEST_CODE - 1] + "…"
-    is_here = proof.site is not None and proof.site.path == unseen.path
+    is_here = site is not None and site.path == unseen.path
     place = f"`{code}`, {f'line {unseen.line}' if is_here else f'{unseen.path}:{unseen.line}'}"
     if unseen.kind is UnseenKind.DEFAULT:
         return f"no call uses the default {place}"
@@ -135,7 +135,7 @@ def verdict_words(proof: Proof) -> str:
             words = f"{equal}, too noisy to say if faster{'' if ratio.disturbed else f' {interval(ratio)}'}"
         else:
             words = f"{equal}, {'slower' if proof.slower else 'no faster'} ({ratio_words(ratio)})"
-    first, *others = [unseen_words(unseen, proof) for unseen in proof.unseen] or [""]
+    first, *others = [unseen_words(unseen, proof.site) for unseen in proof.unseen] or [""]
     if first:
         words += f"; {first}{f' (and {len(others)} more)' if others else ''}"
     return words
@@ -220,7 +220,7 @@ def remarks(proof: Proof) -> list[str]:
     said += [_capitalized(difference_words(one)) for one in proof.noted]
     # Of several changes together, each has its own.
     if not proof.members:
-        said += [_capitalized(unseen_words(unseen, proof)) for unseen in proof.unseen[1:]]
+        said += [_capitalized(unseen_words(unseen, proof.site)) for unseen in proof.unseen[1:]]
     said += [_capitalized(varied_words(*group)) for group in grouped(proof.varied)]
     if proof.printed:
         said.append(_capitalized(printed_words(proof.printed)))
@@ -512,7 +512,9 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "difference": proof.difference,
         "breaks_there": proof.breaks_there,
         "revealed": list(proof.revealed),
-        "unseen": [{**asdict(one), "kind": one.kind.value, "says": unseen_words(one, proof)} for one in proof.unseen],
+        "unseen": [
+            {**asdict(one), "kind": one.kind.value, "says": unseen_words(one, proof.site)} for one in proof.unseen
+        ],
         "varied": [
             {
                 "kind": one.call.kind.value,

@@ -23,7 +23,7 @@ class Net(torch.nn.Module):
 
 
 torch.manual_seed(0)
-net = torch.compile(Net(), backend="eager")
+net = torch.compile(Net())
 total = 0.0
 for step in range(100):
     total += float(net(torch.randn(256, 1024)).sum())
@@ -56,9 +56,7 @@ def test_a_break_is_removed_by_a_patch(tmp_path: Path, valid: Callable[[str, str
 
 
 def test_a_program_that_compiles_nothing_cannot_be_measured(tmp_path: Path) -> None:
-    (tmp_path / "net.py").write_text(
-        PROGRAM.replace('torch.compile(Net(), backend="eager")', "Net()"), encoding="utf-8"
-    )
+    (tmp_path / "net.py").write_text(PROGRAM.replace("torch.compile(Net())", "Net()"), encoding="utf-8")
     done = tune(tmp_path, "--time", "20", "net.py")
     assert (done.returncode, done.stdout) == (2, "")
     assert "--compile" in done.stderr

@@ -19,6 +19,7 @@ from breakscan.rulebook.library import load_library
 pytestmark = pytest.mark.torch
 
 SCALED = """\
+import time
 import torch
 
 
@@ -33,12 +34,15 @@ class Net(torch.nn.Module):
 
 
 torch.manual_seed(0)
+start = time.perf_counter()
+total = 0.0
 net = Net()
 compiled = torch.compile(net, backend="aot_eager")
 for epoch in range(2):
     for step in range(8):
         loss = compiled(torch.randn(8, 16)).square().mean()
         loss.backward()
+        total += loss.item()
 print(loss.item())
 """
 WHOLE = SCALED.replace(".item()\n        return", ".detach()\n        return")
@@ -79,7 +83,7 @@ def test_steps_of_the_loop_are_timed_up_to_the_same_one_and_values_compared(runs
     assert (outer.path, inner.path) == (path, path)
     assert outer.line + 1 == inner.line
 
-    runs.loops, runs.texts = looked.report.found, {path: SCALED}
+    runs.loops, runs.originals = looked.report.found, {path: SCALED}
     base, _ = runs.run({}, RunRequest(seconds=300), 300)
     assert [len(loop.steps) for loop in base.report.loops] == [2, 16]
     assert base.figures(step_loop(base.report.loops)).breaks
@@ -92,9 +96,14 @@ def test_steps_of_the_loop_are_timed_up_to_the_same_one_and_values_compared(runs
     assert not eager.figures(1).graphs
     comparison = EndValues(from_eager, base.dtypes)
     assert comparison.is_possible
+    # Values that are gone are not equal.
+    assert comparison.difference({}) is not None
     same, (distances,) = runs.run({path: WHOLE}, RunRequest(), 300, known=[base])
     assert not same.figures(1).breaks
     assert comparison.difference(distances) is None
+    # A sum is compared, a time is not.
+    assert "total" in (comparison.difference({**distances, "total": 0.1}) or "")
+    assert comparison.difference({**distances, "start": 0.1}) is None
     # A gradient that flows through the scale is seen, and an error of one percent.
     _, (distances,) = runs.run(
         {path: SCALED.replace(".item()\n        return", "\n        return")}, RunRequest(), 300, known=[base]

@@ -14,8 +14,11 @@ from hostile import NASTY, poisoned
 from report_results import text_of
 
 from breakscan.model.remedy import RemedyKind
+from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.faster import Ratio
-from breakscan.prove.proof import NotApplied
+from breakscan.prove.observation import Observation, ObservationKind
+from breakscan.prove.proof import NotApplied, VariedDifference
+from breakscan.prove.protocol import Variation, VariedCall
 from breakscan.prove.tuning import Best, Evidence, Goal, RunFigures, Trial, TrialVerdict, Tuning
 from breakscan.report import markdown
 from breakscan.report.formats import TUNE
@@ -197,3 +200,24 @@ def test_an_agent_gets_the_patch_and_a_page_of_what_was_tried(tuning: Tuning, fo
     assert answer["more"]["arguments"] == {"last": True, "offset": 2}
     assert answer["next"]["tool"] == following
     assert answer.get("caution") == (["no call ran line 3"] if tuning.best and tuning.best.held_back else None)
+
+
+def test_what_no_call_showed_holds_the_patch_back_in_words() -> None:
+    unseen = UnseenCode(UnseenKind.OUTCOME, "net.py", 3, "x.isnan().any()", (True,))
+    other = VariedDifference(VariedCall(0, Variation.NAN), "Net", error="it ended by signal 11")
+    held = best(held_back=(unseen, other, replace(other, call=VariedCall(0, Variation.INFINITE))))
+    told = json.loads(text_of(TUNE, "json", held))["best"]["held_back"]
+    assert told == [
+        "no call took the `True` side of `x.isnan().any()`, net.py:3",
+        "with NaN inputs and infinite inputs of Net, the process fails: it ended by signal 11",
+    ]
+    assert all(words in ending_words(held) for words in told)
+
+
+def test_what_the_referee_observed_is_said_in_words() -> None:
+    refused = Observation(ObservationKind.DOES_NOT_RUN, "backward() raises")
+    tuning = replace(NOTHING, tried=(replace(SLOWER, verdict=TrialVerdict.FAILS, reason=refused),), notes=(refused,))
+    said = "the program does not run with it: backward() raises"
+    assert not_taken(tuning) == [("freezing = True", f"fails: {said}")]
+    told = json.loads(text_of(TUNE, "json", tuning))
+    assert (told["tried"][0]["reason"], told["notes"]) == (said, [said])
