@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -20,6 +21,7 @@ LONGEST_TEXT = 2000
 """Characters of a file that are compared, and shown, as text."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _STDOUT = "/proc/self/fd/1"
+_EXCLUSIVE = os.O_CREAT | os.O_EXCL
 _CHANGES = ("os.remove", "os.rename", "os.truncate", "os.mkdir", "os.rmdir")
 
 
@@ -27,8 +29,8 @@ class Outside:
     """``put_back`` restores what it was when ``put_back`` was called first; ``changes`` are those since then."""
 
     def __init__(self) -> None:
-        self._own = ""
-        """The folder of the files that the processes of the same program write themselves, caches among them."""
+        self._own: tuple[str, ...] = ()
+        """The starts of the paths that are not the program's: the folder of the processes that run it, and caches."""
         self._made = Path()
         self._busy = False
         self._environment: dict[str, str] | None = None
@@ -41,7 +43,9 @@ class Outside:
 
     def install(self, own: Path) -> None:
         """Watches from now on.  ``own`` is the folder of the processes that run the same program."""
-        self._own = os.path.realpath(own) + os.sep
+        # Inductor keeps its headers in the default folder of its caches, wherever the others are.
+        inductor = os.path.join(os.path.realpath(tempfile.gettempdir()), "torchinductor_")
+        self._own = (os.path.realpath(own) + os.sep, inductor, "/dev/", "/proc/")
         self._made = own / "made"
         self._made.mkdir(exist_ok=True)
 
@@ -93,11 +97,11 @@ class Outside:
     def _audited(self, event: str, args: tuple[Any, ...]) -> None:
         if event == "open" and not (isinstance(args[2], int) and args[2] & _WRITES):
             return
-        exclusive = event == "os.mkdir" or (event == "open" and args[2] & os.O_EXCL)
+        exclusive = event == "os.mkdir" or (event == "open" and args[2] & _EXCLUSIVE == _EXCLUSIVE)
         with self._not_watched():
             for given in args[: 2 if event == "os.rename" else 1]:
                 path = os.path.realpath(os.fsdecode(given))
-                if path.startswith((self._own, "/dev/", "/proc/")) or "__pycache__" in path:
+                if path.startswith(self._own) or "__pycache__" in path:
                     continue
                 mark = self._made / hashlib.sha256(path.encode(errors="replace")).hexdigest()
                 if exclusive and mark.exists():

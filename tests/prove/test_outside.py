@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 PROGRAM = """\
-import os, sys
+import os, sys, tempfile
 from pathlib import Path
 from breakscan.prove.outside import OUTSIDE
 
 OUTSIDE.install(Path(sys.argv[1]))
+LOCKS = os.path.join(tempfile.gettempdir(), "torchinductor_someone", "locks")
 log = open("log.txt", "w")
 log.write("before\\n")
 Path("old.txt").write_text("old\\n")
@@ -29,6 +30,10 @@ def call():
         old.write("more")
     os.mkdir("folder")
     os.makedirs(os.path.join(sys.argv[1], "cache"), exist_ok=True)
+    # A file without a name, in a folder that this process has just made: the folder stays.
+    os.close(os.open("folder", os.O_TMPFILE | os.O_RDWR | os.O_EXCL))
+    assert os.path.isdir("folder")
+    os.makedirs(LOCKS, exist_ok=True)
     os.environ["NAME"] = "it"
 
 
@@ -46,6 +51,7 @@ assert Path("log.txt").read_text() == "before\\n"
 assert sorted(os.listdir()) == ["log.txt", "old.txt"]
 assert "NAME" not in os.environ
 assert os.path.isdir(os.path.join(sys.argv[1], "cache"))
+assert os.path.isdir(LOCKS)
 if len(sys.argv) == 2:
     # Nothing is put back between timed steps; another process of the same program makes the file again, too.
     call()
@@ -67,6 +73,6 @@ def test_files_the_environment_and_what_is_printed(tmp_path: Path) -> None:
                 stdout=output,
                 stderr=subprocess.PIPE,
                 text=True,
-                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(tmp_path)},
             )
         assert done.returncode == 0, done.stderr
