@@ -37,7 +37,7 @@ _OF_RULE = {
     ChangeKind.LENGTH,
 }
 """Changes about which the rule says all that there is to do."""
-_OF_OBJECTS = {ChangeKind.NUMBER, ChangeKind.FLAG, ChangeKind.SET_LATER}
+_OF_OBJECTS = {ChangeKind.NUMBER, ChangeKind.FLAG, ChangeKind.SET_LATER, ChangeKind.TYPE}
 """Changes of values that a compiled function can be given in place of the object."""
 _NAMES = {
     ChangeKind.BRANCH_ON_SIZE: "test-outside",
@@ -73,7 +73,13 @@ def recompile_remedies(group: Sequence[Recompile], shared: SharedCode | None) ->
     growing = next(filter(_grows, changes), None)
     if growing is not None:
         return (remedy("written-outside", owner=growing.owner),)
+    if any(one.is_memo for one in group):
+        return (remedy("no-memo", **_facts(first, change)),)
+    if change.kind is ChangeKind.SET_LATER and {*change.values} == {"None", "missing"}:
+        return (remedy("set-always", **_facts(first, change)),)
     own = next((one for one in changes if one.objects > 1 and (one.is_parameter or one.kind in _OF_OBJECTS)), None)
+    if own is not None and own.kind is ChangeKind.TYPE and not first.hit_limit:
+        own = None
     if own is not None:
         return _of_objects(first, own, _number_of_objects(first, own, shared) if own == change else None)
     functions = [one.subject for one in changes if one.kind in (ChangeKind.FUNCTION, ChangeKind.OBJECT)]
@@ -131,18 +137,19 @@ def _number_of_objects(first: Recompile, change: ValueChange, shared: SharedCode
 
 def _of_objects(first: Recompile, change: ValueChange, number: int | None) -> Remedies:
     """The remedies where each object of a class has its own value, and all of them share the code of a function."""
-    names = []
+    names = ["compile-container"] if first.container and first.how.calls > 1 else []
     if change.holder is Holder.MODULE and _are_integers(change):
         names.append(INTEGERS_OPEN)
     if first.how.calls > 1 and version_key(first.how.torch) >= (2, 13):
         names.append("isolate_recompiles")
     if first.hit_limit:
         names.append("recompile_limit")
-    if change.kind in _OF_OBJECTS:
+    if change.kind in _OF_OBJECTS and change.kind is not ChangeKind.TYPE:
         names.append("hoist")
     if not first.hit_limit:
         names.append("own-version")
-    return tuple(remedy(name, subject=change.subject, what="objects", number=number or "N") for name in names)
+    facts = {**_facts(first, change), "container": first.container, "what": "objects", "number": number or "N"}
+    return tuple(remedy(name, **facts) for name in names)
 
 
 def _grows(change: ValueChange) -> bool:
@@ -160,9 +167,11 @@ def _facts(first: Recompile, change: ValueChange) -> dict[str, Any]:
     return {
         "subject": change.subject,
         "owner": change.owner or change.subject,
+        "kept": change.owner if change.dimension is not None else change.subject,
         "view": first.guard.view,
         "count": len(change.values),
         "at": place(change.asked_at or first.site),
+        "stored": f" ({place(change.switched_at)} sets it)" if change.switched_at else "",
         "switched": f" ({place(change.switched_at)} switches it)" if change.switched_at else "",
     }
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from pathlib import PurePath
 
 from breakscan.explanation.around import compiled_function, eager_calls_of, past_limit
 from breakscan.explanation.compilations import CompiledFrame
@@ -73,7 +74,9 @@ class Recompile:
 
     ``how`` is how the function is compiled.  Of sizes, ``opened`` says that the new version leaves them open, and
     ``passed`` holds the expressions that the call passes for their tensors, as far as they are simple ones.  If it is
-    compiled alone only because another function runs eager, ``made_by`` is the break that does that, with its name."""
+    compiled alone only because another function runs eager, ``made_by`` is the break that does that, with its name.  If
+    ``is_memo``, compiled code keeps what changed in an attribute until what it is for changes.  ``container`` is the
+    expression of the ``nn.Sequential`` whose call called the function."""
 
     rule: Rule | None
     function: str | None
@@ -98,6 +101,8 @@ class Recompile:
     opened: bool = False
     passed: Mapping[str, str] = field(default_factory=dict)
     made_by: tuple[Site, str] | None = None
+    is_memo: bool = False
+    container: str | None = None
 
 
 _MOST_VALUES = 5
@@ -467,8 +472,9 @@ def _recompile(
         if explained
         else None
     )
-    switch = _switch(met, broken, run, context)
     asked = _asked(seen, failed)
+    stored = _stored(guard, asked.path if asked else seen.frame.path, context)
+    switch, is_memo = stored or (_switch(met, broken, run, context), False)
     if guard.holder is Holder.ARGUMENT and _closes_over(seen.frame, guard.subject, context):
         guard = replace(guard, holder=Holder.CLOSURE, function=context.function_of(seen.frame))
     return Recompile(
@@ -498,6 +504,8 @@ def _recompile(
         how=how,
         opened=bool(sizes) and all(leaves_open(demands, one.owner, one.dimension or 0) for one in sizes),
         passed=_passed(seen, sizes, context),
+        is_memo=is_memo,
+        container=_container(seen, context),
         made_by=_break_above(seen, eager, context) if origin is not Origin.USER else None,
     )
 
@@ -548,6 +556,27 @@ def _switch(met: _Met, broken: _Broken, run: _Process, context: ExplainContext) 
             if line := context.sources.only_call(frame.path, setters):
                 return StackFrame(frame.path, line, "")
     return None
+
+
+def _stored(guard: ParsedGuard, path: str, context: ExplainContext) -> tuple[StackFrame, bool] | None:
+    """The line that sets the attribute that a guard is about, if it is in the same file; and whether it is a memo."""
+    tensor = guard.owner if guard.dimension is not None or guard.kind is ChangeKind.RANK else guard.subject
+    name = _ATTRIBUTE.search(tensor) if guard.holder in (Holder.ATTRIBUTE, Holder.MODULE) else None
+    stored = context.sources.stored(path, name[1]) if name else None
+    return (StackFrame(path, stored[0], ""), stored[1]) if stored else None
+
+
+_ATTRIBUTE = re.compile(r"\.(\w+)(?:\[\d+\])?$")
+
+
+def _container(seen: RecompileSeen, context: ExplainContext) -> str | None:
+    call = _call(seen, context)
+    between = seen.stack[seen.stack.index(call) + 1 :] if call in seen.stack else ()
+    is_sequential = any(PurePath(frame.path).parts[-4:] == _SEQUENTIAL for frame in between)
+    return context.sources.called(call.path, call.line) if call and is_sequential else None
+
+
+_SEQUENTIAL = ("torch", "nn", "modules", "container.py")
 
 
 def _origin(seen: RecompileSeen, context: ExplainContext) -> Origin:

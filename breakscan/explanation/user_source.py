@@ -227,6 +227,21 @@ class UserSource:
         lines = [node.lineno for node in nodes if isinstance(node, ast.Call) and _calls(node, names)]
         return lines[0] if len(lines) == 1 else None
 
+    def stored(self, path: str, attribute: str) -> tuple[int, bool] | None:
+        """The line that sets an attribute of that name, in ``__init__`` if any there does; and whether it keeps a value
+        there until what it is for changes: in an ``if`` that compares what is set there with something else."""
+        file = self._file(path)
+        nodes = (node for node in ast.walk(file.module.tree) if isinstance(node, ast.Attribute)) if file else ()
+        places = []
+        for node in nodes:
+            if node.attr == attribute and isinstance(node.ctx, ast.Store) and file:
+                parents = [(parent, child) for parent, child in file.parents(node)]
+                function = next((parent for parent, _ in parents if isinstance(parent, _FUNCTIONS)), None)
+                around = (parent for parent, child in parents if isinstance(parent, ast.If) and child in parent.body)
+                is_kept = any(_compares_own(one) for one in around)
+                places.append((not is_kept, getattr(function, "name", "") != "__init__", node.lineno))
+        return (min(places)[2], not min(places)[0]) if places else None
+
     def calls_parameter(self, path: str, line: int) -> bool:
         """Return whether the statement at a line calls what its function was given as an argument."""
         file, calls = self._file(path), self._calls(path, line)
@@ -254,6 +269,11 @@ class UserSource:
                 ) if first and ast.unparse(f) != ast.unparse(g):
                     return [*map(ast.unparse, first)] == [*map(ast.unparse, second)]
         return False
+
+    def called(self, path: str, line: int) -> str | None:
+        """The expression that the statement at a line calls, if it is the only one besides functions of torch."""
+        called = [text for one in self._calls(path, line) if not (text := ast.unparse(one.func)).startswith("torch.")]
+        return called[0] if len(called) == 1 else None
 
     def _calls(self, path: str, line: int) -> list[ast.Call]:
         file = self._file(path)
@@ -407,6 +427,17 @@ def _parsed(text: str, path: str) -> _File | None:
         return _File(parse_module(text, Path(path), path))
     except (SourceProblem, RecursionError):
         return None
+
+
+def _compares_own(branch: ast.If) -> bool:
+    """Return whether the test compares an attribute that the branch sets with anything but None."""
+    inner = [node for statement in branch.body for node in ast.walk(statement)]
+    set_there = {node.attr for node in inner if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
+    compared = (
+        one for one in ast.walk(branch.test) if isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.NotEq)
+    )
+    sides = (side for one in compared for side in (one.left, *one.comparators))
+    return any(isinstance(side, ast.Attribute) and side.attr in set_there for side in sides)
 
 
 def _calls(node: ast.expr, names: Sequence[str]) -> bool:

@@ -105,6 +105,37 @@ for shape in ((2,), (2,), (2, 2), (2, 2)):
             (ChangeKind.NUMBER, Holder.ATTRIBUTE, "self.last", ("(8, 8)", "(9, 8)")),
         ),
     ),
+    "an attribute that some objects lack": Case(
+        """
+class Batch:
+    def __init__(self, x, name):
+        self.x = x
+        if name: self.name = name
+"""
+        + F
+        + """b):
+    return b.x * (2 if getattr(b, "name", None) else 3)
+for name in ("a", None, ""):
+    f(Batch(torch.ones(3), name))
+""",
+        ((ChangeKind.SET_LATER, Holder.ATTRIBUTE, "b.name", ("'a'", "missing")),),
+        "BRK721",
+    ),
+    "an attribute that a class has and an object gets": Case(
+        """
+class Net(torch.nn.Module):
+    last = None
+    def forward(self, x):
+        y = x * 2 if self.last is None else x * 3
+        self.last = 4
+        return y
+net = torch.compile(Net(), backend="eager")
+for _ in range(3):
+    net(torch.ones(2))
+""",
+        ((ChangeKind.SET_LATER, Holder.ATTRIBUTE, "self.last", ("missing", "4")),),
+        "BRK721",
+    ),
     "a closed-over number": Case(
         F
         + """x, g):

@@ -22,7 +22,15 @@ from breakscan.recording.hooks.object_facts import (
     stack_of,
     value_in_words,
 )
-from breakscan.recording.parsers.guards import DUPLICATE, HELD_BY_FUNCTION, ON_PARAMETER, WHOLE_TENSOR, subject_source
+from breakscan.recording.parsers.guards import (
+    DUPLICATE,
+    HELD_BY_FUNCTION,
+    LACKS,
+    ON_PARAMETER,
+    WHOLE_TENSOR,
+    read_guard,
+    subject_source,
+)
 from breakscan.recording.records import FailedGuard, FailedPart, GuardsBuilt, RecompileSeen, StackFrame
 
 _CHECKS = 8
@@ -162,7 +170,9 @@ def _failed_guard(entry: Any, frame: Any, left: Iterator[None]) -> FailedGuard |
     text = texts[0] if texts else info.verbose_code_parts[0]
     if text.startswith(DUPLICATE):
         text = f"{DUPLICATE}: {scope.same(getattr(manager, 'no_tensor_aliasing_sources', ()))}"
-    old, new = _states(manager) if text.startswith(_STATE) else (None, scope.value_of(text))
+    lacks = LACKS.match(text)
+    text, old = (lacks and scope.lacking(lacks["object"], lacks["owner"], lacks["name"])) or (text, None)
+    old, new = _states(manager) if text.startswith(_STATE) else (old, scope.value_of(text))
     others = dict.fromkeys([*texts[1:], *scope.all_failing(left)])
     return FailedGuard(
         compile_id=str(entry.compile_id),
@@ -212,6 +222,21 @@ class _Scope:
             return str(code.co_varnames[code.co_argcount - len(function.__defaults__) + number])
         except Exception:
             return None
+
+    def lacking(self, owner: str | None, holder: str | None, name: str | None) -> tuple[str, str | None] | None:
+        """The guard of the attribute that an object lacks, as torch writes one of its presence, and what it was."""
+        owner = owner or holder
+        managers, left = deque(getattr(self._root, "get_child_managers", list)()), _MOST_LOOKED_AT
+        while managers and (left := left - 1):
+            manager = managers.popleft()
+            source, guards = manager.get_source(), manager.get_leaf_guards()
+            of, _, attribute = source.rpartition(".")
+            if of == owner and guards and name in (None, attribute) and self.value_of(source) is None:
+                text = guards[-1].verbose_code_parts()[0]
+                return f"hasattr({owner}, '{attribute}')  {text[text.find('#') :]}", read_guard(text).old
+            managers.extend(manager.get_child_managers())
+            managers.extend(one for _, one in getattr(manager, "get_key_value_managers", dict)().values() if one)
+        return (f"hasattr({owner}, '{name}')", None) if name else None
 
     def same(self, sources: Iterable[str]) -> list[str]:
         """Those of expressions whose value is that of another one."""

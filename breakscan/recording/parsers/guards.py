@@ -47,11 +47,18 @@ WHOLE_TENSOR = re.compile(
 )
 """The guard of a tensor: all that it was compiled for."""
 ON_PARAMETER = "Guard failed on a parameter"
-_CHECKED = re.compile(r"___check_(?P<what>type_id|obj_id)\((?P<source>.+), \d+\)(?:, type=<class '(?P<type>.+?)'>)?")
+_CHECKED = re.compile(r"___check_(?P<what>type_id|obj_id)\((?P<source>.+?), \d+\)(?:, type=<class '(?P<type>.+?)'>)?")
 _NOT_TENSOR = re.compile(
     r"expected type of '(?P<source>.+?)' to be (?:a tensor type, '?|(?P<old><class '.+?'>),) ?but found (?P<new>.+)$"
 )
 """Since 2.15, the class is named."""
+LACKS = re.compile(r"(?:getattr failed on source (?P<object>.+)|KeyError on (?P<owner>.+)\.(?P<name>\w+))$")
+"""An object lacks an attribute: where C++ looks it up, torch does not name it."""
+_HAS = re.compile(
+    r"(?P<absent>not )?(?:hasattr\((?P<owner>.+), '(?P<name>\w+)'\)"
+    r"|___dict_contains\('(?P<key>\w+)', (?P<of>.+)\.__dict__\))$"
+)
+"""The guard of an attribute that an object has or lacks."""
 _MISSING_KEY = re.compile(r"KeyError on (?P<source>.+)\[(?P<key>'[^']*'|\d+)\]$")
 _CONTAINS = re.compile(r"(?P<absent>not )?___dict_contains\((?P<key>\(.+?\)|'[^']*'|[^,]+), (?P<source>.+)\)$")
 _GLOBAL = re.compile(r"GLOBAL_STATE changed: (?P<what>.+)")
@@ -154,7 +161,7 @@ _KINDS = (
     (ChangeKind.LAYOUT, re.compile(r"\.stride\(\)|\._base\b")),
     (ChangeKind.BRANCH_ON_SIZE, re.compile(r"\.size\(\)|\.shape\[")),
     (ChangeKind.TRAINING, re.compile(r"\.training\b")),
-    (ChangeKind.SET_LATER, re.compile(r"hasattr\(|\.\w+ is (?:not )?None$")),
+    (ChangeKind.SET_LATER, re.compile(r"\.\w+ is (?:not )?None$")),
     (ChangeKind.LENGTH, re.compile(r"\blen\(|^not ")),
     (ChangeKind.KEYS, re.compile(r"list\(dict\.keys\(")),
     (ChangeKind.FUNCTION, re.compile(r"\.__code__\b|function_or_method")),
@@ -171,7 +178,9 @@ _HOLDERS = (
     (Holder.GLOBAL, re.compile(r"\bG\['\w+'\](?!\.(?!size|stride|item|dim))")),
     (
         Holder.ATTRIBUTE,
-        re.compile(r"\b[LG]\['\w+'\](?:\[[^\]]+\])*\.(?!size|shape|stride|item|dim|_base|__code__|__dict__)\w"),
+        re.compile(
+            r"\bhasattr\(|\.__dict__\)|\b[LG]\['\w+'\](?:\[[^\]]+\])*\.(?!size|shape|stride|item|dim|_base|__code__|__dict__)\w"
+        ),
     ),
     (Holder.ARGUMENT, re.compile(r"\bL\['")),
 )
@@ -204,6 +213,8 @@ def subject_source(text: str) -> str | None:
     text = _first_line(text)
     if found := _CHECKED.match(text):
         return found["source"]
+    if found := _HAS.match(_code(text)):
+        return f"{found['owner'] or found['of']}.{found['name'] or found['key']}"
     side = _guarded_side(text)
     return None if side is None else ast.unparse(side)
 
@@ -212,7 +223,10 @@ def read_guard(text: str, name: str | None = None, stored_as: Sequence[str] = ()
     """Return the guard that the text describes.  ``name`` is that of the variable, where the text has the function that
     holds it; ``stored_as`` are those that get the value that crosses a break, or its parts."""
     text = _first_line(text)
-    holder = next((holder for holder, asks in _HOLDERS if asks.search(text)), Holder.NONE)
+    code = _code(text)
+    # A comment has the user's line, and what torch says of modules.
+    named = (holder for holder, asks in _HOLDERS if asks.search(text if holder is Holder.MODULE else code))
+    holder = next(named, Holder.NONE)
     guard = replace(_read_guard(text), holder=holder)
     if holder is Holder.RESULT:
         parts = [""] if len(stored_as) == 1 else [f"[{number}]" for number in range(len(stored_as))]
@@ -246,10 +260,19 @@ def _read_guard(text: str) -> ParsedGuard:
     if found := _MISSING_KEY.match(text):
         subject = f"{found['key']} in {readable(found['source'])}"
         return ParsedGuard(ChangeKind.KEYS, subject, subject, "True", "False")
+    if found := _HAS.match(_code(text)):
+        subject = f"{readable(found['owner'] or found['of'])}.{found['name'] or found['key']}"
+        if found["absent"]:
+            return ParsedGuard(ChangeKind.SET_LATER, subject, f"{subject} is missing", "missing")
+        return ParsedGuard(ChangeKind.SET_LATER, subject, f"{subject} is set", "set", "missing")
     if found := _CONTAINS.match(_code(text)):
         subject = f"{found['key']} in {readable(found['source'])}"
         old, new = ("False", "True") if found["absent"] else ("True", "False")
         return ParsedGuard(ChangeKind.KEYS, subject, f"{found['absent'] or ''}{subject}", old, new)
+    if found := LACKS.match(text):
+        owner = readable(found["object"] or found["owner"])
+        subject = f"{owner}.{found['name']}" if found["name"] else f"an attribute of {owner}"
+        return ParsedGuard(ChangeKind.SET_LATER, subject, f"{subject} is set", "set", "missing")
     if found := _GLOBAL.match(text):
         states = found["what"].split()
         kind = _STATE_KINDS.get(states[0], ChangeKind.GLOBAL_STATE)
@@ -424,7 +447,7 @@ LONGEST_GUARD = 400
 _ENTRY = re.compile(r"^(?P<bars>(?:\| )*)\+- (?P<kind>\w+)(?:: (?P<text>.*))?$")
 _SOURCE = re.compile(r"source=(?P<source>.+?), accessed_by=")
 _COMMENT = re.compile(r"\s{2,}# ")
-_IDENTITY = re.compile(r"(___check_(?:type|obj)_id\(.+, )\d+\)")
+_IDENTITY = re.compile(r"(___check_(?:type|obj)_id\(.+?, )\d+\)")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _MARK = re.compile(r"hasattr\(.+, '_dynamo_\w+'\) == False$")
 

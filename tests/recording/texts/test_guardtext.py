@@ -156,7 +156,26 @@ CASES: list[tuple[str, ParsedGuard]] = [
     ),
     (
         "not ___dict_contains('lr', G['cfg'].__dict__)",
-        ParsedGuard(ChangeKind.KEYS, "'lr' in cfg", "not 'lr' in cfg", "False", "True"),
+        ParsedGuard(ChangeKind.SET_LATER, "cfg.lr", "cfg.lr is missing", "missing", holder=Holder.ATTRIBUTE),
+    ),
+    (
+        "getattr failed on source L['b']",
+        ParsedGuard(
+            ChangeKind.SET_LATER,
+            "an attribute of b",
+            "an attribute of b is set",
+            "set",
+            "missing",
+            holder=Holder.ARGUMENT,
+        ),
+    ),
+    (
+        "KeyError on L['self'].name",
+        ParsedGuard(ChangeKind.SET_LATER, "self.name", "self.name is set", "set", "missing", holder=Holder.ATTRIBUTE),
+    ),
+    (
+        "___check_type_id(L['self'], 94), type=<class '__main__.A'>  # torch.rand(x.shape[0], 1) < p  # a.py:5 in f",
+        ParsedGuard(ChangeKind.TYPE, "self", "self is an A", "an A", holder=Holder.ARGUMENT),
     ),
     ("GLOBAL_STATE changed: grad_mode ", ParsedGuard(ChangeKind.GRAD_MODE, "grad_mode", "grad_mode is unchanged")),
     (
