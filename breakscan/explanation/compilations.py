@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from breakscan.explanation.context import ExplainContext
@@ -12,6 +12,7 @@ from breakscan.explanation.forks import clock_shifts
 from breakscan.explanation.time_trees import TimeNode, time_trees
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller
+from breakscan.model.words import counted
 from breakscan.recording.parsers.frames import is_resumed
 from breakscan.recording.parsers.guards import read_demand, readable
 from breakscan.recording.records import (
@@ -22,6 +23,7 @@ from breakscan.recording.records import (
     GuardsBuilt,
     KernelsTimed,
     PackageInstalled,
+    PythonMade,
     Record,
     ShapeSpecialised,
     SpansTimed,
@@ -37,6 +39,10 @@ class GuardLine:
     site: Site | None
 
 
+_Rest = tuple[str, str, int | None]
+"""The rest of a function: its file, Dynamo's name for it, the line at which it goes on."""
+
+
 @dataclass(frozen=True, slots=True)
 class CacheUse:
     """A compiler cache that was asked, what it had (``hit``, ``miss``, ``bypass``, ``disabled``), and why, where torch
@@ -48,6 +54,16 @@ class CacheUse:
 
 
 @dataclass(frozen=True, slots=True)
+class MadeLine:
+    """A line of the Python that runs in place of a function.  ``site`` is the program's line that it runs, or where the
+    rest of the function goes on, which it calls; ``note`` says so, or what the graph holds that it calls."""
+
+    text: str
+    site: Site | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class CompiledFrame:
     """One compilation of a function: when it began, in seconds since the recording did, how long it took, how long its
     backward, where that was compiled later, and the phases of both, which overlap; under which guards it holds, and
@@ -55,7 +71,8 @@ class CompiledFrame:
 
     ``rest_only`` says that it is the part after a break; ``failed`` what ended it without compiled code.  ``time`` is
     what it spent its time on, with its backward, and with what its graphs did when they first ran; ``kernel_seconds``
-    what the slowest Triton kernels took to compile, several at a time.
+    what the slowest Triton kernels took to compile, several at a time.  ``made`` is what Dynamo made of it, as
+    Python.
     """
 
     compile_id: str
@@ -76,6 +93,7 @@ class CompiledFrame:
     failed: str | None
     time: Sequence[TimeNode] = ()
     kernel_seconds: Mapping[str, float] = field(default_factory=dict)
+    made: Sequence[MadeLine] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +147,8 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
     guards: dict[str | None, GuardsBuilt] = {}
     spans: dict[str, list[SpansTimed]] = defaultdict(list)
     kernels: dict[str, Counter[str]] = defaultdict(Counter)
+    made: dict[str, PythonMade] = {}
+    rests: dict[_Rest, list[str]] = defaultdict(list)
     for record in records:
         if isinstance(record, CompileTimed):
             timed[record.compile_id].append(record)
@@ -140,13 +160,35 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
             spans[record.compile_id].append(record)
         elif isinstance(record, KernelsTimed):
             kernels[record.compile_id].update(dict(zip(record.names, record.seconds, strict=True)))
+        elif isinstance(record, PythonMade) and (begun := started.get(record.compile_id or "")):
+            made[begun.compile_id] = record
+            rests[begun.code.path, begun.code.name, record.goes_on].append(begun.compile_id)
     for compile_id, times in timed.items():
         begun = started.get(compile_id)
         if begun is not None:
             frame = _frame(begun, times, guards.get(compile_id), caches[compile_id], shift, context)
             generated = {use.outcome for use in caches[compile_id] if use.cache == "fx_graph"}
             trees = time_trees(spans[compile_id], is_cached=generated == {"hit"})
-            yield replace(frame, time=trees, kernel_seconds=dict(kernels[compile_id]))
+            lines: Iterable[MadeLine] = ()
+            if compile_id in made:
+                ops = next((one.ops for one in times if not one.backward), None)
+                lines = _made_lines(made[compile_id], begun.code.path, ops, rests, context)
+            yield replace(frame, time=trees, kernel_seconds=dict(kernels[compile_id]), made=tuple(lines))
+
+
+def _made_lines(
+    made: PythonMade, path: str, ops: int | None, rests: Mapping[_Rest, Sequence[str]], context: ExplainContext
+) -> Iterator[MadeLine]:
+    for line in made.lines:
+        number = line.goes_on if line.resumes else line.line
+        note = f"line {number}, not in a graph" if number else ""
+        if line.graph and ops is not None:
+            note = counted(ops, "operation")
+        elif line.resumes:
+            ids = ", ".join(rests.get((path, line.resumes, number), ()))
+            note = f"goes on at line {number}{f', compiled as {ids}' if ids else ''}"
+        text = f"{'    ' * line.depth}{readable(line.text)}"
+        yield MadeLine(text, context.sources.site(path, number) if number else None, note)
 
 
 def _cache_use(looked: CacheLooked) -> CacheUse:

@@ -69,8 +69,10 @@ def _in_library(path: str, at: str, of_rule: Remedies) -> Remedies:
 
 
 def frame_remedies(frame: UncompiledFrame) -> Remedies:
-    """The remedies for a function that is not compiled; where a library's code cannot be compiled, what helps against
-    that."""
+    """The remedies for a function that is not compiled, unless a break causes that, which has them; where a library's
+    code cannot be compiled, what helps against that."""
+    if frame.break_site is not None:
+        return ()
     known = known_for_library(frame.failed_at.path, Against.CODE) if frame.failed_at else None
     if known is not None and frame.failed_at:
         return (Remedy(RemedyKind.REGION, f"library-{package_of(frame.failed_at.path)}", known),)

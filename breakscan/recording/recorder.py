@@ -14,7 +14,7 @@ from pathlib import Path
 from breakscan.recording.hooks.around import LoadedKeysHook, MethodHook, PlainCallHook, SavedKeysHook
 from breakscan.recording.hooks.cudagraphs import CudaGraphHook, CudaGraphSkipHook
 from breakscan.recording.hooks.exports import AheadHook, AotHook, DraftHook, ExportHook
-from breakscan.recording.hooks.frames import BreakHook, FrameHook
+from breakscan.recording.hooks.frames import BreakHook, BytecodeHook, FrameHook
 from breakscan.recording.hooks.fullgraph import FullgraphHook
 from breakscan.recording.hooks.graphs import BackwardLineHook, BytesHook, GraphHook
 from breakscan.recording.hooks.guards import GuardHook, RecompileHook
@@ -34,6 +34,7 @@ HOOKS: tuple[type[Hook], ...] = (
     BreakHook,
     RecompileHook,
     FrameHook,
+    BytecodeHook,
     GraphHook,
     RunHook,
     StanceHook,

@@ -9,7 +9,14 @@ from report_results import text_of
 
 from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, Judged
 from breakscan.explanation.breaks import BreakSite, FunctionPart
-from breakscan.explanation.compilations import CacheUse, CompiledFrame, GuardLine, Precompiled, Specialisation
+from breakscan.explanation.compilations import (
+    CacheUse,
+    CompiledFrame,
+    GuardLine,
+    MadeLine,
+    Precompiled,
+    Specialisation,
+)
 from breakscan.explanation.compile_targets import CompileTarget
 from breakscan.explanation.cudagraphs import CudaGraphRecording, CudaGraphSkip, MovedValue
 from breakscan.explanation.explanation import Explanation
@@ -268,6 +275,10 @@ COMPILE = CompiledFrame(
         TimeNode("triton_0", CompilePart.AUTOTUNING, 0.25),
     ),
     kernel_seconds={"triton_0": 0.75},
+    made=(
+        MadeLine("def forward(self, x):", None, ""),
+        MadeLine("    return print(x)", SITE, "line 41, not in a graph"),
+    ),
 )
 
 

@@ -193,7 +193,7 @@ class TestListings:
         write_explanation(ExplainReport(explanation(), again="breakscan report --last"), stream)
         assert "breakscan report --last --show graphs,stages" in stream.getvalue()
         bare = replace(GRAPH, generated=(), stages=())
-        compiles = (replace(COMPILE, guards=()),)
+        compiles = (replace(COMPILE, guards=(), made=()),)
         assert "--show graphs,compiles lists what" in written(graphs=(bare,), compiles=compiles, values=())
 
     def test_columns_that_no_row_fills_are_left_out(self) -> None:

@@ -67,8 +67,14 @@ def test_a_known_problem_is_found_again_wherever_it_moved(at: int) -> None:
 
 
 def test_remedies_say_what_they_change() -> None:
-    kinds = {one.kind: [remedy.kind for remedy in one.remedies] for one in told(breaks=(made.BREAK,)).problems}
+    problems = told(breaks=(made.BREAK,)).problems
+    kinds = {one.kind: [remedy.kind for remedy in one.remedies] for one in problems if one.cause is None}
     assert kinds[ProblemKind.BREAK] == [RemedyKind.EDIT, RemedyKind.SETTING]
+
+
+def test_what_another_problem_explains_has_its_remedies_there() -> None:
+    explained = [one for one in told(breaks=(made.BREAK,)).problems if one.cause is ProblemKind.BREAK]
+    assert [(one.rule, one.remedies) for one in explained] == [("BRK201", ())]
 
 
 def test_what_the_compiler_does_not_report_is_counted_where_it_is_asked_for() -> None:

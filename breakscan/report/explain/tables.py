@@ -113,6 +113,19 @@ def graph_table(explanation: Explanation) -> RenderableType | None:
     return titled_table("Graphs", columns, rows)
 
 
+def made_list(explanation: Explanation) -> RenderableType | None:
+    """The Python that Dynamo made of each function, around its graph."""
+    parts: list[RenderableType] = []
+    for compile_ in explanation.compiles:
+        if compile_.made:
+            head = Text(f"\n{compile_.compile_id}  {part_words(compile_)}", "bold")
+            parts.append(head.append(f"  {place(compile_.site)}", "not bold"))
+            for line in compile_.made:
+                text = Text(line.text, overflow="fold")
+                parts.append(_indented(text.append(f"  # {line.note}", "dim") if line.note else text, 1))
+    return Group(table_heading("Python that Dynamo made of functions"), *parts) if parts else None
+
+
 def stage_tables(explanation: Explanation) -> RenderableType | None:
     """The lines of each graph: traced, after AOTAutograd and decompositions, as kernels."""
     columns = ("line", "traced", "after AOTAutograd", "backward", "kernels")
@@ -232,8 +245,9 @@ def _by_line(guards: Iterable[GuardLine]) -> list[list[GuardLine]]:
     return sorted(groups.values(), key=lambda group: (group[0].site is None, -len(group)))
 
 
-def _indented(text: str, depth: int, style: str = "") -> Padding:
-    return Padding(Text(text, style, overflow="fold"), (0, 0, 0, depth * len(INDENT)), expand=False)
+def _indented(text: str | Text, depth: int, style: str = "") -> Padding:
+    shown = Text(text, style, overflow="fold") if isinstance(text, str) else text
+    return Padding(shown, (0, 0, 0, depth * len(INDENT)), expand=False)
 
 
 def compile_time_tables(explanation: Explanation) -> RenderableType | None:
@@ -298,7 +312,10 @@ FINDINGS = "findings"
 """The word that asks for all findings, where a report shows the first of each section."""
 LISTINGS: dict[str, Listing] = {
     "graphs": Listing(lambda e: bool(e.graphs), (graph_table,)),
-    "stages": Listing(lambda e: any(graph.stages for graph in e.graphs), (stage_tables,)),
+    "stages": Listing(
+        lambda e: any(graph.stages for graph in e.graphs) or any(compile_.made for compile_ in e.compiles),
+        (made_list, stage_tables),
+    ),
     "kernels": Listing(lambda e: any(graph.generated for graph in e.graphs), (kernel_table, saved_table)),
     "guards": Listing(lambda e: any(compile_.guards for compile_ in e.compiles), (guard_list,)),
     "compiles": Listing(lambda e: bool(e.compiles), (compile_time_tables, compile_table)),
