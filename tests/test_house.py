@@ -30,7 +30,7 @@ ROOMS = {
     "source": Room("model", 2197, 17),
     "rulebook": Room("model source", 2959, 19),
     "check": Room(STATIC, 12255, 50),
-    "fix": Room(f"{STATIC} check", 8669, 54),
+    "fix": Room(f"{STATIC} check", 8832, 54),
     "recording": Room(STATIC, 9825, 48),
     "explanation": Room(f"{STATIC} check recording", 9023, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),

@@ -75,7 +75,7 @@ def fix(
     if stdin is not None and (write or recordings):
         raise click.UsageError(f"{'--write' if write else '--recording'} is about files, and not about standard input")
     settings: FileSettings = selection.settings()
-    wanted = WantedRewrites(True, frozenset(ids) if ids else None)
+    wanted = WantedRewrites(True, frozenset(ids) if ids else None, useful=not ids)
     if stdin is not None:
         path, content = read_stdin(stdin)
         repair = repair_content(content, path, settings, wanted)

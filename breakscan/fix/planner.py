@@ -7,7 +7,7 @@ import re
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
@@ -24,7 +24,7 @@ from breakscan.fix.support.context import FileTree, RewriteContext
 from breakscan.fix.support.difference import Effect, assumes, differs, in_one_line
 from breakscan.fix.support.edit import Declined, Edit, OtherForm
 from breakscan.fix.support.escapes import loud
-from breakscan.model.findings import Finding, Kind, RewriteOffer, Site, SourceError, Verdict
+from breakscan.model.findings import Confidence, Finding, Kind, RewriteOffer, Site, SourceError, Verdict
 from breakscan.rulebook.config import FileSettings, Settings
 from breakscan.rulebook.library import load_library
 from breakscan.source.module import SourceModule, SourceProblem, read_source
@@ -39,6 +39,12 @@ LAST_RESORT = "disable-function"
 
 ENABLES = "enable-function"
 """The rewrite with which another function is compiled: it must not break there."""
+
+NEED_A_RUN = frozenset({LAST_RESORT, ENABLES, "split-experts"})
+"""Rewrites that only a run shows to be of use."""
+
+FOR_THE_COMPILER = frozenset({"assert-async", "early-exit", "is-compiling-guard"})
+"""Rewrites that are there for the compiler alone: of no use in a function that breaks all the same."""
 
 ON_PURPOSE = ("BRK503", "BRK505")
 """Rules of intended breaks, by ``graph_break()`` or ``disable``: the last resort is not tried."""
@@ -57,12 +63,13 @@ class WantedRewrites:
 
     ``unsafe`` includes those that assume something; ``ids`` restricts them (None: all).  ``places`` (None: everywhere)
     restricts the findings, given by path, line, column and rule in the file before any rewrite, each with the one
-    rewrite that is wanted there.
+    rewrite that is wanted there.  ``useful`` leaves out edits that are of use only with others, or as a run shows.
     """
 
     unsafe: bool = False
     ids: frozenset[str] | None = None
     places: Mapping[Place, str] | None = None
+    useful: bool = False
 
 
 GUESSED = "what a value is here is only guessed from its uses: annotate it, or add a --recording"
@@ -72,6 +79,7 @@ GUESSED = "what a value is here is only guessed from its uses: annotate it, or a
 MAGIC_INSIDE = "the code to rewrite holds a magic command of the notebook"
 AFTER_UNSAFE = differs("it needs other edits of this file, which are not safe")
 IMPORTS_TORCH = differs("the file imports torch, which it did not before", Effect.RAISES, Effect.STATE)
+START_UP = "it runs when an object is made, and not in each call"
 INVALID = "the edit that was tried would not be valid Python"
 
 
@@ -156,6 +164,8 @@ class _Planner:
         self.library = load_library(settings.rule_folders)
         self.failed: dict[tuple[Key, str], str] = {}
         """Rewrites that were tried and did not help, with the reason."""
+        self.in_vain: dict[tuple[str, Site, str], str] = {}
+        """Edits that help nothing in the end, by rule, site before any edit and rewrite, with the reason."""
         self.remaining: set[Key] = set()
         """Findings that are fixed except under a condition, which is part of the edit."""
         self.lines = SourceMap.unchanged(before)
@@ -176,22 +186,46 @@ class _Planner:
     ) -> FileRepair:
         """The repair of the file by the code alone, then with the values of a recorded run.  ``findings`` are those of
         ``check``: each gets an outcome."""
-        text: str = self.before
-        stay: dict[tuple[str, Site], Refused] = {}
         errors: dict[SourceError, None] = {}
-        for these in (studies, observed if self.wanted.unsafe else None):
-            if these is not None:
-                self.studies = these
-                self.failed.clear()
-                self.from_recording = these is observed
-                text, found = self._rounds(text)
-                errors |= dict.fromkeys(found)
-                stay = self.left | stay
+        while True:
+            text: str = self.before
+            stay: dict[tuple[str, Site], Refused] = {}
+            for these in (studies, observed if self.wanted.unsafe else None):
+                if these is not None:
+                    self.studies = these
+                    self.failed.clear()
+                    self.from_recording = these is observed
+                    text, found = self._rounds(text)
+                    errors |= dict.fromkeys(found)
+                    stay = self.left | stay
+            in_vain = self._in_vain(stay.values()) if self.wanted.useful else {}
+            if self.in_vain.keys() >= in_vain.keys():
+                break
+            self.in_vain |= in_vain
+            self._start_again()
         guessed = [] if errors else [one for one in findings if (one.rule, one.site) not in self.known]
         self._decline(guessed, GUESSED)
         fixed = {(one.finding.rule, one.finding.site) for one in self.applied}
         left = [one for key, one in (self.left | stay).items() if key not in fixed]
         return self._repair(data, text, left, [error for error in errors if error.path == self.display])
+
+    def _start_again(self) -> None:
+        self.applied, self.left, self.remaining = [], {}, set()
+        self.lines, self.safe = SourceMap.unchanged(self.before), self.before
+
+    def _in_vain(self, stay: Iterable[Refused]) -> dict[tuple[str, Site, str], str]:
+        """Returns the edits that help nothing, because their line, or for those that are for the compiler alone their
+        function, breaks all the same."""
+        breaks = [one.finding for one in stay if _breaks_anyhow(one.finding)]
+        in_vain = {}
+        for one in self.applied:
+            own = one.finding
+            for other in breaks:
+                is_there = own.site.line <= other.site.line <= own.site.end_line
+                if is_there or (one.rewrite in FOR_THE_COMPILER and other.function == own.function):
+                    reason = f"it would gain nothing: line {other.site.line} breaks the graph all the same"
+                    in_vain[own.rule, own.site, one.rewrite] = reason
+        return in_vain
 
     def declined(self, data: bytes, findings: Sequence[Finding], reason: str) -> FileRepair:
         """The repair of a file in which every rewrite declines for the same reason."""
@@ -268,6 +302,9 @@ class _Planner:
             ids = self._ids(origin)
             if ids is None:
                 continue
+            if self.wanted.useful and (finding.function or "").rpartition(".")[2] in _WHERE_MADE:
+                self._stays(origin, ids, [Reason(one, START_UP) for one in ids])
+                continue
             edit, reasons = self._try(tree, seen, finding, ids)
             if edit is None:
                 self._stays(origin, ids, reasons)
@@ -284,7 +321,8 @@ class _Planner:
         if rule is None:
             return ()
         is_break = rule.kind is Kind.GRAPH_BREAK and rule.id not in ON_PURPOSE
-        return (*rule.rewrites, LAST_RESORT) if is_break else rule.rewrites
+        offered = (*rule.rewrites, LAST_RESORT) if is_break else rule.rewrites
+        return tuple(one for one in offered if one not in NEED_A_RUN) if self.wanted.useful else offered
 
     def _ids(self, finding: Finding) -> list[str] | None:
         """The rewrites to try for a finding of the file before any edit; None if nothing is wanted there."""
@@ -317,6 +355,8 @@ class _Planner:
     def _edit(self, tree: FileTree, seen: Study, finding: Finding, rewrite: str) -> _Chosen | Reason:
         """Returns the edit that a rewrite makes for a finding, or the reason why it declines."""
         reason = self.failed.get((_key(finding, seen.module), rewrite))
+        if reason is None and self.in_vain:
+            reason = self.in_vain.get((finding.rule, self.lines.moved(finding).site, rewrite))
         node = tree.at(finding.site)
         if reason is not None or node is None:
             return Reason(rewrite, reason or "there is no code at the site")
@@ -377,6 +417,15 @@ class _Planner:
         offer = RewriteOffer(one.rewrite, "safe" if one.edit.is_safe else "unsafe")
         finding = replace(self.lines.moved(one.finding), rewrite=offer)
         return Applied(finding, one.rewrite, tuple(one.edit.differences), one.edit.remains)
+
+
+_WHERE_MADE = ("__init__", "__new__", "__post_init__")
+
+
+def _breaks_anyhow(finding: Finding) -> bool:
+    """True for a break that no edit and no setting removes, in each call."""
+    is_sure = finding.confidence not in (Confidence.CONDITIONAL, Confidence.POSSIBLE)
+    return is_sure and finding.kind is Kind.GRAPH_BREAK and not any("capture_" in one for one in finding.remedies)
 
 
 def _edit(context: RewriteContext, rewrite: str) -> Edit:

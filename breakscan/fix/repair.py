@@ -110,7 +110,7 @@ def fixable(found: CheckResult, settings: FileSettings) -> list[Finding]:
         return []
     tried = replace(found, roots={path: found.roots[path] for path in paths})
     own = {(one.rule, one.site) for one in found.findings}
-    repair = repair_found(tried, settings, WantedRewrites(unsafe=True), jobs=1)
+    repair = repair_found(tried, settings, WantedRewrites(unsafe=True, useful=True), jobs=1)
     return [one.finding for file in repair.files for one in file.applied if (one.finding.rule, one.finding.site) in own]
 
 

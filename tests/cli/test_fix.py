@@ -81,15 +81,58 @@ class Net(torch.nn.Module):
 """
 
 
-def test_a_function_is_disabled_as_a_last_resort(breakscan: Callable[..., Any], choice: Path) -> None:
+def test_a_function_is_disabled_only_if_that_is_asked_for(breakscan: Callable[..., Any], choice: Path) -> None:
     choice.write_text(HELPER.replace(" + len(", " + \\\n        len("), encoding="utf-8")
-    file = breakscan("fix", "--format", "json", ".").json["files"][0]
+    assert not breakscan("fix", "--format", "json", ".").json["files"][0]["changed"]
+    asked = ("fix", "--rewrite", LAST_RESORT)
+    file = breakscan(*asked, "--format", "json", ".").json["files"][0]
     assert {(one["rewrite"], one["difference"]) for one in file["unsafe"]} == {
         ("disable-function", "`classes` is no longer compiled")
     }
     assert not file["declined"], "what was disabled is not looked at again"
     assert not file["without"]
-    assert "+@torch.compiler.disable\n def classes(" in breakscan("fix", "--unsafe", ".").out
+    assert "+@torch.compiler.disable\n def classes(" in breakscan(*asked, ".").out
+
+
+IN_VAIN = """import torch
+
+
+class Limit:
+    def __init__(self, size: int):
+        print("limit")
+        self.size = size
+
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        print("net")
+        first = x.nonzero()[0].item()
+        return rest(x * first)
+
+
+def rest(x: torch.Tensor):
+    print("rest")
+    return x + 1 if Limit(3).size > 2 else x
+
+
+class Whole(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        return torch.unique(rest(x))
+"""
+
+
+def test_edits_that_help_nothing_are_made_only_if_asked_for(breakscan: Callable[..., Any], choice: Path) -> None:
+    """A guard where another line of the function breaks, and code that runs when an object is made."""
+    choice.write_text(IN_VAIN, encoding="utf-8")
+    file = breakscan("fix", "--format", "json", ".").json["files"][0]
+    edited = [(one["finding"]["function"], one["rewrite"]) for one in (*file["safe"], *file["unsafe"])]
+    assert edited == [("rest", "is-compiling-guard")]
+    reasons = {(one["finding"]["function"], why["reason"]) for one in file["declined"] for why in one["reasons"]}
+    assert ("Net.forward", "it would gain nothing: line 13 breaks the graph all the same") in reasons
+    assert ("Limit.__init__", "it runs when an object is made, and not in each call") in reasons
+    file = breakscan("fix", "--rewrite", "is-compiling-guard", "--format", "json", ".").json["files"][0]
+    edited = [one["finding"]["function"] for one in (*file["safe"], *file["unsafe"])]
+    assert edited == ["Limit.__init__", "Net.forward", "rest"]
 
 
 def test_a_generated_file_is_left_alone(breakscan: Callable[..., Any], choice: Path) -> None:

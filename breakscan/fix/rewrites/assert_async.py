@@ -7,6 +7,7 @@ a later call reports.  Python conditions in the test stay Python conditions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -113,7 +114,8 @@ def _in_front(
     text: cst.BaseExpression | None,
 ) -> Edit:
     """The assertion for compiled code, in front of the old check."""
-    body = _conditional(context, conditions, tensor, text)
+    texts = [context.plain(one.test) for one in conditions]
+    body = _conditional(context, [conditions[i] for i, one in enumerate(texts) if one not in texts[:i]], tensor, text)
     above = [one.deep_clone() for one in check.leading_lines]
     if isinstance(old, cst.If):
         old = old.deep_clone().with_changes(leading_lines=())
@@ -173,24 +175,43 @@ def _message(context: RewriteContext, raised: cst.Raise, before: Sequence[cst.CS
 
 
 def _constant_text(context: RewriteContext, node: cst.BaseExpression) -> cst.BaseExpression | None:
-    """A constant text for a string, in which the code of values replaces them; None for other messages."""
+    """A constant text for a string, without the values or with their code in their place; None for other messages."""
     if isinstance(node, cst.SimpleString):
         return None if "b" in node.prefix.lower() else copied(node)
     if isinstance(node, cst.ConcatenatedString):
-        left, right = _constant_text(context, node.left), _constant_text(context, node.right)
-        if not isinstance(left, cst.SimpleString) or not isinstance(right, cst.SimpleString | cst.ConcatenatedString):
+        left = _constant_text(context, node.left)
+        if not isinstance(left, cst.SimpleString):
+            return None
+        if isinstance(node.left, cst.FormattedString) and _TAIL.search(_text(context, node.left)):
+            return left
+        right = _constant_text(context, node.right)
+        if not isinstance(right, cst.SimpleString | cst.ConcatenatedString):
             return None
         return cst.ConcatenatedString(left, right, whitespace_between=node.whitespace_between.deep_clone())
     if not isinstance(node, cst.FormattedString):
         return None
+    text = _text(context, node)
+    text = (_TAIL.sub("", text).strip() or text).replace(_MARK, "")
+    prefix = node.start.removesuffix(node.end).replace("f", "").replace("F", "")
+    return cst.SimpleString(prefix + node.end + text + node.end)
+
+
+_MARK = "\0"
+_VALUE = "\0[^\0]*\0"
+_ASIDE = re.compile(rf" \([^()]*{_VALUE}[^()]*\)")
+_TAIL = re.compile(rf"\s*[:;,]\s*(?:but\s)?(?:[\w\s]*(?:[:=]|got|found|received)\s*)?{_VALUE}.*$", re.DOTALL)
+"""The end of a message that shows values, as ``, but got {n}``."""
+
+
+def _text(context: RewriteContext, node: cst.FormattedString) -> str:
+    """The text of a formatted string, with the code of values between marks, and no values in parentheses."""
     text = ""
     for part in node.parts:
         if isinstance(part, cst.FormattedStringText):
             text += part.value.replace("{{", "{").replace("}}", "}")
         elif isinstance(part, cst.FormattedStringExpression):
-            text += _shown(context, part.expression, node.end)
-    prefix = node.start.removesuffix(node.end).replace("f", "").replace("F", "")
-    return cst.SimpleString(prefix + node.end + text + node.end)
+            text += _MARK + _shown(context, part.expression, node.end) + _MARK
+    return _ASIDE.sub("", text)
 
 
 def _shown(context: RewriteContext, node: cst.BaseExpression, quote: str) -> str:

@@ -13,7 +13,7 @@ import libcst as cst
 
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.assignments import is_read, origin, plain_value, reads_of
+from breakscan.fix.support.assignments import is_bound_once, is_read, origin, plain_value, reads_of
 from breakscan.fix.support.breaks import refuse_breaks_in
 from breakscan.fix.support.context import RewriteContext
 from breakscan.fix.support.difference import Effect, assumes, differs
@@ -216,10 +216,12 @@ class _Loop:
         if index == 1:
             turned = cst.Attribute(build.operand(mask), cst.Name("T"))
             truth = turned if context.fact(mask).dtype == "bool" else build.method(turned, "bool")
-        hit, routed = self._new_name("hit"), self._new_name("is_routed")
-        first = line.with_changes(body=build.assignment(hit, truth).body)
-        second = build.assignment(routed, build.method(hit, "any", build.expression("-1")))
-        self.changes[line] = [first, second]
+        routed = self._new_name("is_routed")
+        is_named = isinstance(truth, cst.Name) and is_bound_once(context, truth.value)
+        hit = cst.Name(truth.value) if isinstance(truth, cst.Name) and is_named else self._new_name("hit")
+        named = [] if is_named else [build.assignment(hit, truth)]
+        named.append(build.assignment(routed, build.method(hit, "any", build.expression("-1"))))
+        self.changes[line] = [line.with_changes(body=named[0].body), *named[1:]]
         self.routed = routed
         return Rows(texts[index], texts[1 - index], hits=hit, aliases=aliases)
 

@@ -7,6 +7,8 @@ work that changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 
 from breakscan.fix.support import matchers as m
@@ -17,6 +19,7 @@ from breakscan.fix.support.context import RewriteContext
 from breakscan.fix.support.difference import assumes
 from breakscan.fix.support.edit import Declined, Edit, OtherForm
 from breakscan.fix.support.later_uses import is_needed_outside
+from breakscan.fix.support.names import read, written
 from breakscan.fix.support.operators import called
 from breakscan.fix.support.tensor_test import asks_tensor, operands
 from breakscan.fix.support.walking import findall, walk
@@ -37,16 +40,19 @@ def rewrite(context: RewriteContext) -> Edit:
     left = _left(branch)
     if left is None:
         masks = [mask for one in operands(branch.test) if (mask := _mask(context, one)) is not None]
-        if not masks or not all(_only_there(context, branch, one, masks) for one in branch.body.body):
+        if not masks or not all(_only_there(context, one, masks, [branch]) for one in branch.body.body):
             raise OtherForm("the `if` does more than leave out work for a mask that selects nothing")
         made: cst.BaseExpression = cst.BooleanOperation(compiling(context), cst.Or(), operand_of_and(branch.test))
         return Edit({branch.test: made}, [assumes(f"its body must change nothing where `{text}` is false")])
-    if isinstance(left, cst.Return):
-        _refuse_other_result(context, branch, left)
-    elif isinstance(left, cst.Continue) and _mask(context, branch.test) is None:
-        raise OtherForm("the rest of the round may change something")
+    mask = next((mask for one in operands(branch.test) if (mask := _unhit(context, one)) is not None), None)
+    if isinstance(left, cst.Break):
+        _refuse_endless(context, branch, is_fixed_point=mask is None)
+    elif mask is None:
+        raise OtherForm("the exit is not for a mask that selects nothing")
+    elif isinstance(left, cst.Return):
+        _refuse_other_result(context, branch, left, mask)
     else:
-        _refuse_endless(context, branch)
+        _refuse_other_work(context, branch, mask)
     return Edit(
         {branch.test: _if_not_compiling(context, branch.test)},
         [assumes(f"what follows must change nothing where `{text}` is true")],
@@ -90,10 +96,34 @@ def _mask(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpressi
     return owner if name in _HITS else _mask(context, owner)
 
 
+def _unhit(context: RewriteContext, test: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The mask that selects nothing, or all, where a test is true; None for other tests."""
+    value = defined(context, test)
+    if m.matches(value, m.UnaryOperation(m.Not() | m.BitInvert())):
+        reduction = cst.ensure_type(value, cst.UnaryOperation).expression
+        return None if _is_all(context, reduction) else _mask(context, reduction)
+    if m.matches(value, _IS_ZERO):
+        return _mask(context, value)
+    return _mask(context, value) if _is_all(context, value) else None
+
+
+def _is_all(context: RewriteContext, test: cst.BaseExpression) -> bool:
+    value = defined(context, test)
+    if not isinstance(value, cst.Call):
+        return False
+    function, method = called(context, value)
+    return (method or (function or "").rpartition(".")[2]) == "all"
+
+
+_ZERO = m.ComparisonTarget(m.Equal(), m.Integer("0")) | m.ComparisonTarget(m.LessThan(), m.Integer("1"))
+_IS_ZERO = m.Comparison(comparisons=[_ZERO])
+
+
 # -- what the exit leaves out ---------------------------------------------------------------------------------------
 
 
-def _refuse_endless(context: RewriteContext, branch: cst.If) -> None:
+def _refuse_endless(context: RewriteContext, branch: cst.If, is_fixed_point: bool) -> None:
+    """Declines unless the loop ends without the exit, and computes what it has again in each round."""
     loop = next((one for one in context.around(branch) if isinstance(one, cst.For | cst.While)), None)
     if loop is None or loop.orelse is not None:
         raise OtherForm("this leaves no loop")
@@ -103,27 +133,49 @@ def _refuse_endless(context: RewriteContext, branch: cst.If) -> None:
         raise Declined("the loop would not end: compile what it calls, and not the loop")
     if findall(loop.body, _GROWS):
         raise Declined("each round makes something longer: compile what the loop calls, and not the loop")
+    bound = (one for one in walk(loop.body) if isinstance(one, cst.Assign | cst.AugAssign))
+    if is_fixed_point and not any(isinstance(one, cst.AugAssign) or {*written(one)} & {*read(one)} for one in bound):
+        raise OtherForm("a further round would compute something else")
 
 
 _ALWAYS = m.Name("True") | m.Integer("1")
 _GROWS = m.Call(m.Attribute(attr=m.Name(m.MatchRegex("append|extend|cat|concat|stack|[hvd]stack"))))
 
 
-def _refuse_other_result(context: RewriteContext, branch: cst.If, left: cst.Return) -> None:
+def _refuse_other_work(context: RewriteContext, branch: cst.If, mask: cst.BaseExpression) -> None:
+    """Declines unless what follows in the block changes only what the mask selects."""
+    body, position = context.siblings(branch)
+    rest = [one for one in body[position + 1 :] if not m.matches(one, _RETURN)]
+    if not all(_only_there(context, one, [mask], rest) for one in rest):
+        raise OtherForm("what follows may change something where the mask selects nothing")
+
+
+_RETURN = m.SimpleStatementLine([m.Return()])
+
+
+def _refuse_other_result(context: RewriteContext, branch: cst.If, left: cst.Return, mask: cst.BaseExpression) -> None:
     """Declines unless the end of the function returns the same for what the test is about."""
     last = context.function.body.body[-1]
     end = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
-    same = end.value if isinstance(end, cst.Return) and _mask(context, branch.test) is not None else None
+    same = end.value if isinstance(end, cst.Return) else None
     sides = same.args if isinstance(same, cst.Call) and called(context, same)[0] == "torch.where" else ()
     texts = [context.plain(one) for one in (same, *(arg.value for arg in sides)) if one is not None]
     if left.value is None or context.plain(left.value) not in texts:
         raise OtherForm("what follows may return something else")
+    if not sides:
+        _refuse_other_work(context, branch, mask)
 
 
 def _only_there(
-    context: RewriteContext, branch: cst.If, statement: cst.CSTNode, masks: list[cst.BaseExpression]
+    context: RewriteContext,
+    statement: cst.CSTNode,
+    masks: Sequence[cst.BaseExpression],
+    where: Sequence[cst.CSTNode],
 ) -> bool:
-    """True if a statement changes only what one of the masks selects, or a name that nothing else needs."""
+    """True if a statement changes only what one of the masks selects, or a name that only the statements ``where``
+    need."""
+    if isinstance(statement, cst.If) and statement.orelse is None:
+        return all(_only_there(context, one, masks, where) for one in statement.body.body)
     if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
         return False
     small = statement.body[0]
@@ -141,4 +193,4 @@ def _only_there(
     if isinstance(small.value, cst.Call) and called(context, small.value)[0] == "torch.where":
         sides = [context.plain(arg.value) for arg in small.value.args]
         return sides[0] in texts and sides[-1] == target.value
-    return not is_needed_outside(context, target.value, branch)
+    return not is_needed_outside(context, target.value, *where)

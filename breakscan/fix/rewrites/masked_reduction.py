@@ -7,7 +7,7 @@ single elements, not rows, because ``torch.where`` aligns shapes at the last dim
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -35,6 +35,7 @@ from breakscan.fix.support.masked import (
     whole,
     zero,
 )
+from breakscan.fix.support.numbers import written_number
 from breakscan.fix.support.operators import called, flattens, is_builtin, is_conversion, is_elementwise
 from breakscan.rulebook.torch_facts.not_measured import ELEMENTWISE_SETTINGS, OF_CLASSES, WEIGHTED
 
@@ -75,13 +76,25 @@ def rewrite(context: RewriteContext) -> Edit:
         summed = build.method(filled(context, leaf.mask, value, zero(context, use.value)), "sum")
         made = summed.with_changes(args=[arg.deep_clone() for arg in arguments])
         if use.what == "mean":
-            made = build.binary(made, cst.Divide(), build.method(leaf.mask, "sum"))
+            hits = build.method(leaf.mask, "sum")
+            if (choice := _zero_without_hits(context, use, leaf.mask)) is not None:
+                use = replace(use, node=choice)
+                hits = cst.Call(cst.Attribute(hits, cst.Name("clamp")), [build.argument(cst.Integer("1"), "min")])
+            made = build.binary(made, cst.Divide(), hits)
         hazard = NAN_GRADIENTS if bends else MEAN if use.what == "mean" else ROUNDING
     else:
         _refuse_arguments(use)
         made, hazard = _extreme(context, use, leaf.mask, value)
     needs = conditions(context, leaf.mask, found.leaves)
     return _edit(context, use, made, [*([hazard] if hazard is not None else []), *needs])
+
+
+def _zero_without_hits(context: RewriteContext, use: _Use, mask: cst.BaseExpression) -> cst.IfExp | None:
+    """``x[mask].mean() if mask.any() else 0``, of which a use is the mean."""
+    above = context.parent(use.node)
+    if not isinstance(above, cst.IfExp) or above.body is not use.node or written_number(above.orelse) != 0:
+        return None
+    return above if context.plain(above.test) == context.plain(build.method(mask, "any")) else None
 
 
 def _edit(context: RewriteContext, use: _Use, made: cst.BaseExpression, differences: list[Difference]) -> Edit:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.fix.support import build
+from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_bound_once, reads_of
 from breakscan.fix.support.breaks import refuse_breaks_in
-from breakscan.fix.support.build import AUGMENTED
+from breakscan.fix.support.build import AUGMENTED, copied
 from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.difference import Difference, Effect, differs
+from breakscan.fix.support.difference import Difference, Effect, assumes, differs
 from breakscan.fix.support.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.fix.support.escapes import is_local
 from breakscan.fix.support.masked import (
@@ -110,7 +111,7 @@ def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> 
             raise Declined(f"`{context.plain(small.value)}` may have as many elements as the mask selects")
         others = masked(context, small.value, leaf.mask).leaves
     right = whole(context, small.value, others)
-    right = build.copied(right) if isinstance(right, cst.UnaryOperation) else build.operand(right)
+    right = copied(right) if isinstance(right, cst.UnaryOperation) else build.operand(right)
     value = cst.BinaryOperation(build.operand(leaf.owner), operator, right)
     return _edit(context, small, leaf, value, [leaf, *others], keeps_dtype=not others)
 
@@ -130,6 +131,20 @@ def _edit(
     if keeps_dtype and isinstance(owner, cst.Name) and is_local(context, owner):
         return Edit({small: cst.Assign([cst.AssignTarget(cst.Name(owner.value))], made)}, [_OUTSIDE, *needs])
     text = context.plain(owner)
+    bound = cst.Assign([cst.AssignTarget(cst.Name(text))], made)
+    if keeps_dtype and (maker := _just_made_by(context, small, owner)) is not None:
+        return Edit({small: bound}, [_OUTSIDE, assumes(f"nothing else may hold what `{maker}` returns"), *needs])
     said = f"all of `{text}` is overwritten: it must be no expanded view, and backward() may raise or give NaN"
     effects = Effect.STATE, Effect.RAISES, Effect.GRADIENTS, Effect.DTYPES, Effect.NO_LONGER_RAISES
     return Edit({small: cst.Expr(build.method(owner, "copy_", made))}, [differs(said, *effects), *needs])
+
+
+def _just_made_by(context: RewriteContext, small: cst.Assign | cst.AugAssign, owner: cst.BaseExpression) -> str | None:
+    """The function whose result a name was bound to in the line above."""
+    body, position = context.siblings(context.line(small))
+    above = body[position - 1] if position else None
+    bound = above.body[-1] if isinstance(above, cst.SimpleStatementLine) else None
+    if not isinstance(bound, cst.Assign) or not isinstance(bound.value, cst.Call) or not isinstance(owner, cst.Name):
+        return None
+    is_there = m.matches(bound, m.Assign([m.AssignTarget(m.Name(owner.value))]))
+    return context.code(bound.value.func) if is_there else None

@@ -64,8 +64,17 @@ def _keeps_it(context: RewriteContext, name: cst.Name) -> bool:
     if isinstance(above, cst.Subscript):
         # `x[i] = v` and `x[i] + 1` keep no part of it.
         user = context.parent(above)
-        return isinstance(user, cst.AssignTarget | cst.AugAssign | cst.BinaryOperation | cst.Comparison)
-    return False
+        return isinstance(_outside(context, user), cst.AssignTarget) or isinstance(
+            user, cst.AugAssign | cst.BinaryOperation | cst.Comparison
+        )
+    return isinstance(_outside(context, above), cst.Return)
+
+
+def _outside(context: RewriteContext, node: cst.CSTNode | None) -> cst.CSTNode | None:
+    """The parent of the tuples that a node is in, or the node itself."""
+    while isinstance(node, cst.Element | cst.Tuple):
+        node = context.parent(node)
+    return node
 
 
 def _is_made(context: RewriteContext, value: cst.BaseExpression) -> bool:

@@ -210,6 +210,8 @@ def cuts_gradient(context: RewriteContext, node: cst.BaseExpression) -> bool:
     """True if an expression is a call through which no gradient flows."""
     if not isinstance(node, cst.Call) or asks_for_gradient(node):
         return False
+    if not node.args and isinstance(node.func, cst.Attribute) and cuts_gradient(context, node.func.value):
+        return True
     known = operator_of(context, node)
     return known is not None and known.gradient is Gradient.NONE
 
