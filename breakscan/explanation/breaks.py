@@ -58,7 +58,8 @@ class BreakSite:
     outermost first; ``code`` the line on which the site begins, without the blanks around it;
     ``values`` what the names on that line were; ``logging_method`` is what logs there, as an expression that any code
     can evaluate.  ``remedies`` are the names of those that the code there decides on, ``disabled`` the function that is
-    kept out of the compiler, and where it is defined.  ``is_causal`` is the argument of that name of an attention that
+    kept out of the compiler, and where it is defined; ``keeps`` says that it adds to what an attribute holds.  If
+    ``is_whole``, the function does nothing else.  ``is_causal`` is the argument of that name of an attention that
     cannot be traced with it.
     """
 
@@ -83,6 +84,8 @@ class BreakSite:
     logging_method: str | None = None
     remedies: tuple[str, ...] = ()
     disabled: Caller | None = None
+    keeps: bool = False
+    is_whole: bool = False
     is_causal: str | None = None
 
 
@@ -211,6 +214,7 @@ def _site(
     above = begun.stack if begun else ()
     origin = _origin(where, above, context)
     form = context.sources.form(where.path, where.line, where.column, where.end_column)
+    disabled = _disabled(root, where, context)
     rule = context.rule_for(root, form, where, first.stack[first.stack.index(where) + 1 :] if own else (), origin)
     given_up = [_given_up(seen, context) for seen in group if is_skipped(seen)]
     return BreakSite(
@@ -235,7 +239,9 @@ def _site(
         remedies=context.sources.remedies_at(rule, where.path, site, returns=first.stack[:1] == (where,))
         if rule
         else (),
-        disabled=_disabled(root, where, context),
+        disabled=disabled,
+        keeps=disabled is not None and context.sources.keeps(where.path, disabled.line),
+        is_whole=context.sources.is_whole_body(where),
         is_causal=context.sources.keyword(where, "is_causal") if is_wrong_type(root) else None,
     )
 

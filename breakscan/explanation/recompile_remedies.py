@@ -87,6 +87,10 @@ def recompile_remedies(group: Sequence[Recompile], shared: SharedCode | None) ->
         return (remedy("own-version", subject=functions[0]),)
     if change.kind is ChangeKind.SIZE:
         return _of_sizes(group, change)
+    if first.unrolled is not None and shared is not None:
+        return (remedy("loop-outside", at=place(first.unrolled)),)
+    if change.kind is ChangeKind.NUMBER and first.hit_limit and change.holder is Holder.ATTRIBUTE:
+        return (remedy("counted-outside", **_facts(first, change)),)
     name = _name(first, changes, once=len(group) == 1)
     if name == "apart":
         return _apart(first, changes)

@@ -75,8 +75,8 @@ class Recompile:
     ``how`` is how the function is compiled.  Of sizes, ``opened`` says that the new version leaves them open, and
     ``passed`` holds the expressions that the call passes for their tensors, as far as they are simple ones.  If it is
     compiled alone only because another function runs eager, ``made_by`` is the break that does that, with its name.  If
-    ``is_memo``, compiled code keeps what changed in an attribute until what it is for changes.  ``container`` is the
-    expression of the ``nn.Sequential`` whose call called the function."""
+    ``is_memo``, compiled code keeps what changed in an attribute until what it is for changes.  ``unrolled`` is a
+    loop whose rounds depend on it, ``container`` the expression of the ``nn.Sequential`` that called the function."""
 
     rule: Rule | None
     function: str | None
@@ -102,6 +102,7 @@ class Recompile:
     passed: Mapping[str, str] = field(default_factory=dict)
     made_by: tuple[Site, str] | None = None
     is_memo: bool = False
+    unrolled: Caller | None = None
     container: str | None = None
 
 
@@ -505,6 +506,7 @@ def _recompile(
         opened=bool(sizes) and all(leaves_open(demands, one.owner, one.dimension or 0) for one in sizes),
         passed=_passed(seen, sizes, context),
         is_memo=is_memo,
+        unrolled=_unrolled(seen, (guard, *met.also), context),
         container=_container(seen, context),
         made_by=_break_above(seen, eager, context) if origin is not Origin.USER else None,
     )
@@ -567,6 +569,12 @@ def _stored(guard: ParsedGuard, path: str, context: ExplainContext) -> tuple[Sta
 
 
 _ATTRIBUTE = re.compile(r"\.(\w+)(?:\[\d+\])?$")
+
+
+def _unrolled(seen: RecompileSeen, guards: Sequence[ParsedGuard], context: ExplainContext) -> Caller | None:
+    names = {one.subject for one in guards if one.kind is ChangeKind.NUMBER}
+    line = context.sources.loop_over(seen.frame.path, seen.frame.line, names) if names else None
+    return context.caller(StackFrame(seen.frame.path, line, seen.frame.name)) if line else None
 
 
 def _container(seen: RecompileSeen, context: ExplainContext) -> str | None:

@@ -33,6 +33,10 @@ def break_remedies(site: BreakSite) -> Remedies:
         return _in_library(site.site.path, place(site.site), of_rule)
     if site.is_causal is not None:
         return (remedy("plain-flag", test=site.is_causal),)
+    if site.is_whole and site.rule and site.rule.id == "BRK615":
+        return (remedy("step-alone"),)
+    if site.disabled and site.keeps:
+        return (remedy("kept-outside", function=site.disabled.function, at=place(site.disabled)),)
     return (enabled(site.disabled, site.code or ""),) if site.disabled else of_rule
 
 

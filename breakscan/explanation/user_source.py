@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeGuard
 
 from breakscan.model.findings import Place, Site
 from breakscan.recording.records import StackFrame
@@ -194,8 +195,32 @@ class UserSource:
     def defined_at(self, path: str, name: str) -> int | None:
         """The line of the only function of that name in a file."""
         file = self._file(path)
-        lines = [one.node.lineno for one in file.outline.scopes if one.path.endswith(name)] if file else []
+        lines = [one.node.lineno for one in file.outline.scopes if one.path.rpartition(".")[2] == name] if file else []
         return lines[0] if len(lines) == 1 else None
+
+    def keeps(self, path: str, line: int) -> bool:
+        """Return whether the function that starts at a line adds to what an attribute holds, or changes one."""
+        file = self._file(path)
+        nodes = [node for one in (file.outline.functions_from(line) if file else ()) for node in ast.walk(one)]
+        added = (one.func.value for one in nodes if isinstance(one, ast.Call) and _adds(one.func))
+        changed = (one.target for one in nodes if isinstance(one, ast.AugAssign))
+        return any(isinstance(one, ast.Attribute) for one in (*added, *changed))
+
+    def is_whole_body(self, at: StackFrame) -> bool:
+        """Return whether the expression there is all that its function does."""
+        file = self._file(at.path)
+        node = file.node_at(at.line, at.column, at.end_column) if file else None
+        parents = [parent for parent, _ in file.parents(node)] if file and node else []
+        around = next((parent for parent in parents if not isinstance(parent, ast.Expr)), None)
+        return isinstance(around, ast.Lambda) or (isinstance(around, ast.FunctionDef) and len(around.body) == 1)
+
+    def loop_over(self, path: str, line: int, names: Collection[str]) -> int | None:
+        """The line of a ``for`` loop over a range of one of the names, in the function that starts at a line."""
+        file = self._file(path)
+        nodes = [node for one in (file.outline.functions_from(line) if file else ()) for node in ast.walk(one)]
+        loops = (one for one in nodes if isinstance(one, ast.For) and _calls(one.iter, ("range",)))
+        inner = ((one, part) for one in loops for part in ast.walk(one.iter))
+        return next((one.lineno for one, part in inner if isinstance(part, ast.Name) and part.id in names), None)
 
     def switch(self, path: str, line: int, names: Sequence[str]) -> int | None:
         """The line of the innermost ``with`` or decorator around a line that is one of these calls, else of the last of
@@ -438,6 +463,10 @@ def _compares_own(branch: ast.If) -> bool:
     )
     sides = (side for one in compared for side in (one.left, *one.comparators))
     return any(isinstance(side, ast.Attribute) and side.attr in set_there for side in sides)
+
+
+def _adds(function: ast.expr) -> TypeGuard[ast.Attribute]:
+    return isinstance(function, ast.Attribute) and function.attr in ("append", "appendleft", "extend", "insert", "add")
 
 
 def _calls(node: ast.expr, names: Sequence[str]) -> bool:

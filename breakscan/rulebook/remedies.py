@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from breakscan.model.findings import Finding, Mode, Site, Verdict
 from breakscan.model.remedy import NewLine, Remedy, RemedyKind, Setting
 from breakscan.rulebook.document import Rule
-from breakscan.rulebook.value_uses import is_needed_in_python, leaves_loop
+from breakscan.rulebook.value_uses import leaves_loop, line_of_library, line_of_test, needed_at
 from breakscan.source.module import SourceModule
 from breakscan.source.toml_text import parse_toml
 
@@ -17,6 +18,7 @@ _CAPTURES = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
 """Code in which Python needs the value breaks all the same, or fails."""
 INTEGERS_OPEN = "allow_unspec_int_on_nn_module"
 LEAVE_LOOP = "leave-loop"
+DECIDE_OUTSIDE, COMPUTE_OUTSIDE = "decide-outside", "compute-outside"
 
 
 @cache
@@ -36,15 +38,21 @@ def remedy(name: str, write: NewLine | None = None, **facts: object) -> Remedy:
 
 
 def remedies_at(rule: Rule, module: SourceModule, site: Site, *, returns: bool) -> tuple[str, ...]:
-    """The names of remedies that only the code at a site decides on, for :func:`rule_remedies`; ``returns`` as of
-    :func:`is_needed_in_python`."""
+    """The names of remedies that only the code at a site decides on, for :func:`rule_remedies`, some with the line that
+    decides; ``returns`` as of :func:`needed_at`."""
     if leaves_loop(module, site):
         return (LEAVE_LOOP,)
-
-    def helps(name: str) -> bool:
-        return name not in _CAPTURES or not is_needed_in_python(module, site, returns=returns, sized="shape" in name)
-
-    return tuple(name for name in rule.flags if name in remedy_table() and helps(name))
+    names = []
+    for name in (name for name in rule.flags if name in remedy_table()):
+        is_sized = "shape" in name
+        need = needed_at(module, site, returns=returns, sized=is_sized) if name in _CAPTURES else None
+        if need is None:
+            names.append(name)
+        elif line := line_of_test(module, need):
+            names.append(f"{DECIDE_OUTSIDE} {line}")
+        elif (line := line_of_library(need)) and not is_sized:
+            names.append(f"{COMPUTE_OUTSIDE} {line}")
+    return tuple(names)
 
 
 def rule_remedies(rule: Rule, mode: Mode, at_site: tuple[str, ...] = ()) -> tuple[Remedy, ...]:
@@ -53,7 +61,11 @@ def rule_remedies(rule: Rule, mode: Mode, at_site: tuple[str, ...] = ()) -> tupl
         return (remedy(LEAVE_LOOP),)
     kind = RemedyKind.EDIT if rule.rewrites else RemedyKind.CONSTRUCT
     instead = Remedy(kind, rule.name, rule.instead_in(mode), rewrites=rule.rewrites)
-    return (instead, *(remedy(name) for name in at_site if mode is Mode.DEFAULT and name in remedy_table()))
+    entries = [entry.partition(" ") for entry in at_site if mode is Mode.DEFAULT]
+    others = [remedy(name, line=line) for name, _, line in entries if name in remedy_table()]
+    # Python needs the number: what keeps it a tensor moves the break to that line.
+    is_needed = any(one.name in (DECIDE_OUTSIDE, COMPUTE_OUTSIDE) for one in others)
+    return tuple(replace(one, rewrites=rule.rewrites) for one in others) if is_needed else (instead, *others)
 
 
 def finding_remedies(finding: Finding, rule: Rule | None) -> tuple[Remedy, ...]:

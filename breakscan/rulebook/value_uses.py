@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Any, TypeGuard
 
 from breakscan.model.findings import Site
 from breakscan.model.torch_versions import PINNED
@@ -17,11 +19,14 @@ _PASSES_ON = {"int", "float", "max", "min", "abs", "round", "zip", "enumerate", 
 _PARTS = {"tolist", "unbind", "split", "chunk", "tensor_split", "zip", "enumerate", "list", "tuple", "reversed"}
 """Functions that take a tensor apart: the number of parts is its size."""
 _OWN = ("self", "cls", "super")
+_TRACED = {"math.sqrt", "math.floor", "math.ceil", "np.arange", "np.zeros", "numpy.arange", "numpy.zeros"}
+"""Functions that torch traces with an unknown number."""
 
 
-def is_needed_in_python(module: SourceModule, site: Site, *, returns: bool, sized: bool) -> bool:
-    """Return whether Python itself needs the value that the code at a site reads from a tensor, or what is computed
-    from it: for a test, a number of rounds, a text, the choice of an object, or in code that is not seen.
+def needed_at(module: SourceModule, site: Site, *, returns: bool, sized: bool) -> ast.AST | None:
+    """The node at which Python itself needs the value that the code at a site reads from a tensor, or what is computed
+    from it: a test, a number of rounds, a text, the choice of an object, a call; the module where that is in code that
+    is not seen.  Values are followed through the functions of the file.
 
     ``returns`` says that the function may return it: nothing that is compiled as well calls the function.  ``sized``
     says that it is a tensor, of which only the size is not known.
@@ -29,23 +34,33 @@ def is_needed_in_python(module: SourceModule, site: Site, *, returns: bool, size
     around = [node for _, node in nodes_around(site, module)]
     whole = site.line, site.column, site.end_line, site.end_column
     at_site = [one for one in around if isinstance(one, ast.expr) and span(module, one) == whole]
-    function: ast.AST = next((one for one in reversed(around) if isinstance(one, Definition)), module.tree)
-    if not at_site:
-        return True
-    parents = {child: parent for parent in ast.walk(function) for child in ast.iter_child_nodes(parent)}
-    seen: set[str] = set()
-    values: list[ast.expr] = at_site[:1]
-    while values:
-        names: set[str] = set()
-        for value in values:
-            holders = _holders(value, parents, returns=returns, sized=sized)
-            if holders is None:
-                return True
-            names |= holders
-        loads = (one for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load))
-        values = [one for one in loads if one.id in names - seen]
-        seen |= names
-    return False
+    own = next((one for one in reversed(around) if isinstance(one, Definition)), None)
+    uses = _uses(module.tree)
+    left: list[_Value] = [(at_site[0], sized)] if at_site else []
+    seen: set[_Value] = set()
+    while left:
+        value = left.pop()
+        if value not in seen:
+            seen.add(value)
+            holders = uses.follow(*value, own if returns else None)
+            if isinstance(holders, ast.AST):
+                return holders
+            left += holders
+    return None if at_site else module.tree
+
+
+def line_of_test(module: SourceModule, node: ast.AST) -> int | None:
+    """The line of the ``if`` that has the node in its test, if it does more than raise."""
+    tests = (one for one in ast.walk(module.tree) if isinstance(one, ast.If | ast.IfExp))
+    asked = (one for one in tests if one is node or node in ast.walk(one.test))
+    lines = (one.lineno for one in asked if isinstance(one, ast.IfExp) or not isinstance(one.body[-1], ast.Raise))
+    return next(lines, None)
+
+
+def line_of_library(node: ast.AST) -> int | None:
+    """The line of a node that is a call in a module other than torch."""
+    is_library = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _root(node.func) not in _OWN
+    return getattr(node, "lineno", None) if is_library else None
 
 
 def leaves_loop(module: SourceModule, site: Site) -> bool:
@@ -63,42 +78,159 @@ def leaves_loop(module: SourceModule, site: Site) -> bool:
     )
 
 
-def _holders(value: ast.expr, parents: Mapping[ast.AST, ast.AST], *, returns: bool, sized: bool) -> set[str] | None:
-    """The names that hold it from then on; None where Python needs it."""
-    child: ast.AST = value
-    is_tensor = sized
-    while (parent := parents.get(child)) is not None:
-        if _asks(parent, child):
-            return None
-        match parent:
-            case ast.comprehension() | ast.For() | ast.AsyncFor() if child is parent.iter:
-                return None if is_tensor else set(_names(parent.target))
-            case ast.Attribute():
-                if is_tensor and parent.attr in _PARTS:
-                    return None
-                gives_number = _gives_number(parent.attr)
-                is_tensor = is_tensor and not gives_number
-                if not is_tensor and not gives_number:
-                    return set()
-            case ast.Call() if child is not parent.func:
-                name = parent.func.id if isinstance(parent.func, ast.Name) else None
-                if _root(parent.func) in _OWN or (name is not None and name not in _PASSES_ON):
-                    return None
-                called = parent.func.attr if isinstance(parent.func, ast.Attribute) else name or ""
-                if is_tensor and called in _PARTS:
-                    return None
-                if name is None and (not is_tensor or _is_whole(called, parent, len(parent.args))):
-                    return set()
-            case ast.Call() if is_tensor and _is_whole(getattr(child, "attr", ""), parent, 1 + len(parent.args)):
-                return set()
-            case ast.Subscript() if child is parent.slice and not is_tensor:
-                return None if _root(parent.value) in _OWN or not isinstance(parent.value, ast.Name) else set()
-            case ast.Slice():
-                return set()
-            case ast.stmt():
-                return _of_statement(parent, child, returns=returns, is_tensor=is_tensor)
-        child = parent
-    return set()
+_Value = tuple[ast.expr, bool]
+"""An expression, and whether it is a tensor of which only the size is not known."""
+
+
+class _Uses:
+    """The uses of values in a file."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.tree = tree
+        nodes = list(ast.walk(tree))
+        self.parents = {child: parent for parent in nodes for child in ast.iter_child_nodes(parent)}
+        self.calls = [one for one in nodes if isinstance(one, ast.Call)]
+        self.functions = [one for one in nodes if isinstance(one, ast.FunctionDef)]
+        self.modules = {
+            alias.asname or alias.name.partition(".")[0]
+            for one in nodes
+            if isinstance(one, ast.Import)
+            for alias in one.names
+            if alias.name.partition(".")[0] != "torch"
+        }
+        """The names of modules that are not torch's."""
+
+    def follow(self, value: ast.expr, is_tensor: bool, own: ast.AST | None) -> ast.AST | list[_Value]:
+        """The expressions that hold it from then on, or the node at which Python needs it.  What the function ``own``
+        returns is not used in compiled code."""
+        below: ast.AST = value
+        child: ast.AST = value
+        while (parent := self.parents.get(child)) is not None:
+            if _asks(parent, child):
+                return parent
+            match parent:
+                case ast.comprehension() | ast.For() | ast.AsyncFor() if child is parent.iter:
+                    return parent if is_tensor else self._loads(parent.target, is_tensor)
+                case ast.Attribute():
+                    if is_tensor and parent.attr in _PARTS:
+                        return parent
+                    gives_number = _gives_number(parent.attr)
+                    is_tensor = is_tensor and not gives_number
+                    if not is_tensor and not gives_number:
+                        return []
+                case ast.Call() if child is not parent.func:
+                    name = parent.func.id if isinstance(parent.func, ast.Name) else None
+                    if callee := self._callee(parent):
+                        return self._inside(callee, parent, child, is_tensor)
+                    if _root(parent.func) in {*_OWN, *self.modules} and ast.unparse(parent.func) not in _TRACED:
+                        return parent
+                    if name is not None and name not in _PASSES_ON:
+                        return parent
+                    called = parent.func.attr if isinstance(parent.func, ast.Attribute) else name or ""
+                    if is_tensor and called in _PARTS:
+                        return parent
+                    whole = is_tensor and _is_whole(called, parent, len(parent.args))
+                    if whole or (name is None and not is_tensor and _root(parent.func) not in self.modules):
+                        return []
+                case ast.Call() if is_tensor and _is_whole(getattr(child, "attr", ""), parent, 1 + len(parent.args)):
+                    return []
+                case ast.Subscript() if child is parent.slice and not is_tensor:
+                    return parent if _root(parent.value) in _OWN or not isinstance(parent.value, ast.Name) else []
+                case ast.Slice():
+                    return []
+                case ast.Return():
+                    function = self._around(parent, ast.FunctionDef)
+                    return [] if function is own else self._returned(function, child, below, is_tensor)
+                case ast.Assign() | ast.AnnAssign() | ast.AugAssign() if child is parent.value:
+                    return self._assigned(parent, child, is_tensor)
+                case ast.stmt():
+                    return []
+            below, child = child, parent
+        return []
+
+    def _assigned(self, statement: ast.stmt, value: ast.AST, is_tensor: bool) -> ast.AST | list[_Value]:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", statement)]
+        held = []
+        for target in targets:
+            if any(isinstance(one, ast.Attribute) for one in ast.walk(target)):
+                return statement
+            if is_tensor and isinstance(target, ast.Tuple):
+                results = _results(value)
+                if results is None:
+                    return statement
+                held += [load for n, one in enumerate(target.elts) if n in results for load in self._loads(one, True)]
+            else:
+                held += self._loads(target, is_tensor)
+        return held
+
+    def _returned(
+        self, function: ast.AST | None, value: ast.AST, part: ast.AST, is_tensor: bool
+    ) -> ast.AST | list[_Value]:
+        """The calls of the function; of a part of what it returns, the names that get it there."""
+        calls = [call for call in self.calls if self._callee(call) is function]
+        if not isinstance(value, ast.Tuple):
+            return [(call, is_tensor) for call in calls] or self.tree
+        held: list[_Value] = []
+        for call in calls:
+            target = getattr(self.parents[call], "targets", [None])[0]
+            if not isinstance(target, ast.Tuple) or len(target.elts) != len(value.elts):
+                return call
+            held += self._loads(target.elts[next(n for n, one in enumerate(value.elts) if one is part)], is_tensor)
+        return held if calls else self.tree
+
+    def _inside(
+        self, callee: ast.FunctionDef, call: ast.Call, given: ast.AST, is_tensor: bool
+    ) -> ast.AST | list[_Value]:
+        """The uses of an argument in a function of the file."""
+        names = [one.arg for one in (*callee.args.posonlyargs, *callee.args.args)]
+        names = names[isinstance(call.func, ast.Attribute) :]
+        passed = zip(names, call.args, strict=False)
+        name = given.arg if isinstance(given, ast.keyword) else next((key for key, one in passed if one is given), None)
+        if name is None or any(isinstance(one, ast.Starred) for one in call.args):
+            return call
+        return [(one, is_tensor) for one in ast.walk(callee) if _is_read(one, {name})]
+
+    def _loads(self, target: ast.AST, is_tensor: bool) -> list[_Value]:
+        names = {one.id for one in ast.walk(target) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        scope = self._around(target, Definition) or self.tree
+        return [(one, is_tensor) for one in ast.walk(scope) if _is_read(one, names)]
+
+    def _callee(self, call: ast.Call) -> ast.FunctionDef | None:
+        """The function or the method of the same class that is called, if it is the only one of its name."""
+        match call.func:
+            case ast.Name(id=name):
+                holder: ast.AST | None = self.tree
+            case ast.Attribute(value=ast.Name(id="self"), attr=name):
+                holder = self._around(call, ast.ClassDef)
+            case _:
+                return None
+        named = [one for one in self.functions if one.name == name]
+        is_there = len(named) == 1 and self.parents[named[0]] is holder and not named[0].decorator_list
+        return named[0] if is_there else None
+
+    def _around(self, node: ast.AST, kinds: Any) -> ast.AST | None:
+        parent = self.parents.get(node)
+        while parent is not None and not isinstance(parent, kinds):
+            parent = self.parents.get(parent)
+        return parent
+
+
+_uses = lru_cache(maxsize=4)(_Uses)
+"""Findings come file by file."""
+
+
+def _is_read(node: ast.AST, names: Collection[str]) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
+
+
+def _results(value: ast.AST) -> set[int] | None:
+    """Those of the tensors that a function returns whose size is not known; None if the value is a single tensor."""
+    call = value if isinstance(value, ast.Call) else None
+    name = getattr(call.func, "attr", "") if call else ""
+    flags = {one.arg for one in call.keywords} if call else set()
+    if name in ("unique", "unique_consecutive") and flags & {"return_inverse", "return_counts"}:
+        return {0, 2} if "return_inverse" in flags else {0, 1}
+    return set(range(8)) if name == "nonzero" and "as_tuple" in flags else None
 
 
 def _gives_number(attribute: str) -> bool:
@@ -127,23 +259,6 @@ def _asks(parent: ast.AST, child: ast.AST) -> bool:
         case ast.BoolOp() | ast.JoinedStr() | ast.FormattedValue() | ast.Raise() | ast.Match():
             return True
     return False
-
-
-def _of_statement(statement: ast.stmt, child: ast.AST, *, returns: bool, is_tensor: bool) -> set[str] | None:
-    match statement:
-        case ast.Return():
-            return set() if returns else None
-        case ast.Assign() | ast.AnnAssign() | ast.AugAssign() if child is statement.value:
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            parts = [one for target in targets for one in ast.walk(target)]
-            if any(isinstance(one, ast.Attribute) or (is_tensor and isinstance(one, ast.Tuple)) for one in parts):
-                return None
-            return {name for target in targets for name in _names(target)}
-    return set()
-
-
-def _names(target: ast.AST) -> Iterator[str]:
-    return (one.id for one in ast.walk(target) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
 
 
 def _root(node: ast.AST) -> str | None:

@@ -50,7 +50,7 @@ net = torch.compile(Net())
     ("source", "names"),
     [
         (SPLIT, ["tensor-tolist", "capture_scalar_outputs"]),
-        (TESTED, ["tensor-item"]),
+        (TESTED, ["decide-outside"]),
         (STOPS, ["leave-loop"]),
         (COUNTS, ["counter-attribute", "allow_unspec_int_on_nn_module"]),
     ],

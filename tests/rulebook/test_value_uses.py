@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from breakscan.model.findings import Site
-from breakscan.rulebook.value_uses import is_needed_in_python, leaves_loop
+from breakscan.rulebook.value_uses import leaves_loop, line_of_test, needed_at
 from breakscan.source.module import parse_module
 from breakscan.source.spans import span
 
@@ -37,14 +37,44 @@ def at(body: str, wanted: str) -> tuple[object, Site]:
         ("return self.step(x, t.item())", True),
         ("self.size = t.item()", True),
         ("return f'{t.item()}'", True),
+        ("import numpy as np\nn = t.item()\nreturn x + np.random.choice(np.arange(n))", True),
+        ("import numpy as np\nn = t.item()\nreturn x + torch.from_numpy(np.arange(n))", False),
     ],
 )
 def test_a_number(body: str, needed: bool) -> None:
-    assert is_needed_in_python(*at(body, READ), returns=True, sized=False) is needed
+    assert (needed_at(*at(body, READ), returns=True, sized=False) is not None) is needed
+
+
+CALLED = """
+def read(t):
+    return t.sum(), t.item()
+
+def use(x, n):
+    return {}
+
+def f(x, t):
+    _, n = read(t)
+    return use(x, n=n + 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "kind", "line"),
+    [
+        ("torch.zeros(n)", type(None), None),
+        ("x if n > 3 else -x", ast.IfExp, 6),
+        ("x.view(n) if x else n", ast.Module, None),
+    ],
+)
+def test_a_number_is_followed_through_functions_of_the_file(use: str, kind: type, line: int | None) -> None:
+    module = parse_module(CALLED.format(use), Path("m.py"), "m.py")
+    node = next(one for one in ast.walk(module.tree) if isinstance(one, ast.expr) and ast.unparse(one) == READ)
+    need = needed_at(module, Site("m.py", *span(module, node)), returns=False, sized=False)
+    assert (type(need), need and line_of_test(module, need)) == (kind, line)
 
 
 def test_a_number_that_another_compiled_function_gets() -> None:
-    assert is_needed_in_python(*at("return t.item()", READ), returns=False, sized=False)
+    assert needed_at(*at("return t.item()", READ), returns=False, sized=False)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +94,7 @@ def test_a_number_that_another_compiled_function_gets() -> None:
     ],
 )
 def test_a_tensor_of_unknown_size(body: str, needed: bool) -> None:
-    assert is_needed_in_python(*at(body, MASKED), returns=True, sized=True) is needed
+    assert (needed_at(*at(body, MASKED), returns=True, sized=True) is not None) is needed
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,14 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined(f"`{name}` is disabled for a reason that the code states")
     if culprits := findall(found[0].body, _READS):
         raise Declined(f"`{context.plain(culprits[0])}` in `{name}` breaks the graph as well")
+    if culprits := findall(found[0].body, _ADDS):
+        raise Declined(f"`{context.plain(culprits[0])}` in `{name}` keeps more with each call: each would be compiled")
     return Edit({marks[0]: None}, [assumes(f"`{name}` must compile: what it was disabled for must be gone")])
 
 
 _READS = m.Attribute(attr=m.Name(m.MatchRegex("item|tolist|numpy|nonzero|unique"))) | m.Name("print") | m.Name("np")
 """Code that mostly breaks the graph: check knows no values in a disabled function."""
+_ADDS = m.Attribute(value=m.Attribute(), attr=m.Name(m.MatchRegex("append|appendleft|extend")))
 _REASON = m.Arg(keyword=m.Name("reason"))
 
 

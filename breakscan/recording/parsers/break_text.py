@@ -22,7 +22,7 @@ _ID = re.compile(r"/gb/gb(\d{4})\.html")
 _END = re.compile(r"^(Stack variable source attribution:|User code traceback:|from user code:)", re.M)
 _HEAD = re.compile(r"Graph break in user code at (.+):(\d+)$", re.M)
 _LOGGER = re.compile(r"method: <\w*Logger (\S+) \(\w+\)>\.(\w+),")
-_DISABLED = re.compile(r"function `(?:<function )?(?:[\w<>]+\.)*(\w+)[^`]*` since it was wrapped")
+_DISABLED = re.compile(r"function `?(?:<(?:function|bound method) )?(?:[\w<>]+\.)*(\w+)[^`]*?`? since it was wrapped")
 _SKIPPED = "Failed to handle graph break gracefully"
 _REST_SKIPPED = "graph break that we cannot resume from"
 
