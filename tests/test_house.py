@@ -26,16 +26,16 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1286, 10),
+    "model": Room("", 1289, 10),
     "source": Room("model", 2197, 17),
     "rulebook": Room("model source", 3086, 19),
-    "check": Room(STATIC, 12255, 50),
+    "check": Room(STATIC, 12716, 51),
     "fix": Room(f"{STATIC} check", 8835, 54),
     "recording": Room(STATIC, 9825, 48),
     "explanation": Room(f"{STATIC} check recording", 9074, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 12587, 45),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6897, 40),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6901, 40),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2173, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3437, 28),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

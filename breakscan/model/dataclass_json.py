@@ -19,7 +19,7 @@ def encode(value: Any) -> Any:
     kind: Any = type(value)
     if kind in _PLAIN:
         return value
-    if kind is tuple or kind is list:
+    if kind is tuple or kind is list or kind is set:
         return [encode(item) for item in value]
     if (names := _field_names(kind)) is not None:
         return [encode(getattr(value, name)) for name in names]
@@ -57,8 +57,8 @@ def decoder(kind: Any) -> Decoder:
     if isinstance(kind, type) and is_dataclass(kind):
         return _dataclass(kind)
     origin, arguments = get_origin(kind), get_args(kind)
-    if origin is list:
-        return _items(list, arguments[0])
+    if origin is list or origin is set:
+        return _items(origin, arguments[0])
     if origin is tuple and arguments[1:] == (...,):
         return _items(tuple, arguments[0])
     if origin in (dict, Mapping) and arguments[0] is str:

@@ -255,7 +255,8 @@ class CheckResult:
     have no effect because they cannot be parsed or name no rule.  ``covered`` are all findings that comments suppress,
     those too that settings would hide.  ``roots`` gives for each file with findings the
     absolute paths of checked files from which all of them are reached.  ``depends`` are the files that the result of a
-    text from standard input depends on."""
+    text from standard input depends on.  ``elsewhere`` are findings in code that nothing compiles, in a project that
+    names what it compiles; ``compiled`` counts the functions in regions."""
 
     findings: tuple[Finding, ...]
     errors: tuple[SourceError, ...]
@@ -266,3 +267,5 @@ class CheckResult:
     covered: tuple[Finding, ...] = ()
     roots: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     depends: frozenset[str] = frozenset()
+    elsewhere: tuple[Finding, ...] = ()
+    compiled: int = 0

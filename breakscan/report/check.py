@@ -56,8 +56,12 @@ def summary_line(report: CheckReport) -> str:
         f"{', '.join(found) or nothing} in {counted(result.files, 'file')} ({report.seconds:.1f} s)",
         f"torch {versions_words(result.targets)}, {' and '.join(MODE_WORDS[mode] for mode in _modes(result))}",
     ]
+    if not found and not report.known:
+        parts.insert(1, counted(result.compiled, "compiled function"))
     if behind:
         parts.append(f"{behind} hidden")
+    if result.elsewhere:
+        parts.append(f"{len(result.elsewhere)} more in code that is not seen to be compiled: --regions modules")
     if report.known:
         parts.append(f"{report.known} known")
     if result.suppressed:

@@ -21,8 +21,8 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
             _push_children(stack, current)
 
 
-def own_nodes(node: FunctionNode) -> list[ast.AST]:
-    """All nodes of a function's body, without the bodies of functions and classes in it."""
+def own_nodes(node: FunctionNode | ast.Module) -> list[ast.AST]:
+    """All nodes of the body of a function or file, without the bodies of functions and classes in it."""
     stack: list[ast.AST] = list(node.body) if isinstance(node.body, list) else [node.body]
     found = []
     while stack:

@@ -187,3 +187,102 @@ def test_a_forward_that_creates_an_optimizer_is_not_assumed_to_be_compiled(tmp_p
     path.write_text(FITS, encoding="utf-8")
     found = check_paths([path], Settings(root=tmp_path, target_torch="2.13")).findings
     assert {f.function for f in found} == {"Scaled.forward"}
+
+
+NET = """
+import functools
+class Block(nn.Module):
+    def forward(self, x):
+        return x.sum().item()  # ! BRK201
+
+class Other(nn.Module):
+    def forward(self, x):
+        return x.sum().item()
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+        self.layers = nn.ModuleList([Block() for _ in range(3)])
+"""
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "net.block.compile()",
+        "for layer in net.layers:\n    layer.compile()",
+        "for i, layer in enumerate(net.layers):\n    net.layers[i] = torch.compile(layer)",
+        "for name, layer in net.layers.named_children():\n    layer.compile()",
+        "for part in net.children():\n    part.compile()",
+        "compiler = functools.partial(torch.compile, dynamic=True)\nfast = compiler(net.block)",
+        "def speed_up(module):\n    module.compile()\n    return module\nfast = speed_up(net.block)",
+        "for part in net.modules():\n    if isinstance(part, Block):\n        part.compile()",
+        "kinds = {'a': Block, 'b': Block}\nfast = torch.compile(kinds[name]())",
+    ],
+)
+def test_parts_of_a_module_that_are_compiled(marked, use: str) -> None:
+    marked(f"{NET}net = Net()\n{use}")
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ("fullgraph=True", {("BRK402", "error", "fullgraph")}),
+        ("fullgraph=False", {("BRK201", "warning", "default"), ("BRK402", "warning", "default")}),
+        ("disable=True", set()),
+    ],
+)
+def test_the_options_of_a_call_decide_the_verdict(check, options: str, found: set[tuple[str, str, str]]) -> None:
+    """With fullgraph=True, ``.item()`` is in the graph, and a log call raises."""
+    result = check(f"""
+        import logging
+        log = logging.getLogger()
+
+        @torch.compile({options})
+        def step(x):
+            log.warning("step")
+            return x * x.sum().item()
+    """)
+    assert {(one.rule, one.severity.value, one.mode.value) for one in result.findings} == found
+
+
+MODEL = """import torch
+from torch import nn
+class Block(nn.Module):
+    def forward(self, x):
+        return x.sum().item()
+class Loss(nn.Module):
+    def forward(self, x):
+        return x.sum().item()
+"""
+
+
+@pytest.mark.parametrize(
+    ("train", "shown", "elsewhere"),
+    [
+        ("from model import Block\nimport torch\nfast = torch.compile(Block())", {5}, {8}),
+        ("import torch\ndef fit(model):\n    return torch.compile(model)", {5, 8}, set()),
+        ("import torch\nfrom model import Block\nfrom tools import speed_up\nspeed_up(Block())", {5}, {8}),
+        ("from tools import speed_up\ndef run(model):\n    speed_up(model)", {5, 8}, set()),
+        ("pass", {5, 8}, set()),
+    ],
+)
+def test_what_a_project_that_compiles_by_name_does_not_compile_is_apart(
+    train: str, shown: set[int], elsewhere: set[int], tmp_path: Path
+) -> None:
+    files = {"model.py": MODEL, "train.py": train, "tools.py": ""}
+    if "tools" in train:
+        files["tools.py"] = "import torch\ndef speed_up(model):\n    model.compile()\n"
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    result = check_paths([tmp_path / name for name in files], Settings(root=tmp_path))
+    assert {one.site.line for one in result.findings} == shown
+    assert {one.site.line for one in result.elsewhere} == elsewhere
+
+
+def test_modules_of_tests_are_not_assumed_to_be_compiled(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    path = tmp_path / "tests" / "models.py"
+    path.write_text(MODEL)
+    assert not check_paths([path], Settings(root=tmp_path)).findings

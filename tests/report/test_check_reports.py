@@ -191,7 +191,7 @@ def test_a_file_that_could_not_be_parsed_is_shown_with_its_line() -> None:
              2 │ def f(:
                │       ━ cannot be parsed: invalid syntax
 
-        nothing found in 41 files (0.4 s) · torch 2.13, default mode · 1 path not checked
+        nothing found in 41 files (0.4 s) · 0 compiled functions · torch 2.13, default mode · 1 path not checked
     """
     assert text == textwrap.dedent(expected)
 
@@ -461,7 +461,7 @@ HINT = replace(EAGER, severity=Severity.INFO)
 @pytest.mark.parametrize(
     ("findings", "changes", "line"),
     [
-        ([], {}, "nothing found in 41 files (1.2 s) · torch 2.13, default mode"),
+        ([], {}, "nothing found in 41 files (1.2 s) · 0 compiled functions · torch 2.13, default mode"),
         ([EAGER], {"files": 1}, "1 error in 1 file (1.2 s) · torch 2.13, default mode"),
         (
             [EAGER, EAGER, SPLIT, HINT, HINT],
@@ -477,7 +477,7 @@ HINT = replace(EAGER, severity=Severity.INFO)
         (
             [],
             {"targets": (CheckTarget("2.13", "2.13", Mode.FULLGRAPH),)},
-            "nothing found in 41 files (1.2 s) · torch 2.13, fullgraph=True",
+            "nothing found in 41 files (1.2 s) · 0 compiled functions · torch 2.13, fullgraph=True",
         ),
         (
             [replace(EAGER, mode=Mode.EXPORT), SPLIT],
@@ -487,17 +487,19 @@ HINT = replace(EAGER, severity=Severity.INFO)
         (
             [],
             {"targets": (CheckTarget("2.14", "2.13", Mode.DEFAULT),)},
-            "nothing found in 41 files (1.2 s) · torch 2.14 (judged by the verdicts of 2.13), default mode",
+            "nothing found in 41 files (1.2 s) · 0 compiled functions · "
+            "torch 2.14 (judged by the verdicts of 2.13), default mode",
         ),
         (
             [],
             {"targets": (CheckTarget("2.12", "2.12", Mode.DEFAULT), CheckTarget("2.13", "2.13", Mode.FULLGRAPH))},
-            "nothing found in 41 files (1.2 s) · torch 2.12 and 2.13, default mode and fullgraph=True",
+            "nothing found in 41 files (1.2 s) · 0 compiled functions · "
+            "torch 2.12 and 2.13, default mode and fullgraph=True",
         ),
         (
             [],
             {"errors": (UNPARSED, UNPARSED)},
-            "nothing found in 41 files (1.2 s) · torch 2.13, default mode · 2 paths not checked",
+            "nothing found in 41 files (1.2 s) · 0 compiled functions · torch 2.13, default mode · 2 paths not checked",
         ),
     ],
 )

@@ -14,8 +14,8 @@ from breakscan.check.compile_uses.uses import CompiledNames, Found, survey
 from breakscan.check.compile_uses.wrappers import wrapper_uses
 from breakscan.check.interpreter.program import Program
 from breakscan.check.interpreter.values import Module
-from breakscan.check.project.entry_points import COMPILE, is_compiler
 from breakscan.check.project.index import FunctionInfo
+from breakscan.check.project.roots import COMPILE, is_compiler
 from breakscan.check.project.scopes import Scopes, Step, own_parts
 from breakscan.model.findings import Place
 from breakscan.rulebook.events import Argument, Event, EventKind

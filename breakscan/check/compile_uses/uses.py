@@ -6,9 +6,9 @@ import ast
 from dataclasses import dataclass, field
 
 from breakscan.check.interpreter.values import has_outcome
-from breakscan.check.project.entry_points import COMPILE, is_compiler
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex
+from breakscan.check.project.roots import COMPILE, is_compiler
 from breakscan.check.project.scopes import Binding, Scope, Scopes, Step, is_self, own_parts
 from breakscan.model.findings import Condition
 from breakscan.rulebook.events import Argument, EventKind

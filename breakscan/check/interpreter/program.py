@@ -18,9 +18,10 @@ from breakscan.check.interpreter.signatures import Signatures
 from breakscan.check.interpreter.statements import run_body, run_statement
 from breakscan.check.interpreter.value_log import Notes
 from breakscan.check.interpreter.values import CONSTANT, NONE, Arguments, Function, Tensor, Value, elements_of
-from breakscan.check.project.entry_points import Entry, is_untraced
+from breakscan.check.project.entry_points import is_untraced
 from breakscan.check.project.imports import Drawn, Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex
+from breakscan.check.project.roots import Entry
 from breakscan.model.findings import Assumption, Mode, Region
 from breakscan.rulebook.matching import RuleIndex
 from breakscan.rulebook.torch_facts.table import TorchApi

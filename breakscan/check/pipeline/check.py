@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from breakscan.check.pipeline.checker import Checker, Shown
-from breakscan.check.pipeline.results import FileResult, Merged, Roots
+from breakscan.check.pipeline.results import CheckedFrom, FileResult, Merged, is_assumed
 from breakscan.check.pipeline.shadowed import Reach, mark_behind
-from breakscan.model.findings import CheckResult, SourceError
+from breakscan.check.project.roots import CompileCalls, Place
+from breakscan.model.findings import CheckResult, Finding, SourceError
 from breakscan.rulebook.config import FileSettings, check_targets, library_of
 from breakscan.source.cores import usable_cores
 from breakscan.source.paths import display_path
@@ -44,7 +45,8 @@ def check_paths(
     warnings: list[SourceError] = []
     reaches: list[Reach] = []
     depends: set[str] = set()
-    roots = Roots()
+    roots = CheckedFrom()
+    calls, compiled = CompileCalls(), set[Place]()
     shown = Shown(settings)
 
     def take(result: FileResult) -> None:
@@ -60,6 +62,8 @@ def check_paths(
         errors.extend(result.errors)
         warnings.extend(result.warnings)
         reaches.extend(result.reaches)
+        calls.add(result.calls)
+        compiled.update(place for place in result.compiled if place.rpartition(":")[0] in wanted)
 
     cwd = Path.cwd()
     paths = [*files, *([stdin[1]] if stdin is not None else [])]
@@ -92,6 +96,10 @@ def check_paths(
         checker.release_observed()
     by_place = sorted(merged.findings(), key=lambda f: (f.site.path, f.site.line, f.site.column, f.rule))
     distinct = list({id(one): one for one in map(settings.of, paths)}.values())
+    elsewhere: list[Finding] = []
+    if calls.name_all:
+        elsewhere = [f for f in by_place if is_assumed(f) and settings.of(cwd / f.site.path).regions == "auto"]
+        by_place = [f for f in by_place if f not in elsewhere]
     deferred = {rule.id for rule in library_of(distinct) if rule.deferred}
     return CheckResult(
         findings=tuple(f for f in mark_behind(by_place, reaches, deferred) if shown.shows(f)),
@@ -103,6 +111,8 @@ def check_paths(
         covered=tuple(covered.findings()),
         roots=roots.by_path(),
         depends=frozenset(depends),
+        elsewhere=tuple(elsewhere),
+        compiled=len(compiled),
     )
 
 

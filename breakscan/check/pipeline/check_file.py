@@ -15,9 +15,10 @@ from breakscan.check.interpreter.program import Program
 from breakscan.check.interpreter.value_log import Notes
 from breakscan.check.pipeline.results import CONFIDENCE_ORDER, FileResult, Merged
 from breakscan.check.pipeline.shadowed import gives_up, reach_of
-from breakscan.check.project.entry_points import Entry, find_entries, named_entries, observed_entries
+from breakscan.check.project.entry_points import find_entries, named_entries, observed_entries
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import FunctionInfo, ModuleIndex
+from breakscan.check.project.roots import Entry
 from breakscan.model.findings import (
     Confidence,
     Finding,
@@ -192,7 +193,7 @@ class FileChecker:
         own = Suppressions.read(index.module)
         result.warnings += own.problems(self.library.select)
         suppressions = {index: own}
-        for where, finding in self._findings(index, notes):
+        for where, finding in self._findings(index, notes, result):
             if where not in suppressions:
                 suppressions[where] = Suppressions.read(where.module)
             if suppressions[where].covers(finding):
@@ -209,15 +210,32 @@ class FileChecker:
         returns = finding.region is not None and finding.region.entry == finding.function
         return replace(finding, remedies=remedies_at(rule, module, finding.site, returns=returns))
 
-    def _findings(self, index: ModuleIndex, notes: Notes | None) -> Iterator[tuple[ModuleIndex, Finding]]:
+    def _findings(
+        self, index: ModuleIndex, notes: Notes | None, result: FileResult
+    ) -> Iterator[tuple[ModuleIndex, Finding]]:
         if not _MAY_COMPILE.search(index.module.text):
             return
         if self.functions is None:
-            entries = find_entries(self.project, index, self.settings.regions, self.settings.mode)
+            entries, roots = find_entries(self.project, index, self.settings.regions, self.settings.mode)
+            result.calls = roots.calls
             entries += observed_entries(self.project, index, self.settings.mode)
         else:
             entries = named_entries(index, self.functions.get(index.module.path, {}))
-        mode = self._mode_of(entries)
+        found = Merged()
+        for mode, some in self._by_mode(entries).items():
+            self._find(index, some, mode, found, notes, result)
+        yield from found.located()
+
+    def _find(
+        self,
+        index: ModuleIndex,
+        entries: list[Entry],
+        mode: Mode,
+        found: Merged,
+        notes: Notes | None,
+        result: FileResult,
+    ) -> None:
+        """Adds the findings of some entries, which are compiled in one way."""
         rules = self.only or _rule_index(self.library, kinds_for(mode))
         judge = Judge(rules, load_ledger(self.target.ledger), mode, self.target.torch)
         program = Program(self.project, index, self.api, rules, mode, notes=notes)
@@ -227,9 +245,9 @@ class FileChecker:
             if "_dynamo.config" in drawn.module.text:
                 program.names.assigned(drawn)  # a setting made in any file that is imported holds for all
         flags = frozenset(program.config.flags)
-        found = Merged()
         for info, state in compiled.items():
             path = info.index.module.display
+            result.compiled.add(f"{path}:{info.node.lineno}")
             for event in state.events.values():
                 for finding in judge.findings(event, path, info.qualname, state.region, flags):
                     found.add(finding, info.index)
@@ -240,15 +258,19 @@ class FileChecker:
                 for finding in judge.findings(event, index.module.display, name, region, flags):
                     found.add(finding, index)
         program.release()
-        yield from found.located()
 
-    def _mode_of(self, entries: list[Entry]) -> Mode:
-        """The mode in which the code of a file is compiled: as the settings say, but what is only exported is exported
-        as it is there."""
-        if self.settings.mode.exports or not entries or any(entry.mode is None for entry in entries):
-            return self.settings.mode
-        modes = {entry.mode for entry in entries}
-        return Mode.EXPORT if Mode.EXPORT in modes else Mode.EXPORT_STRICT
+    def _by_mode(self, entries: list[Entry]) -> dict[Mode, list[Entry]]:
+        """The entries by the mode in which they are compiled: as the settings say, or as the code does.  What a file
+        only exports is exported as it is there."""
+        wanted = self.settings.mode
+        exported = [entry.mode for entry in entries if entry.mode is not None and entry.mode.exports]
+        if len(exported) == len(entries) > 0 and not wanted.exports:
+            wanted = Mode.EXPORT if Mode.EXPORT in exported else Mode.EXPORT_STRICT
+        by_mode: dict[Mode, list[Entry]] = {wanted: []}
+        for entry in entries:
+            is_full = wanted is Mode.DEFAULT and entry.mode is Mode.FULLGRAPH
+            by_mode.setdefault(Mode.FULLGRAPH if is_full else wanted, []).append(entry)
+        return {mode: some for mode, some in by_mode.items() if some or len(by_mode) == 1}
 
 
 _MAY_COMPILE = re.compile("torch|Tensor")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from breakscan.check.pipeline.shadowed import Reach
 from breakscan.check.project.index import ModuleIndex
+from breakscan.check.project.roots import CompileCalls, Place
 from breakscan.model.findings import (
     Condition,
     ConditionKind,
@@ -31,7 +32,8 @@ class FileResult:
 
     ``suppressed`` are the findings that a comment suppresses.  ``depends`` are the files that the result depends on:
     absolute path → digest of the content (see :class:`.Digests`), ``""`` where a file was looked for and not found.
-    ``reaches`` are the sites after breaks that make a function run eager.
+    ``reaches`` are the sites after breaks that make a function run eager.  ``calls`` has the calls that compile,
+    ``compiled`` the functions in a region, by path and line.
     """
 
     path: str = ""
@@ -41,6 +43,8 @@ class FileResult:
     warnings: list[SourceError] = field(default_factory=list)
     depends: dict[str, str] = field(default_factory=dict)
     reaches: list[Reach] = field(default_factory=list)
+    calls: CompileCalls = field(default_factory=CompileCalls)
+    compiled: set[Place] = field(default_factory=set)
 
 
 class Merged:
@@ -59,6 +63,9 @@ class Merged:
             self._found[key] = finding
             return
         surer = min(known, finding, key=_precedence)
+        if known.mode is not finding.mode and is_assumed(known) is not is_assumed(finding):
+            # The code says how it is compiled.
+            surer = finding if is_assumed(known) else known
         region = min(known.region, finding.region, key=lambda r: _weight(r, finding.site.path))
         self._found[key] = replace(surer, region=region)
 
@@ -73,7 +80,7 @@ class Merged:
             yield where, finding
 
 
-class Roots:
+class CheckedFrom:
     """For each finding, one of the files whose check reports it: its own, else the first by path."""
 
     def __init__(self) -> None:
@@ -94,6 +101,10 @@ class Roots:
         for (_, site), root in self._by_finding.items():
             found.setdefault(site.path, set()).add(root)
         return {path: tuple(sorted(roots)) for path, roots in found.items()}
+
+
+def is_assumed(finding: Finding) -> bool:
+    return finding.region is not None and finding.region.assumed is not None
 
 
 _SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.INFO)

@@ -1,0 +1,614 @@
+"""The functions and modules that a file hands to the compiler, wherever they are defined."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from breakscan.check.project.imports import Project
+from breakscan.check.project.index import ClassInfo, FunctionInfo, GlobalName, ModuleIndex
+from breakscan.model.findings import Mode, Region
+from breakscan.rulebook.torch_facts.not_measured import RETURN_THE_MODULE
+from breakscan.source.walking import is_name, own_nodes
+
+COMPILE = "torch.compile"
+EXPORT = "torch.export.export"
+COMPILERS = frozenset({COMPILE, EXPORT, "torch._dynamo.optimize"})
+PARTIAL = "functools.partial"
+_MAY_COMPILE = tuple(re.compile(rf"{word}(?<=\b{word})") for word in ("compile", "export", "optimize"))
+"""Each begins with its letters: a search for those is many times as fast as one that begins with ``\\b``."""
+_OPTIONS = frozenset({"fullgraph", "dynamic", "backend", "mode", "options", "disable"})
+_HOLD = frozenset(
+    "torch.nn.ModuleList torch.nn.ModuleDict torch.nn.Sequential torch.nn.DataParallel list tuple dict reversed "
+    "enumerate zip iter next sorted copy.deepcopy torch.nn.parallel.DistributedDataParallel functools.partial "
+    "torch.distributed.fsdp.FullyShardedDataParallel".split()
+)
+"""Calls whose result holds their arguments, or is one of them."""
+_PASS_ON = RETURN_THE_MODULE | set("values items get pop unwrap_model".split())
+_PARTS = frozenset({"children", "named_children"})
+MOST_CALLS_DEEP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A function that the compiler is handed, and how.  ``receiver`` is the class whose instance it is a method of,
+    which may have inherited it; ``compiled`` means that code passes it to the compiler.  ``mode`` is how
+    that code compiles or exports it, None where it does not say."""
+
+    function: FunctionInfo
+    region: Region
+    receiver: ClassInfo | None = None
+    compiled: bool = True
+    mode: Mode | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Type:
+    """A class itself; of an instance, the class alone is known."""
+
+    info: ClassInfo
+
+
+@dataclass(frozen=True, slots=True)
+class _Method:
+    info: FunctionInfo
+    receiver: ClassInfo
+
+
+@dataclass(frozen=True, slots=True)
+class _Unknown:
+    """It may be any module."""
+
+
+_Named = ClassInfo | FunctionInfo | _Type | _Method | _Unknown
+
+
+_Given = tuple[tuple[str, tuple[_Named, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """A function, or the top level of a file, and what its parameters are known to be."""
+
+    index: ModuleIndex
+    function: FunctionInfo | None = None
+    given: _Given = ()
+
+
+Place = str
+"""The path and line of a call or function, ``train.py:41``."""
+
+
+@dataclass(slots=True)
+class CompileCalls:
+    """The calls that compile, outside tests.  Those in ``name`` compile a function or a module that they name, in
+    ``known`` are all whose target is known.  ``given`` compile a parameter, which other files may know, ``any`` may
+    compile any module."""
+
+    name: set[Place] = field(default_factory=set)
+    known: set[Place] = field(default_factory=set)
+    given: set[Place] = field(default_factory=set)
+    any: set[Place] = field(default_factory=set)
+
+    def add(self, other: CompileCalls) -> None:
+        """Adds the calls of another file."""
+        self.name |= other.name
+        self.known |= other.known
+        self.given |= other.given
+        self.any |= other.any
+
+    @property
+    def name_all(self) -> bool:
+        """True if nearly all calls name what they compile: then nothing else is compiled."""
+        return bool(self.name) and 4 * len(self.any | (self.given - self.known)) <= len(self.name)
+
+
+@dataclass(slots=True)
+class Roots:
+    """The entries of a file, and its calls that compile."""
+
+    entries: list[Entry] = field(default_factory=list)
+    calls: CompileCalls = field(default_factory=CompileCalls)
+
+
+def may_compile(index: ModuleIndex) -> bool:
+    return any(pattern.search(index.module.text) for pattern in _MAY_COMPILE)
+
+
+def is_compiler(index: ModuleIndex, decorator: ast.expr) -> bool:
+    """True if a decorator is ``torch.compile``, with or without arguments, or a partial of it."""
+    if isinstance(decorator, ast.Call):
+        name = index.dotted(decorator.func)
+        if name == PARTIAL and decorator.args:
+            return index.dotted(decorator.args[0]) == COMPILE
+        return name == COMPILE and not decorator.args
+    return index.dotted(decorator) == COMPILE
+
+
+def find_roots(project: Project, index: ModuleIndex) -> Roots:
+    """The functions and modules that a file compiles or exports by name, itself or by functions of other files."""
+    finder = _Finder(project)
+    top = _Spot(index)
+    if may_compile(index):
+        for info in index.all_functions.values():
+            finder.decorated(getattr(info.node, "decorator_list", []), index, info, info.owner)
+        for owner in index.classes.values():
+            finder.decorated(owner.node.decorator_list, index, project.method(owner, "forward"), owner)
+    for place in (top, *(_Spot(index, info) for info in index.all_functions.values())):
+        holder = place.function.owner if place.function is not None else None
+        if may_compile(index) or holder is None or not project.is_module(holder):
+            finder.read(place, deep=0)
+    return finder.roots
+
+
+class _Finder:
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.roots = Roots()
+        self._resolved: dict[tuple[ast.expr, _Spot], list[_Named]] = {}
+        self._bindings: dict[tuple[ModuleIndex, FunctionInfo | None], dict[str, list[ast.expr]]] = {}
+        self._callers: dict[FunctionInfo, list[tuple[ast.Call, _Spot]]] = {}
+
+    # -- calls that compile ------------------------------------------------------------------------------------
+
+    def decorated(
+        self, decorators: list[ast.expr], index: ModuleIndex, info: FunctionInfo | None, owner: ClassInfo | None
+    ) -> None:
+        for decorator in decorators:
+            if info is not None and is_compiler(index, decorator):
+                keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
+                self._add(index, decorator, "@torch.compile", keywords, None, [_Method(info, owner) if owner else info])
+
+    def read(self, place: _Spot, deep: int) -> None:
+        """Takes what the calls in a function, or at the top level of a file, compile."""
+        may = may_compile(place.index)
+        for call in self._calls(place):
+            if may:
+                self._compiled(call, place, deep)
+            callee = self._callee(call, place) if deep < MOST_CALLS_DEEP else None
+            if callee is not None and callee.index is not place.index and may_compile(callee.index):
+                compiles = _compiles(callee)
+                given = self._given(call, callee, place, compiles)
+                if compiles or any(not isinstance(one, _Type) for _, values in given for one in values):
+                    self.read(_Spot(callee.index, callee, given), deep + 1)
+
+    def _compiled(self, call: ast.Call, place: _Spot, deep: int) -> None:
+        index, func = place.index, call.func
+        dotted = index.dotted(func)
+        keywords, mode = call.keywords, None
+        if dotted in COMPILERS:
+            named = {k.arg: k.value for k in keywords}
+            target = call.args[0] if call.args else named.get("model", named.get("mod"))
+            if dotted == EXPORT:
+                mode = Mode.EXPORT_STRICT if _is(named.get("strict"), True) else Mode.EXPORT
+        elif (made := self._partial(func, place)) is not None and call.args:
+            target, keywords = call.args[0], [*made.keywords, *keywords]
+        elif isinstance(func, ast.Attribute) and func.attr == "compile" and not call.args:
+            if not {k.arg for k in keywords if k.arg} <= _OPTIONS or self._is_foreign(func.value, place):
+                return  # re.compile and the like
+            target = func.value
+        else:
+            return
+        if target is None or isinstance(target, ast.Constant):
+            return  # a decorator with arguments
+        found = [one for one in self.resolve(target, place) if not isinstance(one, _Type)]
+        if any(self._run_by(one)[0] for one in found):
+            self._add(index, call, _spelling(call), keywords, mode, found)
+        if (mode is not None and mode.exports) or _is(_option(keywords, "disable"), True) or is_test(index):
+            return
+        at = {f"{index.module.display}:{call.lineno}"}
+        if at <= self.roots.calls.known and not _is_own(target, found):
+            self.roots.calls.name |= at
+        if _Unknown() in found or self._is_open(target, place):
+            if not deep and isinstance(target, ast.Name) and place.function and _argument(place.function, target.id):
+                self.roots.calls.given |= at
+            else:
+                self.roots.calls.any |= at
+
+    def _add(
+        self,
+        index: ModuleIndex,
+        node: ast.expr,
+        how: str,
+        keywords: Sequence[ast.keyword],
+        mode: Mode | None,
+        named: Sequence[_Named],
+    ) -> None:
+        if _is(_option(keywords, "disable"), True):
+            return
+        if _is(_option(keywords, "fullgraph"), True) or _is(_option(keywords, "nopython"), True):
+            mode = mode or Mode.FULLGRAPH
+        path = index.module.display
+        for one in named:
+            info, receiver = self._run_by(one)
+            if info is not None:
+                region = Region(path, node.lineno, how, info.qualname)
+                self.roots.entries.append(Entry(info, region, receiver, mode=mode))
+                self.roots.calls.known.add(f"{path}:{node.lineno}")
+
+    def _run_by(self, named: _Named) -> tuple[FunctionInfo | None, ClassInfo | None]:
+        """The function that runs when something is called, and the class of its object."""
+        match named:
+            case FunctionInfo():
+                return named, named.owner
+            case _Method(info, receiver):
+                return info, receiver
+            case ClassInfo():
+                return self.project.method(named, "forward") or self.project.method(named, "__call__"), named
+        return None, None
+
+    def _partial(self, func: ast.expr, place: _Spot) -> ast.Call | None:
+        """The call that makes a compiler with options: ``torch.compile(dynamic=True)``, or a partial of it."""
+        made: Sequence[ast.expr] = [func]
+        if isinstance(func, ast.Name):
+            made = self._bound(func.id, place)
+        return next((one for one in made if isinstance(one, ast.Call) and is_compiler(place.index, one)), None)
+
+    def _is_foreign(self, node: ast.expr, place: _Spot) -> bool:
+        """True if an expression begins with an imported name that is no function, class or global of the project."""
+        while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+            node = node.func if isinstance(node, ast.Call) else node.value
+        if not isinstance(node, ast.Name) or node.id not in place.index.imports or self._bound(node.id, place):
+            return False
+        return self.project.find(place.index.imports[node.id], place.index) is None
+
+    def _is_open(self, node: ast.expr, place: _Spot, deep: int = 0) -> bool:
+        """True if an expression that refers to nothing known may be any module: it is not when it is a lambda, what a
+        library makes, or a part of a module, such as a layer of a model."""
+        if deep > MOST_CALLS_DEEP or self._is_foreign(node, place):
+            return False
+        values: list[tuple[ast.expr, _Spot]] = []
+        match node:
+            case ast.Call() if place.index.dotted(node.func) in _HOLD:
+                values = [(one, place) for one in node.args]
+            case ast.Name(id=name):
+                values = [(one, place) for one in self._bound(name, place) if not _mentions(one, name)]
+                function = place.function
+                if any(self._asked_for(name, place)):
+                    return False
+                if function is not None and not values and _argument(function, name) is not None:
+                    calls = self._calls_of(function)
+                    values = [(one, at) for call, at in calls if (one := _passed(call, function).get(name)) is not None]
+            case ast.Attribute(attr=name):
+                owners = [one for one in self.resolve(node.value, place) if isinstance(one, ClassInfo)]
+                if not owners:
+                    return False
+                values = [pair for owner in owners for pair in self._assigned(owner, name)]
+            case ast.Call():
+                pass
+            case _:
+                return False
+        return any(self._is_open(*one, deep + 1) for one in values) if values else not self.resolve(node, place)
+
+    # -- what an expression refers to --------------------------------------------------------------------------
+
+    def resolve(self, node: ast.expr, place: _Spot) -> list[_Named]:
+        """The functions, classes and instances of classes that an expression may refer to; a container counts as what
+        it holds."""
+        key = node, place
+        known = self._resolved.get(key)
+        if known is None:
+            self._resolved[key] = []
+            known = self._resolved[key] = list(dict.fromkeys(self._resolve(node, place)))
+        return known
+
+    def _resolve(self, node: ast.expr, place: _Spot) -> Iterator[_Named]:
+        match node:
+            case ast.IfExp():
+                parts: Sequence[ast.expr | None] = [node.body, node.orelse]
+            case ast.BoolOp():
+                parts = node.values
+            case ast.List() | ast.Tuple() | ast.Set():
+                parts = node.elts
+            case ast.Dict():
+                parts = node.values
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
+                parts = [node.elt]
+            case ast.DictComp() | ast.NamedExpr() | ast.Starred() | ast.Subscript():
+                parts = [node.value]
+            case ast.Call():
+                yield from self._of_call(node, place)
+                return
+            case ast.Name():
+                yield from self._of_name(node.id, place)
+                return
+            case ast.Attribute():
+                yield from self._of_attribute(node, place)
+                return
+            case _:
+                return
+        for part in parts:
+            if part is not None:
+                yield from self.resolve(part, place)
+
+    def _of_call(self, node: ast.Call, place: _Spot) -> Iterator[_Named]:
+        func, dotted = node.func, place.index.dotted(node.func)
+        if dotted in COMPILERS or self._partial(func, place) is not None:
+            parts = node.args[:1]
+        elif dotted in _HOLD:
+            parts = [*node.args, *(k.value for k in node.keywords)]
+        elif isinstance(func, ast.Attribute) and func.attr in _PASS_ON:
+            parts = [func.value]
+        elif isinstance(func, ast.Attribute) and func.attr == "prepare":  # of accelerate
+            parts = node.args
+        else:
+            parts = []
+        for part in parts:
+            yield from self.resolve(part, place)
+        if parts:
+            return
+        if isinstance(func, ast.Attribute) and func.attr in _PARTS:
+            for held in self.resolve(func.value, place):
+                if isinstance(held, ClassInfo) and not self._is_container(func.value, place):
+                    yield from self._held_by(held)
+                else:
+                    yield held
+            return
+        for made in self.resolve(func, place):
+            match made:
+                case _Type(info):
+                    yield info
+                case FunctionInfo() | _Method():
+                    maker = made.info if isinstance(made, _Method) else made
+                    if isinstance(made, _Method) and "classmethod" in maker.decorators:
+                        yield made.receiver
+                    yield from self._returned(maker, self._given(node, maker, place))
+
+    def _returned(self, maker: FunctionInfo, given: _Given) -> Iterator[_Named]:
+        """The result of a function: as it is annotated, or as its ``return`` names it."""
+        promised = _promised(maker.index, getattr(maker.node, "returns", None))
+        if promised is not None:
+            yield promised
+            return
+        place = _Spot(maker.index, maker, given)
+        for node in maker.own_nodes:
+            if isinstance(node, ast.Return) and node.value is not None:
+                yield from self.resolve(node.value, place)
+
+    def _of_name(self, name: str, place: _Spot) -> Iterator[_Named]:
+        function = place.function
+        given = dict(place.given).get(name, ())
+        bound = [one for value in self._bound(name, place) for one in self.resolve(value, place)]
+        if given or bound:
+            yield from (*given, *bound)
+        elif asked := list(self._asked_for(name, place)):
+            yield from asked
+        elif function is None:
+            yield from self._defined(name, place.index)
+        elif (argument := _argument(function, name)) is None:
+            yield from self._of_name(name, self._around(place))
+        elif (promised := _promised(place.index, argument.annotation)) is not None:
+            yield promised
+        elif name == function.first_parameter and function.owner is not None:
+            yield function.owner
+            for other in place.index.classes.values():
+                if other is not function.owner and function.owner in self.project.bases_of(other):
+                    yield other
+        else:
+            for call, caller in self._calls_of(function):
+                yield from dict(self._given(call, function, caller)).get(name, ())
+
+    def _asked_for(self, name: str, place: _Spot) -> Iterator[_Named]:
+        """The classes that ``isinstance`` asks for before a value is used."""
+        for node in self._nodes(place):
+            if isinstance(node, ast.Call) and is_name(node.func, "isinstance") and is_name(node.args[0], name):
+                for asked in self.resolve(node.args[1], place):
+                    if isinstance(asked, _Type) and self.project.is_module(asked.info):
+                        yield asked.info
+
+    def _defined(self, dotted: str, index: ModuleIndex) -> Iterator[_Named]:
+        """The function, class or global that a name or a dotted name in a file refers to."""
+        head, _, rest = dotted.partition(".")
+        if head in index.imports:
+            dotted = index.imports[head] + (f".{rest}" if rest else "")
+        if dotted in index.functions:
+            yield index.functions[dotted]
+        elif dotted in index.classes:
+            yield _Type(index.classes[dotted])
+        else:
+            match self.project.find(dotted, index):
+                case FunctionInfo() as info:
+                    yield info
+                case ClassInfo() as info:
+                    yield _Type(info)
+                case GlobalName() as named:
+                    yield from self._of_name(named.name, _Spot(named.index))
+
+    def _of_attribute(self, node: ast.Attribute, place: _Spot) -> Iterator[_Named]:
+        held = self.resolve(node.value, place)
+        dotted = None if held else place.index.dotted(node)
+        if dotted is not None and dotted.partition(".")[0] not in ("torch", "self"):
+            yield from self._defined(dotted, place.index)
+        for owner in held:
+            info = owner.info if isinstance(owner, _Type) else owner
+            if isinstance(info, ClassInfo):
+                method = self.project.method(info, node.attr)
+                if method is not None:
+                    yield _Method(method, info) if not method.is_static else method
+                elif isinstance(owner, ClassInfo):
+                    yield from self._stored(info, node.attr)
+
+    def _stored(self, owner: ClassInfo, name: str) -> Iterator[_Named]:
+        """The values that the methods of a class store in an attribute, or its annotation."""
+        for info in self.project.bases_of(owner):
+            for node in info.node.body:
+                if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+                    promised = _promised(info.index, node.annotation)
+                    yield from [promised] if promised is not None else []
+        for value, place in self._assigned(owner, name):
+            yield from self.resolve(value, place)
+
+    def _assigned(self, owner: ClassInfo, name: str) -> Iterator[tuple[ast.expr, _Spot]]:
+        """The values that the methods of a class assign to an attribute."""
+        for info in self.project.bases_of(owner):
+            for method in info.methods.values():
+                place = _Spot(info.index, method)
+                yield from ((value, place) for value in self._bound(f"self.{name}", place))
+
+    def _is_container(self, node: ast.expr, place: _Spot) -> bool:
+        """True for an attribute that holds a list of modules."""
+        if not isinstance(node, ast.Attribute):
+            return False
+        owners = [one for one in self.resolve(node.value, place) if isinstance(one, ClassInfo)]
+        made = [pair for owner in owners for pair in self._assigned(owner, node.attr)]
+        return any(isinstance(one, ast.Call) and at.index.dotted(one.func) in _HOLD for one, at in made)
+
+    def _held_by(self, owner: ClassInfo) -> Iterator[_Named]:
+        names = {
+            name for info in self.project.bases_of(owner) for m in info.methods.values() for name in m.own_attributes
+        }
+        for name in sorted(names):
+            yield from self._stored(owner, name)
+
+    # -- functions ---------------------------------------------------------------------------------------------
+
+    def _around(self, place: _Spot) -> _Spot:
+        """The place around a function: the function that it is in, or the top level."""
+        assert place.function is not None
+        outer = place.function.qualname.rpartition(".<locals>.")[0] if place.function.nested else ""
+        around = (one for one in place.index.all_functions.values() if outer and one.qualname == outer)
+        return _Spot(place.index, next(around, None))
+
+    def _nodes(self, place: _Spot) -> Sequence[ast.AST]:
+        if place.function is not None:
+            return place.function.own_nodes
+        return self.project.once(("top", place.index), place.index, lambda: tuple(own_nodes(place.index.tree)))
+
+    def _calls(self, place: _Spot) -> list[ast.Call]:
+        return [node for node in self._nodes(place) if isinstance(node, ast.Call)]
+
+    def _calls_of(self, function: FunctionInfo) -> list[tuple[ast.Call, _Spot]]:
+        """The calls of a function in its own file."""
+        known = self._callers.get(function)
+        if known is None:
+            index = function.index
+            places = (_Spot(index), *(_Spot(index, info) for info in index.all_functions.values()))
+            known = self._callers[function] = [
+                (call, place)
+                for place in places
+                for call in self._calls(place)
+                if (isinstance(call.func, ast.Name) and call.func.id == function.name)
+                or (
+                    isinstance(call.func, ast.Attribute)
+                    and call.func.attr == function.name
+                    and isinstance(call.func.value, ast.Name)
+                    and call.func.value.id == "self"
+                )
+            ]
+        return known
+
+    def _callee(self, call: ast.Call, place: _Spot) -> FunctionInfo | None:
+        """The function of the project that a call names."""
+        head = call.func
+        while isinstance(head, ast.Attribute):
+            head = head.value
+        if not isinstance(head, ast.Name) or head.id not in place.index.imports or not (call.args or call.keywords):
+            return None
+        dotted = place.index.dotted(call.func)
+        return place.index.function_named(dotted) if dotted and not dotted.startswith(("torch.", "numpy.")) else None
+
+    def _given(self, call: ast.Call, callee: FunctionInfo, place: _Spot, unknown: bool = False) -> _Given:
+        """The values that a call gives to the parameters of a function; with ``unknown``, also those that may be any
+        module."""
+        found: list[tuple[str, tuple[_Named, ...]]] = []
+        for name, value in _passed(call, callee).items():
+            values = self.resolve(value, place)
+            if unknown and self._is_open(value, place):
+                values = [*values, _Unknown()]
+            found.append((name, tuple(values)))
+        return tuple((name, values) for name, values in found if values)
+
+    def _bound(self, name: str, place: _Spot) -> list[ast.expr]:
+        """The expressions that a name, or an attribute of ``self``, is bound to, or whose parts it is bound to."""
+        key = place.index, place.function
+        known = self._bindings.get(key)
+        if known is None:
+            known = self._bindings[key] = {}
+            for node in self._nodes(place):
+                _read_bindings(node, known)
+        return known.get(name, [])
+
+
+def _read_bindings(node: ast.AST, into: dict[str, list[ast.expr]]) -> None:
+    match node:
+        case ast.Assign():
+            pairs: list[tuple[ast.expr, ast.expr | None]] = [(target, node.value) for target in node.targets]
+        case ast.AnnAssign() | ast.NamedExpr():
+            pairs = [(node.target, node.value)]
+        case ast.For() | ast.comprehension():
+            pairs = [(node.target, node.iter)]
+        case ast.Call(func=ast.Attribute(value=held, attr="append"), args=[added]):
+            pairs = [(held, added)]
+        case _:
+            return
+    for target, value in pairs:
+        if isinstance(target, ast.Tuple | ast.List):
+            values: Sequence[ast.expr | None] | None = None
+            if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts):
+                values = value.elts
+            inner = list(zip(target.elts, values or [value] * len(target.elts), strict=True))
+        else:
+            inner = [(target, value)]
+        for part, bound in inner:
+            if bound is not None and isinstance(part, ast.Name | ast.Attribute):
+                into.setdefault(part.id if isinstance(part, ast.Name) else ast.unparse(part), []).append(bound)
+
+
+def _passed(call: ast.Call, callee: FunctionInfo) -> dict[str, ast.expr]:
+    """The expressions that a call passes to the parameters of a function."""
+    arguments = callee.node.args
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    if callee.owner is not None and not callee.is_static and isinstance(call.func, ast.Attribute):
+        names = names[1:]
+    pairs = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords if k.arg)]
+    return {name: value for name, value in pairs if not isinstance(value, ast.Constant)}
+
+
+def _argument(function: FunctionInfo, name: str) -> ast.arg | None:
+    given = function.node.args
+    return next((a for a in (*given.posonlyargs, *given.args, *given.kwonlyargs) if a.arg == name), None)
+
+
+def _promised(index: ModuleIndex, annotation: ast.expr | None) -> ClassInfo | None:
+    """The class that an annotation names."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        return index.class_named(annotation.value)
+    dotted = index.dotted(annotation) if annotation is not None else None
+    return index.class_named(dotted) if dotted else None
+
+
+def _compiles(info: FunctionInfo) -> bool:
+    """True if the body of a function calls ``torch.compile``, or a method of that name."""
+    calls = (node.func for node in info.own_nodes if isinstance(node, ast.Call))
+    return any(isinstance(func, ast.Attribute) and func.attr == "compile" for func in calls)
+
+
+def _is_own(target: ast.expr, found: Sequence[_Named]) -> bool:
+    """True for ``self`` and its methods: that an object compiles itself says nothing of the others."""
+    is_method = isinstance(target, ast.Attribute) and any(isinstance(one, _Method) for one in found)
+    return is_name(target.value if is_method and isinstance(target, ast.Attribute) else target, "self")
+
+
+def is_test(index: ModuleIndex) -> bool:
+    """True if a file holds tests: what it compiles, and the modules that it defines, say nothing of the project."""
+    parts = index.module.display.split("/")
+    return not {"test", "tests", "testing"}.isdisjoint(parts[:-1]) or parts[-1].startswith(("test_", "conftest"))
+
+
+def _mentions(node: ast.expr, name: str) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node))
+
+
+def _option(keywords: Sequence[ast.keyword], name: str) -> ast.expr | None:
+    return next((k.value for k in reversed(keywords) if k.arg == name), None)
+
+
+def _is(node: ast.expr | None, value: bool) -> bool:
+    return isinstance(node, ast.Constant) and node.value is value
+
+
+def _spelling(node: ast.Call) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= 40 else text[:39] + "…"
