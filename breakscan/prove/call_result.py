@@ -81,7 +81,7 @@ class CallResult:
     ``outputs``, ``gradients`` and the ``changed`` values of inputs and state are tensors by path, Python numbers among
     them.  ``others`` has each part of the result, in order, and ``changes`` the attributes and items that have another
     value than before, as text: the type of a number or container, empty for a tensor.  ``aliases`` has the input, part
-    of the state or earlier output with which an output shares memory; ``rng`` holds digests.  ``outside`` is what files
+    of the state or earlier output with which an output, or a tensor that was put into the state, shares memory; ``rng`` holds digests.  ``outside`` is what files
     and the environment hold after the call, ``printed`` the text that it printed.
 
     ``shapes`` are those of the tensors of which only a sample is kept.
@@ -207,12 +207,19 @@ def projections(result: object) -> tuple[list[Tensor], list[Tensor]]:
 
 
 def result_of(
-    call: Callable[[], object], backward: bool, snapshots: Sequence[StateSnapshot], sampled: bool = False
+    call: Callable[[], object],
+    backward: bool,
+    snapshots: Sequence[StateSnapshot],
+    sampled: bool = False,
+    with_hooks: bool = False,
 ) -> CallResult:
     """Calls, and runs the backward pass if that is wanted and possible.  ``snapshots`` hold the state before.  If
-    ``sampled``, a sample of each large tensor is kept."""
+    ``sampled``, a sample of each large tensor is kept.  ``with_hooks``: what the backward pass changes besides
+    gradients, in hooks, counts as changed by the call."""
     found = CallResult(sampled=sampled)
     before = [dict(snapshot.plains) for snapshot in snapshots]
+    reached = [item for snapshot in snapshots for item in reversed(snapshot.tensors.items())]
+    owners = {storage: path for path, own in reached if (storage := _storage(own)) is not None}
     began = time.perf_counter()
     try:
         returned = call()
@@ -223,21 +230,23 @@ def result_of(
     else:
         wait_for_device()
         found.seconds = time.perf_counter() - began
-        _note_outputs(found, returned, snapshots)
+        _note_outputs(found, returned, reached, owners)
     found.rng = digests(rng_state())
+    if found.error is None and with_hooks:
+        _note_gradients(found, returned, backward, snapshots)
     found.printed, found.outside = OUTSIDE.changes([file for snapshot in snapshots for file in snapshot.files])
     for snapshot, plains in zip(snapshots, before, strict=True):
-        _note_changes(found, snapshot, plains)
-    if found.error is None:
+        _note_changes(found, snapshot, plains, owners)
+    if found.error is None and not with_hooks:
         _note_gradients(found, returned, backward, snapshots)
     return found
 
 
-def _note_outputs(found: CallResult, returned: object, snapshots: Sequence[StateSnapshot]) -> None:
+def _note_outputs(
+    found: CallResult, returned: object, reached: Sequence[tuple[str, Tensor]], owners: dict[int, str]
+) -> None:
     import torch
 
-    reached = [item for snapshot in snapshots for item in reversed(snapshot.tensors.items())]
-    owners = {storage: path for path, own in reached if (storage := _storage(own)) is not None}
     ids = {id(own): path for path, own in reached}
     for path, leaf in leaves(returned):
         if isinstance(leaf, int) and leaf in ids:
@@ -285,11 +294,13 @@ def _as_text(leaf: object) -> str:
     return repr(leaf) if isinstance(leaf, PLAIN) else type(leaf).__qualname__
 
 
-def _note_changes(found: CallResult, snapshot: StateSnapshot, before: Mapping[str, object]) -> None:
-    now = snapshot.now()
-    # The backward pass comes later.
-    changed = {path: value for path, value in now.values.items() if not path.endswith(".grad")}
-    found.changed |= {path: found.keep(path, value) for path, value in changed.items()}
+def _note_changes(
+    found: CallResult, snapshot: StateSnapshot, before: Mapping[str, object], owners: Mapping[int, str]
+) -> None:
+    now = snapshot.now(gradients=False)
+    found.changed |= {path: found.keep(path, value) for path, value in now.values.items()}
+    owned = {path: owners.get(_storage(tensor) or 0) for path, tensor in now.bound.items()}
+    found.aliases |= {path: owner for path, owner in owned.items() if owner is not None}
     for path in {**before, **now.plains}:
         was, became = before.get(path, _GONE), now.plains.get(path, _GONE)
         if type(was) is type(became) and (was == became or (was != was and became != became)):
@@ -299,7 +310,7 @@ def _note_changes(found: CallResult, snapshot: StateSnapshot, before: Mapping[st
             found.changes[path] = f"{became - was:+}"
         elif (number := as_tensor(became)) is not None:
             found.changed[path], found.changes[path] = number, type(became).__qualname__
-    found.changes.update({path: GONE for path in now.gone if not path.endswith(".grad")})
+    found.changes.update(dict.fromkeys(now.gone, GONE))
 
 
 _GONE = object()

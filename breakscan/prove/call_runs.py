@@ -357,7 +357,8 @@ def run_call(
     ``varied`` call, and of all but the first call of a callable, samples are kept."""
     backward = backward and call.modes.grad and not call.modes.inference
     sampled = varied or call is not captured.calls[0]
-    return result_of(lambda: run(*call.args, **call.kwargs), backward, captured.snapshots_of(call), sampled)
+    snapshots = captured.snapshots_of(call)
+    return result_of(lambda: run(*call.args, **call.kwargs), backward, snapshots, sampled, captured.backward)
 
 
 def run_compiled_call(

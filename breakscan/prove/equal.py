@@ -296,6 +296,10 @@ class Expected:
             if one.others.get(path) == other.others.get(path):
                 yield from _unlike(Part.OUTPUT, Change.ALIAS, path, one.aliases, other.aliases)
                 yield from _unlike(Part.OUTPUT, Change.STRIDES, path, one.strides, other.strides)
+        for path, owner in other.aliases.items():
+            # A copy more is harmless.
+            if path in other.changed and one.aliases.get(path) != owner:
+                yield ResultDifference(Part.STATE, Change.ALIAS, path, one.aliases.get(path), owner)
         for path in {**one.outside, **other.outside} if eager else ():
             yield from _unlike(Part.OUTSIDE, Change.TEXT, path, one.outside, other.outside)
         if drawn := [name for name in one.rng if one.rng[name] != other.rng.get(name)]:

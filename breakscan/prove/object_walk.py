@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import io
 import itertools
 import sys
@@ -30,7 +31,8 @@ PLAIN = (int, float, bool, str, bytes, complex, type(None))
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _HOOKS = ("_state_dict_", "_load_state_", "_non_persistent", "_is_full", "_compiled_call")
 """Attributes of modules that calls do not use."""
-_TORCH_STATE = ("torch.optim", "torch.amp", "torch.cuda.amp")
+_STATEFUL = ("torch.optim", "torch.amp", "torch.cuda.amp", "argparse", "collections", "queue", "types")
+"""Modules with objects that hold state of the program."""
 CACHE_INFO = ".cache_info()"
 
 
@@ -135,10 +137,14 @@ class ObjectWalk:
             return [(path, thing.__wrapped__)]
         if _is_walked(thing):
             return [_class_of(thing), *self._of_object(path, thing)]
-        if isinstance(thing, io.IOBase):
-            self.files.append(cast("IO[Any]", thing))
-        elif isinstance(thing, Iterator):
+        if isinstance(thing, (io.StringIO, io.BytesIO)):
+            self._of_buffer(path, thing)
+        elif isinstance(thing, Iterator) and not isinstance(thing, io.IOBase):
             self._of_iterator(path, thing)
+        else:
+            # A writer of CSV holds a method of its file.
+            held = [thing, *(getattr(one, "__self__", None) for one in gc.get_referents(thing))]
+            self.files += [cast("IO[Any]", one) for one in held if isinstance(one, io.IOBase)]
         return []
 
     def _of_object(self, path: str, thing: Any) -> Iterator[tuple[str, object]]:
@@ -163,6 +169,11 @@ class ObjectWalk:
             path = path_of(key)
             self.setters[path] = functools.partial(held.__setitem__, key)
             yield path, value
+
+    def _of_buffer(self, path: str, buffer: io.StringIO | io.BytesIO) -> None:
+        if not buffer.closed:
+            self.plains[f"{path}.getvalue()"] = buffer.getvalue()
+            self.undo.append(functools.partial(_put_back_buffer, buffer, buffer.getvalue(), buffer.tell()))
 
     def _of_iterator(self, path: str, thing: Any) -> None:
         if isinstance(thing, itertools.count) and type(thing.__reduce__()[1][0]) is int:
@@ -207,6 +218,9 @@ class ObjectWalk:
             inner = own.pop(held, {})
             self.undo.append(functools.partial(_refill_dict, inner, dict(inner)))
             yield from ((f"{path}.{name}", value) for name, value in inner.items())
+        temporary = vars(module).get("_non_persistent_buffers_set", ())
+        held_names = {name for held in ("_parameters", "_buffers") for name in vars(module).get(held, ())}
+        self.plains[f"{path}.state_dict()"] = tuple(sorted(held_names.difference(temporary)))
         for name, value in own.items():
             # Without hooks, a module has ten empty dictionaries for them.
             if not name.startswith(("_forward_", "_backward_")) or value:
@@ -237,6 +251,8 @@ class ObjectWalk:
             get, put = (functools.partial(of, cell, "cell_contents") for of in (getattr, setattr))
             self._bound(f"{path}:{name}", get, put, value)
             yield f"{path}:{name}", value
+        defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+        yield from ((f"{path}.__defaults__[{n}]", one) for n, one in enumerate(defaults) if not isinstance(one, PLAIN))
         self.undo.append(functools.partial(_refill_dict, function.__dict__, dict(function.__dict__)))
         yield from self._items(function.__dict__, lambda name: f"{path}.{name}")
         if not _is_users(function.__globals__.get("__name__")):
@@ -309,6 +325,16 @@ def _put_back_module(held: dict[str, object], contents: dict[str, object]) -> bo
     return bool(new or other)
 
 
+def _put_back_buffer(buffer: Any, content: str | bytes, position: int) -> bool:
+    if buffer.getvalue() == content:
+        return False
+    buffer.seek(0)
+    buffer.truncate()
+    buffer.write(content)
+    buffer.seek(position)
+    return True
+
+
 def _rebind(get: Callable[[], object], put: Callable[[object], object], value: object) -> bool:
     """Binds a value again, unless it still is."""
     with contextlib.suppress(AttributeError, KeyError, ValueError):
@@ -364,7 +390,7 @@ def _is_walked(thing: object) -> bool:
     cls = type(thing)
     if not (isinstance(getattr(thing, "__dict__", None), dict) or any(_slots(cls))):
         return False
-    return _is_users(cls.__module__) or cls is types.SimpleNamespace or cls.__module__.startswith(_TORCH_STATE)
+    return _is_users(cls.__module__) or cls.__module__.startswith(_STATEFUL)
 
 
 def _slots(cls: type) -> Iterator[str]:

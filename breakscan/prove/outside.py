@@ -1,7 +1,8 @@
 """Changes by calls outside of the program's objects: files, the environment, and the text that they print.
 
 ``OUTSIDE`` is that of this process.  An audit hook sees which files are opened for writing, removed or renamed; files
-that C++ code writes (``torch.save``) are seen in the working directory.
+that C++ code writes (``torch.save``) are seen in the working directory and its folders, and stay: another program may
+have made them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import IO, Any
 
 MOST_BYTES = 16 << 20
 """Of a file that is put back.  Of a larger one, only the end is compared."""
+MOST_FILES = 1000
+"""In the folders of the working directory that are looked at."""
 LONGEST_TEXT = 2000
 """Characters of a file that are compared, and shown, as text."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -37,8 +40,9 @@ class Outside:
         self._files: dict[str, bytes | None] = {}
         """The former content of the files that the program has written; None for one that was not there, or is a
         folder."""
+        self._folders: list[str] = []
         self._seen: dict[str, tuple[int, int]] = {}
-        """The time and the size of the files in the working directory."""
+        """The time and the size of the files in these folders."""
         self._printed = 0
 
     def install(self, own: Path) -> None:
@@ -64,6 +68,7 @@ class Outside:
             if self._environment is None:
                 self._environment = dict(os.environ)
                 self._files = {path: _read(path) for path in self._files}
+                self._folders = _folders()
             elif dict(os.environ) != self._environment:
                 os.environ.clear()
                 os.environ.update(self._environment)
@@ -75,18 +80,17 @@ class Outside:
                     if file.writable():
                         file.seek(0, os.SEEK_END)
             self._printed = _size(_STDOUT)
-            self._seen = _stats()
+            self._seen = _stats(self._folders)
 
     def changes(self, open_files: Iterable[IO[Any]] = ()) -> tuple[str, dict[str, str]]:
         """The text printed since it was put back, and what files and variables of the environment hold now, or have in
         addition."""
         with self._not_watched():
             _flush(open_files)
-            now, found = _stats(), {}
-            self._files = {**dict.fromkeys(now.keys() - self._seen.keys()), **self._files}
+            now, found = _stats(self._folders), {}
             for path in {**self._files, **now}:
                 after, before = _read(path), self._files.get(path)
-                if after != before if path in self._files else now[path] != self._seen[path]:
+                if after != before if path in self._files else now[path] != self._seen.get(path):
                     found[f"file {os.path.relpath(path)}"] = _text(after and after.removeprefix(before or b""))
             was = self._environment or {}
             changed = {name for name in {**was, **os.environ} if os.environ.get(name) != was.get(name)}
@@ -131,13 +135,27 @@ def _flush(files: Iterable[IO[Any]]) -> None:
             file.flush()
 
 
-def _stats() -> dict[str, tuple[int, int]]:
+def _folders() -> list[str]:
+    """The working directory, and the folders in it as long as they hold few files."""
+    found: list[str] = []
+    count = 0
+    for folder, inner, names in os.walk("."):
+        inner[:] = [name for name in inner if not name.startswith((".", "__"))]
+        count += len(names) if found else 0
+        if count > MOST_FILES:
+            break
+        found.append(folder)
+    return found
+
+
+def _stats(folders: Iterable[str]) -> dict[str, tuple[int, int]]:
     found = {}
-    with contextlib.suppress(OSError), os.scandir() as entries:
-        for entry in entries:
-            if entry.is_file(follow_symlinks=False):
-                about = entry.stat()
-                found[os.path.realpath(entry.path)] = (about.st_mtime_ns, about.st_size)
+    for folder in folders:
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    about = entry.stat()
+                    found[os.path.realpath(entry.path)] = (about.st_mtime_ns, about.st_size)
     return found
 
 

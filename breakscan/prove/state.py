@@ -132,6 +132,11 @@ def write_values(tensor: Tensor, value: Tensor) -> None:
         tensor.copy_(value)
 
 
+def is_grad(path: str) -> bool:
+    """Return True if it is the path of a gradient."""
+    return path.endswith(".grad")
+
+
 _Held = TypeVar("_Held")
 
 
@@ -146,6 +151,7 @@ class StateNow:
 
     values: dict[str, Tensor]
     plains: dict[str, object]
+    bound: dict[str, Tensor]
     gone: frozenset[str]
 
 
@@ -249,15 +255,19 @@ class StateSnapshot:
                 self.values[path] = value
         return problems
 
-    def now(self) -> StateNow:
+    def now(self, gradients: bool = True) -> StateNow:
         """The state as it is at this moment: of the same objects, and of those that are bound to names since."""
         walk = self._walk_again()
-        held, bound = ({**one.tensors, **one.arrays} for one in (self.walk, walk))
+        held, bound = (
+            {path: thing for path, thing in {**one.tensors, **one.arrays}.items() if gradients or not is_grad(path)}
+            for one in (self.walk, walk)
+        )
         anew = {path for path, thing in bound.items() if held.get(path) is not thing}
-        values = _values(self.walk, unlike=self.values)
+        values = _values(self.walk, held.keys() | self.walk.generators.keys(), self.values)
         values |= _values(walk, anew | walk.generators.keys(), self.values)
         gone = held.keys() - bound.keys() - walk.plains.keys() if walk.complete else ()
-        return StateNow(values, _plains(walk), frozenset(gone))
+        new_tensors = {path: tensor for path, tensor in walk.tensors.items() if path in anew}
+        return StateNow(values, _plains(walk), new_tensors, frozenset(gone))
 
     def plains_now(self) -> dict[str, object]:
         """The plain values that can be reached at this moment."""
@@ -300,7 +310,7 @@ class StateSnapshot:
 def _plains(walk: ObjectWalk) -> dict[str, object]:
     """The plain values, and which tensors require a gradient."""
     # Of the gradients themselves, the backward pass decides.
-    requiring = [path for path, one in walk.tensors.items() if one.requires_grad and not path.endswith(".grad")]
+    requiring = [path for path, one in walk.tensors.items() if one.requires_grad and not is_grad(path)]
     return {**walk.plains, **{f"{path}.requires_grad": True for path in requiring}}
 
 

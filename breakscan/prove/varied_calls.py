@@ -67,11 +67,12 @@ MOST_OF_A_KIND = 12
 
 def varied_values(inputs: StateSnapshot, kind: Variation, at: str = "") -> dict[str, Tensor]:
     """The values that change, by path; none where this variation changes nothing.  ``at`` is the dimension of a size,
-    or the only path."""
+    with the path of a tensor that keeps its own, or the only path."""
     # Classes of inputs hold values, too.
     own = {path: value for path, value in inputs.data.items() if path.startswith(("args[", "kwargs["))}
     if kind in SIZES:
-        return _other_sizes({path: own[path] for path in own if path in inputs.tensors}, kind, int(at))
+        dim, _, kept = at.partition(" ")
+        return _other_sizes({path: own[path] for path in own if path in inputs.tensors}, kind, int(dim), kept)
     found: dict[str, Tensor] = {}
     for path, value in own.items():
         other = other_values(value, kind) if value.numel() and at in ("", path) else None
@@ -80,7 +81,7 @@ def varied_values(inputs: StateSnapshot, kind: Variation, at: str = "") -> dict[
     return found
 
 
-def _other_sizes(own: Mapping[str, Tensor], kind: Variation, dim: int) -> dict[str, Tensor]:
+def _other_sizes(own: Mapping[str, Tensor], kind: Variation, dim: int, kept: str) -> dict[str, Tensor]:
     """The tensors that have the size of the first one in a dimension, with another one."""
     import torch
 
@@ -91,7 +92,7 @@ def _other_sizes(own: Mapping[str, Tensor], kind: Variation, dim: int) -> dict[s
         return {}
     found = {}
     for path, value in own.items():
-        if value.ndim > dim and value.shape[dim] == size:
+        if value.ndim > dim and value.shape[dim] == size and path != kept:
             more = value.narrow(dim, 0, 1)
             found[path] = torch.cat([value, more], dim) if other > size else value.narrow(dim, 0, other).clone()
     return found
@@ -171,7 +172,9 @@ def other_numbers(value: bool | int | float) -> list[bool | int | float]:
     """Other numbers in place of a number of Python's."""
     if isinstance(value, bool):
         return [not value]
-    others = (value + 1, value - 1, 0, value + 10) if isinstance(value, int) else (value / 2 + 0.25, 0.0, -value)
+    # One of the last two is odd and negative.
+    integers = (value + 1, value - 1, 0, value + 10, -value, -value - 1)
+    others = integers if isinstance(value, int) else (value / 2 + 0.25, 0.0, -value)
     return [other for other in dict.fromkeys(others) if other != value]
 
 
@@ -238,10 +241,15 @@ def planned(captured: CapturedCallable, names: Collection[str], later: int) -> I
             yield from ((Variation.ATTRIBUTE, path, repr(other)) for other in other_numbers(value))
     if any(path.endswith(".training") for path in state.setters):
         yield Variation.MODE, "", ""
-    tensors = [tensor for path, tensor in inputs.tensors.items() if path in inputs.data]
-    for dim in range(min(4, max((tensor.ndim for tensor in tensors), default=0))):
+    shapes = {path: tensor.shape for path, tensor in inputs.tensors.items() if path in inputs.data}
+    dims = range(min(4, max(map(len, shapes.values()), default=0)))
+    for dim in dims:
         # A batch is the first dimension.
         yield from ((kind, str(dim), "") for kind in (SIZES[:2] if dim else SIZES))
+    for dim in dims:
+        sizes = {path: shape[dim] for path, shape in shapes.items() if len(shape) > dim}
+        alike = [path for path, size in sizes.items() if size == next(iter(sizes.values()))]
+        yield from ((Variation.MORE, f"{dim} {path}", "") for path in alike if len(alike) > 1)
     yield from ((kind, "", "") for kind in VALUES[:-2])
     # An index out of range makes a GPU unusable; elsewhere it ends the call, so that each input has its own.
     on_cpu = [path for path, tensor in inputs.tensors.items() if tensor.device.type == "cpu"]

@@ -77,7 +77,8 @@ def unseen_words(unseen: UnseenCode, site: Site | None = None) -> str:
 def variation_words(call: VariedCall) -> str:
     """``NaN inputs``, ``one more along dimension 0``, ``args[1] = 3``."""
     if call.kind in _SIZES:
-        return f"{_SIZES[call.kind]} along dimension {call.at}"
+        dim, _, kept = call.at.partition(" ")
+        return f"{_SIZES[call.kind]} along dimension {dim}{f', except of {kept}' if kept else ''}"
     if call.kind is Variation.DEFAULT:
         return f"{call.at} left out"
     return f"{call.at} = {call.value}" if call.value else _VALUES[call.kind]
