@@ -34,10 +34,10 @@ ROOMS = {
     "recording": Room(STATIC, 9825, 48),
     "explanation": Room(f"{STATIC} check recording", 9074, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
-    "prove": Room(f"{STATIC} check fix recording explanation", 12587, 45),
+    "prove": Room(f"{STATIC} check fix recording explanation", 12360, 45),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6901, 40),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2173, 14),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3437, 28),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3430, 28),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }

@@ -34,11 +34,6 @@ from breakscan.report.measurements import progress_words
 )
 @click.option("--dynamic/--no-dynamic", default=True, help="Whether to try dynamic=True and dynamic=False.  [they are]")
 @click.option(
-    "--regional/--no-regional",
-    default=None,
-    help="Whether to compile repeated blocks by themselves.  [if inductor is tried]",
-)
-@click.option(
     "--config",
     "settings",
     metavar="KEY=VALUE",
@@ -54,7 +49,6 @@ def bench(
     modes: tuple[str, ...] | None,
     autotune: bool,
     dynamic: bool,
-    regional: bool | None,
     settings: tuple[str, ...],
     measured: MeasuringOptions,
     format_: str,
@@ -64,16 +58,15 @@ def bench(
 ) -> None:
     """Run PROGRAM with its ARGUMENTS eager and compiled in many ways, and say which is fastest and when it pays.
 
-    Backends, modes, dynamic shapes, repeated blocks by themselves, and the settings that remove the program's graph
-    breaks; each in a process of its own, from empty caches, up to the program's first calls of what it compiles: what
-    it writes is not shown. Ctrl-C, or a SIGTERM, reports what is measured until then. Options of breakscan come before
-    PROGRAM.
+    Backends, modes, dynamic shapes, and the settings that remove the program's graph breaks; each in a process of its
+    own, from empty caches, up to the program's first calls of what it compiles: what it writes is not shown. Ctrl-C, or
+    a SIGTERM, reports what is measured until then. Options of breakscan come before PROGRAM.
 
     Exits with 0 where the program was measured, 2 where it could not be, 130 where it was interrupted.
     """
     try:
         tried = tuple(settings_of([word]) for word in settings)
-        wanted = WantedVariants(backends, modes, autotune, dynamic, regional, tried)
+        wanted = WantedVariants(backends, modes, autotune, dynamic, tried)
     except SettingError as error:
         raise click.BadParameter(str(error), param_hint="--config") from error
     user_program = measured.program("bench", program, arguments)

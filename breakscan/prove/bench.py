@@ -41,16 +41,14 @@ from breakscan.prove.original import (
     kernels_of_step,
     running_original,
 )
-from breakscan.prove.protocol import CompileOption, RegionalCompile, Stage, StepKind
+from breakscan.prove.protocol import Stage, StepKind
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.variants import (
     Choices,
     WantedVariants,
     doubles,
-    flags_for,
     interrupted,
     planned,
-    with_settings,
     without_recompiles,
     write_for,
 )
@@ -66,19 +64,16 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
     lacks a backend or mode that is asked for.
     """
     folder = Path(tempfile.mkdtemp(prefix="breakscan-bench-"))
-    variants: list[Candidate] = []
     measured: _Variants | None = None
-
-    def plan(choices: Choices) -> list[Mapping[str, CompileOption]]:
-        variants.extend(planned(wanted, choices))
-        return [variant.options or {} for variant in variants]
 
     was_interrupted = False
     try:
         with interrupted_once(), ForkServerProcess(folder / "server", eager=2) as server:
             say(MeasuringProgress(MeasuringStep.RUN))
             with running_original(Workers(program, folder, server)) as original:
-                baseline = EagerBaseline(original, plan, say)
+                choices = Choices(original.second.ask(CommandHandler.choices), "cuda" in original.about.devices)
+                variants = planned(wanted, choices)
+                baseline = EagerBaseline(original, choices, say)
             measured = _Variants(baseline, variants, say)
             measured.run()
     except KeyboardInterrupt:
@@ -99,14 +94,12 @@ class _Variants:
         self.variants = list(variants)
         self.rows: list[BenchRow] = []
         self.device = ""
-        self.flags: Candidate | None = None
         self._started: dict[str, Worker] = {}
         """The first process of each variant, by label."""
 
     def run(self) -> None:
         """Tries all variants, then repeats those that matter."""
-        self._try_all(doubles(self.variants, self.baseline.resolved, self.baseline.choices))
-        self._try_together()
+        self._try_all(doubles(self.variants, self.baseline.choices))
         self._run_again()
 
     def _try_all(self, skipped: Mapping[str, BenchRow]) -> None:
@@ -117,11 +110,10 @@ class _Variants:
                 continue
             explanation = self._try(variant)
             if variant.name == OWN and explanation is not None:
-                self._try_flags(explanation)
                 self._try_with_breaks(explanation)
 
-    def _try(self, variant: Candidate, than: Explanation | None = None) -> Explanation | None:
-        measurement = _Measurement(variant, self.baseline, functools.partial(self._say, variant), than)
+    def _try(self, variant: Candidate) -> Explanation | None:
+        measurement = _Measurement(variant, self.baseline, functools.partial(self._say, variant))
         measurement.run()
         self.rows.append(measurement.row)
         self._started[variant.name] = measurement.worker
@@ -132,25 +124,6 @@ class _Variants:
     def _say(self, variant: Candidate, step: MeasuringStep) -> None:
         self.say(MeasuringProgress(step, variant.name, self.variants.index(variant) + 1, len(self.variants)))
 
-    def _try_flags(self, own: Explanation) -> None:
-        """Tries the settings that Dynamo's hints name, and then those that the hints name after that, as soon as they
-        remove a break.
-        """
-        settings: dict[str, object] = {}
-        measured = hinting = own
-        while new := {key: value for key, value in flags_for(hinting.breaks).items() if key not in settings}:
-            settings |= new
-            variant = with_settings(dict(settings))
-            if any(known.settings == settings for known in self.variants):
-                return
-            self._add(variant)
-            found = self._try(variant, than=measured)
-            if found is None or self.rows[-1].status not in (MeasurementStatus.MEASURED, MeasurementStatus.SKIPPED):
-                return
-            hinting = found
-            if self.rows[-1].status is MeasurementStatus.MEASURED:
-                self.flags, measured = variant, found
-
     def _try_with_breaks(self, explanation: Explanation) -> None:
         """Tries the program without ``fullgraph=True``, if it has graph breaks."""
         kept = self.baseline.choices.kept
@@ -158,15 +131,6 @@ class _Variants:
             variant = Candidate('mode="default", fullgraph=False', {**kept, "fullgraph": False})
             self._add(variant)
             self._try(variant)
-
-    def _try_together(self) -> None:
-        """Tries the fastest variant together with the settings that remove breaks."""
-        best, _ = best_of(self.rows, self.baseline.same)
-        if self.flags is None or best is None or best.variant.options is None or best.variant.settings:
-            return
-        together = with_settings(self.flags.settings, best.variant)
-        self._add(together)
-        self._try(together)
 
     def _run_again(self) -> None:
         """Repeats the variants that the reader relies on in more processes: the program's own, and the one to choose.
@@ -249,34 +213,26 @@ class _Variants:
         """Returns the code to write for a variant."""
         if row is None:
             return None
-        baseline = self.baseline
-        asked = bool(baseline.original.workers.program.requests.compile)
-        callables = {one.name: one.calls for one in baseline.about.callables}
-        return write_for(row, callables, asked, baseline.choices.available)
+        asked = bool(self.baseline.original.workers.program.requests.compile)
+        return write_for(row, [one.name for one in self.baseline.about.callables], asked)
 
 
 LONGEST = 8.0
 """Seconds of timing."""
 
-Plan = Callable[[Choices], Sequence[Mapping[str, CompileOption]]]
-"""A function that chooses the keyword arguments of ``torch.compile`` for each variant."""
-
 
 class EagerBaseline:
     """The results and times of eager runs.
 
-    ``steps`` are the seconds of eager steps; those of later processes are added. ``resolved`` says what
-    ``torch.compile`` makes of the keyword arguments of each variant.
+    ``steps`` are the seconds of eager steps; those of later processes are added.
     """
 
-    def __init__(self, original: Original, plan: Plan, say: Say) -> None:
-        """Raises WorkerError, and what ``plan`` raises."""
+    def __init__(self, original: Original, choices: Choices, say: Say) -> None:
+        """Raises WorkerError."""
         first, second = original.first, original.second
         self.original = original
         self.about = original.about
-        self.choices = Choices(second.ask(CommandHandler.choices), "cuda" in self.about.devices)
-        planned = tuple(dict(options) for options in plan(self.choices))
-        self.resolved = second.ask(CommandHandler.resolve, planned)
+        self.choices = choices
         say(MeasuringProgress(MeasuringStep.TIME))
         original.time_alike(second)
         rounds = measure.race({"eager": first, "same": second}, StepKind.EAGER, LONGEST)
@@ -314,11 +270,6 @@ class EagerBaseline:
             self.notes.append(observation)
 
 
-def captures_more(explanation: Explanation, than: Explanation) -> bool:
-    """Return True if there are fewer breaks, or fewer functions that run eager, than in another run."""
-    return explanation.break_events < than.break_events or explanation.eager_frames < than.eager_frames
-
-
 def is_over_limit(explanation: Explanation) -> bool:
     """Return True if a function was compiled again until torch fell back to eager."""
     return any(frame.over_limit for frame in explanation.frames)
@@ -349,22 +300,14 @@ class _Stopped(Exception):
 class _Measurement:
     """Measures one variant in a process of its own.  ``say`` is called with the progress.  The row records any failure.
 
-    ``worker`` is the process, also when it has ended.  The variant is not timed unless it has fewer breaks ``than``
-    another one.
+    ``worker`` is the process, also when it has ended.
     """
 
-    def __init__(
-        self,
-        variant: Candidate,
-        baseline: EagerBaseline,
-        say: Callable[[MeasuringStep], None],
-        than: Explanation | None = None,
-    ) -> None:
+    def __init__(self, variant: Candidate, baseline: EagerBaseline, say: Callable[[MeasuringStep], None]) -> None:
         self.row = BenchRow(variant, MeasurementStatus.MEASURED)
         self.explanation: Explanation | None = None
         self._baseline = baseline
         self._say = say
-        self._than = than
         say(MeasuringStep.RUN)
         self.worker = baseline.original.workers.start(variant)
 
@@ -397,8 +340,6 @@ class _Measurement:
             self.explanation = self._explain(worker, result)
         if result.failure is not None:
             self._stop(MeasurementStatus.FAILED, result.failure.stage, _error(result.failure.text))
-        if self._than is not None and not captures_more(self.explanation, self._than):
-            self._stop(MeasurementStatus.SKIPPED, Stage.NOT_RUN, Observation(ObservationKind.REMOVES_NO_BREAK))
         self._require_steady(self.explanation, result)
         if unlike := self._baseline.unlike(worker, result):
             # Its time cannot be compared with that of code that computes something else.
@@ -413,12 +354,10 @@ class _Measurement:
             # The process ended before anything was recorded.
             return explanation
         self.row = replace(self.row, **_counts(explanation), compile_seconds=stages)
-        # A region that runs several times within a graph is in its code once.
-        is_nested = self.row.variant.regional is RegionalCompile.NESTED
         if result is not None and (run := result.run) is not None:
             self.row = replace(
                 self.row,
-                kernels={} if is_nested else kernels_of_step(explanation, run.calls_each),
+                kernels=kernels_of_step(explanation, run.calls_each),
                 first_call_seconds=run.first_call_seconds,
                 compiling_seconds=run.compiling_seconds,
                 startup_seconds=self._startup(),

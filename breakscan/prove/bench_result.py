@@ -79,8 +79,7 @@ class BenchRow:
     @property
     def is_own(self) -> bool:
         """Return True if the program compiles as it does by itself."""
-        variant = self.variant
-        return variant.options is None and not variant.settings and variant.regional is None
+        return self.variant.options is None and not self.variant.settings
 
     @property
     def spent_on_compiling(self) -> float | None:

@@ -81,8 +81,9 @@ class CallResult:
     ``outputs``, ``gradients`` and the ``changed`` values of inputs and state are tensors by path, Python numbers among
     them.  ``others`` has each part of the result, in order, and ``changes`` the attributes and items that have another
     value than before, as text: the type of a number or container, empty for a tensor.  ``aliases`` has the input, part
-    of the state or earlier output with which an output, or a tensor that was put into the state, shares memory; ``rng`` holds digests.  ``outside`` is what files
-    and the environment hold after the call, ``printed`` the text that it printed.
+    of the state or earlier output with which an output, or a tensor that the call put into the state, shares memory;
+    ``rng`` holds digests.  ``outside`` is what files and the environment hold after the call, ``printed`` the text that
+    it printed.
 
     ``shapes`` are those of the tensors of which only a sample is kept.
 

@@ -9,7 +9,7 @@ from enum import Enum
 from breakscan.fix.source_map import SourceMap
 from breakscan.fix.support.difference import Difference, Effect
 from breakscan.model.findings import Finding, Site
-from breakscan.prove.protocol import CompileOption, RegionalCompile
+from breakscan.prove.protocol import CompileOption
 
 
 class MeasuringStep(Enum):
@@ -75,14 +75,13 @@ class Candidate:
     """Anything that changes how the program runs: a way to compile it, settings, edits of its files, or none of these.
 
     ``options`` are keyword arguments of ``torch.compile``, None for the program's own; ``settings`` belong to the
-    compiler's configurations (``dynamo.capture_scalar_outputs``); ``regional`` says which parts are compiled by
-    themselves, None if all is compiled as a whole.  ``texts`` holds the old and the new text of each file, and
-    ``lines`` where the lines of the new text come from, both by absolute path.  The rest is known of rewrites alone."""
+    compiler's configurations (``dynamo.capture_scalar_outputs``).  ``texts`` holds the old and the new text of each
+    file, and ``lines`` where the lines of the new text come from, both by absolute path.  The rest is known of rewrites
+    alone."""
 
     label: Label
     options: Mapping[str, CompileOption] | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
-    regional: RegionalCompile | None = None
     texts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     lines: Mapping[str, SourceMap] = field(default_factory=dict)
     finding: Finding | None = None

@@ -66,39 +66,14 @@ class CompileHook:
         disguise(call, original)
         OptimizeContext.__call__ = call  # type: ignore[method-assign,assignment]
 
-    def compile(self, fn: Callable[..., object], options: Mapping[str, CompileOption]) -> tuple[Any, Any]:
-        """The value that ``torch.compile`` returns for these keyword arguments, not wrapped, and Dynamo's context of
-        it."""
+    def compile(self, fn: Callable[..., object], options: Mapping[str, CompileOption]) -> Any:
+        """The value that ``torch.compile`` returns for these keyword arguments, not wrapped."""
         import torch
-        from torch._dynamo.eval_frame import OptimizeContext
 
-        # The hook may be gone: the recorder restores what was there before both.
-        below: Any = OptimizeContext.__call__
-        contexts = []
-
-        def call(context: Any, *args: Any, **kwargs: Any) -> Any:
-            contexts.append(context)
-            return below(context, *args, **kwargs)
-
-        disguise(call, below)
-        self._paused = True
-        OptimizeContext.__call__ = call  # type: ignore[method-assign,assignment]
         keywords: dict[str, Any] = dict(options)
-        try:
-            compiled = torch.compile(fn, **keywords)
-        finally:
-            OptimizeContext.__call__ = below  # type: ignore[method-assign]
-            self._paused = False
-        return compiled, contexts[-1] if contexts else None
-
-    def compile_like(
-        self, fn: Callable[..., object], context: Callable[..., Callable[..., object]]
-    ) -> Callable[..., object]:
-        """The value that the ``torch.compile`` call that made Dynamo's context returns for another function, not
-        wrapped."""
         self._paused = True
         try:
-            return context(fn)
+            return torch.compile(fn, **keywords)
         finally:
             self._paused = False
 

@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from breakscan.prove.call_result import one_line
 from breakscan.prove.call_runs import CallRuns, SharedState
 from breakscan.prove.capture import Capture
 from breakscan.prove.compiled_parts import CompiledParts
@@ -19,9 +18,7 @@ from breakscan.prove.protocol import (
     CompileOption,
     Description,
     ProgramRun,
-    ResolvedChoice,
 )
-from breakscan.prove.regions import RegionalCompiler, has_nested_regions
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.torch_state import cuda_in_use
 from breakscan.prove.varied_calls import VariedCalls
@@ -68,7 +65,6 @@ def choice_of(context: Any) -> CompileChoice | None:
         return None
     return CompileChoice(
         backend=str(name),
-        function=id(getattr(backend, "compiler_fn", None)),
         options=_options(getattr(backend, "config", None) or getattr(backend, "kwargs", None) or {}),
         dynamic=getattr(context, "_dynamic", None),
         fullgraph=bool(context.fullgraph),
@@ -115,7 +111,6 @@ class CommandHandler:
         self._cache = cache
         self._stop_recording = stop_recording
         self._overlaid = overlaid
-        self._regional = RegionalCompiler(self._callables, capture.hook)
 
     def served(self) -> dict[str, object]:
         """The objects whose public methods are commands, by the names of their classes."""
@@ -123,12 +118,11 @@ class CommandHandler:
             type(one).__name__: one
             for one in (
                 self,
-                self._regional,
                 SharedState(self._callables),
                 CallRuns(self._callables, self._stop_recording),
                 CompiledParts(self._callables, self._capture.hook, self._stop_recording),
                 VariedCalls(self._callables, self._overlaid, self._capture.later),
-                StepTimer(self._capture, self._before_timing, self._regional.taken_out),
+                StepTimer(self._capture, self._before_timing),
             )
         }
 
@@ -152,23 +146,12 @@ class CommandHandler:
     def choices(self) -> AvailableChoices:
         """The choices that there are."""
         chosen = tuple(choice_of(one.context) for one in self._callables)
-        blocks = self._regional.blocks()
-        return AvailableChoices(backends(), all_backends(), modes(), chosen, blocks, has_nested_regions())
-
-    def resolve(self, variants: tuple[dict[str, CompileOption], ...]) -> tuple[ResolvedChoice, ...]:
-        """The result of ``torch.compile`` for each set of keyword arguments."""
-        return tuple(map(self._resolved, variants))
+        return AvailableChoices(backends(), all_backends(), modes(), chosen)
 
     def compile(self, options: dict[str, CompileOption]) -> None:
         """Compiles each callable with these keyword arguments of ``torch.compile`` from now on."""
         for one in self._callables:
-            one.compiled, _ = self._capture.hook.compile(one.original, options)
-
-    def _resolved(self, options: dict[str, CompileOption]) -> ResolvedChoice:
-        try:
-            return ResolvedChoice(choice_of(self._capture.hook.compile(lambda: None, options)[1]))
-        except Exception as error:
-            return ResolvedChoice(error=one_line(error))
+            one.compiled = self._capture.hook.compile(one.original, options)
 
     def _devices(self) -> set[str]:
         """The types of the devices that the calls use.  NumPy arrays have none: there an initialized device counts."""

@@ -104,7 +104,7 @@ class CompiledParts:
             return captured.compiled
         context: Any = captured.context
         options = {"fullgraph": getattr(context, "fullgraph", False), "dynamic": getattr(context, "_dynamic", None)}
-        compiled: Callable[..., object] = self._hook.compile(captured.original, {"backend": backend, **options})[0]
+        compiled: Callable[..., object] = self._hook.compile(captured.original, {"backend": backend, **options})
         return compiled
 
     def _calls(self, number: int | None) -> list[tuple[CapturedCallable, CapturedCall]]:

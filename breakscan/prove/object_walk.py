@@ -173,7 +173,7 @@ class ObjectWalk:
     def _of_buffer(self, path: str, buffer: io.StringIO | io.BytesIO) -> None:
         if not buffer.closed:
             self.plains[f"{path}.getvalue()"] = buffer.getvalue()
-            self.undo.append(functools.partial(_put_back_buffer, buffer, buffer.getvalue(), buffer.tell()))
+            self.undo.append(functools.partial(_put_back_buffer, buffer, buffer.getvalue()))
 
     def _of_iterator(self, path: str, thing: Any) -> None:
         if isinstance(thing, itertools.count) and type(thing.__reduce__()[1][0]) is int:
@@ -325,13 +325,12 @@ def _put_back_module(held: dict[str, object], contents: dict[str, object]) -> bo
     return bool(new or other)
 
 
-def _put_back_buffer(buffer: Any, content: str | bytes, position: int) -> bool:
+def _put_back_buffer(buffer: Any, content: str | bytes) -> bool:
     if buffer.getvalue() == content:
         return False
     buffer.seek(0)
     buffer.truncate()
     buffer.write(content)
-    buffer.seek(position)
     return True
 
 

@@ -61,13 +61,7 @@ class ObservationKind(str, Enum):
     COMPILES_WHILE_EAGER = "the program compiles something while it runs eager"
     NEEDS_CUDA = "CUDA graphs need tensors on a CUDA device"
     SAME_CHOICE = "torch.compile takes it for the same"
-    REMOVES_NO_BREAK = "it removes no break"
     NO_CUDA_GRAPHS = "without tensors on a GPU there are no CUDA graphs"
-    NO_MODULE = "what is compiled is a function, not a module: its blocks are not known"
-    NO_BLOCKS = "there are no repeated blocks: two modules of a class in a ModuleList or Sequential"
-    NO_REST = "there is nothing besides the blocks"
-    NO_NESTED_REGIONS = "this torch has no torch.compiler.nested_compile_region"
-    BLOCKS_OF_TORCH = "the forward of the blocks is torch's own"
     CONSTANT_SHAPES = "nothing is compiled again, so all shapes are constants already"
     INTERRUPTED = "it was interrupted"
 

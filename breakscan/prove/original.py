@@ -29,7 +29,6 @@ from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import Observation, ObservationKind, other_calls, require_calls
 from breakscan.prove.proof import Metrics
 from breakscan.prove.protocol import CompiledRun, Description, RunRequest, StateDigests, TimedStep, ValueMismatch
-from breakscan.prove.regions import RegionalCompiler
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import UserProgram, Worker, WorkerError
 from breakscan.recording.recording import compiled
@@ -71,11 +70,9 @@ def kernels_of_step(explanation: Explanation, steps: float) -> dict[str, int]:
 
 
 def compile_as(worker: Worker, candidate: Candidate) -> None:
-    """Makes a worker compile with the options and in the regions of a candidate from now on."""
+    """Makes a worker compile with the options of a candidate from now on."""
     if candidate.options is not None:
         worker.ask(CommandHandler.compile, dict(candidate.options))
-    if candidate.regional is not None:
-        worker.ask(RegionalCompiler.compile, candidate.regional)
 
 
 @dataclass(frozen=True, slots=True)

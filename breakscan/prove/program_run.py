@@ -37,7 +37,7 @@ from breakscan.prove.protocol import (
     StepTime,
     ValueDistance,
 )
-from breakscan.prove.regions import RegionalCompiler
+from breakscan.prove.regions import repeated_blocks
 from breakscan.prove.state import is_number, plain_copy, read_file, write_file
 from breakscan.prove.step_timer import peak_of_process
 from breakscan.prove.torch_state import cuda_in_use, plain_modes, wait_for_device
@@ -281,7 +281,7 @@ class WholeProgram:
             raise ProgramStopped
 
     def _blocks(self) -> tuple[CallableBlocks, ...]:
-        return RegionalCompiler(self._callables[:MOST_CALLABLES], self._hook).blocks()
+        return repeated_blocks(self._callables[:MOST_CALLABLES])
 
 
 def _unless_compiling(note: Callable[[int], None]) -> Callable[[int], None]:

@@ -41,8 +41,6 @@ class Stage(str, Enum):
     INDUCTOR = "Inductor"
     BACKEND = "the backend"
     RUN_TIME = "run time"
-    TORCH_COMPILE = "torch.compile"
-    """``torch.compile`` rejects its arguments."""
     RESULTS = "results"
     RECOMPILING = "recompiling"
     NOT_RUN = "not run"
@@ -215,11 +213,9 @@ class Description:
 
 @dataclass(frozen=True)
 class CompileChoice:
-    """The way in which ``torch.compile`` compiles a callable.  Two backends may have the same name: ``function`` is the
-    id of the backend's function."""
+    """The way in which ``torch.compile`` compiles a callable."""
 
     backend: str
-    function: int
     options: dict[str, CompileOption]
     dynamic: bool | None
     fullgraph: bool
@@ -268,23 +264,12 @@ class CallableBlocks:
 @dataclass(frozen=True)
 class AvailableChoices:
     """Backends for use, all backends that can be named, the options of each mode of Inductor, and the choice of the
-    program for each callable (None where this torch does not report it).  ``blocks`` are those of each callable;
-    ``nested`` says that torch can compile a region within a graph once."""
+    program for each callable (None where this torch does not report it)."""
 
     backends: tuple[str, ...]
     all_backends: tuple[str, ...]
     modes: dict[str, dict[str, CompileOption]]
     chosen: tuple[CompileChoice | None, ...]
-    blocks: tuple[CallableBlocks, ...] = ()
-    nested: bool = False
-
-
-@dataclass(frozen=True)
-class ResolvedChoice:
-    """The choice that keyword arguments result in, or the ``error`` of ``torch.compile`` in one line."""
-
-    choice: CompileChoice | None = None
-    error: str | None = None
 
 
 # -- the same state in all processes ------------------------------------------------------------------------------

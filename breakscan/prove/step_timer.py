@@ -10,7 +10,6 @@ import operator
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -39,19 +38,12 @@ MOST_WARMUP = 30.0
 
 
 class StepTimer:
-    """``before_timing`` is called once before anything is timed: it removes what would be timed, too.  Eager steps run
-    within the context that ``as_written`` makes."""
+    """``before_timing`` is called once before anything is timed: it removes what would be timed, too."""
 
-    def __init__(
-        self,
-        capture: Capture,
-        before_timing: Callable[[], None],
-        as_written: Callable[[], AbstractContextManager[None]],
-    ) -> None:
+    def __init__(self, capture: Capture, before_timing: Callable[[], None]) -> None:
         self._callables = capture.captured
         self._capture = capture
         self._before_timing = before_timing
-        self._as_written = as_written
         self._loop: UserLoop | None = None
         self._steps: dict[StepKind, list[Callable[[], object]]] = {}
         """The steps of a cycle."""
@@ -118,7 +110,6 @@ class StepTimer:
             if all(one == modes[0] for one in modes):
                 stack.enter_context(modes[0].set())
             if kind is StepKind.EAGER:
-                stack.enter_context(self._as_written())
                 stack.enter_context(eager_stance())
             compiles = stack.enter_context(compiles_counted())
 
@@ -134,7 +125,7 @@ class StepTimer:
     @contextlib.contextmanager
     def _in_loop(self, kind: StepKind) -> Iterator[None]:
         """The program's own calls run steps of a kind while the block runs.  Eager code is not called through the
-        module around it, nor is one of which parts are compiled."""
+        module around it."""
         import torch
 
         with contextlib.ExitStack() as stack:
@@ -142,7 +133,7 @@ class StepTimer:
                 one.instead = one.original if kind is StepKind.EAGER else one.compiled
                 if one.module is not None:
                     one.module.forward = one.instead
-            if kind is StepKind.EAGER or any(one.module is None for one in self._callables):
+            if kind is StepKind.EAGER:
                 stack.enter_context(mock.patch.object(torch._dynamo.OptimizedModule, "__call__", _call_forward))
             try:
                 yield

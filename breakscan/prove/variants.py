@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from breakscan.explanation.breaks import BreakSite
 from breakscan.prove.bench_result import OWN, BenchProblem, BenchRow, MeasurementStatus
@@ -17,7 +18,6 @@ from breakscan.prove.protocol import (
     CompileChoice,
     CompileOption,
     RegionalCompile,
-    ResolvedChoice,
     Stage,
 )
 
@@ -26,53 +26,10 @@ LABELS = {
     RegionalCompile.BLOCKS_AND_REST: "blocks + rest",
     RegionalCompile.NESTED: "nested_compile_region",
 }
-REGIONAL = "regional"
-"""The label of regional compilation where the program has nothing for it."""
 
 
-def regional_variants() -> list[Candidate]:
-    """A variant for each way to compile parts by themselves."""
-    return [Candidate(label, regional=regional) for regional, label in LABELS.items()]
-
-
-def without_parts(variant: Candidate, available: AvailableChoices) -> BenchRow | None:
-    """Returns a skipped row for a variant for which the program has no parts, or which torch cannot compile."""
-    lists = [one for its in available.blocks for one in its.lists]
-    if not lists:
-        is_module = any(its.is_module for its in available.blocks)
-        return _skipped_parts(variant, ObservationKind.NO_BLOCKS if is_module else ObservationKind.NO_MODULE)
-    if variant.regional is RegionalCompile.BLOCKS_AND_REST and not any(
-        its.rest for its in available.blocks if its.lists
-    ):
-        return _skipped_parts(variant, ObservationKind.NO_REST, LABELS[RegionalCompile.BLOCKS])
-    if variant.regional is RegionalCompile.NESTED:
-        if not available.nested:
-            return _skipped_parts(variant, ObservationKind.NO_NESTED_REGIONS)
-        if any(one.of_torch for one in lists):
-            return _skipped_parts(variant, ObservationKind.BLOCKS_OF_TORCH)
-    return None
-
-
-def _skipped_parts(variant: Candidate, why: ObservationKind, same_as: str | None = None) -> BenchRow:
-    return BenchRow(variant, MeasurementStatus.SKIPPED, BenchProblem(Stage.NOT_RUN, Observation(why)), same_as)
-
-
-def code_for(regional: RegionalCompile, available: AvailableChoices) -> str:
-    """Returns the lines of code that compile parts by themselves, in place of the program's line."""
-    lines = [] if regional is RegionalCompile.NESTED else ["# in place of torch.compile(model):"]
-    for its, choice in zip(available.blocks, available.chosen, strict=True):
-        lines += lines_for(regional, its, arguments_of(choice, available.modes))
-    return "\n".join(dict.fromkeys(lines))
-
-
-def lines_for(regional: RegionalCompile, its: CallableBlocks, arguments: str, model: str = "model") -> Iterator[str]:
-    """Returns the lines for one callable; ``model`` is the expression of its module."""
-    if regional is RegionalCompile.NESTED:
-        for kind in dict.fromkeys(one.kind for one in its.lists):
-            yield f"{kind}.forward = torch.compiler.nested_compile_region({kind}.forward)"
-        if its.lists:
-            yield f"torch.compile({model}{f', {arguments}' if arguments else ''})"
-        return
+def lines_for(regional: RegionalCompile, its: CallableBlocks, arguments: str, model: str) -> Iterator[str]:
+    """Returns the lines that compile parts of one callable by themselves; ``model`` is the expression of its module."""
     for one in its.lists:
         yield f"for block in {_iterated(one, model)}: {_compiled('block', one.of_torch, arguments)}"
     if regional is RegionalCompile.BLOCKS_AND_REST and its.lists:
@@ -104,29 +61,6 @@ def _expression(path: str, owner: str) -> str:
     return owner
 
 
-def arguments_of(choice: CompileChoice | None, modes: Mapping[str, Mapping[str, object]]) -> str:
-    """Returns the keyword arguments of ``torch.compile`` that result in a choice, as code."""
-    if choice is None:
-        return ""
-    found: list[str] = []
-    if choice.backend != "inductor":
-        found.append(f"backend={choice.backend!r}")
-    elif choice.options:
-        mode = next((name for name, options in modes.items() if options == choice.options), None)
-        found.append(f"mode={mode!r}" if mode is not None else f"options={dict(choice.options)!r}")
-    found += [f"dynamic={choice.dynamic}"] if choice.dynamic is not None else []
-    found += ["fullgraph=True"] if choice.fullgraph else []
-    return ", ".join(found).replace("'", '"')
-
-
-def planned_parts(available: AvailableChoices) -> Sequence[Candidate]:
-    """The variants of regional compilation: a single one where the program has nothing for it."""
-    variants = regional_variants()
-    if any(its.lists for its in available.blocks):
-        return variants
-    return [Candidate(REGIONAL, regional=RegionalCompile.BLOCKS)]
-
-
 INDUCTOR = "inductor"
 LADDER = ("eager", "aot_eager", INDUCTOR, "cudagraphs")
 """Backends that are tried first. Each adds a stage of compiling to the one before it."""
@@ -147,14 +81,12 @@ class WantedVariants:
 
     ``backends`` and ``modes`` are names, None for all that exist; ``settings`` are tried one by one. Without
     ``autotune``, modes that take minutes are left out; without ``dynamic``, the choice of dynamic shapes is left out.
-    ``regional``: if blocks are compiled by themselves; None means: if Inductor is tried.
     """
 
     backends: tuple[str, ...] | None = None
     modes: tuple[str, ...] | None = None
     autotune: bool = True
     dynamic: bool = True
-    regional: bool | None = None
     settings: tuple[Mapping[str, object], ...] = ()
 
 
@@ -170,6 +102,16 @@ class Choices:
         """The program's own choice, if it is the same for all callables."""
         first, *others = self.available.chosen
         return first if all(other == first for other in others) else None
+
+    def of(self, variant: Candidate) -> CompileChoice | None:
+        """The choice that a variant results in."""
+        given: Mapping[str, Any] | None = variant.options
+        if given is None:
+            return self.own
+        options = self.available.modes.get(given.get("mode", "default"), {})
+        return CompileChoice(
+            given.get("backend", INDUCTOR), options, given.get("dynamic"), given.get("fullgraph", False)
+        )
 
     @property
     def kept(self) -> dict[str, CompileOption]:
@@ -204,16 +146,14 @@ def planned(wanted: WantedVariants, choices: Choices) -> tuple[Candidate, ...]:
                 variants += [Candidate(f"dynamic={value}", {**kept, "dynamic": value}) for value in (True, False)]
         else:
             variants.append(Candidate(f'backend="{backend}"', {"backend": backend, **kept}))
-    if wanted.regional or (wanted.regional is None and INDUCTOR in (wanted.backends or LADDER)):
-        variants += planned_parts(choices.available)
     variants += [with_settings(settings) for settings in wanted.settings]
     return tuple(variants)
 
 
-def with_settings(settings: Mapping[str, object], other: Candidate | None = None) -> Candidate:
-    """Returns a variant, the program's own by default, with settings of the compiler."""
+def with_settings(settings: Mapping[str, object]) -> Candidate:
+    """Returns the program's own variant with settings of the compiler."""
     label = ", ".join(f"{key.removeprefix('dynamo.')}={value!r}" for key, value in settings.items())
-    return Candidate(f"{other.name}, {label}" if other else label, other.options if other else None, settings)
+    return Candidate(label, settings=settings)
 
 
 def _backends(choices: Choices) -> tuple[str, ...]:
@@ -226,30 +166,18 @@ def _require(names: Sequence[str] | None, known: Sequence[str], what: str, more:
             raise UnknownName(f"there is no {what} {name!r}: torch has {', '.join(sorted(known))} ({more})")
 
 
-def doubles(variants: Sequence[Candidate], resolved: Sequence[ResolvedChoice], choices: Choices) -> dict[str, BenchRow]:
-    """Returns the variants that are not run, by label.
-
-    These are variants that ``torch.compile`` treats like another one, those that need a GPU if there is none, and
-    those that compile blocks by themselves if there are none.
-    ``resolved`` is the choice of each variant, in order.
-    """
+def doubles(variants: Sequence[Candidate], choices: Choices) -> dict[str, BenchRow]:
+    """Returns the variants that are not run, by label: those that ``torch.compile`` treats like another one, and those
+    that need a GPU if there is none."""
     found: dict[str, BenchRow] = {}
     seen: dict[_ChoiceKey, str] = {}
     without_graphs: dict[_ChoiceKey, str] = {}
-    for variant, its in zip(variants, resolved, strict=True):
+    for variant in variants:
         label = variant.name
-        if variant.regional is not None:
-            if (row := without_parts(variant, choices.available)) is not None:
-                found[label] = row
-            continue
-        if its.error is not None:
-            problem = BenchProblem(Stage.TORCH_COMPILE, Observation(ObservationKind.ERROR, its.error))
-            found[label] = BenchRow(variant, MeasurementStatus.FAILED, problem)
-            continue
         if not choices.cuda and variant.options and variant.options.get("backend") in _NEEDS_GPU:
             found[label] = _skipped(variant, None, ObservationKind.NEEDS_CUDA)
             continue
-        choice = choices.own if variant.options is None and not variant.settings else its.choice
+        choice = choices.of(variant)
         if choice is None or variant.settings:
             continue
         exactly, nearly = _key(choice), _key(choice, without=_CUDA_GRAPHS)
@@ -262,7 +190,7 @@ def doubles(variants: Sequence[Candidate], resolved: Sequence[ResolvedChoice], c
     return found
 
 
-_ChoiceKey = tuple[str, int, tuple[tuple[str, str], ...], bool | None, bool]
+_ChoiceKey = tuple[str, tuple[tuple[str, str], ...], bool | None, bool]
 
 
 def _key(choice: CompileChoice, without: str | None = None) -> _ChoiceKey:
@@ -270,7 +198,7 @@ def _key(choice: CompileChoice, without: str | None = None) -> _ChoiceKey:
     ``True``.
     """
     options = tuple((name, repr(value)) for name, value in sorted(choice.options.items()) if name != without)
-    return choice.backend, choice.function, options, choice.dynamic, choice.fullgraph
+    return choice.backend, options, choice.dynamic, choice.fullgraph
 
 
 def is_static(variant: Candidate) -> bool:
@@ -322,21 +250,15 @@ def as_written(settings: Mapping[str, object]) -> str:
     return "; ".join(lines)
 
 
-def write_for(
-    row: BenchRow, callables: Mapping[str, int], asked: bool, available: AvailableChoices | None = None
-) -> str | None:
-    """Returns the code for a variant; None if the program already compiles this way, unless ``--compile`` asked for it.
-
-    ``available`` has the blocks of the program, which the code of a variant with a region names.
-    """
-    if row.variant.regional is not None:
-        return code_for(row.variant.regional, available) if available is not None else None
+def write_for(row: BenchRow, callables: Sequence[str], asked: bool) -> str | None:
+    """Returns the code for a variant; None if the program already compiles this way, unless ``--compile`` asked for
+    it."""
     settings = as_written(row.variant.settings)
     options = row.variant.options
     if options is None and not asked:
         return settings or None
-    names = list(callables)
-    subject = names[0] if len(names) == 1 and names[0].isidentifier() and names[0][:1].islower() else "model"
+    name = callables[0]
+    subject = name if len(callables) == 1 and name.isidentifier() and name[:1].islower() else "model"
     arguments = "".join(
         f', {key}="{value}"' if isinstance(value, str) else f", {key}={value}" for key, value in (options or {}).items()
     )

@@ -363,7 +363,6 @@ def _variant(row: BenchRow) -> dict[str, Any]:
         "way": row.label,
         "options": dict(row.variant.options or {}),
         "settings": dict(row.variant.settings),
-        "regional": row.variant.regional.value if row.variant.regional else None,
         "standing": row.status.value,
         **fields,
     }

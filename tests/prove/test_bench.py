@@ -61,15 +61,15 @@ def bench(folder: Path, *words: str, status: int = 0, brief: bool = False) -> su
 @pytest.mark.slow
 def test_each_way_of_a_training_step_is_measured_or_says_why_not(tmp_path: Path, valid: Callable[..., Any]) -> None:
     (tmp_path / "train.py").write_text(PROGRAM, encoding="utf-8")
-    words = ("--backends", "aot_eager,broken,wrong", "--format", "json", "train.py")
+    words = ("--backends", "aot_eager,broken,wrong", "--config", FLAG, "--format", "json", "train.py")
     told = valid(bench(tmp_path, *words, brief=True).stdout, "bench")
     ways = {way["way"]: way for way in told["ways"]}
     assert list(ways) == [
         "program's own",
-        FLAG,
         'backend="aot_eager"',
         'backend="broken"',
         'backend="wrong"',
+        FLAG,
     ]
     own, flag = ways["program's own"], ways[FLAG]
     assert (own["standing"], own["breaks"], own["graphs"]) == ("measured", 1, 2)
@@ -279,42 +279,3 @@ def test_what_cannot_be_measured_is_said(tmp_path: Path, text: str, words: list[
     done = bench(tmp_path, *words, "it.py", status=2)
     assert said in done.stderr
     assert "Traceback" not in done.stderr
-
-
-IN_VAIN = """\
-import torch
-import torch._dynamo.config
-
-torch._dynamo.config.recompile_limit = 2
-
-
-@torch.compile(backend="aot_eager")
-def f(x):
-    at = torch.nonzero(x)
-    if at.shape[0] == 0:
-        return x
-    return x[at[:, 0]] + 1
-
-
-for step in range(9):
-    f(torch.ones(8 + step))
-"""
-
-
-@pytest.mark.slow
-def test_what_dynamo_alone_shows_to_be_in_vain_is_not_compiled(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    (tmp_path / "it.py").write_text(IN_VAIN, encoding="utf-8")
-    words = ("--backends", "inductor", "--modes", "default", "--no-regional", "--format", "json", "it.py")
-    done = bench(tmp_path, *words, brief=True)
-    ways = {way["way"]: way for way in valid(done.stdout, "bench")["ways"]}
-    own, usual = ways["program's own"], ways['mode="default"']
-    assert own["standing"] == "measured"
-    assert usual["recompiles"] > 0
-    setting = ways["capture_dynamic_output_shape_ops=True"]
-    assert setting["breaks"] >= own["breaks"] > 0
-    assert (setting["standing"], setting["compile_seconds"]) == ("skipped", {})
-    assert setting["problem"]["error"] == "it removes no break"
-    static = ways["dynamic=False"]
-    assert (static["standing"], static["compile_seconds"]) == ("unsteady", {})
-    assert static["problem"]["error"].startswith("it is compiled again until torch falls back to eager: ")
-    assert "dynamic=False: compiling" not in done.stderr

@@ -1,17 +1,12 @@
-"""The repeated blocks of modules, and regions that a worker compiles by themselves."""
+"""The repeated blocks of modules, and the code that compiles them by themselves."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from breakscan.prove.candidate import UNCHANGED
-from breakscan.prove.commands import CommandHandler
-from breakscan.prove.protocol import OtherPart, RegionalCompile, StepKind
-from breakscan.prove.regions import RegionalCompiler, blocks_of
-from breakscan.prove.step_timer import StepTimer
-from breakscan.prove.worker import UserProgram, Worker
+from breakscan.prove.protocol import BlockList, CallableBlocks, OtherPart, RegionalCompile
+from breakscan.prove.regions import blocks_of
+from breakscan.prove.variants import lines_for
 
 pytestmark = pytest.mark.torch
 
@@ -55,77 +50,19 @@ def test_parts_that_run_other_code_are_no_blocks() -> None:
     assert (one.path, one.of_torch) == ("layers", True)
 
 
-PROGRAM = """\
-import torch
-
-
-def told(graph, inputs):
-    def run(*values):
-        print("compiled")
-        return graph(*values)
-
-    return run
-
-
-class Block(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.scale = torch.nn.Parameter(torch.ones(()))
-
-    def forward(self, x):
-        if not torch.compiler.is_compiling():
-            marked = hasattr(type(self).forward, "__marked_compile_region_fn__")
-            print("through" if self._compiled_call_impl is not None or marked else "as written")
-        return x * self.scale
-
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.blocks = torch.nn.ModuleList(Block() for _ in range(3))
-        self.norm = torch.nn.LayerNorm(2)
-
-    def forward(self, x):
-        for block in self.blocks:
-            x = block(x)
-        return self.norm(x)
-
-
-net = torch.compile(Net(), backend=told, fullgraph=True)
-for step in range(9):
-    net(torch.ones(2))
-"""
-
-
 @pytest.mark.parametrize(
-    ("regional", "runs"),
-    [(RegionalCompile.BLOCKS, 3), (RegionalCompile.BLOCKS_AND_REST, 4), (RegionalCompile.NESTED, 1)],
+    ("blocks", "line"),
+    [
+        (BlockList("layers", "Block", False, ("0", "1"), True), "for block in net.layers: block.compile()"),
+        (BlockList("", "Stage", False, ("1", "3"), False), "for block in (net[1], net[3]): block.compile()"),
+        (
+            BlockList("a-b.0", "Block", True, ("0", "1"), True),
+            "for block in net.get_submodule('a-b')[0]: block.forward = torch.compile(block.forward)",
+        ),
+    ],
 )
-def test_a_region_is_compiled_and_left_out_of_eager_steps(tmp_path: Path, regional: RegionalCompile, runs: int) -> None:
-    script = tmp_path / "it.py"
-    script.write_text(PROGRAM, encoding="utf-8")
-    with Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "arm") as worker:
-        worker.ready()
-
-        def told(kind: StepKind) -> int:
-            before = worker.output()
-            assert worker.block(6, kind).seconds > 0
-            lines = worker.output()[len(before) :].split("\n")
-            assert "through" not in lines, "eager code calls through what was compiled"
-            assert lines.count("as written") == (18 if kind is StepKind.EAGER else 0)
-            return lines.count("compiled")
-
-        choices = worker.ask(CommandHandler.choices)
-        (its,) = choices.blocks
-        assert (its.is_module, [one.names for one in its.lists], its.rest) == (
-            True,
-            [("0", "1", "2")],
-            (OtherPart("norm", True),),
-        )
-        worker.ask(RegionalCompiler.compile, regional)
-        worker.ask(StepTimer.prepare, StepKind.COMPILED)
-        assert told(StepKind.COMPILED) == 6 * runs
-        worker.ask(StepTimer.prepare, StepKind.EAGER)
-        assert told(StepKind.EAGER) == 0
-        assert told(StepKind.COMPILED) == 6 * runs
-        assert worker.block(6).compiles == 0, "eager steps between do not make it compile again"
+def test_the_code_names_the_blocks(blocks: BlockList, line: str) -> None:
+    parts = CallableBlocks(True, (blocks,), (OtherPart("norm", True),))
+    assert list(lines_for(RegionalCompile.BLOCKS, parts, "", "net")) == [line]
+    rest = "net.norm.forward = torch.compile(net.norm.forward, dynamic=True)"
+    assert list(lines_for(RegionalCompile.BLOCKS_AND_REST, parts, "dynamic=True", "net"))[1:] == [rest]

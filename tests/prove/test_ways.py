@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from breakscan.explanation.breaks import BreakSite
 from breakscan.model.findings import Origin, Place, Site, Verdict
 from breakscan.prove.bench_result import OWN, BenchRow, MeasurementStatus
 from breakscan.prove.candidate import Candidate
-from breakscan.prove.protocol import AvailableChoices, CompileChoice, ResolvedChoice, Stage
+from breakscan.prove.protocol import AvailableChoices, CompileChoice
 from breakscan.prove.variants import (
     Choices,
     UnknownName,
@@ -34,7 +33,7 @@ MODES: dict[str, dict[str, Any]] = {
 def choice(
     backend: str = "inductor", dynamic: bool | None = None, fullgraph: bool = False, **options: Any
 ) -> CompileChoice:
-    return CompileChoice(backend, 0, options, dynamic, fullgraph)
+    return CompileChoice(backend, options, dynamic, fullgraph)
 
 
 def offered(*chosen: CompileChoice, cuda: bool = False) -> Choices:
@@ -46,18 +45,10 @@ CPU = offered(choice())
 GPU = offered(choice(), cuda=True)
 
 
-def resolved(variant: Candidate) -> ResolvedChoice:
-    """As torch.compile resolves it."""
-    options = dict(variant.options or {})
-    mode = MODES[options.get("mode", "default")]
-    made = choice(options.get("backend", "inductor"), options.get("dynamic"), options.get("fullgraph", False))
-    return ResolvedChoice(replace(made, options=dict(mode)))
-
-
 def run(choices: Choices, **wanted: Any) -> tuple[list[str], dict[str, str | None]]:
     """The labels of what is run, and of what is skipped, with what that is the same as."""
-    variants = planned(WantedVariants(**{"regional": False, **wanted}), choices)
-    skipped = doubles(variants, [resolved(variant) for variant in variants], choices)
+    variants = planned(WantedVariants(**wanted), choices)
+    skipped = doubles(variants, choices)
     return [variant.label for variant in variants if variant.label not in skipped], {
         key: one.same_as for key, one in skipped.items()
     }
@@ -102,13 +93,6 @@ def test_a_program_that_compiles_in_several_ways_is_like_none_of_them() -> None:
     assert run(offered(choice(), choice("eager"), cuda=True))[1] == {}
 
 
-def test_blocks_are_compiled_by_themselves_where_inductor_is_tried() -> None:
-    assert run(CPU, regional=None)[1]["regional"] is None
-    assert "regional" in run(CPU, backends=("inductor",), regional=None)[1]
-    assert "regional" not in run(CPU, backends=("eager",), regional=None)[1]
-    assert "regional" in run(CPU, backends=("eager",), regional=True)[1]
-
-
 def test_lists_narrow_and_widen_what_is_tried() -> None:
     assert run(GPU, backends=("mine",))[0] == [OWN, 'backend="mine"']
     assert run(GPU, backends=("inductor",), modes=("lite",), dynamic=False)[0] == [OWN, 'mode="lite"']
@@ -131,19 +115,6 @@ def test_lists_narrow_and_widen_what_is_tried() -> None:
 def test_what_is_not_there_is_said_with_what_is(wanted: dict[str, Any], said: str) -> None:
     with pytest.raises(UnknownName, match=said):
         planned(WantedVariants(**wanted), GPU)
-
-
-def test_what_torch_compile_refuses_is_a_result() -> None:
-    variants = [Candidate(OWN), Candidate("it", {"mode": "x"})]
-    refused = doubles(
-        variants, [ResolvedChoice(choice()), ResolvedChoice(error="RuntimeError: Unrecognized mode")], GPU
-    )["it"]
-    assert refused.status is MeasurementStatus.FAILED
-    assert refused.problem is not None
-    assert (refused.problem.stage, refused.problem.observation.text) == (
-        Stage.TORCH_COMPILE,
-        "RuntimeError: Unrecognized mode",
-    )
 
 
 @pytest.mark.parametrize(
