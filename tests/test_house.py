@@ -32,7 +32,7 @@ ROOMS = {
     "check": Room(STATIC, 12716, 51),
     "fix": Room(f"{STATIC} check", 8835, 54),
     "recording": Room(STATIC, 9825, 48),
-    "explanation": Room(f"{STATIC} check recording", 9074, 45),
+    "explanation": Room(f"{STATIC} check recording", 9131, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 12360, 45),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6901, 40),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from breakscan.explanation.around import MAYBE_PLAIN, ONLY_COMPILED
@@ -15,7 +15,7 @@ from breakscan.explanation.exports import (
     failure_reason,
 )
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
-from breakscan.explanation.recompile_remedies import recompile_remedies
+from breakscan.explanation.recompile_remedies import OF_LIMIT, limit_remedies, recompile_remedies
 from breakscan.explanation.recompiles import Recompile, changes_of, recompile_sentence
 from breakscan.explanation.remedies import (
     break_remedies,
@@ -33,6 +33,7 @@ from breakscan.model.problem import (
     SharedCode,
     users_line,
 )
+from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.model.words import INSIDE, counted, listed, place, seconds_in_words
 from breakscan.rulebook.document import Rule
 
@@ -290,20 +291,37 @@ def _recompile_problems(
     """One for each change that caused some: those that took longest come first.  Where a function was recompiled too
     often, its main cause says so."""
     groups = causes_of(recompiles)
-    eager: dict[int, list[str]] = {}
-    for function, frame in over_limit.items():
-        of_function = [[one for one in group if one.function == function] for group in groups]
-        main = max(of_function, key=lambda group: (any(one.hit_limit for one in group), len(group)))
-        eager.setdefault(main[0].cause, []).append(f"{function} runs eager from then on: {frame.reason.text}.")
-    problems = []
+    problems: list[Problem] = []
     described: set[str | None] = set()
+    mains: dict[str, tuple[Remedy, ...]] = {}
     for group in groups:
         first = group[0]
+        over = over_limit.get(first.function or "")
+        of_function = [one for one in groups if one[0].function == first.function]
+        is_main = over is not None and group is max(of_function, key=len)
+        limit = [f"{first.function} runs eager from then on: {over.reason.text}."] if over and is_main else []
         words = () if first.function in described else _versions_words(first.shared)
         described.add(first.function)
-        consequences = (*eager.get(first.cause, ()), *words)
-        problems.append(cause_problem(group, consequences, compile_seconds))
-    return problems
+        eager = _eager_words(group) if is_main or over is None else ()
+        problems.append(cause_problem(group, (*limit, *words, *eager), compile_seconds))
+        if is_main and first.shared:
+            needed = _needed(problems[-1].remedies) or limit_remedies(first, first.shared)
+            mains[first.function or "a function"] = needed
+            problems[-1] = replace(problems[-1], remedies=needed)
+    return [_with_main(problem, mains.get(problem.functions[0])) for problem in problems]
+
+
+def _needed(remedies: Iterable[Remedy]) -> tuple[Remedy, ...]:
+    return tuple(one for one in remedies if one.kind is not RemedyKind.NOTHING)
+
+
+def _with_main(problem: Problem, main: tuple[Remedy, ...] | None) -> Problem:
+    """The problem; of a function past the limit, ``main`` are the remedies of its main cause, and each version that is
+    needed is one too many."""
+    if main is None:
+        return problem
+    is_limit = any(one.name in OF_LIMIT for one in main)
+    return replace(problem, remedies=_needed(problem.remedies) or main) if is_limit else problem
 
 
 def cause_problem(
@@ -332,7 +350,7 @@ def cause_problem(
         remedies=recompile_remedies(group, shared),
         count=len(group),
         reason=first.subject,
-        consequences=(*consequences, *_eager_words(shared, first), *([price] if seconds >= _LONG_COMPILE else [])),
+        consequences=(*consequences, *([price] if seconds >= _LONG_COMPILE else [])),
         called_from=tuple(one for one in dict.fromkeys((*callers, first.users_line)) if one and place(one) != at),
         users_line=first.users_line if first.origin is not Origin.USER else None,
         cost=seconds,
@@ -341,11 +359,14 @@ def cause_problem(
     )
 
 
-def _eager_words(shared: SharedCode | None, recompile: Recompile) -> Iterator[str]:
-    if shared is not None and recompile.hit_limit and shared.eager_calls:
+def _eager_words(group: Sequence[Recompile]) -> Iterator[str]:
+    first = next((one for one in group if one.hit_limit), group[0])
+    shared = first.shared
+    if shared is not None and shared.limit and shared.eager_calls:
         values = listed(shared.eager_values, "value")
-        of_values = f", with {recompile.subject} = {values}" if values and recompile.subject else ""
-        yield f"{counted(shared.eager_calls, 'call')} ran eager past the limit{of_values}."
+        of_values = f", with {first.subject} = {values}" if values and first.subject else ""
+        at = f", the first from {place(shared.eager_from)}" if shared.eager_from else ""
+        yield f"{counted(shared.eager_calls, 'call')} ran eager past the limit{at}{of_values}."
 
 
 def _versions_words(shared: SharedCode | None) -> Iterator[str]:

@@ -57,6 +57,20 @@ _NAMES_OF_FEW = {
 }
 
 
+OF_LIMIT = ("isolate_recompiles", "recompile_limit")
+"""The names of remedies with which all versions are compiled."""
+
+
+def limit_remedies(first: Recompile, shared: SharedCode) -> Remedies:
+    """The remedies where all versions are needed, and there are more than the limit allows."""
+    is_isolated = first.how.calls > 1 and version_key(first.how.torch) >= (2, 13)
+    number = first.how.calls if first.how.calls > shared.versions else None
+    isolated = (remedy("isolate_recompiles"),) if is_isolated else ()
+    if is_isolated and number is None:
+        return isolated
+    return (*isolated, remedy("recompile_limit", what="objects" if number else "versions", number=number or "N"))
+
+
 def recompile_remedies(group: Sequence[Recompile], shared: SharedCode | None) -> Remedies:
     """The remedies for recompiles of one cause, the best first; ``shared`` is the function, if it has many versions."""
     first = group[0]
@@ -78,10 +92,15 @@ def recompile_remedies(group: Sequence[Recompile], shared: SharedCode | None) ->
     if change.kind is ChangeKind.SET_LATER and {*change.values} == {"None", "missing"}:
         return (remedy("set-always", **_facts(first, change)),)
     own = next((one for one in changes if one.objects > 1 and (one.is_parameter or one.kind in _OF_OBJECTS)), None)
+    if any(one.objects > 1 for one in changes) and first.alone_for is not None:
+        return (remedy("remove-break-inside", at=place(first.alone_for), function=first.function),)
     if own is not None and own.kind is ChangeKind.TYPE and not first.hit_limit:
         own = None
     if own is not None:
-        return _of_objects(first, own, _number_of_objects(first, own, shared) if own == change else None)
+        number = _number_of_objects(first, own, shared) if own == change else None
+        # What has its own sizes cannot be given the values of another one.
+        has_sizes = any(one.is_parameter or one.kind is ChangeKind.SIZE for one in changes)
+        return tuple(one for one in _of_objects(first, own, number) if one.name != "hoist" or not has_sizes)
     functions = [one.subject for one in changes if one.kind in (ChangeKind.FUNCTION, ChangeKind.OBJECT)]
     if functions and len(changes) > 1:
         return (remedy("own-version", subject=functions[0]),)
@@ -249,7 +268,8 @@ def _of_sizes(group: Sequence[Recompile], change: ValueChange) -> Remedies:
         return _apart(first, changes)
     if not change.owner.isidentifier() and is_of_one_object(first, change):
         return (remedy("fixed-size", owner=change.owner), *([remedy("dynamic")] if first.opened else []))
-    if any(one.is_parameter for one in changes):
+    then, now = (dict(objects).get("self") for objects in first.objects)
+    if any(one.is_parameter for one in changes) or (None not in (then, now) and then != now):
         return (remedy("own-sizes"),)
     if not any(one.opened for one in group):
         return (remedy("one-size"),) if change.owner.isidentifier() else ()

@@ -76,7 +76,8 @@ class Recompile:
     ``passed`` holds the expressions that the call passes for their tensors, as far as they are simple ones.  If it is
     compiled alone only because another function runs eager, ``made_by`` is the break that does that, with its name.  If
     ``is_memo``, compiled code keeps what changed in an attribute until what it is for changes.  ``unrolled`` is a
-    loop whose rounds depend on it, ``container`` the expression of the ``nn.Sequential`` that called the function."""
+    loop whose rounds depend on it, ``container`` the expression of the ``nn.Sequential`` that called the function.
+    ``alone_for`` is a break in the function, or in what it calls, without which its caller's graph would have it."""
 
     rule: Rule | None
     function: str | None
@@ -103,6 +104,7 @@ class Recompile:
     made_by: tuple[Site, str] | None = None
     is_memo: bool = False
     unrolled: Caller | None = None
+    alone_for: Caller | None = None
     container: str | None = None
 
 
@@ -247,7 +249,13 @@ def recompiles(
         how[call.code] = HowCompiled(known.calls + 1, call.settings.get("dynamic", known.dynamic), torch)
     versions = {compiled.compile_id: compiled for compiled in compiles}
     eager = {fate.function: fate for fate in fates if fate.break_site}
-    broken = {(frame.path, frame.line): seen.stack[-1] for seen in breaks for frame in seen.stack}
+    seen_breaks = list(breaks)
+    broken = {(frame.path, frame.line): seen.stack[-1] for seen in seen_breaks for frame in seen.stack}
+    inside = {
+        (frame.path, context.function(frame.path, frame.line, frame.name)): seen.stack[-1]
+        for seen in seen_breaks
+        for frame in seen.stack[1:]
+    }
     causes = _Causes()
     met_limit = past_limit(processes)
     ran_eager: dict[str, list[EagerCallsRan]] = {}
@@ -264,21 +272,29 @@ def recompiles(
             count = times[one.seen.frame, one.guard.subject]
             ways = how.get(one.seen.frame, NOT_KNOWN)
             recompile = _recompile(one, count, causes, eager, broken, run, versions, ways, context)
-            own.append(replace(recompile, seconds=_seconds_again(recompile.compile_id, versions, run.first_backward)))
+            at = None if one.seen.frame in how else inside.get((one.seen.frame.path, recompile.function))
+            seconds = _seconds_again(recompile.compile_id, versions, run.first_backward)
+            own.append(replace(recompile, seconds=seconds, alone_for=context.caller(at) if at else None))
         seen_again = list(zip(own, run.seen, strict=True))
         limits: dict[tuple[str | None, str], dict[str, None]] = {}
+        eager_from: dict[Code, Caller] = {}
         for recompile, seen in seen_again:
             if seen.past_limit:
                 ran = ran_eager.get(recompile.function or "", ())
                 later = (one.values for one in ran if one.about == recompile.subject)
                 values = dict.fromkeys(value for value in chain([recompile.new], *later) if value)
                 limits.setdefault((recompile.function, recompile.subject), {}).update(values)
+                compiled_from = {(f.path, f.line) for one in run.started.values() for f in one.stack}
+                others = [f for f in context.not_torchs(seen.stack) if (f.path, f.line) not in compiled_from]
+                if others:
+                    eager_from.setdefault(seen.frame, context.caller(others[-1]))
         shared = {frame: _shared(frame, run, own, context) for frame in {seen.frame for seen in run.seen}}
         for frame, code in shared.items():
             eager_calls = sum(one.calls for one in ran_eager.get(code.function, ())) if code else 0
             if code and (eager_calls or frame in how):
                 # The call that met the limit is none of those that are timed.
-                shared[frame] = replace(code, eager_calls=eager_calls + met_limit[frame])
+                code = replace(code, eager_calls=eager_calls + met_limit[frame], eager_from=eager_from.get(frame))
+                shared[frame] = code
         for recompile, seen in seen_again:
             if not seen.past_limit:
                 at_limit, code = limits.get((recompile.function, recompile.subject)), shared[seen.frame]

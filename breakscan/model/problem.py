@@ -221,7 +221,8 @@ class ValueChange:
 class SharedCode:
     """A function of which there are several versions, for whatever reasons: what changed, their number, their limit if
     it was met, the objects that it belongs to (layers, parameters; 0 or 1 where it is not about objects), the lines
-    that call it, and the calls that ran eager past the limit, with the values for which there is no version."""
+    that call it, and the calls that ran eager past the limit, with the values for which there is no version, and the
+    line that met the limit, if it had compiled nothing before."""
 
     function: str
     subjects: tuple[str, ...]
@@ -231,6 +232,7 @@ class SharedCode:
     callers: tuple[Caller, ...]
     eager_calls: int
     eager_values: tuple[str, ...]
+    eager_from: Caller | None = None
 
 
 class ProblemKind(str, Enum):

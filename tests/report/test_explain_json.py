@@ -17,7 +17,7 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
 from breakscan.model.findings import Origin, Place, Verdict
 from breakscan.recording.records import StepsProfiled
-from breakscan.report.explain.json import WORDS
+from breakscan.report.explain.json import FOR_REMEDIES, WORDS
 from breakscan.rulebook.document import Rule
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "explain.schema.json").read_text(encoding="utf-8"))
@@ -85,9 +85,9 @@ def classes_of(kind: Any, known: set[type]) -> set[type]:
 RENAMED = {(Explanation, "status"): "exit_status"}
 NOT_WRITTEN = {
     graphs.Generated: {"code"},
-    breaks.BreakSite: {"disabled", "is_causal"},
+    breaks.BreakSite: {"disabled", "keeps", "is_whole", "is_causal"},
     frames.UncompiledFrame: {"raised_inside", "fixes_size", "only_compiled"},
-    recompiles.Recompile: {"also", "hit_limit", "how", "opened", "passed", "made_by"},
+    recompiles.Recompile: {"also", "hit_limit", "how", "opened", "passed", "made_by", *FOR_REMEDIES},
     step_profile.StepProfile: {"means"},
     StepsProfiled: {"key"},
     recompiles.HowCompiled: {"calls", "dynamic", "torch"},

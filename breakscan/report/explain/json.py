@@ -65,14 +65,14 @@ COMPUTED: Computed = {
     Remedy: {"command": attrgetter("command")},
 }
 """The keys of a class that are not fields."""
-_FOR_REMEDIES = ("is_memo", "unrolled", "container")
+FOR_REMEDIES = ("is_memo", "unrolled", "container", "alone_for")
 _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     Generated: ("code",),
     Problem: ("stack", "price", "page"),
     BreakSite: ("remedies", "disabled", "keeps", "is_whole", "is_causal"),
     UncompiledFrame: ("hints", "raised_inside", "fixes_size", "only_compiled"),
     StepsProfiled: ("key",),
-    Recompile: ("also", "objects", "shared", "hit_limit", "how", "opened", "passed", "made_by", *_FOR_REMEDIES),
+    Recompile: ("also", "objects", "shared", "hit_limit", "how", "opened", "passed", "made_by", *FOR_REMEDIES),
 }
 """Fields that have no key.  Generated code takes hundreds of kilobytes a graph; breaks and frames have the others, and
 the problem of recompiles what they have in common."""
