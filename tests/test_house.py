@@ -26,7 +26,7 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1289, 10),
+    "model": Room("", 1291, 10),
     "source": Room("model", 2197, 17),
     "rulebook": Room("model source", 3086, 19),
     "check": Room(STATIC, 12716, 51),

@@ -270,9 +270,14 @@ def _read_guard(text: str) -> ParsedGuard:
         old, new = ("False", "True") if found["absent"] else ("True", "False")
         return ParsedGuard(ChangeKind.KEYS, subject, f"{found['absent'] or ''}{subject}", old, new)
     if found := LACKS.match(text):
-        owner = readable(found["object"] or found["owner"])
-        subject = f"{owner}.{found['name']}" if found["name"] else f"an attribute of {owner}"
-        return ParsedGuard(ChangeKind.SET_LATER, subject, f"{subject} is set", "set", "missing")
+        # Without its name, nothing can be done about it.
+        kind = ChangeKind.SET_LATER if found["name"] else ChangeKind.OTHER
+        subject = (
+            readable(f"{found['owner']}.{found['name']}")
+            if found["name"]
+            else f"an attribute of {readable(found['object'])}"
+        )
+        return ParsedGuard(kind, subject, f"{subject} is set", "set", "missing")
     if found := _GLOBAL.match(text):
         states = found["what"].split()
         kind = _STATE_KINDS.get(states[0], ChangeKind.GLOBAL_STATE)

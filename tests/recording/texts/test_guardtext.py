@@ -161,7 +161,7 @@ CASES: list[tuple[str, ParsedGuard]] = [
     (
         "getattr failed on source L['b']",
         ParsedGuard(
-            ChangeKind.SET_LATER,
+            ChangeKind.OTHER,
             "an attribute of b",
             "an attribute of b is set",
             "set",
