@@ -59,8 +59,8 @@ class BreakSite:
     ``values`` what the names on that line were; ``logging_method`` is what logs there, as an expression that any code
     can evaluate.  ``remedies`` are the names of those that the code there decides on, ``disabled`` the function that is
     kept out of the compiler, and where it is defined; ``keeps`` says that it adds to what an attribute holds.  If
-    ``is_whole``, the function does nothing else.  ``is_causal`` is the argument of that name of an attention that
-    cannot be traced with it.
+    ``is_whole``, the function does nothing else; ``hooked`` is the only line that registers a backward hook.
+    ``is_causal`` is the argument of that name of an attention that cannot be traced with it.
     """
 
     rule: Rule | None
@@ -86,6 +86,7 @@ class BreakSite:
     disabled: Caller | None = None
     keeps: bool = False
     is_whole: bool = False
+    hooked: Caller | None = None
     is_causal: str | None = None
 
 
@@ -241,6 +242,7 @@ def _site(
         else (),
         disabled=disabled,
         keeps=disabled is not None and context.sources.keeps(where.path, disabled.line),
+        hooked=_hooked(where, context) if rule and rule.id == "BRK614" else None,
         is_whole=context.sources.is_whole_body(where),
         is_causal=context.sources.keyword(where, "is_causal") if is_wrong_type(root) else None,
     )
@@ -251,6 +253,14 @@ def _disabled(cause: BreakCause, where: StackFrame, context: ExplainContext) -> 
     name = disabled_function(cause)
     line = context.sources.defined_at(where.path, name) if name else None
     return Caller(context.sources.show(where.path), line, name, Origin.USER) if line else None
+
+
+_BACKWARD_HOOKS = ("register_full_backward_hook", "register_full_backward_pre_hook", "register_backward_hook")
+
+
+def _hooked(where: StackFrame, context: ExplainContext) -> Caller | None:
+    line = context.sources.only_call(where.path, _BACKWARD_HOOKS)
+    return context.caller(StackFrame(where.path, line, "")) if line else None
 
 
 def _given_up(seen: BreakSeen, context: ExplainContext) -> FunctionPart:

@@ -75,6 +75,10 @@ def verdict_sentence(site: BreakSite) -> str | None:
     return f"{functions} {verb} as plain Python, without a graph{f': {reason}' if reason else ''}."
 
 
+def _hook_sentence(site: BreakSite) -> str | None:
+    return f"The hook is registered at {place(site.hooked)}." if site.hooked else None
+
+
 def useful_hints(site_hints: Sequence[str]) -> list[str]:
     """Dynamo's hints that speak of the user's code."""
     return [hint for hint in site_hints if not hint.startswith(_BOILERPLATE)]
@@ -198,7 +202,7 @@ def break_problem(site: BreakSite) -> Problem:
         remedies=remedies,
         count=site.count,
         reason=with_type,
-        consequences=tuple(filter(None, [verdict_sentence(site)])),
+        consequences=tuple(filter(None, [verdict_sentence(site), _hook_sentence(site)])),
         hints=() if remedies or site.rule else tuple(useful_hints(site.hints)),
         called_from=_chain(site.stack) if site.verdict is Verdict.RAISES else callers,
         users_line=users,

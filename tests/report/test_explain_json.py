@@ -85,7 +85,7 @@ def classes_of(kind: Any, known: set[type]) -> set[type]:
 RENAMED = {(Explanation, "status"): "exit_status"}
 NOT_WRITTEN = {
     graphs.Generated: {"code"},
-    breaks.BreakSite: {"disabled", "keeps", "is_whole", "is_causal"},
+    breaks.BreakSite: {"disabled", "keeps", "is_whole", "hooked", "is_causal"},
     frames.UncompiledFrame: {"raised_inside", "fixes_size", "only_compiled"},
     recompiles.Recompile: {"also", "hit_limit", "how", "opened", "passed", "made_by", *FOR_REMEDIES},
     step_profile.StepProfile: {"means"},

@@ -69,7 +69,7 @@ FOR_REMEDIES = ("is_memo", "unrolled", "container", "alone_for")
 _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     Generated: ("code",),
     Problem: ("stack", "price", "page"),
-    BreakSite: ("remedies", "disabled", "keeps", "is_whole", "is_causal"),
+    BreakSite: ("remedies", "disabled", "keeps", "is_whole", "hooked", "is_causal"),
     UncompiledFrame: ("hints", "raised_inside", "fixes_size", "only_compiled"),
     StepsProfiled: ("key",),
     Recompile: ("also", "objects", "shared", "hit_limit", "how", "opened", "passed", "made_by", *FOR_REMEDIES),
