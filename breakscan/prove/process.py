@@ -66,7 +66,7 @@ class WorkerProcess:
         self._whole = None if given.whole is None else WholeProgram(given.whole)
         compile_text = plain_code if self._whole is None else self._whole.compile_text
         self._overlay = Overlay(given.overlay, recording_code if given.probes else compile_text)
-        self._records = given.whole is None or given.whole.records
+        self._looks = given.whole is None or not given.whole.loops
         self._settings = CompilerSettings(given.settings)
         self._watch = ImportWatch()
         later = LaterCalls() if given.probes else None
@@ -86,8 +86,7 @@ class WorkerProcess:
             self._restart()
         self._overlay.install()
         OUTSIDE.install(self._recording.parent.parent)
-        if self._records:
-            self._watch.after("torch._dynamo", self._start_recording)
+        self._watch.after("torch._dynamo", self._start_recording)
         self._watch.after("torch._dynamo", self._capture.hook.install if self._whole is None else self._whole.install)
         self._settings.install(self._watch)
         self._watch.after("numpy.random", lambda module: module.seed(0))
@@ -153,7 +152,8 @@ class WorkerProcess:
         """Called after the import of the compiler."""
         from breakscan.recording.recorder import Recorder
 
-        self._recorder = Recorder(self._recording)
+        # Steps that are timed are not slowed down by counting calls.
+        self._recorder = Recorder(self._recording, runs=self._looks)
         self._recorder.__enter__()
 
     def _stop_recording(self) -> None:

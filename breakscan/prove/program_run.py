@@ -49,8 +49,8 @@ FEWEST_CALLS = 3
 """Calls of compiled callables before the program is stopped where its loops are looked for."""
 MOST_CALLABLES = 16
 """Those whose blocks are looked at."""
-OURS = "_torchdynamo"
-"""Part of the names of attributes that ``torch.compile`` sets."""
+OURS = ("_torchdynamo", "_isolate_recompiles")
+"""Parts of the names of attributes that ``torch.compile`` sets."""
 WRAPPER = "._orig_mod"
 """The attribute in which ``torch.compile`` keeps a module that it was given."""
 
@@ -242,7 +242,9 @@ class WholeProgram:
         floats = {path for path, value in numbers.items() if isinstance(value, float)}
         exact = {path: torch.tensor(value) for path, value in numbers.items() if path not in floats}
         values |= exact | {path: torch.tensor(numbers[path], dtype=torch.float64) for path in floats}
-        kept = {path.replace(WRAPPER, ""): value for path, value in values.items() if OURS not in path}
+        kept = {
+            path.replace(WRAPPER, ""): value for path, value in values.items() if not any(ours in path for ours in OURS)
+        }
         return kept, {path.replace(WRAPPER, "") for path in floats}
 
     # -- where the loops are ------------------------------------------------------------------------------------------

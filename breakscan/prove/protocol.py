@@ -75,13 +75,12 @@ class LoopSite:
 class RunRequest:
     """A run of the whole program.  Without ``loops``, those around its compiled calls are looked for; else their steps
     are timed.  It is stopped after ``seconds`` from the first step, without those of compiling, and before step
-    ``steps`` of all loops together, if that is not 0.  ``records`` says that what the compiler does is recorded."""
+    ``steps`` of all loops together, if that is not 0."""
 
     loops: tuple[LoopSite, ...] = ()
     seconds: float = 3600.0
     steps: int = 0
     eager: bool = False
-    records: bool = True
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,8 @@ class Run:
 
     about: Description
     report: RunReport
-    explanation: Explanation | None
-    observations: Observations | None
+    explanation: Explanation
+    observations: Observations
     values: str
     dtypes: Mapping[str, str]
     worker: Worker
@@ -61,11 +61,11 @@ class Run:
         shown = self.explanation
         clean = [one.seconds for one in self.steps(loop) if not one.compiles]
         return RunFigures(
-            breaks=shown.break_events if shown else 0,
-            recompiles=len(shown.recompiles) if shown else 0,
-            eager_functions=shown.eager_frames if shown else 0,
-            graphs=len(shown.graphs) if shown else 0,
-            compile_seconds=shown.compile_seconds if shown else 0.0,
+            breaks=shown.break_events,
+            recompiles=len(shown.recompiles),
+            eager_functions=shown.eager_frames,
+            graphs=len(shown.graphs),
+            compile_seconds=shown.compile_seconds,
             run_seconds=self.report.run_seconds,
             step_seconds=statistics.median(clean) if clean else None,
             memory_bytes=self.report.memory_bytes,
@@ -149,18 +149,13 @@ class Runs:
             distances = [
                 {one.path: one.distance for one in worker.ask(WholeProgram.distances, other.values)} for other in known
             ]
-            shown = observations = None
-            if request.records:
-                at = {
-                    (path, number): line
-                    for path, text in texts.items()
-                    for number, line in enumerate(text.split("\n"), 1)
-                }
-                shown, processes = explained(worker, self.workers.library, at)
-                observations = observations_of(processes)
+            at = {
+                (path, number): line for path, text in texts.items() for number, line in enumerate(text.split("\n"), 1)
+            }
+            shown, processes = explained(worker, self.workers.library, at)
             # It has nothing left to do, and the pool of Inductor's compile processes takes seconds to end.
             worker.kill()
-        return Run(about, report, shown, observations, values, dtypes, worker), distances
+        return Run(about, report, shown, observations_of(processes), values, dtypes, worker), distances
 
 
 @contextlib.contextmanager

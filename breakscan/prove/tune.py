@@ -64,6 +64,12 @@ CLEARLY = 1.05
 """The ratio from which on a single run counts as faster."""
 NOISE = 1.1
 """The ratio that two single runs of one program are taken to show, where they were not compared."""
+SLOWER = 1.25
+"""The ratio by which a single run with fewer problems may look slower: breaks cost more on other devices and sizes."""
+RUNS = 5
+"""Runs that the proof and the last comparison take, about."""
+AT_MOST = 0.6
+"""Of the time that is left, that is kept for them."""
 QUICK = 0.05
 """Of the time that there is: the program as it is runs a second time if a run takes no more."""
 FOR_EAGER = 1.2
@@ -156,7 +162,7 @@ _SAME = Ratio(1.0, 1 / NOISE, NOISE)
 @dataclass(frozen=True, slots=True)
 class _Turns:
     """Runs in turns: the ratio of their steps, that of runs of the program as it is, and the figures of the last
-    ones."""
+    ones; the seconds of compiling are those with empty caches."""
 
     ratio: Ratio | None
     same: Ratio
@@ -192,6 +198,8 @@ class _Tune:
         self.best = _Made()
         self.not_compiled: ProgramChange | None = None
         self.kept = 0.0
+        self.wall = 0.0
+        """Seconds that a run of the program as it is takes, with those of its process."""
         self.number = 0
         self.of = 0
 
@@ -215,14 +223,16 @@ class _Tune:
         self.base, _ = self._run({}, RunRequest(seconds=self.longest))
         self.request = RunRequest(seconds=3600.0, steps=self.base.report.steps if self.base.report.cut else 0)
         self.loop = step_loop(self.base.report.loops)
-        is_quick = time.monotonic() - began < QUICK * self.question.seconds
+        self.wall = time.monotonic() - began
+        is_quick = self.wall < QUICK * self.question.seconds
         again, repeated = self._run({}, self.request, [self.base]) if is_quick else (None, ())
         self.say(TuneStep.EAGER)
         self.eager, from_eager = self._run({}, replace(self.request, eager=True), [self.base])
         self.comparison = EndValues([*repeated, *from_eager], self.base.dtypes)
         self.same = None if again is None else ratio_of(self.base, again, self.loop)
         self.best = _Made(run=self.base)
-        self.kept = FOR_PROOF * self._left(0.0)
+        left = self._left(0.0)
+        self.kept = min(AT_MOST * left, max(FOR_PROOF * left, RUNS * self.wall))
         result: Best | None = None
         interrupted = False
         try:
@@ -243,11 +253,8 @@ class _Tune:
     def _run(
         self, texts: Texts, request: RunRequest, known: Sequence[Run] = (), cold: bool = False
     ) -> tuple[Run, Sequence[Mapping[str, float]]]:
-        longest = SLOWEST * self._usual() + MORE
+        longest = SLOWEST * self.look.report.run_seconds + 2 * MORE
         return self.runs.run(texts, request, longest, None if cold else self.look, known)
-
-    def _usual(self) -> float:
-        return self.look.report.run_seconds + MORE / 4
 
     # -- trying -------------------------------------------------------------------------------------------------------
 
@@ -294,7 +301,6 @@ class _Tune:
     def _changes(self) -> list[ProgramChange]:
         run = self.best.run
         assert run is not None
-        assert run.explanation is not None
         texts = {**self.texts, **self.best.texts}
         ways = Ways(
             goal=self.question.goal,
@@ -421,7 +427,7 @@ class _Tune:
         # Whether it is slower, runs in turns decide.
         is_step = self.question.goal is Goal.STEP and one.steps is not None
         at_most = one.steps.high if is_step and one.steps is not None else one.ratio
-        is_slower = at_most < other.ratio / noise
+        is_slower = at_most < other.ratio / max(noise, SLOWER)
         return not is_slower and self._problems(one.run) < self._problems(other.run)
 
     @property
@@ -431,8 +437,7 @@ class _Tune:
 
     @staticmethod
     def _problems(run: Run) -> int:
-        figures = run.figures(None)
-        return figures.breaks + figures.recompiles + figures.eager_functions
+        return run.figures(None).problems
 
     def _no_gain(self, made: _Made) -> str:
         speed = made.ratio / self.best.ratio
@@ -474,7 +479,6 @@ class _Tune:
             if not self.comparison.is_possible and (proof is None or not proof.outputs_equal):
                 self._refuse(TrialVerdict.FAILS, "its results could not be compared")
                 continue
-            cold = self._run(self.best.texts, self.request, cold=True)[0] if self._left(0.0) > 0 else None
             turns = self._in_turns(self.best)
             assert self.best.run is not None
             fewer = self._problems(self.best.run) < self._problems(self.base)
@@ -482,14 +486,15 @@ class _Tune:
                 reason = "slower" if turns.is_slower else "no faster where it is timed in turns"
                 self._refuse(TrialVerdict.NO_GAIN, reason, turns.ratio)
                 continue
-            return self._result(self.best, cold, turns, proof, is_varied)
+            return self._result(self.best, turns, proof, is_varied)
         return None
 
     def _refuse(
         self, verdict: TrialVerdict, reason: str | Observation, ratio: Ratio | None = None, edits: bool = False
     ) -> None:
         """Refuses the best program; the next one, without its ``edits`` if they are why, takes its place."""
-        self.tried.append(Trial(self.best.names, self.best.kind, verdict, reason, ratio=ratio))
+        figures = None if self.best.run is None else self.best.run.figures(self.loop)
+        self.tried.append(Trial(self.best.names, self.best.kind, verdict, reason, figures, ratio))
         self.refused.append(self.best.texts)
         barred = self.best.edits if edits else ()
         if barred and self.best.changes and (texts := self._texts_of((), self.best.changes)):
@@ -503,25 +508,24 @@ class _Tune:
                 self.best = other
 
     def _in_turns(self, made: _Made) -> _Turns:
-        """Runs the program as it is and a changed one in turns, without recording."""
-        request = replace(self.request, records=False)
+        """Runs the program as it is and a changed one in turns, the changed one first with empty caches."""
         pairs: list[tuple[Run, Run]] = []
         while len(pairs) < PAIRS and (not pairs or self._left(0.0) > 0):
-            pairs.append((self._run({}, request)[0], self._run(made.texts, request)[0]))
+            before, _ = self._run({}, self.request)
+            pairs.append((before, self._run(made.texts, self.request, cold=not pairs)[0]))
         ratios = [ratio for pair in pairs if (ratio := ratio_of(*pair, self.loop))]
         firsts = [pair[0] for pair in pairs]
         sames = [ratio for pair in itertools.pairwise(firsts) if (ratio := ratio_of(*pair, self.loop))]
         same = measure.ratio_of_processes([Ratio(one.median, one.median, one.median) for one in sames or [_SAME]])
-        return _Turns(
-            measure.ratio_of_processes(ratios) if ratios else None,
-            same,
-            *(one.figures(self.loop) for one in pairs[-1]),
-        )
+        last, changed = (one.figures(self.loop) for one in pairs[-1])
+        cold = pairs[0][1].figures(None).compile_seconds
+        ratio = measure.ratio_of_processes(ratios) if ratios else None
+        return _Turns(ratio, same, last, replace(changed, compile_seconds=cold))
 
     def _proof(self) -> tuple[Proof | None, bool]:
         """The proof of the best program by its compiled calls, and whether all varied calls were compared; None if
         there is no time for it."""
-        if self._left(0.0) < 2 * self._usual():
+        if self._left(0.0) < 2 * self.wall:
             self.notes.append("the compiled calls were not compared one by one: no time was left (--time)")
             return None, False
         candidate = self._candidate(self.best)
@@ -544,7 +548,6 @@ class _Tune:
     def _result(
         self,
         made: _Made,
-        cold: Run | None = None,
         turns: _Turns | None = None,
         proof: Proof | None = None,
         is_varied: bool = False,
@@ -554,9 +557,8 @@ class _Tune:
         before = replace(before, compile_seconds=self.look.figures(None).compile_seconds)
         if turns is not None:
             before = replace(before, step_seconds=turns.before.step_seconds, run_seconds=turns.before.run_seconds)
-            after = replace(after, step_seconds=turns.after.step_seconds, run_seconds=turns.after.run_seconds)
-        if cold is not None:
-            after = replace(after, compile_seconds=cold.figures(None).compile_seconds)
+            seconds = {name: getattr(turns.after, name) for name in ("step_seconds", "run_seconds", "compile_seconds")}
+            after = replace(after, **seconds)
         held: list[UnseenCode | VariedDifference | str] = []
         compared: list[Evidence] = []
         if proof is not None:
@@ -593,7 +595,7 @@ class _Tune:
         elif self.question.apply:
             not_applied = NotApplied.INTERRUPTED if interrupted else NotApplied.NONE_ACCEPTED if best is None else None
         step = self.runs.loops[self.loop] if self.loop is not None else None
-        device = self.base.explanation.device if self.base.explanation else None
+        device = self.base.explanation.device
         return Tuning(
             argv=self.workers.program.argv,
             environment=environment_of(self.base.about, device),

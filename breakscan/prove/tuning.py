@@ -70,6 +70,11 @@ class RunFigures:
     step_seconds: float | None = None
     memory_bytes: int | None = None
 
+    @property
+    def problems(self) -> int:
+        """The breaks, recompiles and functions that run eager."""
+        return self.breaks + self.recompiles + self.eager_functions
+
 
 class Evidence(str, Enum):
     """The results by which the best program was compared with the program as it is."""

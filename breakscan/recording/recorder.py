@@ -68,13 +68,13 @@ class Recorder:
     """Hooks into torch while it is entered, and writes what it sees into a folder.
 
     Nothing that goes wrong in here reaches the user's program.  Where it is to keep the program going,
-    ``fullgraph=True`` is set aside.
+    ``fullgraph=True`` is set aside.  ``runs`` says that calls of what is compiled are counted and timed, too.
     """
 
-    def __init__(self, folder: Path, *, keep_going: bool = False, profile: bool = False) -> None:
+    def __init__(self, folder: Path, *, keep_going: bool = False, profile: bool = False, runs: bool = True) -> None:
         self._writer = RecordingWriter(folder)
         self._hooks = Hooks(HOOKS, self._writer.write)
-        wanted = {FullgraphHook: keep_going, ProfileHook: profile}
+        wanted = {FullgraphHook: keep_going, ProfileHook: profile, RunHook: runs}
         self._left_out = [hook for hook, is_wanted in wanted.items() if not is_wanted]
         self._stack = contextlib.ExitStack()
 

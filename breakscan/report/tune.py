@@ -65,17 +65,14 @@ def headline(tuning: Tuning) -> str:
     elif not best.after.graphs and not best.after.eager_functions:
         said = f"Eager is best: {_gain(best, tuning)}"
     else:
-        counts = [
-            f"{counted(value(best.before), one, many)} → {value(best.after)}"
-            for one, many, value in _COUNTS
-            if _differs(value, best)
-        ]
-        said = ": ".join(filter(None, (_gain(best, tuning), ", ".join(counts))))
+        said = ": ".join(filter(None, (_gain(best, tuning), _counts(best.before, best.after))))
     return f"{'Interrupted. ' if tuning.interrupted else ''}{said[:1].upper()}{said[1:]}"
 
 
-def _differs(value: _Value, best: Best | None) -> bool:
-    return best is not None and value(best.before) != value(best.after)
+def _counts(before: RunFigures, after: RunFigures) -> str:
+    """``9 breaks → 0, 4 recompiles → 1``: those that differ."""
+    changed = [(one, many, value) for one, many, value in _COUNTS if value(before) != value(after)]
+    return ", ".join(f"{counted(value(before), one, many)} → {value(after)}" for one, many, value in changed)
 
 
 def _gain(best: Best, tuning: Tuning) -> str:
@@ -118,7 +115,8 @@ def table_rows(tuning: Tuning) -> list[tuple[str, ...]]:
         is_shown = tuning.goal is Goal.MEMORY or tuning.environment["device"] != "cpu"
         return megabytes(run.memory_bytes) if is_shown and run.memory_bytes is not None else ""
 
-    rows = [cells(many, count(value)) for _, many, value in _COUNTS if not _differs(value, best)]
+    same = [one for one in _COUNTS if best is None or one[2](best.before) == one[2](best.after)]
+    rows = [cells(many, count(value)) for _, many, value in same]
     rows += [
         cells("graphs", count(lambda run: run.graphs)),
         cells("step", lambda run: seconds(run.step_seconds)),
@@ -130,11 +128,13 @@ def table_rows(tuning: Tuning) -> list[tuple[str, ...]]:
     return [("", *titles), *(row for row in rows if set(row[1:]) - {"", "0"})]
 
 
-def outcome_words(trial: Trial) -> str:
-    """``no faster``, ``fails: it ended by signal 11``."""
+def outcome_words(trial: Trial, before: RunFigures) -> str:
+    """``no faster``, ``1.20× slower, with 3 breaks → 0``, ``fails: it ended by signal 11``."""
     reason = remark_words(trial.reason)
     if reason and trial.verdict is TrialVerdict.NO_GAIN:
-        return reason
+        after = trial.figures
+        is_fewer = after is not None and after.graphs > 0 and after.problems < before.problems
+        return f"{reason}, with {_counts(before, after)}" if after is not None and is_fewer else reason
     ratio = f" ({ratio_words(trial.ratio)})" if trial.ratio is not None and not reason else ""
     return f"{_VERDICTS[trial.verdict]}{ratio}{': ' if reason else ''}{reason}"
 
@@ -159,7 +159,7 @@ def not_taken(tuning: Tuning) -> list[tuple[str, str]]:
     groups: dict[str, list[str]] = {}
     for trial in tuning.tried:
         if not taken.issuperset(trial.names):
-            groups.setdefault(outcome_words(trial), []).append(" + ".join(trial.names))
+            groups.setdefault(outcome_words(trial, tuning.before), []).append(" + ".join(trial.names))
     return [(listed(names, "change", MOST_NAMED), words) for words, names in groups.items()]
 
 

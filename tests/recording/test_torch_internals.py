@@ -44,7 +44,6 @@ OTHERS = (
     "torch._dynamo.eval_frame:OptimizeContext.__call__",
     "torch._dynamo.eval_frame:_dynamic",
     "torch._dynamo.callback:callback_handler",
-    "torch._dynamo.external_utils:wrap_inline",
     "torch._dynamo:list_backends",
     "torch._dynamo:OptimizedModule",
     "torch._inductor:list_mode_options",

@@ -43,9 +43,10 @@ _meters: weakref.WeakSet[RunMeter] = weakref.WeakSet()
 class RunMeter:
     """Counts and times what runs in this process, and hands records of it to ``write``.
 
-    ``due`` is the time from which on the end of a call calls ``write_again``; ``profile`` is called where a call
-    begins, if steps are to be profiled.  What is called while the program runs goes through ``guarded``, which keeps
-    what it raises off the program.  Counts are not locked: where threads run one graph at once, a run may be lost.
+    Nothing is counted unless ``is_on``.  ``due`` is the time from which on the end of a call calls ``write_again``;
+    ``profile`` is called where a call begins, if steps are to be profiled.  What is called while the program runs goes
+    through ``guarded``, which keeps what it raises off the program.  Counts are not locked: where threads run one graph
+    at once, a run may be lost.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class RunMeter:
         write: Callable[[Record], None],
         guarded: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function,
     ) -> None:
+        self.is_on = False
         self.trace = guarded(self._trace)
         self.raised = guarded(self._raised)
         self.write_again = guarded(self._write_again)
@@ -75,13 +77,17 @@ class RunMeter:
 
     def graph(self, compiled: Callable[..., Any], number: int, broke: bool, device: Any = None) -> Callable[..., Any]:
         """Does what ``compiled`` does, and times it; also on ``device``, where it is a CUDA device."""
+        if not self.is_on:
+            return compiled
         tally = GraphTally(number, broke)
         self._graphs.append(tally)
         run = _disguised(_timed(compiled, tally, self), compiled)
         return run if device is None else _disguised(self.device.timed(run, tally, device), compiled)
 
-    def calls(self, context: Any) -> int:
+    def calls(self, context: Any) -> int | None:
         """Times the calls of what ``context``, one of ``torch.compile``, compiles.  Returns the key of the context."""
+        if not self.is_on:
+            return None
         for hook in context.enter_exit_hooks:
             if getattr(hook, "meter", None) is self:
                 return hook.key  # type: ignore[no-any-return]
@@ -175,6 +181,7 @@ class RunHook(Hook):
 
         constructor = getattr(getattr(eval_frame, "_TorchDynamoContext", None), "__init__", None)
         write = self.guarded(self.meter.write)
+        self.meter.is_on = True
         atexit.register(write)
         try:
             yield isinstance(constructor, FunctionType) and "enter_exit_hooks" in constructor.__code__.co_names
