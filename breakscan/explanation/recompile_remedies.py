@@ -251,9 +251,12 @@ def _meets_one(changes: Sequence[ValueChange]) -> bool:
 
 def _apart(first: Recompile, changes: Sequence[ValueChange]) -> Remedies:
     """The remedies for sizes that are 0 or 1 in some calls; a mark is for code that is to serve all of them."""
-    known = {one.dimension if one.kind in _SIZES else None for one in changes}
+    expanded = [one for one in changes if one.kind is ChangeKind.LAYOUT and one.values[-1] == "0"]
+    known = {one.dimension if one.kind in _SIZES else None for one in changes if one not in expanded}
     if first.how.dynamic == "True" and len(known) == 1 and None not in known:
-        return (remedy("apart"), remedy("unbacked", dimension=changes[0].dimension))
+        names = " and ".join(f"{one.owner}.contiguous()" for one in expanded)
+        layout = f", and pass {names} in place of what expand() returns" if expanded else ""
+        return (remedy("apart"), remedy("unbacked", dimension=changes[0].dimension, layout=layout))
     is_first = changes[0].kind is ChangeKind.SIZE and changes[0].values[0] in _APART
     return (remedy("apart"), *([remedy("one-size")] if is_first else []))
 

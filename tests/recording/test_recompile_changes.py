@@ -105,6 +105,20 @@ for shape in ((2,), (2,), (2, 2), (2, 2)):
             (ChangeKind.NUMBER, Holder.ATTRIBUTE, "self.last", ("(8, 8)", "(9, 8)")),
         ),
     ),
+    "an expanded tensor": Case(
+        """
+@torch.compile(dynamic=True, backend="eager")
+def f(x):
+    return x * 2
+for n in (1, 2):
+    f(torch.ones(1).expand(n))
+""",
+        (
+            (ChangeKind.SIZE, Holder.ARGUMENT, "x.shape[0]", ("1", "2")),
+            (ChangeKind.LAYOUT, Holder.ARGUMENT, "x.stride()[0]", ("1", "0")),
+        ),
+        "BRK711",
+    ),
     "an attribute that some objects lack": Case(
         """
 class Batch:

@@ -305,6 +305,9 @@ def differences(source: str, then: re.Match[str], tensor: Any) -> Iterator[str]:
     if len(expected) == tensor.dim():
         sizes = enumerate(zip(expected, tensor.shape, strict=True))
         pairs += [(f"size mismatch at index {i}", old, new) for i, (old, new) in sizes if old is not None]
+        # Strides follow from sizes, but not that of an expanded dimension.
+        strides = enumerate(zip(json.loads(then["stride"].replace("None", "null")), tensor.stride(), strict=True))
+        pairs += [(f"stride mismatch at index {i}", old, new) for i, (old, new) in strides if old and not new]
     for what, old, new in pairs:
         if old != new:
             what = what if " " in what else f"{what} mismatch"
