@@ -26,16 +26,16 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1291, 10),
+    "model": Room("", 1293, 10),
     "source": Room("model", 2197, 17),
     "rulebook": Room("model source", 3086, 19),
-    "check": Room(STATIC, 12716, 51),
+    "check": Room(STATIC, 12757, 51),
     "fix": Room(f"{STATIC} check", 8835, 54),
     "recording": Room(STATIC, 9840, 48),
     "explanation": Room(f"{STATIC} check recording", 9148, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 12363, 45),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6901, 40),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6904, 40),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2173, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3430, 28),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

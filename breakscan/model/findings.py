@@ -201,7 +201,8 @@ class Finding:
     All of ``conditions`` must hold.  ``behind`` is the site of the finding that hides this one from the compiler.
     ``observed`` is 0 where the code alone shows it, else the number of calls of a recorded run that show it.
     ``mode`` is how the code is compiled, ``torch`` the version that it is judged for.  ``remedies`` are
-    the names of those that only the code there decides on."""
+    the names of those that only the code there decides on.  ``after_split`` says that a break before it in its function
+    splits the graph: the code before that one is compiled."""
 
     rule: str
     name: str
@@ -223,6 +224,7 @@ class Finding:
     observed: int = 0
     mode: Mode = Mode.DEFAULT
     remedies: tuple[str, ...] = ()
+    after_split: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from breakscan.model.findings import (
     Condition,
     ConditionKind,
     Finding,
+    Kind,
     Mode,
     Place,
     Region,
@@ -96,6 +97,8 @@ def verdict_sentence(finding: Finding) -> str | None:
         if finding.place is Place.LOOP:
             where = f"{finding.via} calls this in a loop" if finding.via else "The break is inside a loop"
             frame = f"all of {finding.via}" if finding.via else "the whole function"
+            if finding.after_split:
+                return f"{where}: torch {torch} runs the rest of the function eager, from the break before it on."
             return f"{where}: torch {torch} runs {frame} eager (0 graphs), not just this line."
         if finding.place in INSIDE:
             inside = INSIDE[finding.place]
@@ -103,7 +106,7 @@ def verdict_sentence(finding: Finding) -> str | None:
             frame = finding.via or "the function"
             return f"{where}: torch {torch} cannot resume there and runs the rest of {frame} eagerly."
         return f"torch {torch} cannot resume after it and runs the rest of the function eagerly, as plain Python."
-    if finding.verdict is Verdict.RAISES:
+    if finding.verdict is Verdict.RAISES and finding.kind is not Kind.MISUSE:
         return f"torch {torch} raises an error here when it compiles; plain Python does not."
     if finding.verdict is Verdict.UNUSED:
         return "Nothing is ever compiled."

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from breakscan.check.pipeline.check import check_paths
+from breakscan.model.findings import Confidence, Verdict
 from breakscan.rulebook.config import Settings
 
 
@@ -286,3 +287,52 @@ def test_modules_of_tests_are_not_assumed_to_be_compiled(tmp_path: Path) -> None
     path = tmp_path / "tests" / "models.py"
     path.write_text(MODEL)
     assert not check_paths([path], Settings(root=tmp_path)).findings
+
+
+@pytest.mark.parametrize(
+    ("before", "after_split"), [("print(x)", True), ("if len(x.shape) > 1: print(x)", False), ("x = x + 1", False)]
+)
+def test_code_before_an_earlier_break_is_compiled(check, before: str, after_split: bool) -> None:
+    found = check(f"""
+        @torch.compile
+        def step(x):
+            {before}
+            for i in range(2):
+                print(i)
+            return x
+    """).findings
+    assert [one.after_split for one in found if one.verdict is Verdict.EAGER] == [after_split]
+
+
+def test_a_setting_that_a_function_makes_holds(check) -> None:
+    text = """
+        @torch.compile
+        def step(x):
+            return x * x.sum().item()
+
+        def main():
+            torch._dynamo.config.capture_scalar_outputs = {}
+            step(torch.rand(3))
+    """
+    assert [len(check(text.format(value)).findings) for value in (True, False)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("body", "confidences"),
+    [
+        ("if mask:\n        raise ValueError\n    return x", ["possible"]),
+        ("n = x.shape[0]\n    if n == -1:\n        return x * x.sum().item()\n    return x", []),
+        ("if torchvision._is_tracing():\n        return x * x.sum().item()\n    return x", []),
+        ("if key in info:\n        return info[key]\n    return x", []),
+    ],
+)
+def test_what_a_reader_need_not_know(body: str, confidences: list[str], tmp_path: Path) -> None:
+    """A tensor that is tested as a flag, and code that no compiler reaches."""
+    path = tmp_path / "steps.py"
+    path.write_text(f"""import torch, torchvision
+@torch.compile
+def step(x, mask: torch.Tensor | None = None, key=None, info=None):
+    {body}
+""")
+    found = check_paths([path], Settings(root=tmp_path, confidence=Confidence.POSSIBLE)).findings
+    assert [one.confidence.value for one in found] == confidences

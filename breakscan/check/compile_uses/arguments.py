@@ -175,6 +175,7 @@ def _last(dotted: str | None) -> str:
 
 
 _MADE_WITH_SIZE = frozenset({"torch.randn", "torch.rand", "torch.zeros", "torch.ones", "torch.empty"})
+_MARKS = frozenset({"mark_dynamic", "maybe_mark_dynamic", "mark_unbacked"})
 _GROWING = frozenset({"append", "extend", "insert", "add", "update"})
 _SHRINKING = frozenset({"clear", "pop", "popleft", "remove", "popitem"})
 
@@ -193,7 +194,8 @@ def changing_arguments(survey: Survey) -> Iterator[Found]:
 
 def _of_argument(survey: Survey, use: Use, changes: Changes, argument: ast.expr) -> Found | None:
     if _changes_size(argument, changes, survey):
-        marked = "size:marked" if "mark_dynamic" in survey.text else "size:unmarked"
+        names = ((survey.index.dotted(call.func) or "").rpartition(".")[2] for call, _ in survey.calls)
+        marked = "size:unmarked" if _MARKS.isdisjoint(names) else "size:marked"
         return _passed(use, argument, "changing-size", None, marked)
     target = use.compiled.target
     known = function_of(target, survey.names)

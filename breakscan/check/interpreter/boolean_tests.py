@@ -192,8 +192,12 @@ def branch(
     if statement is not None and statement.lineno < node.lineno:
         node = ast.copy_location(ast.Pass(), statement)
         node.end_lineno, node.end_col_offset = test.end_lineno, test.end_col_offset
+    given = surest.value.optional
+    sure = Sure.CERTAIN
+    if given is not None and given.kind is ConditionKind.GIVEN and given.subject == ast.unparse(surest.node):
+        sure = Sure.POSSIBLE  # `if mask:` for an optional argument: with several elements, Python raises there, too
     with frame.under(*surest.conditions):
-        frame.emit(EventKind.BRANCH, node, form=form, operand=surest.value)
+        frame.emit(EventKind.BRANCH, node, form=form, operand=surest.value, sure=sure)
     return decided_late
 
 

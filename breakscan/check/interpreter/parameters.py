@@ -314,6 +314,8 @@ class _Evidence:
         self._tensor: set[str] = set()
         self._other: set[str] = set()
         self._mask: set[str] = set()
+        self._keys: set[tuple[str, str]] = set()
+        """Names, and the expressions that they are indexed with."""
         self._index = info.index
         self._api = api
         masks = ComparedMasks()
@@ -334,6 +336,11 @@ class _Evidence:
             reader = readers.get(inner.__class__)
             if reader is not None:
                 reader(inner)  # type: ignore[operator]
+        for node in info.own_nodes:
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+                asked = node.comparators[0]  # `key in info`, then `info[key]`: a dictionary
+                if isinstance(asked, ast.Name) and (asked.id, ast.unparse(node.left)) in self._keys:
+                    self._speak_against(asked)
         self._tensor |= masks.tensors()
 
     def _invert(self, node: ast.UnaryOp) -> None:
@@ -348,6 +355,8 @@ class _Evidence:
             self._masks.subscript(node)
         elif isinstance(node.value, ast.Name) and _picks_dimensions(node.slice):
             self._tensor.add(node.value.id)
+        if isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Name | ast.Attribute):
+            self._keys.add((node.value.id, ast.unparse(node.slice)))
 
     def _slice(self, node: ast.Slice) -> None:
         for bound in (node.lower, node.upper, node.step):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -43,6 +44,7 @@ from breakscan.rulebook.torch_facts.table import load_api
 from breakscan.source.module import SourceModule, SourceProblem
 from breakscan.source.paths import display_path
 from breakscan.source.suppressions import Suppressions
+from breakscan.source.walking import walk
 
 # Turns events into findings: which rule, and what the targeted torch does at such a place.
 
@@ -200,7 +202,7 @@ class FileChecker:
                 result.suppressed.append(finding)
                 continue
             result.findings.append(self._with_remedies(finding, where.module))
-            if gives_up(finding):
+            if gives_up(finding) or finding.verdict is Verdict.SPLITS:
                 result.reaches.append(reach_of(finding.site, where.module))
 
     def _with_remedies(self, finding: Finding, module: SourceModule) -> Finding:
@@ -244,6 +246,10 @@ class FileChecker:
         for drawn in {info.index for info in compiled}:
             if "_dynamo.config" in drawn.module.text:
                 program.names.assigned(drawn)  # a setting made in any file that is imported holds for all
+        if "_dynamo.config" in index.module.text:
+            for node in walk(index.tree):  # also in functions such as main
+                if isinstance(node, ast.Assign):
+                    program.config.read_assignment(index, node)
         flags = frozenset(program.config.flags)
         for info, state in compiled.items():
             path = info.index.module.display

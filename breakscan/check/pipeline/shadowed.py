@@ -50,7 +50,7 @@ def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach], deferred:
     ``deferred``, which show only where a graph ends, a later break hides as well; they are only possible then.
 
     ``findings`` are those that are shown: one that a comment silences hides no other.  ``reaches`` has the reach of
-    each that ends the compilation of its function, and may have others.
+    each that ends the compilation of its function or splits it, and may have others.
     """
     known = {reach.head: reach for reach in reaches}
     functions: dict[tuple[str, str], list[int]] = {}
@@ -60,6 +60,7 @@ def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach], deferred:
     marked = list(findings)
     for numbers in functions.values():
         heads: list[tuple[Reach, set[Condition]]] = []
+        splits: list[Reach] = []
         for number in sorted(numbers, key=lambda n: turn(findings[n].site)):
             finding = findings[number]
             # Findings under the conditions of a head do not appear without them either.
@@ -67,7 +68,11 @@ def mark_behind(findings: Sequence[Finding], reaches: Iterable[Reach], deferred:
             head = next((reach.head for reach in under if reach.holds(finding.site)), None)
             if head is not None:
                 marked[number] = replace(finding, behind=head)
-            elif gives_up(finding) and finding.site in known and finding.rule not in deferred:
+            elif finding.verdict is Verdict.EAGER and any(reach.holds(finding.site) for reach in splits):
+                marked[number] = replace(finding, after_split=finding.via is None)
+            if finding.verdict is Verdict.SPLITS and not finding.conditions and finding.site in known:
+                splits.append(known[finding.site])
+            if head is None and gives_up(finding) and finding.site in known and finding.rule not in deferred:
                 heads.append((known[finding.site], set(finding.conditions)))
         for number in numbers:
             finding = findings[number]

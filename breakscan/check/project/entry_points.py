@@ -26,6 +26,8 @@ def prepares_data(project: Project, owner: ClassInfo) -> bool:
     if not derived and not any(_imports_library(project, index) for index in {info.index: None for info in chain}):
         return False
     methods = [method for info in chain for method in info.methods.values()]
+    if any(_takes_image(method) for method in methods if method.name == "forward"):
+        return True
     if any(_uses_layers(method) for method in methods):
         return False
     if derived:
@@ -49,6 +51,13 @@ def _imports_library(project: Project, index: ModuleIndex) -> bool:
 def _uses_library(method: FunctionInfo) -> bool:
     calls = (node for node in method.own_nodes if isinstance(node, ast.Call))
     return any((method.index.dotted(call.func) or "").startswith(_LIBRARIES) for call in calls)
+
+
+def _takes_image(method: FunctionInfo) -> bool:
+    """True if a parameter is annotated as an image of PIL."""
+    arguments = method.node.args
+    named = (a.annotation for a in (*arguments.posonlyargs, *arguments.args) if a.annotation is not None)
+    return any((method.index.dotted(annotation) or "").startswith("PIL.") for annotation in named)
 
 
 def _uses_layers(method: FunctionInfo) -> bool:

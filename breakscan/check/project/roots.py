@@ -223,7 +223,7 @@ class _Finder:
         path = index.module.display
         for one in named:
             info, receiver = self._run_by(one)
-            if info is not None:
+            if info is not None and not info.is_generator:  # on its own, a generator is never compiled
                 region = Region(path, node.lineno, how, info.qualname)
                 self.roots.entries.append(Entry(info, region, receiver, mode=mode))
                 self.roots.calls.known.add(f"{path}:{node.lineno}")
