@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import shutil
 import statistics
@@ -239,9 +238,6 @@ class EagerBaseline:
         self.same = rounds.ratio("same", "eager")
         self.steps = list(chain(*rounds.seconds.values()))
         self.memory_bytes = first.ask(StepTimer.memory, StepKind.EAGER)
-        self._launches: Mapping[str, int] | None = None
-        with contextlib.suppress(WorkerError):
-            self._launches = first.ask(StepTimer.launches, StepKind.EAGER)
         self.notes = original.notes
         if original.unrepeatable is not None:
             self.note(Observation(ObservationKind.NOT_COMPARED, details=(original.unrepeatable,)))
@@ -249,7 +245,7 @@ class EagerBaseline:
     @property
     def eager(self) -> Eager:
         """Returns the measurements of eager runs so far."""
-        return Eager(self.original.run.first_seconds, statistics.median(self.steps), self.memory_bytes, self._launches)
+        return Eager(self.original.run.first_seconds, statistics.median(self.steps), self.memory_bytes)
 
     def unlike(self, worker: Worker, result: CompiledResult) -> list[ResultDifference]:
         """Returns how the compiled results of a worker differ from eager ones."""
@@ -396,7 +392,6 @@ class _Measurement:
             step_seconds=step,
             ratio=ratio,
             memory_bytes=worker.ask(StepTimer.memory, StepKind.COMPILED),
-            launches=worker.ask(StepTimer.launches, StepKind.COMPILED),
         )
         self.row = replace(row, pays_after_calls=pays_after(row, self._baseline.same))
 

@@ -42,7 +42,7 @@ class BenchProblem:
 class BenchRow:
     """The measurements of one variant; None and empty values were not measured.
 
-    ``kernels`` are those of a step, by kind; ``launches`` is what a step launches on a GPU; ``compile_seconds`` has
+    ``kernels`` are those of a step, by kind; ``compile_seconds`` has
     ``total`` and the stages in it; ``startup_seconds`` pass before that, for the import of the compiler;
     ``compiling_seconds`` are those that the first calls take longer than later ones, from empty caches; ``busy`` says
     that other programs had the cores meanwhile;
@@ -59,7 +59,6 @@ class BenchRow:
     graphs: int | None = None
     eager_frames: int | None = None
     kernels: Mapping[str, int] = field(default_factory=dict)
-    launches: Mapping[str, int] | None = None
     compile_seconds: Mapping[str, float] = field(default_factory=dict)
     startup_seconds: float = 0.0
     busy: bool = False
@@ -99,7 +98,6 @@ class Eager:
     first_call_seconds: float
     step_seconds: float
     memory_bytes: int | None = None
-    launches: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

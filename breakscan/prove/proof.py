@@ -31,9 +31,8 @@ class ProofVerdict(str, Enum):
 class Metrics:
     """The measurements of one process that made the captured calls.
 
-    ``kernels`` are those of a step, by kind; ``launches`` is what a step launches on a GPU (``kernels``,
-    ``cuda_graphs``); ``step_seconds`` is the median of a step, None if it was not timed. ``eager_frames`` are functions
-    that run eager as a whole.
+    ``kernels`` are those of a step, by kind; ``step_seconds`` is the median of a step, None if it was not timed.
+    ``eager_frames`` are functions that run eager as a whole.
     """
 
     breaks: int
@@ -44,7 +43,6 @@ class Metrics:
     compile_seconds: float
     first_call_seconds: float
     memory_bytes: int | None = None
-    launches: Mapping[str, int] | None = None
     step_seconds: float | None = None
 
     @property

@@ -16,22 +16,19 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Blocks:
-    """The repeated blocks of a module, and the largest parts of it that hold no block, by path.
+    """The lists of repeated blocks in a module, and the largest parts of it that hold no block, by path.
 
     Dropout and activations are no part of either: there is nothing to fuse in them alone.
     """
 
-    blocks: dict[str, Module] = field(default_factory=dict)
-    rest: dict[str, Module] = field(default_factory=dict)
     lists: list[BlockList] = field(default_factory=list)
+    rest: dict[str, Module] = field(default_factory=dict)
 
 
 def blocks_of(module: Module) -> Blocks:
     """The outermost repeated blocks of a module, and the rest of it."""
     found = Blocks()
-    if _collect("", module, found):
-        return found
-    return Blocks()
+    return found if _collect("", module, found) else Blocks()
 
 
 def _collect(path: str, module: Module, found: Blocks) -> bool:
@@ -39,17 +36,12 @@ def _collect(path: str, module: Module, found: Blocks) -> bool:
     repeated = _repeated(path, module)
     found.lists += [_block_list(path, module, names) for names in repeated]
     blocks = {name for names in repeated for name in names}
-    others = {}
-    for name, child in module.named_children():
-        inner = f"{path}.{name}" if path else name
-        if name in blocks:
-            found.blocks[inner] = child
-        elif not _collect(inner, child, found):
-            others[inner] = child
+    inner = {f"{path}.{name}" if path else name: one for name, one in module.named_children() if name not in blocks}
+    others = {its: child for its, child in inner.items() if not _collect(its, child, found)}
     if not blocks and len(others) == len(list(module.children())):
         return False
-    for inner, child in others.items():
-        found.rest.update(_callable_parts(inner, child))
+    for its, child in others.items():
+        found.rest.update(_callable_parts(its, child))
     return True
 
 

@@ -163,24 +163,6 @@ class StepTimer:
         self.block(steps, kind)
         return peak_of_process()
 
-    def launches(self, kind: StepKind) -> dict[str, int] | None:
-        """The launches of one step on the device: ``kernels`` and ``cuda_graphs``.  None without a device."""
-
-        if not cuda_in_use():
-            return None
-        from torch.profiler import ProfilerActivity, profile
-
-        steps = len(self._steps[kind])
-        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiled:
-            self.block(steps, kind)
-        counts = {"kernels": 0, "cuda_graphs": 0}
-        for event in profiled.events() or ():
-            if event.name.startswith(("cudaLaunchKernel", "cuLaunchKernel")):
-                counts["kernels"] += 1
-            elif event.name.startswith("cudaGraphLaunch"):
-                counts["cuda_graphs"] += 1
-        return {name: round(count / steps) for name, count in counts.items()}
-
     def warm_up(self, kind: StepKind) -> float:
         """Runs steps of a kind that is prepared until their time is steady.  Returns the seconds of a step.  Runs until
         two blocks in a row compile nothing and take about the same time.  Returns the seconds of a step."""

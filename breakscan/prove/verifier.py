@@ -133,16 +133,6 @@ class StepRace:
             rounds = measure.race({BEFORE: before, AFTER: after}, StepKind.COMPILED, LONGEST_AGAIN)
         return rounds.ratio(AFTER, BEFORE)
 
-    def launches(self) -> Mapping[str, int] | None:
-        """Counts what a step of the unchanged program launches on the device.
-
-        Call it after all timing: the profiler slows down the process in which it has run.
-        """
-        if self.same is not None:
-            with contextlib.suppress(WorkerError):
-                return self._original.first.ask(StepTimer.launches, StepKind.COMPILED)
-        return None
-
     def eager_memory(self) -> int | None:
         """Returns the most memory of a GPU that an eager step takes, None without one.
 
@@ -327,7 +317,6 @@ class Verifier:
                 trial.proof.after,
                 step_seconds=after,
                 memory_bytes=worker.ask(StepTimer.memory, StepKind.COMPILED),
-                launches=worker.ask(StepTimer.launches, StepKind.COMPILED),
             ),
             ratio=ratio,
             slower=slower,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from breakscan.fix.planner import WantedRewrites
@@ -141,7 +141,7 @@ class _Work:
             environment=environment_of(about, self.original.compiled.explanation.device),
             callables={one.name: one.calls for one in about.callables},
             backward=about.with_backward,
-            proofs=self._proofs_with_launches(),
+            proofs=tuple(self.proved.in_order),
             same=self.verifier.race.same,
             step=self.original.step if self.verifier.race.same is not None else None,
             tolerances=TOLERANCES,
@@ -167,16 +167,6 @@ class _Work:
         alone = len(self.planned.alone)
         number = len(self.proved.proofs) + 1
         self.say(MeasuringProgress(step, str(label), number, max(number, alone + (alone > 1))))
-
-    def _proofs_with_launches(self) -> tuple[Proof, ...]:
-        """Returns the proofs with the launches of the unchanged program, which are counted last, for proofs that were
-        timed.
-        """
-        launches = None if self.interrupted else self.verifier.race.launches()
-        return tuple(
-            proof if proof.ratio is None else replace(proof, before=replace(proof.before, launches=launches))
-            for proof in self.proved.in_order
-        )
 
     def _files(self) -> tuple[Path, ...]:
         """Returns the script, and the files in which the program broke the graph, recompiled or ran eager."""

@@ -200,7 +200,6 @@ def facts(proof: Proof) -> list[tuple[str, str]]:
         ("graphs", from_to(before.graphs, after.graphs)),
         ("functions run eager", from_to(before.eager_frames, after.eager_frames)),
         ("kernels", from_to(kernel_words(before.kernels), kernel_words(after.kernels))),
-        ("launches a step", from_to(_launches(before), _launches(after))),
         ("step", steps(before.step_seconds, after.step_seconds)),
         ("first call", steps(before.first_call_seconds, after.first_call_seconds)),
         ("compiling", steps(before.compile_seconds, after.compile_seconds)),
@@ -380,15 +379,6 @@ def _capitalized(text: str) -> str:
     return sentence(text[:1].upper() + text[1:])
 
 
-def _launches(metrics: Metrics) -> str:
-    if metrics.launches is None:
-        return ""
-    words = [f"{metrics.launches.get('kernels', 0)} kernels"]
-    if metrics.launches.get("cuda_graphs"):
-        words.append(counted(metrics.launches["cuda_graphs"], "CUDA graph"))
-    return ", ".join(words)
-
-
 STYLES = {ProofVerdict.ACCEPTED: "bold green", **dict.fromkeys(REFUSED, "bold red")}
 MOST_REASONS = 4
 MOST_NAMED = 5
@@ -532,7 +522,7 @@ def _proof(proof: Proof) -> dict[str, Any]:
         **{
             name: {"before": _metric(proof.before, name), "after": _metric(proof.after, name)}
             for name in (
-                *("breaks", "recompiles", "graphs", "eager_frames", "kernels", "launches"),
+                *("breaks", "recompiles", "graphs", "eager_frames", "kernels"),
                 *("compile_seconds", "first_call_seconds", "step_seconds", "memory_bytes"),
             )
         },

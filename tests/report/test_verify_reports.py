@@ -45,7 +45,7 @@ SITE = Site("net.py", 12, 12, 12, 23)
 
 def metrics(breaks: int, step: float | None) -> Metrics:
     kernels = {"triton": 3 if breaks else 2, "extern": 1}
-    return Metrics(breaks, 0, 1 + breaks, 0, kernels, 5.0, 6.0, 400_000_000, {"kernels": 4}, step)
+    return Metrics(breaks, 0, 1 + breaks, 0, kernels, 5.0, 6.0, 400_000_000, step)
 
 
 BEFORE = metrics(1, 11.8e-3)
