@@ -51,10 +51,14 @@ def needed_at(module: SourceModule, site: Site, *, returns: bool, sized: bool) -
 
 def line_of_test(module: SourceModule, node: ast.AST) -> int | None:
     """The line of the ``if`` that has the node in its test, if it does more than raise."""
-    tests = (one for one in ast.walk(module.tree) if isinstance(one, ast.If | ast.IfExp))
-    asked = (one for one in tests if one is node or node in ast.walk(one.test))
-    lines = (one.lineno for one in asked if isinstance(one, ast.IfExp) or not isinstance(one.body[-1], ast.Raise))
-    return next(lines, None)
+    parents = _uses(module.tree).parents
+    child, parent = node, node if isinstance(node, ast.If | ast.IfExp) else parents.get(node)
+    while isinstance(parent, ast.expr) and not isinstance(parent, ast.IfExp):
+        child, parent = parent, parents.get(parent)
+    is_test = isinstance(parent, ast.If | ast.IfExp) and (parent is node or child is parent.test)
+    if not is_test or (isinstance(parent, ast.If) and isinstance(parent.body[-1], ast.Raise)):
+        return None
+    return getattr(parent, "lineno", None)
 
 
 def line_of_library(node: ast.AST) -> int | None:
@@ -89,8 +93,14 @@ class _Uses:
         self.tree = tree
         nodes = list(ast.walk(tree))
         self.parents = {child: parent for parent in nodes for child in ast.iter_child_nodes(parent)}
-        self.calls = [one for one in nodes if isinstance(one, ast.Call)]
-        self.functions = [one for one in nodes if isinstance(one, ast.FunctionDef)]
+        self.functions: dict[str, list[ast.FunctionDef]] = {}
+        for one in nodes:
+            if isinstance(one, ast.FunctionDef):
+                self.functions.setdefault(one.name, []).append(one)
+        self.calls: dict[ast.AST | None, list[ast.Call]] = {}
+        for one in nodes:
+            if isinstance(one, ast.Call) and (callee := self._callee(one)):
+                self.calls.setdefault(callee, []).append(one)
         self.modules = {
             alias.asname or alias.name.partition(".")[0]
             for one in nodes
@@ -167,15 +177,17 @@ class _Uses:
         self, function: ast.AST | None, value: ast.AST, part: ast.AST, is_tensor: bool
     ) -> ast.AST | list[_Value]:
         """The calls of the function; of a part of what it returns, the names that get it there."""
-        calls = [call for call in self.calls if self._callee(call) is function]
+        calls = self.calls.get(function, [])
         if not isinstance(value, ast.Tuple):
             return [(call, is_tensor) for call in calls] or self.tree
+        number = next((n for n, one in enumerate(value.elts) if one is part), len(value.elts))
         held: list[_Value] = []
         for call in calls:
             target = getattr(self.parents[call], "targets", [None])[0]
-            if not isinstance(target, ast.Tuple) or len(target.elts) != len(value.elts):
+            names = target.elts if isinstance(target, ast.Tuple) and len(target.elts) == len(value.elts) else []
+            if number >= len(names) or not isinstance(names[number], ast.Name):
                 return call
-            held += self._loads(target.elts[next(n for n, one in enumerate(value.elts) if one is part)], is_tensor)
+            held += self._loads(names[number], is_tensor)
         return held if calls else self.tree
 
     def _inside(
@@ -204,7 +216,7 @@ class _Uses:
                 holder = self._around(call, ast.ClassDef)
             case _:
                 return None
-        named = [one for one in self.functions if one.name == name]
+        named = self.functions.get(name, [])
         is_there = len(named) == 1 and self.parents[named[0]] is holder and not named[0].decorator_list
         return named[0] if is_there else None
 
