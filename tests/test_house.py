@@ -28,7 +28,7 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1293, 10),
     "source": Room("model", 2197, 17),
-    "rulebook": Room("model source", 3086, 19),
+    "rulebook": Room("model source", 3098, 19),
     "check": Room(STATIC, 12757, 51),
     "fix": Room(f"{STATIC} check", 8835, 54),
     "recording": Room(STATIC, 9840, 48),
