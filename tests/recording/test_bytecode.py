@@ -55,3 +55,7 @@ def test_what_cannot_be_read_is_left_out() -> None:
 def test_nothing_of_the_program_runs() -> None:
     text = "def f(x):\n    return g(lambda: x)\n"
     assert lines_of(text, Repr(), [Repr()], (Repr(),)) == ["def f(x):", "    return g(<lambda>)"]
+
+
+def test_of_many_arguments_the_first_are_shown() -> None:
+    assert lines_of("def f(x):\n    x(1, 2, 3, 4, 5, 6, 7, 8, 9, 10)\n")[1] == "    x(1, 2, 3, 4, 5, 6, 7, 8, … 2 more)"

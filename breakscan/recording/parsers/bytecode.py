@@ -262,10 +262,10 @@ class _Value:
             setattr(values[0], values[1], values[2])
             return None
         nested = sum(one in _OF_NESTED for one in expression.rest.co_varnames) if expression.rest else 0
-        shown = [_text(one) for at, one in enumerate(values) if at >= nested or not isinstance(one, list) or one]
+        given = [one for at, one in enumerate(values) if at >= nested or not isinstance(one, list) or one]
+        shown = [_text(one) for one in given[:_MOST_ARGUMENTS]]
         shown += [key if key.startswith("**") else f"{key}={_text(one)}" for key, one in named.items()]
-        if len(shown) > _MOST_ARGUMENTS:
-            shown[_MOST_ARGUMENTS:] = [f"… {len(shown) - _MOST_ARGUMENTS} more"]
+        shown += [f"… {len(given) - _MOST_ARGUMENTS} more"] if len(given) > _MOST_ARGUMENTS else []
         graph = name.startswith("__compiled_fn_")
         call = f"{'graph' if graph else name}({', '.join(shown)})"
         return _Value(_Expression(run, statement=run.write(call, graph=graph, rest=expression.rest)))
