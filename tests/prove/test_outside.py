@@ -76,3 +76,30 @@ def test_files_the_environment_and_what_is_printed(tmp_path: Path) -> None:
                 env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(tmp_path)},
             )
         assert done.returncode == 0, done.stderr
+
+
+OF_OTHERS = """\
+import os, subprocess, sys
+from pathlib import Path
+from breakscan.prove.outside import OUTSIDE
+
+os.mkdir("kept")
+OUTSIDE.install(Path(sys.argv[1]))
+OUTSIDE.put_back()
+# As code in C++ does: no audit event says so.
+subprocess.run(["touch", "kept/it.pt"], check=True)
+assert "file kept/it.pt" in OUTSIDE.changes()[1]
+OUTSIDE.put_back()
+assert os.listdir("kept") == ["it.pt"], "another program may have made it"
+assert OUTSIDE.changes() == ("", {})
+"""
+
+
+@pytest.mark.process
+def test_files_of_unknown_origin_in_folders_are_seen_and_stay(tmp_path: Path) -> None:
+    for name in ("own", "work"):
+        (tmp_path / name).mkdir()
+    words = [sys.executable, "-c", OF_OTHERS, str(tmp_path / "own")]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(words, cwd=tmp_path / "work", capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import importlib
+import io
 import itertools
+import queue
 import random
 import types
 from pathlib import Path
@@ -12,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.prove.call_result import projections
+from breakscan.prove.call_result import projections, result_of
 from breakscan.prove.protocol import Mismatch, ValueMismatch
 from breakscan.prove.state import StateSnapshot, digests
 from breakscan.prove.torch_state import rng_state, set_rng_state
@@ -249,3 +252,45 @@ def test_generators_that_the_program_holds_are_put_back(name: str) -> None:
 
 def test_the_generator_of_the_operating_system_has_no_state() -> None:
     assert StateSnapshot({"self": [random.SystemRandom()]}).values == {}
+
+
+class Log:
+    def __init__(self) -> None:
+        self.text = io.StringIO()
+        self.flags = argparse.Namespace(steps=1)
+        self.results: queue.Queue[float] = queue.Queue()
+
+    def __call__(self, seen: list[int] = []) -> None:  # noqa: B006
+        seen.append(1)
+        self.text.write("more")
+        self.flags.steps = 2
+        self.results.put(0.5)
+
+
+def test_defaults_and_objects_of_the_standard_library_are_put_back() -> None:
+    log = Log()
+    snapshot = StateSnapshot({"self": log})
+    before = snapshot.plains_now()
+    log()
+    changed = {path for path, value in snapshot.plains_now().items() if before.get(path) != value}
+    assert changed >= {"self.text.getvalue()", "self.flags.steps", "self.results.queue[0]"}
+    assert any("__defaults__" in path for path in changed)
+    snapshot.restore()
+    assert snapshot.plains_now() == before
+
+
+def test_a_buffer_that_is_no_longer_saved_is_seen() -> None:
+    module = Counter()
+    snapshot = StateSnapshot({"self": module})
+    assert snapshot.plains["self.state_dict()"] == ("seen",)
+    module.register_buffer("seen", module.seen, persistent=False)
+    assert snapshot.plains_now()["self.state_dict()"] == ()
+
+
+def test_memory_that_the_state_shares_with_an_input_is_seen() -> None:
+    def kept(copied: bool) -> dict[str, str]:
+        state, x = types.SimpleNamespace(last=None), torch.ones(2)
+        snapshots = [StateSnapshot({"state": state}), StateSnapshot({"args": (x,)})]
+        return result_of(lambda: setattr(state, "last", x.clone() if copied else x), False, snapshots).aliases
+
+    assert (kept(copied=True), kept(copied=False)) == ({}, {"state.last": "args[0]"})

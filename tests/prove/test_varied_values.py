@@ -104,6 +104,7 @@ def test_tensors_of_one_size_change_together() -> None:
         return {path: list(value.shape) for path, value in varied_values(inputs, kind, at).items()}
 
     assert sizes(Variation.MORE, "0") == {"args[0]": [4, 2], "args[1]": [4]}
+    assert sizes(Variation.MORE, "0 args[1]") == {"args[0]": [4, 2]}
     assert sizes(Variation.ONE, "0") == {"args[0]": [1, 2], "args[1]": [1]}
     assert sizes(Variation.EMPTY, "0") == {"args[0]": [0, 2], "args[1]": [0]}
     assert sizes(Variation.LESS, "1") == {"args[0]": [3, 1]}
