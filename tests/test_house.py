@@ -29,7 +29,7 @@ ROOMS = {
     "model": Room("", 1293, 10),
     "source": Room("model", 2197, 17),
     "rulebook": Room("model source", 3098, 19),
-    "check": Room(STATIC, 12757, 51),
+    "check": Room(STATIC, 12781, 51),
     "fix": Room(f"{STATIC} check", 8835, 54),
     "recording": Room(STATIC, 9840, 48),
     "explanation": Room(f"{STATIC} check recording", 9148, 45),

@@ -195,6 +195,8 @@ class FileChecker:
         own = Suppressions.read(index.module)
         result.warnings += own.problems(self.library.select)
         suppressions = {index: own}
+        eager: set[tuple[str, str | None]] = set()
+        splits: list[tuple[ModuleIndex, Finding]] = []
         for where, finding in self._findings(index, notes, result):
             if where not in suppressions:
                 suppressions[where] = Suppressions.read(where.module)
@@ -202,7 +204,13 @@ class FileChecker:
                 result.suppressed.append(finding)
                 continue
             result.findings.append(self._with_remedies(finding, where.module))
-            if gives_up(finding) or finding.verdict is Verdict.SPLITS:
+            if gives_up(finding):
+                result.reaches.append(reach_of(finding.site, where.module))
+                eager.add((finding.site.path, finding.function))
+            elif finding.verdict is Verdict.SPLITS:
+                splits.append((where, finding))
+        for where, finding in splits:
+            if (finding.site.path, finding.function) in eager:  # it takes long
                 result.reaches.append(reach_of(finding.site, where.module))
 
     def _with_remedies(self, finding: Finding, module: SourceModule) -> Finding:

@@ -149,6 +149,7 @@ class _Finder:
         self.roots = Roots()
         self._resolved: dict[tuple[ast.expr, _Spot], list[_Named]] = {}
         self._bindings: dict[tuple[ModuleIndex, FunctionInfo | None], dict[str, list[ast.expr]]] = {}
+        self._leads: dict[FunctionInfo, bool] = {}
         self._callers: dict[FunctionInfo, list[tuple[ast.Call, _Spot]]] = {}
 
     # -- calls that compile ------------------------------------------------------------------------------------
@@ -168,11 +169,24 @@ class _Finder:
             if may:
                 self._compiled(call, place, deep)
             callee = self._callee(call, place) if deep < MOST_CALLS_DEEP else None
-            if callee is not None and callee.index is not place.index and may_compile(callee.index):
+            if callee is not None and callee.index is not place.index and self._leads_to_compiler(callee, deep):
                 compiles = _compiles(callee)
                 given = self._given(call, callee, place, compiles)
                 if compiles or any(not isinstance(one, _Type) for _, values in given for one in values):
                     self.read(_Spot(callee.index, callee, given), deep + 1)
+
+    def _leads_to_compiler(self, info: FunctionInfo, deep: int) -> bool:
+        """True if a function compiles something, or a function of another file that it calls does."""
+        known = self._leads.get(info)
+        if known is None:
+            self._leads[info] = False
+            known = _compiles(info)
+            if not known and deep < MOST_CALLS_DEEP:
+                place = _Spot(info.index, info)
+                callees = (self._callee(call, place) for call in self._calls(place))
+                known = any(one is not None and self._leads_to_compiler(one, deep + 1) for one in callees)
+            self._leads[info] = known
+        return known
 
     def _compiled(self, call: ast.Call, place: _Spot, deep: int) -> None:
         index, func = place.index, call.func
@@ -581,8 +595,10 @@ def _promised(index: ModuleIndex, annotation: ast.expr | None) -> ClassInfo | No
 
 def _compiles(info: FunctionInfo) -> bool:
     """True if the body of a function calls ``torch.compile``, or a method of that name."""
+    if not may_compile(info.index):
+        return False
     calls = (node.func for node in info.own_nodes if isinstance(node, ast.Call))
-    return any(isinstance(func, ast.Attribute) and func.attr == "compile" for func in calls)
+    return any(getattr(func, "attr", getattr(func, "id", "")) == "compile" for func in calls)
 
 
 def _is_own(target: ast.expr, found: Sequence[_Named]) -> bool:
