@@ -471,9 +471,10 @@ class _Tune:
         while len(self.best):
             self.say(TuneStep.PROVE, ", ".join(self.best.names))
             proof, is_varied = self._proof()
-            if proof is not None and proof.verdict is ProofVerdict.REJECTED and not _is_of_other_calls(proof):
+            is_refused = proof is not None and proof.verdict is ProofVerdict.REJECTED and not proof.outputs_equal
+            if proof is not None and is_refused and not _is_of_other_calls(proof):
+                # Where outputs are equal, whole runs decide: a break less may be worth a recompile.
                 verdict = TrialVerdict.DIFFERS if proof.outputs_equal is False else TrialVerdict.FAILS
-                verdict = TrialVerdict.NO_GAIN if proof.outputs_equal else verdict
                 self._refuse(verdict, proof.reasons[0], edits=True)
                 continue
             if not self.comparison.is_possible and (proof is None or not proof.outputs_equal):
