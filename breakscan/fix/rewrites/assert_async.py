@@ -199,7 +199,7 @@ def _constant_text(context: RewriteContext, node: cst.BaseExpression) -> cst.Bas
 _MARK = "\0"
 _VALUE = "\0[^\0]*\0"
 _ASIDE = re.compile(rf" \([^()]*{_VALUE}[^()]*\)")
-_TAIL = re.compile(rf"\s*[:;,]\s*(?:but\s)?(?:[\w\s]*(?:[:=]|got|found|received)\s*)?{_VALUE}.*$", re.DOTALL)
+_TAIL = re.compile(rf"(?<!\0)\s*[:;,]\s*(?:but\s)?(?:[\w\s]*(?:[:=]|got|found|received)\s*)?{_VALUE}.*$", re.DOTALL)
 """The end of a message that shows values, as ``, but got {n}``."""
 
 
