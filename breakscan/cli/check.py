@@ -187,7 +187,9 @@ def check(
         result = _check_stdin(stdin, settings, nothing, texts, contents, selection.force_exclude)
     else:
         observed = with_recordings(settings, recordings, files) if files else settings
-        result = _check_files(where, discovery, observed, nothing, selection, own.quiet)
+        # What a run of all files puts apart, one of a part of them reports: a baseline holds both.
+        apart = baselines is None
+        result = _check_files(where, discovery, observed, nothing, selection, own.quiet, apart)
     compared: ComparedBaselines | BaselineComparison | None = None
     if baselines is not None:
         checked = CheckedPaths.of_run(where, files, result, settings)
@@ -307,13 +309,14 @@ def _check_files(
     nothing: CheckResult,
     selection: Selection,
     quiet: bool,
+    apart: bool,
 ) -> CheckResult:
     result = nothing
     if discovery.files:
         from breakscan.check.pipeline.check import check_paths
 
         with ProgressBar("Checking", quiet=quiet) as progress:
-            result = check_paths(discovery.files, settings, on_progress=progress, jobs=selection.jobs)
+            result = check_paths(discovery.files, settings, on_progress=progress, jobs=selection.jobs, apart=apart)
     elif not discovery.errors and not selection.force_exclude:
         click.echo(f"warning: no Python files or notebooks in {', '.join(paths)}", err=True)
     errors = sorted((*discovery.errors, *result.errors), key=lambda error: (error.path, error.line, error.column))

@@ -302,6 +302,10 @@ def without_compile(file: UserFile, call: CompileCall) -> Edit | None:
     assert call.subject is not None
     small = file.small_statement(call.node)
     if small is not None and _is_statement(file, small, call):
+        _, body, loop, *_ = (*file.around(small), None, None)
+        if isinstance(loop, cst.For) and loop.body is body and len(loop.body.body) == 1 and is_simple(loop.iter):
+            # ``for block in model.blocks: block.compile()``
+            return Edit({loop: None})
         replaced = file.split(small, [], None)
         return Edit(replaced) if replaced is not None else None
     return Edit({call.node: copied(call.subject)}) if call.form is Form.CALL else None

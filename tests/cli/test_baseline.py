@@ -105,6 +105,23 @@ def test_what_other_files_compile_is_not_gone_where_they_are_not_checked(breaksc
     assert "1 finding gone" in breakscan(*BASELINE).err
 
 
+def test_what_nothing_is_seen_to_compile_is_known_where_a_part_of_the_files_is_checked(
+    breakscan: Run, folder: Path
+) -> None:
+    loss = "import torch\n\n\nclass Loss(torch.nn.Module):\n    def forward(self, x):\n        return x.sum().item()\n"
+    (folder / "loss.py").write_text(loss)
+    train = (
+        "from torch import compile, nn\n\n\nclass Net(nn.Module):\n    def forward(self, x):\n        return x\n\n\n"
+    )
+    train += "net = compile(Net())\n"
+    (folder / "train.py").write_text(train)
+    assert "loss.py:" not in breakscan("check", ".").out
+    breakscan(*BASELINE)
+    for part in ([], ["loss.py"]):
+        done = breakscan(*BASELINE, "--locked", *part)
+        assert (done.status, done.err) == (0, "")
+
+
 def test_fewer_findings_of_a_line_in_a_part_of_the_files_are_not_gone(breakscan: Run, known: str, folder: Path) -> None:
     path = folder / FILE
     path.write_text(known.replace('x.any():" }', 'x.any():", count = 3 }'), encoding="utf-8")

@@ -106,8 +106,9 @@ class Limit:
 class Net(torch.nn.Module):
     def forward(self, x: torch.Tensor):
         print("net")
-        first = x.nonzero()[0].item()
-        return rest(x * first)
+        while x.sum() > 1:
+            x = x / 2
+        return rest(x)
 
 
 def rest(x: torch.Tensor):

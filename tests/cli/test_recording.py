@@ -229,5 +229,5 @@ def test_what_is_disabled_now_is_not_compiled_as_in_the_run(
     helper.write_text(TWICE, encoding="utf-8")
     seen = {name: ValueSeen(("torch.Tensor",), tensor=FLOAT) for name in ("x", "y")}
     recording = record(folder, helper, seen, "classes")
-    done = breakscan("fix", "--recording", recording, "--unsafe")
+    done = breakscan("fix", "--recording", recording, "--rewrite", "disable-function")
     assert "+@torch.compiler.disable\n def classes(x, y):" in done.out

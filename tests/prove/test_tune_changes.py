@@ -112,6 +112,14 @@ model = Decoder()
 generate = torch.compile(model.generate, backend="eager")  # decoding
 generate(torch.rand(2, 4))
 """
+LOOPED = """\
+import torch
+
+net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+for layer in net:
+    layer.compile(backend="eager")
+net(torch.rand(2, 4))
+"""
 INNER = """\
 import torch
 
@@ -384,8 +392,9 @@ def test_blocks_are_regions_that_are_compiled_once(tmp_path: Path) -> None:
         (SIZES, ["torch.compile(..., dynamic=None)"], '    net,\n    backend="eager",  # no code\n)\n'),
         (LOADER, ["DataLoader(..., persistent_workers=True)"], "collate,\n    persistent_workers=True,\n)\n"),
         (GENERATE, ["without torch.compile"], "generate = model.generate  # decoding\n"),
+        (LOOPED, ["without torch.compile"], "torch.nn.Linear(4, 4))\nnet(torch.rand(2, 4))\n"),
     ],
-    ids=["setting", "argument", "argument-of-another", "not-compiled"],
+    ids=["setting", "argument", "argument-of-another", "not-compiled", "loop-not-compiled"],
 )
 def test_what_is_written(program: str, names: list[str], head: str, tmp_path: Path) -> None:
     run = ran(tmp_path, program)

@@ -30,6 +30,7 @@ def check_paths(
     functions: Mapping[Path, Mapping[str, bool]] | None = None,
     checkers: Checker | None = None,
     earlier: Callable[[Path], FileResult | None] | None = None,
+    apart: bool = True,
 ) -> CheckResult:
     """Checks files, given by their absolute paths, and a text from standard input under the path it goes by.
 
@@ -38,7 +39,8 @@ def check_paths(
     ``on_progress`` is called with how many files are done, and of how many.  ``jobs`` is the number of
     processes, by default one a core.  ``functions`` names those that the compiler is known to have been in, see
     :class:`.FileChecker`: they alone are checked then, in this process, and no result is kept.  ``earlier`` gives
-    results that are known to hold, in place of those that are kept.
+    results that are known to hold, in place of those that are kept.  ``apart`` says that what a project that compiles
+    by name does not compile is no finding; a run of a part of its files cannot know that.
     """
     merged, silenced, covered = Merged(), Merged(), Merged()
     errors: list[SourceError] = []
@@ -97,7 +99,7 @@ def check_paths(
     by_place = sorted(merged.findings(), key=lambda f: (f.site.path, f.site.line, f.site.column, f.rule))
     distinct = list({id(one): one for one in map(settings.of, paths)}.values())
     elsewhere: list[Finding] = []
-    if calls.name_all:
+    if apart and calls.name_all:
         elsewhere = [f for f in by_place if is_assumed(f) and settings.of(cwd / f.site.path).regions == "auto"]
         by_place = [f for f in by_place if f not in elsewhere]
     deferred = {rule.id for rule in library_of(distinct) if rule.deferred}

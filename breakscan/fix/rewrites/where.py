@@ -28,9 +28,10 @@ from breakscan.fix.support.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.fix.support.later_uses import is_needed_outside
 from breakscan.fix.support.names import read, written
 from breakscan.fix.support.numbers import written_number
-from breakscan.fix.support.operators import what_costs
+from breakscan.fix.support.operators import operator_of, what_costs
 from breakscan.fix.support.purity import why_may_raise, why_not_pure
 from breakscan.fix.support.tensor_test import TensorTest, tensor_test
+from breakscan.rulebook.torch_facts.operators import Shape
 
 BOTH_COMPUTED = differs(
     "both sides are computed: neither may raise, and they must have the same shape, dtype and device",
@@ -61,9 +62,24 @@ def choice(
     """``torch.where(test, yes, no)``."""
     if written_number(yes) is not None and written_number(no) is not None:
         raise Declined(f"`{context.code(yes)}` is a Python number, not a tensor")
+    for one, other in ((yes, no), (no, yes)):
+        if _resizes(one, context.code(other), context):
+            raise Declined(f"`{context.code(one)}` has another size than `{context.code(other)}`")
     if is_inverted(test):
         test, yes, no = copied(cst.ensure_type(test, cst.UnaryOperation).expression), no, yes
     return call(context.imported("torch.where"), test, yes, no)
+
+
+def _resizes(source: cst.BaseExpression, tensor: str, context: RewriteContext) -> bool:
+    """Return whether a value is made by changing the size of a tensor: ``F.pad(x, (0, 1))``, ``x[1:]``."""
+    if isinstance(source, cst.Subscript):
+        return context.code(source.value) == tensor
+    known = operator_of(context, source) if isinstance(source, cst.Call) else None
+    if known is None or known.shapes is None or known.shapes & {Shape.FIRST, Shape.BROADCAST}:
+        return False
+    assert isinstance(source, cst.Call)
+    owner = [source.func.value] if isinstance(source.func, cst.Attribute) else []
+    return tensor in map(context.code, (*owner, *(arg.value for arg in source.args[:1])))
 
 
 def _value(context: RewriteContext, source: cst.BaseExpression) -> cst.BaseExpression:

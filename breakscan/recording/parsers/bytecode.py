@@ -281,7 +281,7 @@ def _operators() -> None:
 
     for name, sign in _SIGNS.items():
         setattr(_Value, f"__{name}__", binary(sign))
-        if name not in ("eq", "ge", "gt", "le", "lt", "ne"):
+        if sign not in ("==", ">=", ">", "<=", "<", "!="):
             setattr(_Value, f"__r{name}__", binary(sign, swapped=True))
     for name, sign in _UNARY.items():
         setattr(
