@@ -155,6 +155,7 @@ class _Made:
         return len(self.edits) + len(self.changes)
 
 
+_WEIGHED = {ObservationKind.MORE_BREAKS, ObservationKind.MORE_EAGER, ObservationKind.MORE_RECOMPILES}
 _SAME = Ratio(1.0, 1 / NOISE, NOISE)
 """Two runs of one program, where they were not compared."""
 
@@ -423,21 +424,17 @@ class _Tune:
         assert other.run is not None
         faster, noise = one.ratio / other.ratio, self._noise
         if faster > noise:
-            return self._problems(one.run) <= self._problems(other.run) or faster > 2 * noise - 1
+            return one.run.figures(None).problems <= other.run.figures(None).problems or faster > 2 * noise - 1
         # Whether it is slower, runs in turns decide.
         is_step = self.question.goal is Goal.STEP and one.steps is not None
         at_most = one.steps.high if is_step and one.steps is not None else one.ratio
         is_slower = at_most < other.ratio / max(noise, SLOWER)
-        return not is_slower and self._problems(one.run) < self._problems(other.run)
+        return not is_slower and one.run.figures(None).problems < other.run.figures(None).problems
 
     @property
     def _noise(self) -> float:
         """The ratio that two single runs of one program may show."""
         return NOISE if self.same is None else max(CLEARLY, self.same.median, 1 / self.same.median)
-
-    @staticmethod
-    def _problems(run: Run) -> int:
-        return run.figures(None).problems
 
     def _no_gain(self, made: _Made) -> str:
         speed = made.ratio / self.best.ratio
@@ -454,7 +451,7 @@ class _Tune:
             texts = self._texts_of(kept, others)
             made = None if not texts else self._made(_Made(kept, others, texts), ())
             if made is not None and made.run is not None and self.best.run is not None:
-                is_more = self._problems(made.run) > self._problems(self.best.run)
+                is_more = made.run.figures(None).problems > self.best.run.figures(None).problems
                 if not is_more and self.best.ratio < NOISE * made.ratio:
                     self.best = made
 
@@ -471,24 +468,29 @@ class _Tune:
         while len(self.best):
             self.say(TuneStep.PROVE, ", ".join(self.best.names))
             proof, is_varied = self._proof()
-            is_refused = proof is not None and proof.verdict is ProofVerdict.REJECTED and not proof.outputs_equal
-            if proof is not None and is_refused and not _is_of_other_calls(proof):
-                # Where outputs are equal, whole runs decide: a break less may be worth a recompile.
-                verdict = TrialVerdict.DIFFERS if proof.outputs_equal is False else TrialVerdict.FAILS
-                self._refuse(verdict, proof.reasons[0], edits=True)
+            if proof is not None and self._is_refused(proof):
+                differs = TrialVerdict.DIFFERS if proof.outputs_equal is False else TrialVerdict.FAILS
+                self._refuse(TrialVerdict.NO_GAIN if proof.outputs_equal else differs, proof.reasons[0], edits=True)
                 continue
             if not self.comparison.is_possible and (proof is None or not proof.outputs_equal):
                 self._refuse(TrialVerdict.FAILS, "its results could not be compared")
                 continue
             turns = self._in_turns(self.best)
             assert self.best.run is not None
-            fewer = self._problems(self.best.run) < self._problems(self.base)
+            fewer = self.best.run.figures(None).problems < self.base.figures(None).problems
             if self.question.goal is Goal.STEP and (turns.is_slower or not (turns.is_faster or fewer)):
                 reason = "slower" if turns.is_slower else "no faster where it is timed in turns"
                 self._refuse(TrialVerdict.NO_GAIN, reason, turns.ratio)
                 continue
             return self._result(self.best, turns, proof, is_varied)
         return None
+
+    def _is_refused(self, proof: Proof) -> bool:
+        """Return whether a proof stands against the best program.  Breaks and recompiles do not, where no edit has to
+        be proved: whole runs have weighed them.  Nor do calls that cannot be compared one by one."""
+        kinds = {one.kind for one in proof.reasons}
+        is_weighed = kinds <= _WEIGHED and not self.best.edits
+        return proof.verdict is ProofVerdict.REJECTED and not is_weighed and ObservationKind.OTHER_CALLS not in kinds
 
     def _refuse(
         self, verdict: TrialVerdict, reason: str | Observation, ratio: Ratio | None = None, edits: bool = False
@@ -501,8 +503,7 @@ class _Tune:
         if barred and self.best.changes and (texts := self._texts_of((), self.best.changes)):
             self._made(_Made((), self.best.changes, texts), self.best.names)
         self.best = _Made(run=self.base)
-        others = self.seen.values() if self._left(0.0) > 0 else ()
-        for other in others:
+        for other in self.seen.values() if self._left(0.0) > 0 else ():
             if other is None or other.texts in self.refused or any(one in barred for one in other.edits):
                 continue
             if self._is_better(other, self.best):
@@ -609,7 +610,7 @@ class _Tune:
             eager=self.eager.figures(self.loop),
             best=best,
             tried=tuple(self.tried),
-            notes=tuple(self.notes),
+            notes=tuple(dict.fromkeys(self.notes)),
             applied=applied,
             not_applied=not_applied,
             interrupted=interrupted,
@@ -632,7 +633,3 @@ class _Tune:
 
     def _not_tried(self, names: tuple[str, ...], kind: RemedyKind) -> None:
         self.tried.append(Trial(names, kind, TrialVerdict.NOT_TRIED, "no time was left (--time)"))
-
-
-def _is_of_other_calls(proof: Proof) -> bool:
-    return any(one.kind is ObservationKind.OTHER_CALLS for one in proof.reasons)
