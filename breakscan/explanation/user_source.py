@@ -200,11 +200,14 @@ class UserSource:
 
     def keeps(self, path: str, line: int) -> bool:
         """Return whether the function that starts at a line adds to what an attribute holds, or changes one."""
-        file = self._file(path)
-        nodes = [node for one in (file.outline.functions_from(line) if file else ()) for node in ast.walk(one)]
+        nodes = self._function_nodes(path, line)
         added = (one.func.value for one in nodes if isinstance(one, ast.Call) and _adds(one.func))
         changed = (one.target for one in nodes if isinstance(one, ast.AugAssign))
         return any(isinstance(one, ast.Attribute) for one in (*added, *changed))
+
+    def _function_nodes(self, path: str, line: int) -> list[ast.AST]:
+        file = self._file(path)
+        return [node for one in (file.outline.functions_from(line) if file else ()) for node in ast.walk(one)]
 
     def is_whole_body(self, at: StackFrame) -> bool:
         """Return whether the expression there is all that its function does."""
@@ -216,8 +219,7 @@ class UserSource:
 
     def loop_over(self, path: str, line: int, names: Collection[str]) -> int | None:
         """The line of a ``for`` loop over a range of one of the names, in the function that starts at a line."""
-        file = self._file(path)
-        nodes = [node for one in (file.outline.functions_from(line) if file else ()) for node in ast.walk(one)]
+        nodes = self._function_nodes(path, line)
         loops = (one for one in nodes if isinstance(one, ast.For) and _calls(one.iter, ("range",)))
         inner = ((one, part) for one in loops for part in ast.walk(one.iter))
         return next((one.lineno for one, part in inner if isinstance(part, ast.Name) and part.id in names), None)
@@ -458,10 +460,8 @@ def _compares_own(branch: ast.If) -> bool:
     """Return whether the test compares an attribute that the branch sets with anything but None."""
     inner = [node for statement in branch.body for node in ast.walk(statement)]
     set_there = {node.attr for node in inner if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
-    compared = (
-        one for one in ast.walk(branch.test) if isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.NotEq)
-    )
-    sides = (side for one in compared for side in (one.left, *one.comparators))
+    tests = [one for one in ast.walk(branch.test) if isinstance(one, ast.Compare)]
+    sides = (side for one in tests if isinstance(one.ops[0], ast.NotEq) for side in (one.left, *one.comparators))
     return any(isinstance(side, ast.Attribute) and side.attr in set_there for side in sides)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from breakscan.check.pipeline.checker import Checker, Shown
 from breakscan.check.pipeline.results import CheckedFrom, FileResult, Merged, is_assumed
 from breakscan.check.pipeline.shadowed import Reach, mark_behind
-from breakscan.check.project.roots import CompileCalls, Place
+from breakscan.check.project.roots import CompileCalls, PathLine
 from breakscan.model.findings import CheckResult, Finding, SourceError
 from breakscan.rulebook.config import FileSettings, check_targets, library_of
 from breakscan.source.cores import usable_cores
@@ -48,7 +48,7 @@ def check_paths(
     reaches: list[Reach] = []
     depends: set[str] = set()
     roots = CheckedFrom()
-    calls, compiled = CompileCalls(), set[Place]()
+    calls, compiled = CompileCalls(), set[PathLine]()
     shown = Shown(settings)
 
     def take(result: FileResult) -> None:
@@ -98,13 +98,13 @@ def check_paths(
         checker.release_observed()
     by_place = sorted(merged.findings(), key=lambda f: (f.site.path, f.site.line, f.site.column, f.rule))
     distinct = list({id(one): one for one in map(settings.of, paths)}.values())
-    elsewhere: list[Finding] = []
-    if apart and calls.name_all:
-        elsewhere = [f for f in by_place if is_assumed(f) and settings.of(cwd / f.site.path).regions == "auto"]
-        by_place = [f for f in by_place if f not in elsewhere]
+    kept, elsewhere = list[Finding](), list[Finding]()
+    for f in by_place:
+        is_apart = apart and calls.name_all and is_assumed(f) and settings.of(cwd / f.site.path).regions == "auto"
+        (elsewhere if is_apart else kept).append(f)
     deferred = {rule.id for rule in library_of(distinct) if rule.deferred}
     return CheckResult(
-        findings=tuple(f for f in mark_behind(by_place, reaches, deferred) if shown.shows(f)),
+        findings=tuple(f for f in mark_behind(kept, reaches, deferred) if shown.shows(f)),
         errors=tuple(sorted(dict.fromkeys(errors), key=lambda e: (e.path, e.line))),
         files=len(paths),
         suppressed=len(silenced.findings()),

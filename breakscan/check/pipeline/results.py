@@ -11,7 +11,7 @@ from pathlib import Path
 
 from breakscan.check.pipeline.shadowed import Reach
 from breakscan.check.project.index import ModuleIndex
-from breakscan.check.project.roots import CompileCalls, Place
+from breakscan.check.project.roots import CompileCalls, PathLine
 from breakscan.model.findings import (
     Condition,
     ConditionKind,
@@ -44,7 +44,7 @@ class FileResult:
     depends: dict[str, str] = field(default_factory=dict)
     reaches: list[Reach] = field(default_factory=list)
     calls: CompileCalls = field(default_factory=CompileCalls)
-    compiled: set[Place] = field(default_factory=set)
+    compiled: set[PathLine] = field(default_factory=set)
 
 
 class Merged:

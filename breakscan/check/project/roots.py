@@ -77,7 +77,7 @@ class _Spot:
     given: _Given = ()
 
 
-Place = str
+PathLine = str
 """The path and line of a call or function, ``train.py:41``."""
 
 
@@ -87,10 +87,10 @@ class CompileCalls:
     ``known`` are all whose target is known.  ``given`` compile a parameter, which other files may know, ``any`` may
     compile any module."""
 
-    name: set[Place] = field(default_factory=set)
-    known: set[Place] = field(default_factory=set)
-    given: set[Place] = field(default_factory=set)
-    any: set[Place] = field(default_factory=set)
+    name: set[PathLine] = field(default_factory=set)
+    known: set[PathLine] = field(default_factory=set)
+    given: set[PathLine] = field(default_factory=set)
+    any: set[PathLine] = field(default_factory=set)
 
     def add(self, other: CompileCalls) -> None:
         """Adds the calls of another file."""
