@@ -34,7 +34,7 @@ ROOMS = {
     "recording": Room(STATIC, 9840, 48),
     "explanation": Room(f"{STATIC} check recording", 9148, 45),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
-    "prove": Room(f"{STATIC} check fix recording explanation", 12309, 45),
+    "prove": Room(f"{STATIC} check fix recording explanation", 12331, 45),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6894, 40),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2173, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3433, 28),

@@ -49,7 +49,8 @@ class Outside:
         """Watches from now on.  ``own`` is the folder of the processes that run the same program."""
         # Inductor keeps its headers in the default folder of its caches, wherever the others are.
         inductor = os.path.join(os.path.realpath(tempfile.gettempdir()), "torchinductor_")
-        self._own = (os.path.realpath(own) + os.sep, inductor, "/dev/", "/proc/")
+        bytecode = [os.path.realpath(sys.pycache_prefix) + os.sep] if sys.pycache_prefix else []
+        self._own = (os.path.realpath(own) + os.sep, inductor, "/dev/", "/proc/", *bytecode)
         self._made = own / "made"
         self._made.mkdir(exist_ok=True)
 
@@ -90,6 +91,8 @@ class Outside:
             now, found = _stats(self._folders), {}
             for path in {**self._files, **now}:
                 after, before = _read(path), self._files.get(path)
+                if path.startswith(self._own):
+                    continue
                 if after != before if path in self._files else now[path] != self._seen.get(path):
                     found[f"file {os.path.relpath(path)}"] = _text(after and after.removeprefix(before or b""))
             was = self._environment or {}

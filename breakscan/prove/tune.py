@@ -76,6 +76,8 @@ FOR_EAGER = 1.2
 """The ratio from which on it is better not to compile at all: more steps would make up for a smaller one."""
 PAIRS = 3
 """Runs of both programs in turns at the end, if there is time."""
+MOST_PAIRS = 9
+"""Those where fewer do not decide."""
 
 
 class TuneStep(Enum):
@@ -479,7 +481,9 @@ class _Tune:
             assert self.best.run is not None
             fewer = self.best.run.figures(None).problems < self.base.figures(None).problems
             if self.question.goal is Goal.STEP and (turns.is_slower or not (turns.is_faster or fewer)):
-                reason = "slower" if turns.is_slower else "no faster where it is timed in turns"
+                is_noisy = turns.ratio is not None and turns.ratio.is_noisy
+                reason = "slower" if turns.is_slower else "too noisy to say" if is_noisy else "no faster"
+                reason += " where it is timed in turns"
                 self._refuse(TrialVerdict.NO_GAIN, reason, turns.ratio)
                 continue
             return self._result(self.best, turns, proof, is_varied)
@@ -512,9 +516,15 @@ class _Tune:
     def _in_turns(self, made: _Made) -> _Turns:
         """Runs the program as it is and a changed one in turns, the changed one first with empty caches."""
         pairs: list[tuple[Run, Run]] = []
-        while len(pairs) < PAIRS and (not pairs or self._left(0.0) > 0):
+        while True:
             before, _ = self._run({}, self.request)
             pairs.append((before, self._run(made.texts, self.request, cold=not pairs)[0]))
+            turns = self._turns(pairs)
+            is_decided = len(pairs) >= PAIRS and (turns.is_faster or turns.is_slower or turns.ratio is None)
+            if is_decided or len(pairs) == MOST_PAIRS or self._left(0.0) <= (len(pairs) >= PAIRS) * 2 * self.wall:
+                return turns
+
+    def _turns(self, pairs: Sequence[tuple[Run, Run]]) -> _Turns:
         ratios = [ratio for pair in pairs if (ratio := ratio_of(*pair, self.loop))]
         firsts = [pair[0] for pair in pairs]
         sames = [ratio for pair in itertools.pairwise(firsts) if (ratio := ratio_of(*pair, self.loop))]

@@ -14,6 +14,7 @@ import os, sys, tempfile
 from pathlib import Path
 from breakscan.prove.outside import OUTSIDE
 
+sys.pycache_prefix = os.path.join(os.getcwd(), "bytecode")
 OUTSIDE.install(Path(sys.argv[1]))
 LOCKS = os.path.join(tempfile.gettempdir(), "torchinductor_someone", "locks")
 log = open("log.txt", "w")
@@ -35,6 +36,9 @@ def call():
     assert os.path.isdir("folder")
     os.makedirs(LOCKS, exist_ok=True)
     os.environ["NAME"] = "it"
+    # Python keeps the bytecode of what it imports.
+    Path(sys.pycache_prefix, "deep").mkdir(parents=True, exist_ok=True)
+    Path(sys.pycache_prefix, "deep", "module.cpython-311.pyc").write_bytes(b"code")
 
 
 OUTSIDE.put_back([log])
@@ -48,7 +52,7 @@ for _ in range(2):
     OUTSIDE.put_back([log])
     assert OUTSIDE.changes([log]) == ("", {})
 assert Path("log.txt").read_text() == "before\\n"
-assert sorted(os.listdir()) == ["log.txt", "old.txt"]
+assert sorted(os.listdir()) == ["bytecode", "log.txt", "old.txt"]
 assert "NAME" not in os.environ
 assert os.path.isdir(os.path.join(sys.argv[1], "cache"))
 assert os.path.isdir(LOCKS)
@@ -84,6 +88,7 @@ from pathlib import Path
 from breakscan.prove.outside import OUTSIDE
 
 os.mkdir("kept")
+sys.pycache_prefix = os.path.join(os.getcwd(), "bytecode")
 OUTSIDE.install(Path(sys.argv[1]))
 OUTSIDE.put_back()
 # As code in C++ does: no audit event says so.

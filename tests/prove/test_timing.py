@@ -162,6 +162,20 @@ def test_several_processes_tell_no_more_than_one_where_they_agree() -> None:
     assert (whole.median, whole.low, whole.high) == (pytest.approx(2.0), 1.9, 2.1)
 
 
+@pytest.mark.parametrize("processes", [6, 9])
+def test_one_process_of_many_does_not_widen_the_interval(processes: int) -> None:
+    held = narrow = 0
+    for seed in range(200):
+        source = random.Random(seed)
+        # Each process has a step that compiles or waits: its own interval says nothing.
+        ratios = [Ratio(2.0 * source.lognormvariate(0, 0.05), 0.5, 8.0, source.random() < 0.2) for _ in range(processes)]
+        whole = ratio_of_processes(ratios)
+        held += whole.low <= 2.0 <= whole.high
+        narrow += whole.high < 1.5 * whole.low and not whole.disturbed
+    assert held >= 184, f"{held} of 200"
+    assert narrow >= 180, f"{narrow} of 200"
+
+
 def pair(speed: float, source: random.Random, noise: float, apart_by: float) -> Ratio:
     """The ratio that a new process of a change shows against a new one of the unchanged program."""
     clocks = {
