@@ -168,7 +168,9 @@ def test_one_process_of_many_does_not_widen_the_interval(processes: int) -> None
     for seed in range(200):
         source = random.Random(seed)
         # Each process has a step that compiles or waits: its own interval says nothing.
-        ratios = [Ratio(2.0 * source.lognormvariate(0, 0.05), 0.5, 8.0, source.random() < 0.2) for _ in range(processes)]
+        ratios = [
+            Ratio(2.0 * source.lognormvariate(0, 0.05), 0.5, 8.0, source.random() < 0.2) for _ in range(processes)
+        ]
         whole = ratio_of_processes(ratios)
         held += whole.low <= 2.0 <= whole.high
         narrow += whole.high < 1.5 * whole.low and not whole.disturbed
