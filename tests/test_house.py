@@ -31,13 +31,13 @@ ROOMS = {
     "rulebook": Room("model source", 3098, 19),
     "check": Room(STATIC, 12783, 51),
     "fix": Room(f"{STATIC} check", 8851, 54),
-    "recording": Room(STATIC, 9840, 48),
-    "explanation": Room(f"{STATIC} check recording", 9148, 45),
+    "recording": Room(STATIC, 9763, 48),
+    "explanation": Room(f"{STATIC} check recording", 7866, 39),
     "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 12331, 45),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6894, 40),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6763, 40),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2173, 14),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3433, 28),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3276, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }

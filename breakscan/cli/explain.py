@@ -17,7 +17,6 @@ from breakscan.cli.options import format_option, options, output_path, stream_op
 from breakscan.cli.output import report_stream, require_writable
 from breakscan.cli.programs import RequestOptions, add_unmet, program_arguments, refuse_notebook, require_torch
 from breakscan.cli.reporting import check_option, explain_report, require_room, show_option
-from breakscan.cli.repro import ReproOptions, say_repro
 from breakscan.explanation.explanation import Explanation
 from breakscan.recording.launch import LaunchError, end_like, outliving_termination, run_recorded
 from breakscan.recording.recent_runs import can_keep, keep_recent
@@ -31,7 +30,7 @@ from breakscan.recording.session import (
     start_session,
     wait_for_ranks,
 )
-from breakscan.report.formats import EXPLAIN, FOR_LOGS, WITH_REPRO
+from breakscan.report.formats import EXPLAIN, FOR_LOGS
 from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.library import Library, load_library
 from breakscan.source.paths import display_path
@@ -53,7 +52,6 @@ STDIN = "-"
 )
 @check_option
 @options("asked", RequestOptions)
-@options("repro", ReproOptions)
 @show_option
 @options("gate", GateOptions)
 @options("lock", LockOptions)
@@ -66,7 +64,6 @@ def explain(
     save: Path | None,
     check: bool,
     asked: RequestOptions,
-    repro: ReproOptions,
     tables: tuple[str, ...],
     gate: GateOptions,
     lock: LockOptions,
@@ -86,7 +83,6 @@ def explain(
             "as well"
         )
     require_room(check, tables, format_)
-    repro.require_site()
     if as_module and as_code:
         raise click.UsageError("the program is a module (-m) or code (-c), not both")
     option = ["-m"] if as_module else ["-c"] if as_code else []
@@ -120,7 +116,7 @@ def explain(
             session.end(outcome)
             if session.reports:
                 wait_for_ranks(session, _say_whom_it_waits_for, asked_to_end)
-                wanted = _Wanted(format_, output, check, tables, repro)
+                wanted = _Wanted(format_, output, check, tables)
                 explanation, unmet = _report(session, library, requests, wanted)
                 if not session.kept:
                     keep_recent(session.root)
@@ -186,16 +182,14 @@ class _Wanted:
     output: str | None
     check: bool
     tables: tuple[str, ...]
-    repro: ReproOptions
 
 
 def _report(session: Session, library: Library, requests: Requests, wanted: _Wanted) -> tuple[Explanation, int]:
-    """Write the report and the reproduction.  Return the explanation, and the exit status if part of that failed."""
+    """Write the report.  Return the explanation, and the exit status if a request was not met."""
     files = SourceFiles.trusted()
     explanation = _explained(session, library, files)
     explanation, unmet = add_unmet(explanation, requests, session.folder, say=wanted.output is not None)
-    made, unreproduced = wanted.repro.write(explanation, files, library)
-    report = explain_report(explanation, files, wanted.format, wanted.check, wanted.tables, _again(session), made)
+    report = explain_report(explanation, files, wanted.format, wanted.check, wanted.tables, _again(session))
     path = output_path(wanted.output)
     if wanted.output is None:
         EXPLAIN.write(wanted.format, report, sys.stderr)
@@ -208,6 +202,4 @@ def _report(session: Session, library: Library, requests: Requests, wanted: _Wan
         click.echo(f"breakscan: cannot keep the sources with the recording: {error.strerror}", err=True)
     if path:
         click.echo(f"breakscan: the report is in {path}", err=True)
-    if made and (path or wanted.format not in WITH_REPRO):
-        say_repro(made)
-    return explanation, unmet or unreproduced
+    return explanation, unmet

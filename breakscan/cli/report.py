@@ -19,10 +19,9 @@ from breakscan.cli.reporting import (
     show_option,
     source_root_option,
 )
-from breakscan.cli.repro import ReproOptions, say_repro
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.relocation import Relocation, relocated
-from breakscan.report.formats import EXPLAIN, WITH_REPRO
+from breakscan.report.formats import EXPLAIN
 from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.library import Library, load_library
 from breakscan.source.paths import shown_path
@@ -38,7 +37,12 @@ _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
 @check_option
 @show_option
 @options("gate", GateOptions)
-@options("repro", ReproOptions)
+@click.option(
+    "--issue",
+    metavar="SITE",
+    help="Write the text of one problem for an issue tracker instead: SITE is train.py:41, or an id of a rule or of "
+    "PyTorch.",
+)
 @click.option("--last", is_flag=True, help="Report the last run of breakscan explain that was not saved.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True))
 def report(
@@ -48,7 +52,7 @@ def report(
     check: bool,
     tables: tuple[str, ...],
     gate: GateOptions,
-    repro: ReproOptions,
+    issue: str | None,
     last: bool,
     paths: tuple[Path, ...],
 ) -> int:
@@ -56,7 +60,7 @@ def report(
 
     A PATH is a folder that breakscan explain --save kept, a log that torch wrote with TORCH_TRACE set, or a folder of
     such logs; logs of several ranks make one report.  Source files are read only below the working directory and
-    --source-root.  torch is not needed, and nothing is run but for --repro.
+    --source-root.  torch is not needed, and nothing is run.
 
     Exits with 1 if a gate is not met, and with 2 if there is nothing to report.
     """
@@ -71,14 +75,20 @@ def report(
 
         paths = (last_run(),)
     explanation = _explained(paths, library, relocation, files)
-    repro.require_site()
-    reproduction, unreproduced = repro.write(explanation, files, library)
-    made = explain_report(explanation, files, format_, check, tables, reproduction=reproduction)
+    if issue is not None:
+        from breakscan.report.explain.issue import issue_text
+
+        try:
+            text = issue_text(explanation, issue)
+        except ValueError as error:
+            raise click.ClickException(str(error)) from error
+        with report_stream(output_path(output)) as stream:
+            stream.write(text)
+        return 0
+    made = explain_report(explanation, files, format_, check, tables)
     with report_stream(output_path(output)) as stream:
         EXPLAIN.write(format_, made, stream)
-    if reproduction and format_ not in WITH_REPRO:
-        say_repro(reproduction)
-    return unreproduced or gate_status(gates, explanation)
+    return gate_status(gates, explanation)
 
 
 def _explained(paths: Sequence[Path], library: Library, relocation: Relocation, files: SourceFiles) -> Explanation:

@@ -24,7 +24,6 @@ from breakscan.source.source_files import SourceFiles
 
 if TYPE_CHECKING:
     from breakscan.explanation.agreement.result import Agreement
-    from breakscan.explanation.repro.reproduction import Reproduction
 
 ALL = "all"
 _WORDS = (FINDINGS, *LISTINGS)
@@ -97,7 +96,6 @@ def explain_report(
     check: bool,
     tables: tuple[str, ...],
     again: str = "",
-    reproduction: Reproduction | None = None,
 ) -> ExplainReport:
     """Returns what a report in this format shows: the whole comparison if it is requested, else the findings hidden by
     the first break of a function that runs eager.
@@ -114,7 +112,6 @@ def explain_report(
         with_agreement=check,
         tables=tables,
         again=again,
-        reproduction=reproduction,
         fixable=_fixable(explanation, files) if format_ == "terminal" and explanation.trace is None else 0,
         files=files,
     )

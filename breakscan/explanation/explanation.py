@@ -14,7 +14,6 @@ from breakscan.explanation.compile_targets import CompileTarget
 from breakscan.explanation.cudagraphs import CudaGraphRecording, CudaGraphSkip
 from breakscan.explanation.exports import Export, ExportFailure
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
-from breakscan.explanation.function_values import FunctionValues
 from breakscan.explanation.graphs import Graph
 from breakscan.explanation.notices import Notice
 from breakscan.explanation.problems import problems_of
@@ -63,7 +62,6 @@ class Explanation:
     precompiled: Sequence[Precompiled] = ()
     exports: Sequence[Export] = ()
     export_failures: Sequence[ExportFailure] = ()
-    values: Sequence[FunctionValues] = ()
     runs: Sequence[RunTotals] = ()
     ranks: RankReport | None = None
     processes: int = 1

@@ -21,7 +21,7 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import export_failures, exports
 from breakscan.explanation.forks import began_at
 from breakscan.explanation.frames import Ending, endings_of, frame_fates
-from breakscan.explanation.function_values import function_values, values_at_breaks
+from breakscan.explanation.function_values import values_at_breaks
 from breakscan.explanation.graphs import reported_graph, traced_lines, with_generated
 from breakscan.explanation.notices import asked_of, notices, set_aside_notice, unmet_requests
 from breakscan.explanation.prices import with_prices
@@ -160,7 +160,6 @@ def explain_processes(
         precompiled=precompiled(recorded.all, context),
         exports=exports(recorded.all, context),
         export_failures=export_failures(recorded.all, context),
-        values=function_values(recorded.processes, context),
         traced=traced_lines(recorded.graphs, context),
         began=began_at(recorded.processes),
         libraries=library_versions(recorded.all),

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from breakscan.explanation.context import ExplainContext
-from breakscan.model.findings import Site
 from breakscan.model.observations import FunctionSeen, Observations, ValueSeen, joined_function, joined_names
 from breakscan.recording.records import (
     BreakValuesSeen,
@@ -22,18 +20,6 @@ from breakscan.recording.records import (
     ValuesSeen,
 )
 from breakscan.source.regular_files import Digests, content_digest
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionValues:
-    """The values of the names of a function when it started, and the number of calls.  ``compiled`` says that Dynamo
-    started there, at least once, and did not only follow a call."""
-
-    site: Site
-    function: str
-    calls: int
-    compiled: bool
-    values: Mapping[str, ValueSeen]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +58,6 @@ def _runs(process: Sequence[Record]) -> Counter[str]:
         if compile_id := compiles.get(graph):
             runs[compile_id] = max(runs[compile_id], times)
     return runs
-
-
-def function_values(processes: Iterable[Sequence[Record]], context: ExplainContext) -> list[FunctionValues]:
-    """The functions of all processes, by file and line."""
-    found: dict[Code, FunctionSeen] = {}
-    for function in (function for process in processes for function in recorded_functions(process)):
-        code = function.record.code
-        found[code] = joined_function(found[code], function.seen) if code in found else function.seen
-    return [
-        FunctionValues(context.site_of(code), context.function_of(code), seen.calls, seen.compiled, seen.names)
-        for code, seen in sorted(found.items(), key=lambda entry: (entry[0].path, entry[0].line))
-    ]
 
 
 def values_at_breaks(records: Iterable[Record]) -> dict[tuple[str, int], Mapping[str, ValueSeen]]:

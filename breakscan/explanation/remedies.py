@@ -52,16 +52,6 @@ def is_torchs_wish(site: BreakSite) -> bool:
     return site.rule is None and site.origin is Origin.FRAMEWORK and is_asked_for(site.gb_type)
 
 
-def of_authors(found: BreakSite | UncompiledFrame) -> bool:
-    """Return whether the code is a library's, and its user can do nothing but leave it out."""
-    path = found.site.path if isinstance(found, BreakSite) else found.failed_at.path if found.failed_at else ""
-    if package_of(path) is None or known_for_library(path, Against.CODE) is not None:
-        return False
-    return isinstance(found, UncompiledFrame) or (
-        found.origin is Origin.LIBRARY and found.logging_method is None and not is_torchs_wish(found)
-    )
-
-
 def _in_library(path: str, at: str, of_rule: Remedies) -> Remedies:
     """The remedies for the user of a library in whose code it is; ``of_rule`` are for its authors."""
     package = package_of(path)

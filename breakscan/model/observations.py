@@ -39,7 +39,7 @@ class ValueSeen:
     ``types`` are their Python types, those of ``builtins`` without the module.  ``texts`` are literals of booleans,
     numbers and short texts: all of them, or None.  ``tensor`` is about those that are tensors, ``items`` about the
     elements of tuples and lists of one length.  ``entries`` are entries of dictionaries, and attributes of objects
-    that the function names; of modules also ``training``, and of those of ``torch.nn`` what they were made with.
+    that the function names.
     """
 
     types: tuple[str, ...]

@@ -39,8 +39,6 @@ FOR_LOGS = ("terminal", "github")
 """Formats that may go to standard error, between the output of the program that is run.  All others need a file."""
 WITH_AGREEMENT = ("terminal", "json")
 """Formats of ``explain`` that can show what ``check`` reports for the code that was compiled."""
-WITH_REPRO = ("terminal", "markdown", "json", "html", "github", "sarif")
-"""Formats of ``explain`` that name the program that ``--repro`` wrote."""
 
 
 def load(name: str) -> Callable[..., Any]:

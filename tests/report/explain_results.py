@@ -22,16 +22,12 @@ from breakscan.explanation.cudagraphs import CudaGraphRecording, CudaGraphSkip, 
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame, UncompiledReason
-from breakscan.explanation.function_values import FunctionValues
 from breakscan.explanation.graphs import Generated, Graph, Kernel, LineStages, SavedValue
 from breakscan.explanation.kernel_calls import KernelKind
 from breakscan.explanation.notices import Notice
 from breakscan.explanation.problems import break_problem, export_problem
 from breakscan.explanation.rank_report import RankDifference, RankReport, exit_ending
 from breakscan.explanation.recompiles import Recompile
-from breakscan.explanation.repro.problem import FunctionAt, recorded
-from breakscan.explanation.repro.program import MinimalProgram
-from breakscan.explanation.repro.reproduction import Reproduction, ReproStatus
 from breakscan.explanation.run_totals import Calls, RunTotals
 from breakscan.explanation.step_profile import StepProfile
 from breakscan.explanation.time_trees import CompilePart, TimeNode
@@ -347,7 +343,6 @@ def explanation(**changes: Any) -> Explanation:
         "precompiled": (Precompiled("helper", SITE, CALLER),),
         "exports": (Export(ExportWay.EXPORT, "Model", SITE, CALLER, True, ExportStatus.FAILED, 2, None, 0.25),),
         "export_failures": (EXPORT_FAILURE,),
-        "values": (FunctionValues(SITE, "Model.forward", 340, True, VALUES),),
         "runs": (RunTotals(0, 1.6, 0.0001), RunTotals(1, 1.7, 0.0002)),
         "ranks": RankReport(
             2,
@@ -381,20 +376,6 @@ FINDING = Finding(
     conditions=(Condition(ConditionKind.GIVEN, "mask"),),
     torch="2.13",
 )
-REPRODUCTION = Reproduction(
-    recorded(
-        break_problem(replace(BREAK, verdict=Verdict.SPLITS)),
-        "if scores.max() > 1:",
-        None,
-        way=(FunctionAt(SITE.path, "Block.forward"),),
-    ),
-    MinimalProgram(FunctionAt(SITE.path, "Block.forward"), (), (), (), ("self.mode",), "NOT_RECORDED", None),
-    ReproStatus.REPRODUCED,
-    error="KeyError: 'low'",
-    path="repro_model_3.py",
-    issue="repro_model_3.md",
-)
-
 AGREEMENT = Agreement(
     torch="2.13",
     mode=Mode.DEFAULT,

@@ -202,12 +202,6 @@ NOTHING_ELSE: dict[str, Any] = {
 }
 
 
-def test_the_program_that_reproduces_a_finding_is_a_notification() -> None:
-    run = explained(made.explanation(), reproduction=made.REPRODUCTION)
-    texts = [one["message"]["text"] for one in run["invocations"][0]["toolExecutionNotifications"]]
-    assert any(text.startswith("repro_model_3.py reproduces ") for text in texts)
-
-
 INFO = replace(EAGER, severity=Severity.INFO)
 FORMATS = ("gitlab", "rdjson", "junit")
 
@@ -301,12 +295,6 @@ def test_the_headline_comes_first_as_plain_lines() -> None:
     assert lines[0].startswith("train.py finished with exit status 0")
     assert lines[1].startswith("1 function fails to compile.  3 sites break the graph 5 times")
     assert lines[-1] == "Note: this torch lacks what breakscan hooks into for memory: something is missing."
-
-
-def test_the_program_that_reproduces_a_finding_is_named_in_a_line() -> None:
-    lines = annotated(made.explanation(), reproduction=made.REPRODUCTION)
-    (line,) = (line for line in lines if "repro_model_3.py" in line)
-    assert line.startswith("Note: repro_model_3.py reproduces src/model.py:3: run alone, it ")
 
 
 def test_a_break_is_an_annotation_on_its_span() -> None:

@@ -54,7 +54,7 @@ def test_the_schema_is_one() -> None:
 
 
 def test_every_key_is_written_and_described() -> None:
-    data = written(made.explanation(), agreement=made.AGREEMENT, with_agreement=True, reproduction=made.REPRODUCTION)
+    data = written(made.explanation(), agreement=made.AGREEMENT, with_agreement=True)
     validate(data)
     described = properties_of(SCHEMA)
     assert keys_of(data) >= set(described)

@@ -194,7 +194,7 @@ class TestListings:
         assert "breakscan report --last --show graphs,stages" in stream.getvalue()
         bare = replace(GRAPH, generated=(), stages=())
         compiles = (replace(COMPILE, guards=(), made=()),)
-        assert "--show graphs,compiles lists what" in written(graphs=(bare,), compiles=compiles, values=())
+        assert "--show graphs,compiles lists what" in written(graphs=(bare,), compiles=compiles)
 
     def test_columns_that_no_row_fills_are_left_out(self) -> None:
         assert "backward" in written("compiles").partition("Compilations")[2].splitlines()[1]

@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import explain_results as made
 import pytest
 from explain_results import BREAK, CALLER, COMPILE, FRAME, GRAPH, PLAIN_CALLS, PRICE, RECOMPILE, explanation
 from hostile import NASTY, poisoned
@@ -104,15 +103,6 @@ def test_it_is_one_ascii_file_whose_policy_names_its_only_script_and_style() -> 
     assert re.findall(r"sha256-([^']*)", policy) == digests
     assert policy.startswith("default-src 'none';")
     assert not re.findall(r"\b(?:src|href|action)=", text.replace(script, ""))
-
-
-def test_the_program_that_reproduces_a_finding_is_named_at_the_top() -> None:
-    stream = io.StringIO()
-    write_html(ExplainReport(explanation(), reproduction=made.REPRODUCTION), stream)
-    assert (
-        '<p id="reproduction">Reproduction: repro_model_3.py reproduces ' in stream.getvalue().partition("</header>")[0]
-    )
-    assert 'id="reproduction"' not in html(explanation())
 
 
 def test_no_two_scripts_define_the_same_name() -> None:

@@ -6,11 +6,9 @@ asks Dynamo nothing that it would guard on.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import partial
 from itertools import islice
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 from breakscan.model.observations import TENSOR, Range, TensorSeen, ValueSeen
@@ -24,11 +22,6 @@ FEWEST_VALUES = 8
 """The least share of a name, however many there are."""
 
 _UNDESCRIBED = ValueSeen(())
-_TORCHS_MODULES = "torch.nn.modules."
-_CONTAINERS = "torch.nn.modules.container"
-_DEEP_ENOUGH = 2
-"""The depth for the arguments of a module of torch."""
-_PLAIN = (bool, int, float, str, type(None))
 _HELD_BY_MODULES = ("_parameters", "_buffers", "_modules")
 
 
@@ -82,23 +75,12 @@ class _Describer:
             return ValueSeen(("dict",), entries=self._entries(dict.items(value), self.value, deep))
         if kind in (FunctionType, MethodType):
             return _function(value)
-        if kind is BuiltinFunctionType:
-            return ValueSeen((kind.__name__,), _builtin_name(value))
         if kind is type:
             return ValueSeen(("type",), (_qualified(value),))
         if kind in (torch.dtype, torch.device):
             return ValueSeen((_qualified(kind),), (str(value),))
-        names = dict.fromkeys(self._names)
-        made_with: Mapping[str, ValueSeen] = {}
-        if issubclass(kind, torch.nn.Module):
-            names["training"] = None
-            if kind.__module__ == _CONTAINERS:
-                # However deep in the program's module it lies.
-                names, deep = names | _children(value), max(deep, _DEEP_ENOUGH)
-            elif kind.__module__.startswith(_TORCHS_MODULES):
-                made_with = _made_with(kind, value)
-        entries = self._entries(_attributes(value, names), self.value, deep)
-        return ValueSeen((_qualified(kind),), entries={**made_with, **entries})
+        entries = self._entries(_attributes(value, dict.fromkeys(self._names)), self.value, deep)
+        return ValueSeen((_qualified(kind),), entries=entries)
 
     def tracker(self, tracker: Any, deep: int) -> ValueSeen:
         """Dynamo looks at a value when it is first asked about its tracker, and guards on it then: it is not asked."""
@@ -141,10 +123,6 @@ class _Describer:
             return None
         return tuple(describe(value, deep - 1) for value in values)
 
-    def entries(self, found: Iterable[tuple[str, Any]]) -> dict[str, ValueSeen]:
-        """Attributes, and what is in them."""
-        return self._entries(found, self.value, _DEEP_ENOUGH)
-
     def _entries(
         self, found: Iterable[tuple[Any, Any]], describe: Callable[[Any, int], ValueSeen], deep: int
     ) -> dict[str, ValueSeen]:
@@ -159,62 +137,18 @@ class _Describer:
 def _attributes(value: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """The attributes of these names that an object itself holds, parameters, buffers and modules of a module among
     them."""
-    parts = list(_held(value))
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return
+    if type(held) is not dict:
+        return
+    parts = [held, *(part for key in _HELD_BY_MODULES if isinstance(part := held.get(key), dict))]
     for name in names:
         for part in parts:
             if dict.__contains__(part, name):
                 yield name, dict.__getitem__(part, name)
                 break
-
-
-def _held(value: Any) -> Iterator[dict[str, Any]]:
-    """The dictionary of an object; of a module, also those of its parameters, buffers and modules."""
-    try:
-        held = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return
-    if type(held) is dict:
-        yield held
-        yield from (part for key in _HELD_BY_MODULES if isinstance(part := held.get(key), dict))
-
-
-def _children(container: Any) -> dict[str, None]:
-    """The names of the first modules in a container of ``torch.nn``."""
-    held = next(_held(container), {}).get("_modules")
-    return dict.fromkeys(islice(held, MOST_ITEMS)) if type(held) is dict else {}
-
-
-_MADE: dict[int, tuple[weakref.ref[Any], Mapping[str, ValueSeen]]] = {}
-"""The arguments of modules, by identity: each is described once, as many functions as it is seen in."""
-
-
-def _made_with(kind: type, module: Any) -> Mapping[str, ValueSeen]:
-    """The arguments that a module of ``torch.nn`` was made with, as far as it differs from the defaults of its
-    class: the attributes that are named as its arguments are; and its weight."""
-    known = _MADE.get(id(module))
-    if known is not None and known[0]() is module:
-        return known[1]
-    held = next(_held(module), {})
-    init = getattr(kind, "__init__", None)
-    code = getattr(init, "__code__", None)
-    given = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount] if code else ()
-    usual = getattr(init, "__defaults__", None) or ()
-    defaults = dict(zip(given[code.co_argcount - 1 - len(usual) :], usual, strict=False)) if code else {}
-    wanted = (name for name in given if name not in defaults or not _is_default(held.get(name), defaults[name]))
-    found = _Describer((), MOST_VALUES).entries(_attributes(module, (*wanted, "weight")))
-    _MADE[id(module)] = weakref.ref(module, partial(_forget, id(module))), found
-    return found
-
-
-def _forget(number: int, _: object) -> None:
-    _MADE.pop(number, None)
-
-
-def _is_default(value: Any, default: Any) -> bool:
-    """Return whether an attribute is what a module makes of a default: ``(1, 1)`` of ``stride=1``."""
-    if type(value) is tuple and type(default) is int:
-        return all(type(one) is int and one == default for one in value)
-    return type(value) is type(default) and type(value) in _PLAIN and value == default
 
 
 def _qualified(kind: type) -> str:
@@ -227,17 +161,6 @@ def _function(value: Any) -> ValueSeen:
     function = value.__func__ if type(value) is MethodType else value
     named = (f"{function.__module__}.{function.__qualname__}",) if type(function) is FunctionType else None
     return ValueSeen((type(value).__name__,), named)
-
-
-def _builtin_name(value: Any) -> tuple[str, ...] | None:
-    """The name of a function that C defines; of torch's, one that leads to it."""
-    import torch
-
-    name: str = value.__name__
-    for place, module in (("torch", torch), ("torch.nn.functional", torch.nn.functional)):
-        if vars(module).get(name) is value:
-            return (f"{place}.{name}",)
-    return (f"{value.__module__}.{value.__qualname__}",) if type(value.__module__) is str else None
 
 
 def _tensor(value: Any) -> ValueSeen:

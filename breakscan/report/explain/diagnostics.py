@@ -14,9 +14,8 @@ from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.words import place
 from breakscan.report.diagnostics import Diagnostic, DiagnosticReport, Location, Remark
 from breakscan.report.explain.report import ExplainReport
-from breakscan.report.explain.repro_text import repro_sentence
 from breakscan.report.explain.summary import headline, outcome_line
-from breakscan.report.printable import printable, visible
+from breakscan.report.printable import printable
 
 _KIND_SUMMARIES = {
     "graph-break": "torch.compile broke the graph",
@@ -38,8 +37,6 @@ def explain_diagnostics(report: ExplainReport) -> DiagnosticReport:
         head.append(headline(explanation))
     else:
         remarks.append(Remark(Severity.WARNING, headline(explanation), "Nothing was compiled"))
-    if report.reproduction:
-        remarks.append(Remark(Severity.INFO, visible(repro_sentence(report.reproduction)), "Reproduction"))
     remarks += [Remark(Severity.INFO, notice.text) for notice in explanation.notices]
     return DiagnosticReport(
         "explain",

@@ -28,7 +28,6 @@ from breakscan.explanation.remedies import (
     export_remedies,
     frame_remedies,
 )
-from breakscan.explanation.repro.reproduction import Reproduction
 from breakscan.explanation.run_totals import Calls
 from breakscan.model.problem import Price, Problem, ProblemKind
 from breakscan.model.remedy import Remedy, remedies_in_words
@@ -129,8 +128,6 @@ def write_explain_json(report: ExplainReport, stream: TextIO) -> None:
     made = explain_object(report.explanation)
     if report.agreement and report.with_agreement:
         made["agreement"] = agreement_object(report.agreement)
-    if report.reproduction:
-        made["reproduction"] = _reproduction_object(report.reproduction)
     for number, (key, value) in enumerate(made.items()):
         stream.write(",\n" if number else "{\n")
         stream.write(f'  "{key}": ')
@@ -185,16 +182,4 @@ def explain_object(explanation: Explanation) -> dict[str, Any]:
         "saved_memory": _plain(saved_memory(explanation.graphs)),
         "profile": profile and {"function": profile.function, **_plain(profile.means)},
         **{name: value for name, value in _plain(explanation).items() if name not in _IN_OTHER_KEYS},
-    }
-
-
-def _reproduction_object(made: Reproduction) -> dict[str, Any]:
-    return {
-        "path": made.path,
-        "site": _plain(made.problem.site),
-        "kind": made.problem.kind.value,
-        "status": made.status.value,
-        "error": made.error or None,
-        "not_recorded": list(made.program.unknown),
-        "issue": made.issue,
     }

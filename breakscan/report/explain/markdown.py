@@ -13,10 +13,9 @@ from breakscan.model.findings import Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.words import counted, place
 from breakscan.report.explain.report import ExplainReport
-from breakscan.report.explain.repro_text import repro_sentence
 from breakscan.report.explain.summary import headline, made_lines, outcome_line, time_sentences
 from breakscan.report.markdown import LIMIT, code, paragraph, prose, row, table_head
-from breakscan.report.printable import printable, visible
+from breakscan.report.printable import printable
 
 MARK = "<!-- breakscan explain -->"
 """The first line: by it, a job finds the comment that it wrote before."""
@@ -54,8 +53,6 @@ def write_explain_markdown(report: ExplainReport, stream: TextIO) -> None:
     explanation = printable(report.explanation)
     parts = [f"{MARK}\n### breakscan: {prose(headline(explanation))}\n", paragraph(outcome_line(explanation)) + "\n"]
     parts += [paragraph(sentence) + "\n" for sentence in time_sentences(explanation)]
-    if report.reproduction:
-        parts.append(f"**Reproduction:** {paragraph(visible(repro_sentence(report.reproduction)))}\n")
     room = LIMIT - len(_CUT) - sum(len(part) + 1 for part in parts)
     for section in _sections(explanation):
         room -= len(section.start) + len(section.end) + 1

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.repro.reproduction import Reproduction
 from breakscan.source.source_files import SourceFiles
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ class ExplainReport:
     of it with ``with_agreement``, else only what breaks hide), and the tables of
     :data:`breakscan.report.explain.tables.LISTINGS` with these names, or all
     findings with ``findings``.
-    ``reproduction`` is the program that ``--repro`` wrote.
     ``again`` is the command that reports the same run again, where it is not the one that reports it now.
     ``fixable`` is the number of breaks that ``fix`` has an edit for.
     ``files`` has the sources that it may show: none, if none are given."""
@@ -29,6 +27,5 @@ class ExplainReport:
     with_agreement: bool = False
     tables: tuple[str, ...] = ()
     again: str = ""
-    reproduction: Reproduction | None = None
     fixable: int = 0
     files: SourceFiles = field(default_factory=SourceFiles)

@@ -19,7 +19,6 @@ from breakscan.model.words import counted, place, position
 from breakscan.report.console import INDENT, STYLES, code_text, paragraph, print_page, report_console
 from breakscan.report.explain.agreement import hidden_sentence, write_agreement
 from breakscan.report.explain.report import ExplainReport
-from breakscan.report.explain.repro_text import repro_sentence
 from breakscan.report.explain.summary import (
     LONG_COMPILING,
     MANY,
@@ -36,7 +35,7 @@ from breakscan.report.explain.tables import (
     function_table,
 )
 from breakscan.report.findings import FIX_HINT
-from breakscan.report.printable import printable, visible
+from breakscan.report.printable import printable
 from breakscan.source.source_files import SourceFiles
 
 MOST_HINTS = 2
@@ -53,10 +52,6 @@ def write_explanation(report: ExplainReport, stream: TextIO) -> None:
     again = f"{report.again} " if report.again else ""
     writer = _Writer(report_console(stream), hidden, report.files, again, report.fixable)
     writer.write(printable(report.explanation), report.tables)
-    if report.reproduction:
-        writer.console.print()
-        said = visible(repro_sentence(report.reproduction)).rstrip(".")
-        writer.paragraph(f"{said}.", indent="", label="Reproduction: ")
     if report.agreement and report.with_agreement:
         write_agreement(report.agreement, stream)
 

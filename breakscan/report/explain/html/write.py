@@ -11,12 +11,10 @@ from typing import TextIO
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.problems import Section, sections_of
 from breakscan.model.problem import Problem
-from breakscan.model.words import sentence, sentences
+from breakscan.model.words import sentences
 from breakscan.report.explain.html.island import island
 from breakscan.report.explain.report import ExplainReport
-from breakscan.report.explain.repro_text import repro_sentence
 from breakscan.report.html_page import escaped, page_style, scripted_page
-from breakscan.report.printable import visible
 
 MOST_ROWS = 300
 """Of each table: enough for a reader without scripts, and soon parsed for the others."""
@@ -79,20 +77,13 @@ def write_html(report: ExplainReport, stream: TextIO) -> None:
             title=data["title"],
             outcome=data["outcome"],
             headline=data["headline"],
-            below=f'{_reproduction(report)}\n<div id="calls"></div>',
+            below='\n<div id="calls"></div>',
             static=static_report(explanation),
             data=data,
             style=page_style(),
             scripts=(_part(f"script/{name}.js") for name in _SCRIPTS),
         )
     )
-
-
-def _reproduction(report: ExplainReport) -> str:
-    """The program that ``--repro`` wrote, in a paragraph."""
-    if report.reproduction is None:
-        return ""
-    return f'<p id="reproduction">Reproduction: {escaped(sentence(visible(repro_sentence(report.reproduction))))}</p>'
 
 
 def _part(name: str) -> str:
