@@ -559,8 +559,7 @@ def main() -> None:
     given = parser.parse_args()
     import torch
 
-    from breakscan.fix.planner import WantedRewrites
-    from breakscan.fix.repair import repair_content
+    from breakscan.fix.planner import WantedRewrites, repair_file
     from breakscan.rulebook.config import load_settings
 
     torch.set_num_threads(1)
@@ -580,12 +579,10 @@ def main() -> None:
         except SyntaxError:
             seed += 1
             continue
-        repair = repair_content(text.encode(), given.keep / "program.py", settings, wanted)
+        file = repair_file(given.keep / "program.py", (), settings, wanted, text=text)
         if given.only is not None:
-            print(text, repair.files[0].after, repair.files[0].refused, sep="\n-----\n")
-        for file in repair.files:
-            if not file.changed:
-                continue
+            print(text, file.after, file.refused, sep="\n-----\n")
+        if file.changed:
             changed += 1
             used = {one.rewrite for one in file.applied}
             rewrites.update(used)

@@ -30,14 +30,14 @@ ROOMS = {
     "source": Room("model", 2197, 17),
     "rulebook": Room("model source", 3098, 19),
     "check": Room(STATIC, 12783, 51),
-    "fix": Room(f"{STATIC} check", 8851, 54),
+    "fix": Room(f"{STATIC} check", 8830, 54),
     "recording": Room(STATIC, 9763, 48),
     "explanation": Room(f"{STATIC} check recording", 7866, 39),
-    "survey": Room(f"{STATIC} check recording explanation", 2335, 16),
+    "survey": Room(f"{STATIC} check recording explanation", 2261, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 12331, 45),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6763, 40),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6396, 38),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2173, 14),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3276, 27),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3213, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }

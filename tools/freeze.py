@@ -53,7 +53,7 @@ BEHAVIOURS = (
 )
 """Programs that are run, of ``tests/recording/behaviours``: none compiles kernels, which takes longest."""
 
-LOG_FORMATS = ("github", "sarif", "gitlab", "rdjson", "junit")
+LOG_FORMATS = ("github", "sarif", "gitlab")
 
 SMALL_PROGRAM = """import torch
 
@@ -179,7 +179,7 @@ def tasks(checkout: Checkout) -> Iterator[tuple[Step, ...]]:
     verify = ("verify", "--format", "json", "--output", "verify.json", "small.py")
     yield (Step("verify/small.json", verify, True, "verify.json"),)
     survey = ("survey", "run", "survey.toml", "--store", "survey.db", "--jobs", "1", "--format", "json")
-    reports = [("survey", "report", "survey.db", "--format", name) for name in ("terminal", "markdown", "html")]
+    reports = [("survey", "report", "survey.db", "--format", name) for name in ("terminal", "markdown")]
     yield (
         Step("survey/run.json", survey, True),
         *(Step(f"survey/report.{words[-1]}", words, True) for words in reports),

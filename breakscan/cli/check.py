@@ -26,6 +26,7 @@ from breakscan.cli.selection import (
     settings_at,
     stdin_name,
     warn_of_callees,
+    warn_of_no_files,
     with_recordings,
 )
 from breakscan.model.findings import CheckResult, Finding, Severity, SourceError
@@ -317,8 +318,7 @@ def _check_files(
 
         with ProgressBar("Checking", quiet=quiet) as progress:
             result = check_paths(discovery.files, settings, on_progress=progress, jobs=selection.jobs, apart=apart)
-    elif not discovery.errors and not selection.force_exclude:
-        click.echo(f"warning: no Python files or notebooks in {', '.join(paths)}", err=True)
+    warn_of_no_files(discovery, paths, selection)
     errors = sorted((*discovery.errors, *result.errors), key=lambda error: (error.path, error.line, error.column))
     return replace(result, errors=tuple(errors))
 

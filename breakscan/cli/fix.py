@@ -6,26 +6,21 @@ import sys
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from breakscan.cli.options import format_option, options, output_option, words
 from breakscan.cli.output import ProgressBar, report_stream
 from breakscan.cli.selection import (
     Selection,
     quiet_option,
-    read_stdin,
     recording_option,
     require_rewrites,
-    stdin_name,
-    stdin_option,
+    warn_of_no_files,
     with_recordings,
 )
-from breakscan.model.findings import SourceError
 from breakscan.report.formats import FIX
 from breakscan.report.sources import NotebookCells
 from breakscan.rulebook.config import FileSettings, library_of
 from breakscan.source.files import discover
-from breakscan.source.module import SourceProblem
 
 
 @click.command(short_help="Rewrite what breaks the graph, as a diff or in the files.")
@@ -39,7 +34,6 @@ from breakscan.source.module import SourceProblem
 @format_option(FIX)
 @output_option
 @options("selection", Selection)
-@stdin_option
 @quiet_option
 @click.pass_context
 def fix(
@@ -53,7 +47,6 @@ def fix(
     format_: str,
     output: Path | None,
     selection: Selection,
-    stdin_filename: str | None,
     quiet: bool,
 ) -> None:
     """Rewrite what breaks the graph, recompiles or falls back to eager in the Python files and notebooks below PATHS.
@@ -61,64 +54,36 @@ def fix(
     Prints the diff of all edits on standard output, and on standard error what each assumes or changes, or why there is
     none.  --write writes the safe ones, --write --unsafe all.  Nothing is imported or run.
 
-    With - as the only path, reads the code from standard input, and prints the code that --write would write.
-
     Exits with 0 if --write would change nothing; 1 if it would, or a file is not valid Python; and 2 if part of the
     work could not be done.
     """
     from breakscan.fix.planner import WantedRewrites
-    from breakscan.fix.repair import Progress, new_content, repair_content, repair_paths
+    from breakscan.fix.repair import Progress, repair_paths, write_repairs
     from breakscan.report.fix import FixReport, write_notes
 
     require_rewrites(ids or ())
-    stdin = stdin_name(paths, stdin_filename)
-    if stdin is not None and (write or recordings):
-        raise click.UsageError(f"{'--write' if write else '--recording'} is about files, and not about standard input")
-    settings: FileSettings = selection.settings()
     wanted = WantedRewrites(True, frozenset(ids) if ids else None, useful=not ids)
-    if stdin is not None:
-        path, content = read_stdin(stdin)
-        repair = repair_content(content, path, settings, wanted)
-    else:
-        paths = paths or (".",)
-        discovery = discover(paths, settings, force_exclude=selection.force_exclude)
-        if not discovery.files and not discovery.errors and not selection.force_exclude:
-            click.echo(f"warning: no Python files or notebooks in {', '.join(paths)}", err=True)
-        settings = with_recordings(settings, recordings, discovery.files)
-        with ProgressBar("Checking", quiet=quiet) as checking, ProgressBar("Rewriting", quiet=quiet) as rewriting:
-            progress = Progress(checking, rewriting)
-            repair = repair_paths(
-                discovery.files, settings, wanted, progress, jobs=selection.jobs, errors=discovery.errors
-            )
-    printed = stdin is not None and ctx.get_parameter_source("format_") is ParameterSource.DEFAULT
-    unwritten: tuple[SourceError, ...] = ()
-    fixed = b""
-    if printed:
-        try:
-            fixed = b"".join(new_content(file, unsafe) for file in repair.files)
-        except SourceProblem as problem:
-            unwritten = (problem.error,)
-    if write:
-        from breakscan.fix.repair import write_repairs
-
-        unwritten = write_repairs(repair.files, unsafe)
+    paths = paths or (".",)
+    settings: FileSettings = selection.settings()
+    discovery = discover(paths, settings, force_exclude=selection.force_exclude)
+    warn_of_no_files(discovery, paths, selection)
+    settings = with_recordings(settings, recordings, discovery.files)
+    with ProgressBar("Checking", quiet=quiet) as checking, ProgressBar("Rewriting", quiet=quiet) as rewriting:
+        progress = Progress(checking, rewriting)
+        repair = repair_paths(discovery.files, settings, wanted, progress, jobs=selection.jobs, errors=discovery.errors)
+    unwritten = write_repairs(repair.files, unsafe) if write else ()
     cells = NotebookCells.of(
         [path.display for path in repair.files] + [error.path for error in repair.errors],
         {file.display: file.data for file in repair.files},
     )
     library = library_of(settings.of(file.path) for file in repair.files)
-    report = FixReport(repair, library, unsafe, write or printed, unwritten, cells)
+    report = FixReport(repair, library, unsafe, write, unwritten, cells)
     with report_stream(output) as stream:
-        if printed:
-            stream.flush()
-            stream.buffer.write(fixed)
-            stream.buffer.flush()
-        else:
-            FIX.write(format_, report, stream)
+        FIX.write(format_, report, stream)
         if format_ == "diff":
             stream.flush()
             write_notes(report, sys.stderr, quiet=quiet)
     changes = any(file.text(unsafe) != file.before for file in repair.files)
     if unwritten or any(not error.syntax for error in repair.errors):
         ctx.exit(2)
-    ctx.exit(1 if repair.errors or (changes and not report.written) else 0)
+    ctx.exit(1 if repair.errors or (changes and not write) else 0)

@@ -19,6 +19,7 @@ from breakscan.rulebook.callee_names import unknown_callees
 from breakscan.rulebook.config import REGIONS, WAYS, FileSettings, NearestSettings, Settings
 from breakscan.rulebook.document import nearest
 from breakscan.rulebook.library import Library
+from breakscan.source.files import Discovery
 from breakscan.source.paths import display_path
 
 STDIN = "-"
@@ -29,9 +30,6 @@ _UNKNOWN = {
 }
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print findings only.")
-stdin_option = click.option(
-    "--stdin-filename", metavar="NAME", help="Name of the file that is read from standard input (-)."
-)
 recording_option = click.option(
     "--recording",
     "recordings",
@@ -120,6 +118,12 @@ def require_rewrites(ids: Iterable[str]) -> None:
             raise click.BadParameter(
                 f"there is no rewrite {one!r}{nearest(one, rewrite_ids())}", param_hint="--rewrite"
             )
+
+
+def warn_of_no_files(discovery: Discovery, paths: Iterable[str], selection: Selection) -> None:
+    """Prints a warning where there is nothing to check; with ``--force-exclude``, that is as it should be."""
+    if not discovery.files and not discovery.errors and not selection.force_exclude:
+        click.echo(f"warning: no Python files or notebooks in {', '.join(paths)}", err=True)
 
 
 def warn_of_callees(library: Library) -> None:

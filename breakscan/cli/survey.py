@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from contextlib import closing, redirect_stdout
 from pathlib import Path
@@ -47,7 +46,6 @@ def survey() -> None:
 @click.option(
     "--again", multiple=True, type=click.Choice(STATUSES), help="Run units again that ended so.  May be repeated."
 )
-@click.option("--shard", "part", metavar="K/N", help="Run only part K of N, for one of N machines.")
 @format_option(SURVEY)
 @output_option
 @click.pass_context
@@ -61,7 +59,6 @@ def run(
     engine: str,
     address: str | None,
     again: tuple[str, ...],
-    part: str | None,
     format_: str,
     output: Path | None,
 ) -> None:
@@ -72,7 +69,7 @@ def run(
     """
     from breakscan.survey.manifest import read_manifest
     from breakscan.survey.overview import overview
-    from breakscan.survey.plan import part_of, planned
+    from breakscan.survey.plan import planned
     from breakscan.survey.store import Store
     from breakscan.survey.survey import run_survey
 
@@ -80,9 +77,8 @@ def run(
         raise click.UsageError("--address goes with --engine ray")
     if engine == "ray" and (jobs is not None or gpus is not None):
         raise click.UsageError("Ray decides how many units run, and on which GPUs: leave out --jobs and --gpus")
-    shard = None if part is None else _shard(part)
     asked = read_manifest(manifest)
-    units = planned(asked) if shard is None else part_of(planned(asked), *shard)
+    units = planned(asked)
     with Store(store_path) as store:
         # What an engine prints of itself does not belong into the report.
         with redirect_stdout(sys.stderr), closing(_engine(engine, jobs, gpus, address)) as running:
@@ -128,26 +124,6 @@ def diff(ctx: click.Context, /, before: str, after: str, format_: str, output: P
     ctx.exit(1 if any(change.is_regression for change in found.changes) else 0)
 
 
-@survey.command(short_help="Join stores, such as those of several machines.")
-@click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
-@click.argument("stores", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
-def merge(target: Path, stores: tuple[Path, ...]) -> None:
-    """Copy the surveys and results of STORES into TARGET, a new or existing store.
-
-    The last surveys of STORES become one survey there, which `report` and `diff` then read.
-    """
-    from breakscan.survey.store import Store
-
-    with Store(target) as into:
-        numbers = []
-        for path in stores:
-            with Store(path, must_exist=True) as other:
-                came, number = into.merge(other)
-            numbers.append(number)
-            click.echo(f"breakscan: {came} results from {path}", err=True)
-        into.unite(numbers)
-
-
 def _engine(name: str, jobs: int | None, gpus: str | None, address: str | None) -> Engine:
     if name == "ray":
         from breakscan.survey.ray_engine import RayEngine
@@ -181,11 +157,3 @@ def _say(progressed: Progressed) -> None:
     counts = f"{progressed.done} of {progressed.total}"
     said = f"[{counts}] {one.unit.name} ({where}): {result.stage} {result.status}, {result.seconds:.1f} s"
     click.echo(visible(said), err=True)
-
-
-def _shard(text: str) -> tuple[int, int]:
-    """The numbers of ``3/16``."""
-    match = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", text)
-    if match is None or int(match[1]) > int(match[2]):
-        raise click.UsageError(f"--shard: {text!r} is no part: 3/16 is the third of 16")
-    return int(match[1]), int(match[2])

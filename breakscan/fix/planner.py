@@ -99,7 +99,6 @@ def repair_file(
     studies: Studies | None = None,
     observed: Studies | None = None,
     findings: Sequence[Finding] | None = None,
-    content: bytes | None = None,
     text: str | None = None,
 ) -> FileRepair:
     """Returns the repair of the file at an absolute path, which the compiler reaches from the files ``roots``. Writes
@@ -107,13 +106,13 @@ def repair_file(
 
     ``studies`` are shared with other files, by default with none; ``observed`` are those that take the observations of
     the settings for true. ``findings`` are those of ``check`` in the file, if it has been checked without observations.
-    ``content`` is read in place of what is on disk. ``text`` is its Python text, where there is no file to be written.
+    ``text`` is its Python text, where there is no file to be written.
     """
     display = display_path(path, Path.cwd())
     data = b""
     try:
         if text is None:
-            data = read_source(path, display) if content is None else content
+            data = read_source(path, display)
         before = python_text(data, path, display) if text is None else text
     except SourceProblem as problem:
         return FileRepair(path, display, data, "", "", "", errors=(problem.error,))

@@ -14,11 +14,11 @@ from breakscan.check.pipeline.rewrite_facts import Studies
 from breakscan.fix.planner import WantedRewrites, repair_file
 from breakscan.fix.result import FileRepair, Repair
 from breakscan.model.findings import CheckResult, Finding, SourceError
-from breakscan.rulebook.config import FileSettings, check_targets, library_of
+from breakscan.rulebook.config import FileSettings, library_of
 from breakscan.source.cores import usable_cores
 from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
-from breakscan.source.writing import encoded, rewrite_file
+from breakscan.source.writing import rewrite_file
 
 Task = tuple[Path, tuple[Path, ...], tuple[Finding, ...]]
 """A file, the files from which the compiler reaches it, and its findings."""
@@ -55,13 +55,6 @@ def repair_paths(
     with no_collector():
         found = check_paths(files, settings, on_progress=on_progress, jobs=jobs, checkers=checkers)
         return repair_found(found, settings, wanted, progress, jobs=jobs, errors=errors, checkers=checkers)
-
-
-def repair_content(content: bytes, path: Path, settings: FileSettings, wanted: WantedRewrites) -> Repair:
-    """Like :func:`repair_paths`, for the content of one file, which goes by an absolute path and need not be there."""
-    with no_collector():
-        repair = repair_file(path, (), settings, wanted, content=content)
-    return Repair((repair,), repair.errors, 1, check_targets([settings.of(path)]))
 
 
 def repair_found(
@@ -173,19 +166,6 @@ class _Planned:
         self.studies.release()
         if self.observed is not None:
             self.observed.release()
-
-
-def new_content(repair: FileRepair, unsafe: bool) -> bytes:
-    """The content of a file after its repair.  Raises SourceProblem if its encoding lacks a character."""
-    text = repair.text(unsafe)
-    if text == repair.before:
-        return repair.data
-    try:
-        return encoded(repair.path, repair.data, text)
-    except UnicodeEncodeError as error:
-        raise SourceProblem(
-            SourceError(repair.display, 1, 1, f"cannot be written: its encoding, {error.encoding}, lacks a character")
-        ) from error
 
 
 def write_repairs(repairs: Iterable[FileRepair], unsafe: bool) -> tuple[SourceError, ...]:

@@ -1,26 +1,114 @@
-"""Formats of services that show a list of diagnostics: GitLab, JUnit and reviewdog."""
+"""Formats of services that show messages at lines: GitHub Actions and GitLab."""
 
 from __future__ import annotations
 
 import json
-import re
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
-from xml.etree import ElementTree
-from xml.etree.ElementTree import Element, SubElement
 
 from breakscan.model.findings import Severity, Site
-from breakscan.report.diagnostics import DiagnosticReport, placed
+from breakscan.model.words import sentence
+from breakscan.report.diagnostics import DiagnosticReport, Fingerprints, cell_words, checkout_root, location_words
+from breakscan.report.printable import inert
+from breakscan.report.sources import NotebookCells
+from breakscan.source.paths import display_path, relative_to
 
-_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+MOST_SHOWN = 10
+"""Annotations of one level that GitHub shows of one step; it drops the rest without a word."""
+
+_LONGEST_TITLE = 255
 
 
-def write_xml(root: ElementTree.Element, stream: TextIO) -> None:
-    """Writes a document, ASCII only, and a line end.  Characters that XML cannot hold become U+FFFD."""
-    for element in root.iter():
-        element.attrib = {key: _NO_XML.sub("\ufffd", value) for key, value in element.attrib.items()}
-        element.text = element.text and _NO_XML.sub("\ufffd", element.text)
-    ElementTree.indent(root)
-    stream.write(ElementTree.tostring(root, encoding="us-ascii", xml_declaration=True).decode("ascii") + "\n")
+def annotation(level: str, title: str, path: str | None, site: Site | None, message: str) -> str:
+    """The command that shows a message at a site, as a line of the log.  ``path`` is that of :func:`checkout_path`."""
+    properties: dict[str, object] = {"title": title[:_LONGEST_TITLE]}
+    if path is not None:
+        properties["file"] = path
+    if site is not None:
+        properties["line"] = site.line
+        properties["endLine"] = site.end_line
+        # GitHub takes columns within one line only.
+        if site.end_line == site.line and site.end_column > site.column:
+            properties |= {"col": site.column, "endColumn": site.end_column}
+    return command(level, properties, message)
+
+
+def command(name: str, properties: Mapping[str, object], message: str) -> str:
+    """A workflow command as a line of the log, with what would end it or a property escaped."""
+    listed = ",".join(
+        f"{key}={_data(str(value)).replace(':', '%3A').replace(',', '%2C')}" for key, value in properties.items()
+    )
+    return f"::{name}{' ' if listed else ''}{listed}::{_data(message)}\n"
+
+
+def checkout_path(path: str, workspace: str | None) -> str:
+    """A path of a report relative to the checkout (``GITHUB_WORKSPACE``) where it lies below it: that is what GitHub
+    resolves it against, whatever the working directory of the step."""
+    if not workspace:
+        return path
+    return display_path(os.path.abspath(path), workspace)
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def write_github(report: DiagnosticReport, stream: TextIO) -> None:
+    """Writes the head as plain lines, then one annotation for each problem and diagnostic, then notes and the end.
+
+    GitHub shows ten annotations of each level: the others go to a folded group of the log.  Paths are relative to the
+    checkout (``GITHUB_WORKSPACE``) where they are inside it.
+    """
+    # The first line is a plain one where there is a head: a program may have left an unfinished line on this stream.
+    stream.writelines(inert(line) + "\n" for line in report.head)
+    annotations = _Annotations(stream, report.cells)
+    notes = []
+    for remark in report.remarks:
+        if remark.severity is Severity.INFO and remark.site is None:
+            notes.append(remark.message)
+        else:
+            annotations.add(remark.severity, remark.title, remark.site, remark.message)
+    for diagnostic in report.diagnostics:
+        message = f"{diagnostic.title}: {diagnostic.text}"
+        annotations.add(diagnostic.severity, diagnostic.title, diagnostic.site, message)
+    annotations.write_rest()
+    stream.writelines(inert(f"Note: {sentence(note)}") + "\n" for note in notes)
+    stream.writelines(inert(line) + "\n" for line in report.end)
+
+
+class _Annotations:
+    """Writes annotations, and keeps those that GitHub would drop for a group of the log."""
+
+    def __init__(self, stream: TextIO, cells: NotebookCells) -> None:
+        self._stream = stream
+        self._cells = cells
+        self._workspace = os.environ.get("GITHUB_WORKSPACE")
+        self._shown: Counter[Severity] = Counter()
+        self._rest: list[str] = []
+
+    def add(self, severity: Severity, title: str, site: Site | None, message: str) -> None:
+        level = LEVELS[severity]
+        where = location_words(site)
+        text = f"{where}: {message}" if where else message
+        self._shown[severity] += 1
+        if self._shown[severity] > MOST_SHOWN:
+            self._rest.append(f"{level}: {text}")
+            return
+        site = site and self._cells.in_file(site)
+        path = None if site is None else checkout_path(site.path, self._workspace)
+        self._stream.write(annotation(level, title, path, site, text))
+
+    def write_rest(self) -> None:
+        if not self._rest:
+            return
+        # GitHub shows the title of a folded group.
+        title = f"{len(self._rest)} more than GitHub shows as annotations ({MOST_SHOWN} of each level)"
+        self._stream.write(command("group", {}, title))
+        self._stream.writelines(inert(line) + "\n" for line in self._rest)
+        self._stream.write(command("endgroup", {}, ""))
 
 
 _GITLAB_SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.INFO: "info"}
@@ -30,93 +118,48 @@ _NOT_CHECKED = "critical"
 def write_gitlab(report: DiagnosticReport, stream: TextIO) -> None:
     """Writes a list with one object for each diagnostic and each remark that has a site: GitLab shows nothing without a
     line.  ASCII only, and a line end."""
-    entries = [
-        {
-            "description": one.text if one.not_checked else f"{one.title}: {one.text}",
-            "check_name": one.check,
-            "fingerprint": one.fingerprint,
-            "severity": _NOT_CHECKED if one.not_checked else _GITLAB_SEVERITIES[one.severity],
-            "location": {"path": one.path, "lines": {"begin": one.site.line, "end": one.site.end_line}},
-        }
-        for one in placed(report)
-        if one.site
-    ]
-    json.dump(entries, stream, indent=2)
+    json.dump(list(_gitlab_entries(report)), stream, indent=2)
     stream.write("\n")
 
 
-def write_junit(report: DiagnosticReport, stream: TextIO) -> None:
-    """Writes a test suite for each file, with a test case that fails for each diagnostic, and one in error for each
-    file that could not be read.  What has no site is in a suite named after the command.  Where nothing was found, one
-    test case passes: services take an empty report for a mistake."""
-    suites = _Suites(f"breakscan {report.command}")
-    for one in placed(report):
-        case = suites.case(one.title, one.path, one.site.line if one.site else None)
-        kind = "error" if one.not_checked else "failure"
-        found = SubElement(case, kind, type=one.severity.value, message=one.text)
-        found.text = ": ".join(filter(None, (one.location, one.text)))
-    if not len(suites.root):
-        suites.case("nothing found", None, None)
-    write_xml(suites.counted(), stream)
+def _gitlab_entries(report: DiagnosticReport) -> Iterator[dict[str, Any]]:
+    root = checkout_root()
+    fingerprints = Fingerprints(report)
 
-
-class _Suites:
-    """The suites of a report, by the file that they are about; what is about none is in the suite ``without_file``."""
-
-    def __init__(self, without_file: str) -> None:
-        self.root = Element("testsuites", name="breakscan")
-        self._without_file = without_file
-        self._suites: dict[str, Element] = {}
-
-    def case(self, name: str, path: str | None, line: int | None) -> Element:
-        suite = path or self._without_file
-        if suite not in self._suites:
-            self._suites[suite] = SubElement(self.root, "testsuite", name=suite)
-        case = SubElement(self._suites[suite], "testcase", name=name, classname=suite)
-        if path and line:
-            case.set("file", path)
-            case.set("line", str(line))
-        return case
-
-    def counted(self) -> Element:
-        """The root, with the numbers of tests, failures and errors of everything in it."""
-        for element in (self.root, *self._suites.values()):
-            for name, what in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
-                element.set(name, str(sum(1 for _ in element.iter(what))))
-        return self.root
-
-
-_RDJSON_SEVERITIES = {Severity.ERROR: "ERROR", Severity.WARNING: "WARNING", Severity.INFO: "INFO"}
-
-
-def write_rdjson(report: DiagnosticReport, stream: TextIO) -> None:
-    """Writes one object with a diagnostic for each diagnostic and each remark that has a site, ASCII only, and a line
-    end."""
-    found = [
-        {
-            "message": one.text,
-            "location": {"path": one.path, "range": _range(one.site, report if one.has_columns else None)},
-            "severity": _RDJSON_SEVERITIES[one.severity],
-            "code": {"value": one.title},
+    def entry(check: str, severity: str, site: Site, path: str, fingerprint: str, text: str) -> dict[str, Any]:
+        lines = report.cells.in_file(site)
+        return {
+            "description": text,
+            "check_name": check,
+            "fingerprint": fingerprint,
+            "severity": severity,
+            "location": {"path": path, "lines": {"begin": lines.line, "end": lines.end_line}},
         }
-        for one in placed(report)
-        if one.site
-    ]
-    json.dump({"source": {"name": "breakscan"}, "diagnostics": found}, stream, indent=2)
-    stream.write("\n")
+
+    for one in report.diagnostics:
+        if one.site is not None:
+            path = _path_in(root, one.site, report)
+            text = f"{one.title}: {cell_words(report.cells, one.site)}{one.text}"
+            digest = fingerprints.of(one, path)
+            yield entry(one.id, _GITLAB_SEVERITIES[one.severity], one.site, path, digest, text)
+    for remark in report.remarks:
+        if remark.site is not None:
+            path = _path_in(root, remark.site, report)
+            title = remark.title or report.command
+            text = f"{cell_words(report.cells, remark.site)}{remark.message}"
+            is_unread = remark.severity is Severity.ERROR
+            severity = _NOT_CHECKED if is_unread else _GITLAB_SEVERITIES[remark.severity]
+            digest = fingerprints.of_remark(remark, path)
+            described = text if is_unread else f"{title}: {text}"
+            yield entry(title.replace(" ", "-"), severity, remark.site, path, digest, described)
 
 
-def _range(site: Site, lines: DiagnosticReport | None) -> dict[str, Any]:
-    """A site as the format has it: columns count the bytes of UTF-8 from 1, and the end is exclusive."""
-    start: dict[str, int] = {"line": site.line}
-    end: dict[str, int] = {"line": site.end_line}
-    if lines is not None:
-        start["column"] = _bytes_before(lines.line(site.path, site.line), site.column) + 1
-        end["column"] = _bytes_before(lines.line(site.path, site.end_line), site.end_column) + 1
-    return {"start": start, "end": end}
-
-
-def _bytes_before(line: str, column: int) -> int:
-    before = line[: column - 1]
-    # A column past the end of the line stays as far behind it.
-    return len(before.encode("utf-8", "surrogatepass")) + column - 1 - len(before)
+def _path_in(root: str, site: Site, report: DiagnosticReport) -> str:
+    """The path of a site's file, relative to the checkout where it is inside it."""
+    shown = report.cells.file_of(site.path)
+    path = report.originals.get(shown, shown)
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        path = shown  # GitLab looks for the file, by a name that is text
+    return relative_to(os.path.abspath(path), root) or path

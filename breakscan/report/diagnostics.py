@@ -1,7 +1,7 @@
-"""A message at a line of the user's code, which ``check``, ``explain``, ``fix`` and ``verify`` hand to the formats of
-services and to editors.
+"""A message at a line of the user's code, which ``check`` and ``explain`` hand to the formats of services and
+to editors.
 
-Each command has one producer, and each format one renderer (``github.py``, ``sarif.py``, ``ci_formats.py``).  All
+Each command has one producer, and each format one renderer (``ci_formats.py``, ``sarif.py``).  All
 strings are printable: producers pass what they are given through :func:`breakscan.report.printable.printable`.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +22,6 @@ from breakscan.report.printable import printable
 from breakscan.report.sources import NotebookCells, source_lines
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.remedies import finding_remedies
-from breakscan.source.paths import relative_to
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,62 +196,3 @@ class Fingerprints:
     def _digest(self, *key: str) -> str:
         self._seen[key] += 1
         return hashlib.sha256("\0".join((*key, str(self._seen[key]))).encode()).hexdigest()[:32]
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A diagnostic or a remark.  ``path`` is relative to the checkout, and ``site`` is in that file; both are None for
-    what is about the whole program.  In a notebook, lines are those of the file, and ``has_columns`` is False.
-    ``not_checked`` is about a file that could not be read."""
-
-    check: str
-    title: str
-    severity: Severity
-    text: str
-    path: str | None
-    site: Site | None
-    has_columns: bool
-    fingerprint: str
-    not_checked: bool = False
-
-    @property
-    def location(self) -> str:
-        """``model.py:41:9``, as far as it is known."""
-        if self.path is None or self.site is None:
-            return ""
-        return f"{self.path}:{self.site.line}{f':{self.site.column}' if self.has_columns else ''}"
-
-
-def placed(report: DiagnosticReport) -> Iterator[Placed]:
-    """All diagnostics, then all remarks but those that only inform."""
-    root = checkout_root()
-    fingerprints = Fingerprints(report)
-    for one in report.diagnostics:
-        site, path, has_columns = _place(report, one.site, root)
-        text = f"{cell_words(report.cells, one.site)}{one.text}"
-        digest = fingerprints.of(one, path or "")
-        yield Placed(one.id, one.title, one.severity, text, path, site, has_columns, digest)
-    for remark in report.remarks:
-        if remark.severity is Severity.INFO and remark.site is None:
-            continue
-        site, path, has_columns = _place(report, remark.site, root)
-        text = f"{cell_words(report.cells, remark.site)}{remark.message}"
-        title = remark.title or report.command
-        digest = fingerprints.of_remark(remark, path or "")
-        unread = remark.severity is Severity.ERROR
-        check = title.replace(" ", "-")
-        yield Placed(check, title, remark.severity, text, path, site, has_columns, digest, unread)
-
-
-def _place(report: DiagnosticReport, site: Site | None, root: str) -> tuple[Site | None, str | None, bool]:
-    if site is None:
-        return None, None, False
-    in_file = report.cells.in_file(site)
-    path = report.originals.get(in_file.path, in_file.path)
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        path = in_file.path  # services look for the file, by a name that is text
-    has_columns = (site.end_line, site.end_column) != (site.line, site.column) and site.path not in report.cells.by_name
-    relative = relative_to(os.path.abspath(path), root)
-    return in_file, path if relative is None else relative, has_columns

@@ -1,4 +1,4 @@
-"""Reports of ``fix``: the diff, the notes on standard error, JSON and diagnostics.
+"""Reports of ``fix``: the diff, the notes on standard error, and JSON.
 
 ``schemas/fix.schema.json`` describes the JSON.
 """
@@ -10,7 +10,7 @@ import re
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple, TextIO
 
@@ -18,17 +18,9 @@ from rich.console import Console
 from rich.text import Text
 
 from breakscan.fix.result import Applied, FileRepair, Repair
-from breakscan.model.findings import Finding, Severity, SourceError
+from breakscan.model.findings import Finding, SourceError
 from breakscan.model.words import counted
 from breakscan.report.console import paragraph, print_diff, report_console
-from breakscan.report.diagnostics import (
-    Diagnostic,
-    DiagnosticReport,
-    Remark,
-    error_site,
-    finding_diagnostic,
-    unread_remark,
-)
 from breakscan.report.findings import finding_object, targets_object, versions_words
 from breakscan.report.json_report import write_json_report
 from breakscan.report.printable import printable
@@ -89,25 +81,15 @@ def summary_line(report: FixReport) -> str:
     return f"{words[0].upper()}{words[1:]} ({about}).{hint}"
 
 
-class FindingOutcome(NamedTuple):
-    """The outcome of a finding: a word of the notes, its style on a terminal, and the beginning of a sentence."""
-
-    word: str
-    style: str
-    sentence: str
-
-
-SAFE = FindingOutcome("safe", "green", "A safe edit: breakscan fix --write makes it")
-UNSAFE = FindingOutcome("unsafe", "yellow", "An edit that is not safe, by breakscan fix --write --unsafe")
-WRITTEN = FindingOutcome("written", "green", "Rewritten")
-STAYS = FindingOutcome("stays", "red", "No edit")
+STYLES = {"safe": "green", "unsafe": "yellow", "written": "green", "stays": "red"}
+"""The outcomes of a finding in the notes: an edit that is not written, one that is, or none."""
 
 
 class FixedFinding(NamedTuple):
-    """A finding, what happened to it, and the edit or the reason in words."""
+    """A finding, its outcome (a key of :data:`STYLES`), and the edit or the reason in words."""
 
     finding: Finding
-    outcome: FindingOutcome
+    outcome: str
     words: str
 
 
@@ -121,7 +103,7 @@ def fixed_findings(file: FileRepair, report: FixReport) -> list[FixedFinding]:
         rule = None if finding.rule in advised else report.library.get(finding.rule)
         advised.add(finding.rule)
         advice = f"Instead: {rule.instead}" if rule is not None else ""
-        fixed.append(FixedFinding(finding, STAYS, ". ".join(filter(None, (why, advice)))))
+        fixed.append(FixedFinding(finding, "stays", ". ".join(filter(None, (why, advice)))))
     fixed.sort(key=lambda one: (one.finding.site.line, one.finding.site.column))
     for before, one in pairwise(list(fixed)):
         if (before.finding.site.line, before.words) == (one.finding.site.line, one.words):
@@ -132,7 +114,7 @@ def fixed_findings(file: FileRepair, report: FixReport) -> list[FixedFinding]:
 def _edit(one: Applied, is_written: bool) -> FixedFinding:
     differences = [one.difference] if one.difference else []
     differences += [f"it still breaks if `{one.remains}`"] if one.remains else []
-    outcome = WRITTEN if is_written else UNSAFE if one.differences else SAFE
+    outcome = "written" if is_written else "unsafe" if one.differences else "safe"
     return FixedFinding(one.finding, outcome, ", and ".join(differences))
 
 
@@ -227,34 +209,6 @@ def _file(file: FileRepair, report: FixReport) -> dict[str, Any]:
     }
 
 
-def fix_diagnostics(report: FixReport) -> DiagnosticReport:
-    """One diagnostic for each finding: a note if the rewrite was written, else with the severity of the finding."""
-    originals: dict[str, str] = {}
-    files = [printable(file, originals) for file in report.repair.files]
-    errors = tuple(map(report.cells.error, report.repair.errors))
-    remarks = [unread_remark(error) for error in printable(errors, originals)]
-    remarks += [
-        Remark(Severity.ERROR, f"not written: {error.message}", "not written", error_site(error))
-        for error in printable(report.unwritten, originals)
-    ]
-    return DiagnosticReport(
-        "fix",
-        [_diagnostic(one, report) for file in files for one in fixed_findings(file, report)],
-        remarks=remarks,
-        end=[summary_line(report)],
-        texts={**{file.display: file.before for file in report.repair.files}, **report.cells.texts},
-        cells=report.cells,
-        originals=originals,
-    )
-
-
-def _diagnostic(one: FixedFinding, report: FixReport) -> Diagnostic:
-    diagnostic = finding_diagnostic(one.finding, report.library.get(one.finding.rule))
-    severity = Severity.INFO if one.outcome is WRITTEN else diagnostic.severity
-    outcome = ": ".join(filter(None, (one.outcome.sentence, one.words)))
-    return replace(diagnostic, severity=severity, details=(*diagnostic.details, outcome))
-
-
 def write_notes(report: FixReport, stream: TextIO, *, quiet: bool = False) -> None:
     """Writes a note for each finding, then what could not be read or written, and the counts; with ``quiet``, only what
     could not be read or written."""
@@ -271,5 +225,5 @@ def write_notes(report: FixReport, stream: TextIO, *, quiet: bool = False) -> No
 def _note(one: FixedFinding, console: Console) -> Text:
     finding, words = one.finding, one.words
     text = Text(f"{finding.site.path}:{finding.site.line}:{finding.site.column}", "bold")
-    text.append(f"  {finding.rule} {finding.name}  ").append(one.outcome.word, one.outcome.style)
+    text.append(f"  {finding.rule} {finding.name}  ").append(one.outcome, STYLES[one.outcome])
     return text.append("\n").append_text(paragraph("", words, console.width)) if words else text

@@ -27,13 +27,11 @@ if TYPE_CHECKING:
 Report = TypeVar("Report")
 
 DIAGNOSTIC_FORMATS = {
-    "github": "github:write_github",
+    "github": "ci_formats:write_github",
     "sarif": "sarif:write_sarif",
     "gitlab": "ci_formats:write_gitlab",
-    "rdjson": "ci_formats:write_rdjson",
-    "junit": "ci_formats:write_junit",
 }
-"""Formats of ``check``, ``explain``, ``report``, ``fix`` and ``verify``, written from diagnostics."""
+"""Formats of ``check``, ``explain`` and ``report``, written from diagnostics."""
 
 FOR_LOGS = ("terminal", "github")
 """Formats that may go to standard error, between the output of the program that is run.  All others need a file."""
@@ -82,16 +80,13 @@ EXPLAIN: Formats[ExplainReport] = Formats(
     },
     producer="explain.diagnostics:explain_diagnostics",
 )
-FIX: Formats[FixReport] = Formats(
-    {"diff": "fix:write_diff", "json": "fix:write_fix_json"}, producer="fix:fix_diagnostics"
-)
+FIX: Formats[FixReport] = Formats({"diff": "fix:write_diff", "json": "fix:write_fix_json"})
 VERIFY: Formats[Verification] = Formats(
     {
         "terminal": "verify:write_verify_terminal",
         "json": "verify:write_verify_json",
         "markdown": "verify:write_verify_markdown",
-    },
-    producer="verify:verify_diagnostics",
+    }
 )
 BENCH: Formats[Bench] = Formats(
     {
@@ -121,7 +116,6 @@ SURVEY: Formats[SurveyOverview] = Formats(
         "terminal": "survey:write_survey_terminal",
         "json": "survey:write_survey_json",
         "markdown": "survey:write_survey_markdown",
-        "html": "survey_html:write_survey_html",
     }
 )
 SURVEY_DIFF: Formats[SurveyComparison] = Formats(

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from importlib import resources
 from string import Template
 from typing import Any
@@ -20,13 +20,6 @@ _SCRIPTS = ("dom", "words", "table", "theme", "tabs")
 def escaped(text: str) -> str:
     """Text as HTML in ASCII, also for attributes: one line, without characters that hide or reorder text."""
     return html.escape(visible(text)).encode("ascii", "xmlcharrefreplace").decode()
-
-
-def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of text."""
-    head = "".join(f"<th>{name}" for name in columns)
-    body = "".join(f"<tr>{''.join(f'<td>{escaped(cell)}' for cell in row)}" for row in rows)
-    return f'<table class="list"><tr>{head}{body}</table>'
 
 
 def page_style() -> str:

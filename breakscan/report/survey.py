@@ -1,6 +1,6 @@
 """Reports of surveys: for terminals, JSON and Markdown.
 
-``schemas/survey.schema.json`` and ``survey-diff.schema.json`` describe the JSON; ``survey_html.py`` has the pages.
+``schemas/survey.schema.json`` and ``survey-diff.schema.json`` describe the JSON.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any, NamedTuple, TextIO
 from rich.table import Table
 from rich.text import Text
 
-from breakscan.model.words import bytes_in_words, counted, duration, listed, sentence
+from breakscan.model.words import bytes_in_words, counted, duration, listed
 from breakscan.report import markdown
 from breakscan.report.console import print_page, report_console
 from breakscan.report.json_report import write_json_report
 from breakscan.report.printable import visible
 from breakscan.survey.comparison import CauseChange, ChangeGroup, EndingGroup, SurveyComparison, change_groups
 from breakscan.survey.overview import CauseCount, ConditionCount, SurveyOverview
-from breakscan.survey.unit_row import WAITING, CauseKey, CauseKind, UnitRow
+from breakscan.survey.unit_row import CauseKey, CauseKind, UnitRow
 
 
 def conditions_words(conditions: tuple[str, ...], torch: str | None) -> str:
@@ -36,14 +36,6 @@ def counted_share(count: ConditionCount) -> str:
     others = f"; {lost} did not run{waiting}" if lost else waiting
     ran = f"{count.broken} of {counted(count.ran, 'unit')} that ran"
     return f"{ran} break the graph or run eager ({_share(count)}){others}"
-
-
-def survey_headline(report: SurveyOverview) -> str:
-    """The result of all units together."""
-    rows = report.rows
-    ran, waiting = sum(row.breaks is not None for row in rows), sum(row.status == WAITING for row in rows)
-    broken = sum(row.breaks is not None and not row.is_whole for row in rows)
-    return sentence(counted_share(ConditionCount((), None, len(rows), waiting, ran, broken)))
 
 
 def _share(count: ConditionCount) -> str:

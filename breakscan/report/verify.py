@@ -1,4 +1,4 @@
-"""Reports of ``verify``: for terminals, JSON, Markdown and diagnostics.
+"""Reports of ``verify``: for terminals, JSON and Markdown.
 
 ``schemas/verify.schema.json`` describes the JSON.
 """
@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from breakscan.model.findings import Severity, Site
+from breakscan.model.findings import Site
 from breakscan.model.words import counted, listed, megabytes, sentence
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.equal import Change
@@ -28,7 +28,6 @@ from breakscan.prove.proof import (
 from breakscan.prove.protocol import Stage, Variation, VariedCall
 from breakscan.report import markdown
 from breakscan.report.console import paragraph, report_console
-from breakscan.report.diagnostics import Diagnostic, DiagnosticReport, Remark
 from breakscan.report.json_report import write_json_report
 from breakscan.report.measurements import (
     captured_words,
@@ -570,52 +569,3 @@ def _details(proof: Proof, diff: str) -> str:
     if block := markdown.diff_block(diff):
         said.append(f"\n{block.rstrip()}")
     return "\n".join([*said, "\n</details>\n"])
-
-
-_KIND_SUMMARIES = {
-    ProofVerdict.ACCEPTED: "a change is equal and faster",
-    ProofVerdict.NO_FASTER: "a change is equal and no faster",
-    ProofVerdict.TOO_NOISY: "a change is equal, and the machine is too noisy to say if it is faster",
-    ProofVerdict.REJECTED: "a change is rejected",
-}
-
-
-def verify_diagnostics(verification: Verification) -> DiagnosticReport:
-    """One diagnostic for each proof: a warning if the change is rejected, else a note."""
-    originals: dict[str, str] = {}
-    verification = printable(verification, originals)
-    return DiagnosticReport(
-        "verify",
-        [*_compiled_diagnostics(verification), *map(_diagnostic, verification.proofs)],
-        remarks=[Remark(Severity.INFO, observation_words(note)) for note in verification.notes],
-        head=[sentence(headline(verification))],
-        end=[ending_words(verification)],
-        originals=originals,
-    )
-
-
-def _compiled_diagnostics(verification: Verification) -> Iterator[Diagnostic]:
-    if verification.divergence is not None:
-        at = verification.divergence.operation
-        first, *others = compiled_words(verification)
-        yield Diagnostic(
-            id="verify-compiled-differs",
-            name="compiled differs from eager",
-            kind_summary="compiled code computes something else than eager code",
-            severity=Severity.WARNING,
-            site=Site(at.path, at.line, 1, at.line, 1) if at is not None and at.path else None,
-            message=first,
-            details=tuple(others),
-        )
-
-
-def _diagnostic(proof: Proof) -> Diagnostic:
-    return Diagnostic(
-        id=f"verify-{proof.verdict.value}",
-        name=f"verify {proof.label!s}",
-        kind_summary=_KIND_SUMMARIES[proof.verdict],
-        severity=Severity.WARNING if proof.verdict is ProofVerdict.REJECTED else Severity.INFO,
-        site=proof.site,
-        message=verdict_words(proof),
-        details=(*map(observation_words, proof.reasons[1:]), *remarks(proof)),
-    )

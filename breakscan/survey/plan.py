@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import product
@@ -14,7 +14,7 @@ from breakscan.source.files import discover
 from breakscan.source.regular_files import read_regular_file
 from breakscan.survey.ask import Unanswered, ask
 from breakscan.survey.manifest import ManifestError, Models, SurveyManifest
-from breakscan.survey.units import Environment, Unit, digest
+from breakscan.survey.units import Environment, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +119,3 @@ def _sources(manifest: SurveyManifest) -> str:
         name = os.fsencode(path.relative_to(manifest.folder))
         found.update(b"%d %s %d " % (len(name), name, len(content)) + content)
     return found.hexdigest()
-
-
-def part_of(units: Iterable[PlannedUnit], number: int, count: int) -> list[PlannedUnit]:
-    """The units of part ``number`` (from 1) of ``count``.  A unit is always in the same part, whatever it runs with and
-    whichever others there are, so that each store keeps the results of its units from one survey to the next."""
-    return [one for one in units if int(digest([one.unit.name, one.unit.conditions]), 16) % count == number - 1]

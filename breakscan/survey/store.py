@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -212,74 +212,6 @@ class Store:
         except (ValueError, TypeError, AttributeError) as error:
             raise _damaged(self.path, f"an environment: {error}") from error
         return found
-
-    def merge(self, other: Store) -> tuple[int, int]:
-        """Takes the surveys of another store, and the results that are not here; returns how many results came, and
-        which number the last survey has here."""
-        last = other.latest()
-        if self.path.resolve() == other.path.resolve():
-            raise StoreError(f"{self.path} cannot be merged with itself: name another target")
-        with self._transaction(), other._snapshot():
-            moved = int(self._db.execute("SELECT coalesce(max(id), 0) FROM surveys").fetchone()[0])
-            before = self._count()
-            self._take("environments", 4, other._rows("SELECT * FROM environments"))
-            self._take("units", 4, other._rows("SELECT * FROM units"))
-            self._take("results", 10, other._whole(other._rows(f"SELECT {_RESULT} FROM results")))
-            self._take("surveys", 5, other._rows(f"SELECT id + {moved}, began, ended, stages, units FROM surveys"))
-            self._take("survey_units", 2, other._rows(f"SELECT survey + {moved}, key FROM survey_units"))
-            return self._count() - before, last + moved
-
-    def unite(self, numbers: Sequence[int]) -> None:
-        """Makes one survey of several, such as those of machines that ran a part each; it has not ended if one of them
-        has not.  Of a unit that has changed from one to another, that of the last is in it."""
-        if len(numbers) < 2:
-            return
-        chosen = ", ".join(map(str, numbers))
-        with self._transaction():
-            keys = set(
-                {
-                    (replace(unit, sources=""), environment.torch): key
-                    for number in numbers
-                    for key, unit, environment in self._units(number)
-                }.values()
-            )
-            stages: dict[str, None] = {}
-            for (text,) in self._db.execute(f"SELECT stages FROM surveys WHERE id IN ({chosen})"):
-                stages.update(dict.fromkeys(json.loads(text)))
-            cursor = self._db.execute(
-                "INSERT INTO surveys (began, ended, stages, units) "
-                "SELECT min(began), CASE WHEN count(ended) = count(*) THEN max(ended) END, ?, ? "
-                f"FROM surveys WHERE id IN ({chosen})",
-                (json.dumps(list(stages)), len(keys)),
-            )
-            pairs = ((cursor.lastrowid, key) for key in keys)
-            self._db.executemany("INSERT INTO survey_units VALUES (?, ?)", pairs)
-
-    def _take(self, table: str, columns: int, rows: Iterable[tuple[Any, ...]]) -> None:
-        self._db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * columns)})", rows)
-
-    def _rows(self, query: str) -> Iterator[tuple[Any, ...]]:
-        with self._faults():
-            for row in self._db.execute(query):  # noqa: UP028 - yield from would close the cursor, too late
-                yield row
-
-    def _whole(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        for row in rows:
-            self._result(row)
-            yield row
-
-    def _count(self) -> int:
-        return int(self._db.execute("SELECT count(*) FROM results").fetchone()[0])
-
-    @contextmanager
-    def _snapshot(self) -> Iterator[None]:
-        """All that is read belongs together, while another command may write."""
-        with self._faults():
-            self._db.execute("BEGIN")
-        try:
-            yield
-        finally:
-            self._db.execute("ROLLBACK")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -56,7 +56,7 @@ echo "${COMPREPLY[@]}"
 CASES = [
     (("che",), ["check"]),
     (("check", "--fail-o"), ["--fail-on"]),
-    (("check", "--format", "rd"), ["rdjson"]),
+    (("check", "--format", "sa"), ["sarif"]),
     (("rule", "branch-on-te"), ["branch-on-tensor"]),
     (("rule", "brk10"), [f"BRK10{number}" for number in range(1, 10)]),
 ]

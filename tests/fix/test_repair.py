@@ -10,7 +10,7 @@ from breakscan.check.pipeline.check import check_paths
 from breakscan.check.pipeline.rewrite_facts import Studies
 from breakscan.fix.planner import GUESSED as GUESSED_VALUE
 from breakscan.fix.planner import WantedRewrites, repair_file
-from breakscan.fix.repair import repair_content, repair_found, repair_paths
+from breakscan.fix.repair import repair_found, repair_paths
 from breakscan.rulebook.config import load_settings
 
 PROJECT = {
@@ -163,8 +163,8 @@ def test_a_generated_file_is_declined_by_its_findings_alone(tmp_path: Path, monk
 def test_comments_at_the_top_say_that_a_file_is_generated(top: str, is_generated: bool, tmp_path: Path) -> None:
     text = f"{top}import torch\n\n\n@torch.compile\ndef f(x: torch.Tensor):\n    print(x)\n    return x\n"
     settings = load_settings(tmp_path, None, target_torch="2.13", no_cache=True)
-    repair = repair_content(text.encode(), tmp_path / "net.py", settings, WantedRewrites(unsafe=True))
-    assert repair.files[0].changed is not is_generated
+    repair = repair_file(tmp_path / "net.py", (), settings, WantedRewrites(unsafe=True), text=text)
+    assert repair.changed is not is_generated
 
 
 SIZES = """import torch

@@ -20,7 +20,5 @@ def test_every_format_of_the_registry_can_be_imported() -> None:
 
 def test_a_new_format_of_diagnostics_serves_every_command_that_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(formats.DIAGNOSTIC_FORMATS, "new", "some.file:write_new")
-    assert {"new" in command.names for command in (formats.CHECK, formats.EXPLAIN, formats.FIX, formats.VERIFY)} == {
-        True
-    }
+    assert all("new" in command.names for command in (formats.CHECK, formats.EXPLAIN))
     assert "new" not in formats.BENCH.names

@@ -42,19 +42,6 @@ def test_a_survey_holds_its_own_units_alone(tmp_path: Path) -> None:
         assert [len(one.results) for one in store.surveyed(later)] == [1]
 
 
-def test_stores_are_merged_without_doubles(tmp_path: Path) -> None:
-    with Store(tmp_path / "a.db") as a, Store(tmp_path / "b.db") as b:
-        a.begin([ONE], ["explain"])
-        a.put(ONE.key, RESULT)
-        b.begin([ONE, TWO], ["explain"])
-        b.put(ONE.key, StageResult("explain", "failed", 1.0, None))
-        b.put(TWO.key, RESULT)
-        assert a.merge(b)[0] == 1
-        one, two = a.surveyed(a.latest())
-        assert (one.results["explain"].status, two.results["explain"].status) == ("ok", "ok")
-        assert a.merge(b)[0] == 0
-
-
 def test_a_reader_sees_what_is_there_while_another_writes(tmp_path: Path) -> None:
     with Store(tmp_path / "s.db") as writer:
         number = writer.begin([ONE, TWO], ["explain"])
