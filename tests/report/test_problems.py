@@ -17,7 +17,7 @@ from breakscan.report.diff.comparison import compare
 from breakscan.report.explain.assertion_message import objections
 from breakscan.report.explain.json import explain_object
 from breakscan.rulebook.library import load_library
-from breakscan.serve.agents.answers import problems as answers
+from breakscan.serve.agents.answers import answer
 
 FUNCTIONS = (made.FRAME, made.BEHIND_BREAK, made.OVER_LIMIT, made.PASSED_OVER, made.FAILED)
 """One that runs eager, one because of a break, one past the limit of recompiles, one that loses nothing, a failure."""
@@ -51,7 +51,7 @@ def test_agents_read_them_in_the_order_of_a_report() -> None:
     report = explain_object(run)
     shown = [one for one in run.problems if one.cause is None and (one.verdict or one.kind is not ProblemKind.FUNCTION)]
     places = [f"{one.site.path}:{one.site.line}:{one.site.column}" for one in shown]
-    assert [one["at"] for one in answers(report)] == places
+    assert [one["site"] for one in answer("explain", report, 0, 99)["problems"]] == places
     assert [one["kind"] for one in report["problems"]] == [one.kind.value for one in run.problems]
 
 

@@ -23,7 +23,7 @@ from breakscan.prove.tuning import Best, Evidence, Goal, RunFigures, Trial, Tria
 from breakscan.report import markdown
 from breakscan.report.formats import TUNE
 from breakscan.report.tune import ending_words, headline, not_taken, table_rows
-from breakscan.serve.agents.answers import tune_answer
+from breakscan.serve.agents.answers import answer
 
 BEFORE = RunFigures(9, 4, 1, 12, 38.0, 41.0, 11.8e-3, 1_374_000_000)
 AFTER = RunFigures(0, 0, 1, 1, 14.2, 15.1, 6.6e-3, 900_000_000)
@@ -186,20 +186,13 @@ def test_no_string_of_a_program_steers_what_shows_it(format_: str) -> None:
     assert "<script" not in told or format_ != "markdown"
 
 
-@pytest.mark.parametrize(
-    ("tuning", "following"),
-    [(TUNED, "check"), (best(held_back=("no call ran line 3",)), "check"), (NOTHING, "explain")],
-)
-def test_an_agent_gets_the_patch_and_a_page_of_what_was_tried(tuning: Tuning, following: str) -> None:
-    asked = {"program": "train.py", "limit": 2}
-    answer = tune_answer(json.loads(text_of(TUNE, "json", tuning)), asked, None, 0, 2)
-    assert answer["summary"] == headline(tuning)
-    assert answer.get("diffs", []) == ([{"path": "patch", "diff": PATCH}] if tuning.best else [])
-    assert answer.get("changes", []) == (["net.py:3 where"] if tuning.best else [])
-    assert answer["tried"][1] == {"change": "freezing = True", "verdict": "no-gain", "why": "no faster"}
-    assert answer["more"]["arguments"] == {"last": True, "offset": 2}
-    assert answer["next"]["tool"] == following
-    assert answer.get("caution") == (["no call ran line 3"] if tuning.best and tuning.best.held_back else None)
+@pytest.mark.parametrize("tuning", [TUNED, best(held_back=("no call ran line 3",)), NOTHING])
+def test_an_agent_gets_the_patch_and_a_page_of_what_was_tried(tuning: Tuning) -> None:
+    told = answer("tune", json.loads(text_of(TUNE, "json", tuning)), 0, 2)
+    assert told["says"] == headline(tuning)
+    assert told.get("best", {}).get("patch") == (PATCH if tuning.best else None)
+    assert told["tried"][1] == {"names": ["freezing = True"], "verdict": "no-gain", "reason": "no faster"}
+    assert told["more"] == len(tuning.tried) - 2
 
 
 def test_what_no_call_showed_holds_the_patch_back_in_words() -> None:

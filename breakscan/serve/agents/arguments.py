@@ -49,11 +49,6 @@ class ToolArguments(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    @property
-    def given(self) -> dict[str, Any]:
-        """The arguments that the call has."""
-        return {name: getattr(self, name) for name in self.model_fields_set}
-
 
 class Paged(ToolArguments):
     limit: int = Field(ENTRIES, ge=1, le=200)
@@ -114,7 +109,7 @@ _DESCRIPTIONS = {
     "select": "Only these rules: ids, or starts of ids (BRK1).",
     "diff": "Only what is new since the branch left this commit of git, such as main.",
     "limit": "Entries in the answer.",
-    "offset": "Entries to skip: the answer says with which to go on.",
+    "offset": "Entries to skip.",
     "rewrites": "Only these rewrites, by id.",
     "unsafe": "With write: also write what changes more than speed; each says what.",
     "write": "Change the files.",

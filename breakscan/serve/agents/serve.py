@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +25,6 @@ from mcp.types import (
 from breakscan import __version__
 from breakscan.report.printable import visible
 from breakscan.rulebook.document import nearest
-from breakscan.serve.agents.answers import answer_text
 from breakscan.serve.agents.arguments import RootFolder, ToolFailure, input_schema, read_arguments
 from breakscan.serve.agents.command import fault_words
 from breakscan.serve.agents.tools import ToolKind, Tools
@@ -34,7 +34,9 @@ logger = logging.getLogger(__name__)
 _INSTRUCTIONS = (
     "Finds and fixes what breaks torch.compile. The loop: check (static), explain (runs a program), fix (a diff), "
     "verify (runs the program with and without the rewrites), then write; or tune, which finds the fastest equal "
-    "program by itself. Each answer names the next call. Paths are relative to the root of the server."
+    "program by itself. Then run the project's tests, and check again. rule explains what to write by hand where there "
+    "is no rewrite. Where an answer has more, ask again with offset, and with last instead of a program. Paths are "
+    "relative to the root of the server."
 )
 
 
@@ -74,7 +76,8 @@ def make_server(kinds: Mapping[str, ToolKind]) -> Server[Any]:
         except Exception as error:
             logger.exception("%s failed", params.name)
             return _failed(fault_words(type(error).__name__))
-        return CallToolResult(content=[TextContent(type="text", text=answer_text(answer))], structured_content=answer)
+        text = json.dumps(answer, ensure_ascii=False)
+        return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=answer)
 
     return Server(
         "breakscan", version=__version__, instructions=_INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool

@@ -1,31 +1,23 @@
-"""The tools: each runs the command of its name, and makes a short answer from its JSON."""
+"""The tools: each runs the command of its name, and answers with its JSON, cut to what an agent reads."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import anyio
 
+from breakscan.model.findings import Kind, Mode, Place
 from breakscan.recording.recording import Tally
 from breakscan.report.printable import visible
-from breakscan.report.rules import rule_object
-from breakscan.rulebook.config import ConfigError, load_settings
+from breakscan.rulebook.config import ConfigError, load_settings, resolve_target
 from breakscan.rulebook.document import RuleError
-from breakscan.rulebook.ledger import load_ledger, measured_versions
-from breakscan.rulebook.library import Library, load_library
-from breakscan.serve.agents.answers import (
-    Answer,
-    check_answer,
-    explain_answer,
-    fix_answer,
-    rule_answer,
-    tune_answer,
-    verify_answer,
-)
+from breakscan.rulebook.ledger import load_ledger
+from breakscan.rulebook.library import load_library
+from breakscan.serve.agents.answers import Answer, answer
 from breakscan.serve.agents.arguments import (
     CheckArguments,
     ExplainArguments,
@@ -67,26 +59,13 @@ class ToolKind:
 
 
 @dataclass(slots=True)
-class _LastRun:
-    report: Any
-    asked: Mapping[str, Any]
-    result: CommandResult
-
-    @property
-    def cut(self) -> str | None:
-        """The time limit that ended it, in words."""
-        limit = self.result.limit
-        return None if limit is None else _ended(None, self.result.seconds, limit)
-
-
-@dataclass(slots=True)
 class Tools:
     """The tools of one server.  Programs run one at a time; ``seconds`` is their time limit."""
 
     root: RootFolder
     seconds: float
     _running: anyio.Lock = field(default_factory=anyio.Lock)
-    _last: dict[str, _LastRun] = field(default_factory=dict)
+    _last: dict[str, CommandResult] = field(default_factory=dict)
 
     def kinds(self, with_runs: bool) -> list[ToolKind]:
         """Return all tools, or those that run no program."""
@@ -141,8 +120,8 @@ class Tools:
             ToolKind(
                 "rule",
                 "Explain a rule",
-                "Explain a rule: why the compiler cannot do it, what to write instead, examples, and the verdict of "
-                "each torch.",
+                "Explain a rule: why the compiler cannot do it, what to write instead, with examples, and what the "
+                "project's torch does with them.",
                 RuleArguments,
                 self.rule,
             ),
@@ -154,15 +133,14 @@ class Tools:
         words += ["--diff", asked.diff] if asked.diff else []
         words += self._files(asked.paths)
         result = await run_command("check", words, self.root.folder, STATIC_SECONDS)
-        library = await anyio.to_thread.run_sync(self._library)
-        return check_answer(result.report, library, asked.given, asked.offset, asked.limit)
+        return answer("check", result.report, asked.offset, asked.limit)
 
     async def fix(self, asked: FixArguments, _: Progress) -> Answer:
         words = _lists(select=asked.select, rewrite=asked.rewrites)
         words += [f"--{name}" for name in ("unsafe", "write") if getattr(asked, name)]
         words += self._files(asked.paths)
         result = await run_command("fix", words, self.root.folder, STATIC_SECONDS)
-        return fix_answer(result.report, asked.given, asked.offset, asked.limit)
+        return answer("fix", result.report, asked.offset, asked.limit)
 
     async def rule(self, asked: RuleArguments, _: Progress) -> Answer:
         return await anyio.to_thread.run_sync(self._rule, asked.rule)
@@ -176,18 +154,11 @@ class Tools:
             tally[0].read()
             return tally[0].words
 
-        last = await self._run("explain", [], asked, progress, doing)
-        script = last.report["script"]
-        failed = script["exit_status"] not in (0, None) and last.result.limit is None
-        return explain_answer(
-            last.report,
-            await anyio.to_thread.run_sync(self._library),
-            last.asked,
-            _ended(script["exit_status"], script["seconds"], last.result.limit),
-            _last_lines(last.result.output) if failed else None,
-            asked.offset,
-            asked.limit,
-        )
+        result = await self._run("explain", [], asked, progress, doing)
+        script = result.report["script"]
+        ended = _ended(script["exit_status"], script["seconds"], result.limit)
+        output = _last_lines(result.output) if script["exit_status"] and result.limit is None else ""
+        return answer("explain", result.report, asked.offset, asked.limit, ended=ended, output=output)
 
     async def verify(self, asked: VerifyArguments, progress: Progress) -> Answer:
         if asked.patch is not None and (asked.select or asked.rewrites):
@@ -199,8 +170,8 @@ class Tools:
                 patch = Path(folder, "change.diff")
                 patch.write_text(asked.patch, encoding="utf-8", errors="surrogatepass")
                 words += ["--patch", str(patch)]
-            last = await self._run("verify", words, asked, progress, lambda _, output: _last_progress(output))
-        return verify_answer(last.report, last.asked, last.cut, asked.offset, asked.limit)
+            result = await self._run("verify", words, asked, progress, lambda _, output: _last_progress(output))
+        return answer("verify", result.report, asked.offset, asked.limit, ended=_cut(result))
 
     async def tune(self, asked: TuneArguments, progress: Progress) -> Answer:
         words = [
@@ -208,8 +179,8 @@ class Tools:
             f"--goal={asked.goal}",
             *(["--apply"] if asked.write else []),
         ]
-        last = await self._run("tune", words, asked, progress, lambda _, output: _last_progress(output))
-        return tune_answer(last.report, last.asked, last.cut, asked.offset, asked.limit)
+        result = await self._run("tune", words, asked, progress, lambda _, output: _last_progress(output))
+        return answer("tune", result.report, asked.offset, asked.limit, ended=_cut(result))
 
     async def _run(
         self,
@@ -218,7 +189,7 @@ class Tools:
         asked: RunArguments,
         progress: Progress,
         doing: Callable[[Path, str], str],
-    ) -> _LastRun:
+    ) -> CommandResult:
         if asked.last:
             if command not in self._last:
                 raise ToolFailure(f"{command} has run nothing yet: name a program")
@@ -231,8 +202,8 @@ class Tools:
             result = await run_command(
                 command, words, self.root.folder, limit, progress, doing, saves=command == "explain"
             )
-        self._last[command] = _LastRun(result.report, asked.given, result)
-        return self._last[command]
+        self._last[command] = result
+        return result
 
     def _limit(self, asked: RunArguments) -> float:
         return min(asked.seconds or self.seconds, self.seconds)
@@ -255,26 +226,35 @@ class Tools:
         return [*excluded, "--", *(found or ["."])]
 
     def _rule(self, name: str) -> Answer:
-        library = self._library()
         try:
-            rules = library.select(name)
-        except ValueError as error:
+            settings = load_settings(Path(self.root.folder))
+            rules = load_library(settings.rule_folders).select(name)
+            target = resolve_target(settings)
+        except (ConfigError, RuleError, ValueError) as error:
             raise ToolFailure(str(error)) from error
         if len(rules) > 1:
             raise ToolFailure(f"{name} names {len(rules)} rules, ask for one: {', '.join(rule.id for rule in rules)}")
-        ledgers = [load_ledger(version) for version in reversed(measured_versions())]
-        return rule_answer(rule_object(rules[0], ledgers), rules[0].examples)
-
-    def _library(self) -> Library:
-        try:
-            return load_library(load_settings(Path(self.root.folder)).rule_folders)
-        except (ConfigError, RuleError) as error:
-            raise ToolFailure(str(error)) from error
+        (rule,) = rules
+        mode = Mode.EXPORT if rule.kind is Kind.EXPORT else Mode.DEFAULT
+        ledger = load_ledger(target.ledger)
+        rulings = ((place.value, ledger.ruling(rule.id, mode, place)) for place in Place)
+        return {
+            **{key: getattr(rule, key) for key in ("id", "name", "summary", "why", "instead")},
+            "document": rule.body,
+            "rewrites": list(rule.rewrites),
+            "verdicts": {place: ruling.verdict.value for place, ruling in rulings if ruling is not None},
+            "torch": target.torch,
+        }
 
 
 def _lists(**options: list[str]) -> list[str]:
     """Return options that take lists, as arguments.  Each has its value in the same word: it may begin with -."""
     return [f"--{name}={value}" for name, values in options.items() for value in values]
+
+
+def _cut(result: CommandResult) -> str | None:
+    """Return the time limit that ended a run, in words."""
+    return None if result.limit is None else _ended(None, result.seconds, result.limit)
 
 
 def _ended(status: int | None, seconds: float, limit: float | None) -> str:

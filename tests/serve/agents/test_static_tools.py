@@ -1,4 +1,4 @@
-"""check, fix and rule by the client of the SDK: short answers with the next step, and nothing is run."""
+"""check, fix and rule by the client of the SDK: short answers, and nothing is run."""
 
 from __future__ import annotations
 
@@ -45,64 +45,38 @@ def test_without_runs_there_is_no_tool_that_runs_code(connected: Callable[..., A
     assert "there is no tool explain" in refused.content[0].text
 
 
-ANSWERED = [
-    ("check", {}),
-    ("check", {"select": ["BRK7"]}),
-    ("check", {"paths": ["broken.py"]}),
-    ("check", {"limit": 1}),
-    ("fix", {}),
-    ("fix", {"unsafe": True}),
-    ("fix", {"select": ["BRK7"]}),
-    ("fix", {"write": True}),
-    ("fix", {"unsafe": True, "write": True}),
-    ("fix", {"limit": 1}),
-    ("rule", {"rule": "BRK101"}),
-    ("rule", {"rule": "tensor-item"}),
-]
-
-
-@pytest.mark.parametrize(("tool", "arguments"), ANSWERED, ids=str)
-def test_an_answer_names_a_next_step_that_can_be_called(
-    project: Path, connected: Callable[..., Any], tool: str, arguments: dict[str, Any]
-) -> None:
+def test_check_answers_places_and_what_to_write_instead(project: Path, call: Callable[..., Any]) -> None:
     (project / "broken.py").write_text("def f(:\n", encoding="utf-8")
-
-    async def work(client: Client) -> Any:
-        return (await client.list_tools()).tools, await client.call_tool(tool, arguments)
-
-    tools, result = connected(work)
-    by_name = {one.name: one for one in tools}
-    assert not result.is_error, result.content[0].text
+    result = call("check")
     answer = result.structured_content
-    text = result.content[0].text
-    for step in filter(None, (answer["next"], answer.get("more"))):
-        jsonschema.validate(step["arguments"], by_name[step["tool"]].input_schema)
-        assert step["why"]
-        assert f"{step['tool']} {json.dumps(step['arguments'])}" in text
-    assert len(json.dumps(answer)) < 8000
-
-
-def test_check_answers_places_and_what_to_write_instead(call: Callable[..., Any]) -> None:
-    answer = call("check").structured_content
+    assert json.loads(result.content[0].text) == answer
     first = answer["findings"][0]
-    assert first["at"] == "model.py:11:12"
+    assert first["site"] == "model.py:11:12"
     assert first["rule"] == "BRK101"
-    assert first["may_fix"] is True
-    assert "torch.where" in answer["instead"]["BRK101"]
-    assert answer["next"]["tool"] == "fix"
+    assert "where" in first["rewrites"]
+    assert "torch.where" in first["remedies"][0]
+    assert answer["errors"][0].startswith("broken.py:1:7: ")
+
+
+def test_a_rule_comes_with_its_document_and_the_verdicts_of_the_torch(call: Callable[..., Any]) -> None:
+    answer = call("rule", {"rule": "tensor-item"}).structured_content
+    assert answer["id"] == "BRK201"
+    assert "## Compiles" in answer["document"]
+    assert answer["verdicts"].keys() == {"plain", "loop", "try", "with"}
 
 
 def test_what_is_left_out_is_asked_for_with_offset(connected: Callable[..., Any]) -> None:
     async def work(client: Client) -> list[Any]:
-        answers = [(await client.call_tool("check", {"limit": 1})).structured_content]
-        while more := answers[-1].get("more"):
-            answers.append((await client.call_tool(more["tool"], more["arguments"])).structured_content)
-        return answers
+        calls = ({"limit": 1}, {"limit": 1, "offset": 1})
+        return [(await client.call_tool("check", one)).structured_content for one in calls]
 
-    answers = connected(work)
-    places = [one["at"] for answer in answers for one in answer["findings"]]
-    assert len(places) == len(set(places)) == len(answers) == 2
-    assert answers[0]["more"]["why"] == "1 more"
+    first, last = connected(work)
+    assert [one["site"] for answer in (first, last) for one in answer["findings"]] == [
+        "model.py:11:12",
+        "model.py:13:9",
+    ]
+    assert first["more"] == 1
+    assert "more" not in last
 
 
 def test_check_reports_only_what_is_new_since_a_commit(project: Path, call: Callable[..., Any]) -> None:
@@ -113,9 +87,7 @@ def test_check_reports_only_what_is_new_since_a_commit(project: Path, call: Call
     (project / "model.py").write_text(text, encoding="utf-8")
     answer = call("check", {"diff": "main"}).structured_content
     assert [one["rule"] for one in answer["findings"]] == ["BRK201"]
-    assert answer["summary"].endswith("; 2 known before")
-    (project / "model.py").write_text(MODEL, encoding="utf-8")
-    assert call("check", {"diff": "main"}).structured_content["summary"].startswith("nothing new in 2 files")
+    assert answer["summary"]["known"] == 2
 
 
 def test_fix_writes_only_if_it_is_asked_to(project: Path, connected: Callable[..., Any]) -> None:
@@ -124,11 +96,12 @@ def test_fix_writes_only_if_it_is_asked_to(project: Path, connected: Callable[..
     async def work(client: Client) -> None:
         shown = (await client.call_tool("fix", {"unsafe": True})).structured_content
         texts.append((project / "model.py").read_text(encoding="utf-8"))
-        assert "+        x = torch.where(" in shown["diffs"][0]["diff"]
-        assert shown["written"] is False
+        (file,) = shown["files"]
+        assert "+        x = torch.where(" in file["diff"]
+        assert "written" not in file
+        assert [one["finding"]["site"] for one in file["unsafe"]] == ["model.py:11:12"]
         written = (await client.call_tool("fix", {"unsafe": True, "write": True})).structured_content
-        assert written["written"] is True
-        assert written["next"] == {"tool": "check", "arguments": {"paths": ["model.py"]}, "why": written["next"]["why"]}
+        assert written["files"][0]["written"] is True
         texts.append((project / "model.py").read_text(encoding="utf-8"))
 
     connected(work)
