@@ -20,7 +20,7 @@ from breakscan.rulebook.config import ConfigError
 from breakscan.rulebook.document import RuleError
 from breakscan.serve.editor.checked import CheckedText, TextChecker
 from breakscan.serve.editor.documents import OpenText, diagnostics_of, text_of_file, text_of_notebook
-from breakscan.serve.editor.workspace_scan import ScanProcess
+from breakscan.serve.editor.workspace_scan import Roots, ScanProcess
 from breakscan.source.module import SourceProblem, with_plain_line_ends
 
 T = TypeVar("T")
@@ -29,8 +29,6 @@ _PAUSE = 0.1
 """Seconds without a keystroke before a text is checked."""
 _GATHER = 0.2
 """Seconds in which changes of files are gathered: a checkout changes hundreds."""
-_MOST_DEATHS = 2
-"""Deaths of the process in a row after which the scan stops."""
 
 _NOTEBOOKS = types.NotebookDocumentFilterWithCells(
     [types.NotebookCellLanguage("python")], types.NotebookDocumentFilterNotebookType("jupyter-notebook")
@@ -51,14 +49,13 @@ class BreakscanServer(LanguageServer):
         self.checker = TextChecker()
         self._shown: dict[str, set[str]] = {}
         """The documents of each open file that have diagnostics, or had them."""
-        self._roots: dict[Path, tuple[Path, ...]] = {}
-        """For each file those from which the compiler reaches its findings."""
+        self._roots: Roots = {}
         self._thread = ThreadPoolExecutor(1)
         """Where everything is checked: what the checker keeps is not safe for several."""
         self._waiting: dict[str, asyncio.Task[None]] = {}
         self._process = ScanProcess()
-        self._changed: set[Path] = set()
-        """Files that may have changed since the last step of the scan."""
+        self._is_stale = False
+        """True if files may have changed since the last scan began."""
         self._scan: asyncio.Task[None] | None = None
         self._problem = ""
 
@@ -82,11 +79,11 @@ class BreakscanServer(LanguageServer):
         for uri, (_, checked) in self.checked.items():
             if changed is None or not changed.isdisjoint(checked.depends):
                 self.check_soon(uri, 0)
-        self._changed.update(paths)
         self.scan_soon(_GATHER)
 
     def scan_soon(self, pause: float = 0) -> None:
         """Find the files of the workspace from which compiled code reaches others, and check open files again."""
+        self._is_stale = True
         if self._scan is None or self._scan.done():
             self._scan = asyncio.get_running_loop().create_task(self._scan_all(pause))
 
@@ -159,36 +156,26 @@ class BreakscanServer(LanguageServer):
 
     async def _scan_all(self, pause: float) -> None:
         await asyncio.sleep(pause)
-        deaths = 0
-        while True:
-            changed, self._changed = self._changed, set()
+        while self._is_stale:
+            self._is_stale = False
             try:
-                step = await self._process.step(list(self._folders()), changed, self._open_paths())
+                roots = await self._process.roots(list(self._folders()))
             except (ConfigError, RuleError) as error:
                 self._show_problem(str(error))
                 return
             except BrokenProcessPool:  # by a signal, or out of memory: what was read is in the cache
-                deaths += 1
-                if deaths > _MOST_DEATHS:
-                    self._show_problem(
-                        "the process that reads the workspace was killed; what other files compile is not known"
-                    )
-                    return
-                continue
-            deaths = 0
-            self._roots |= step.roots
-            for uri, (opened, _) in list(self.checked.items()):
-                if opened.path in step.roots:
-                    self.check_soon(uri, 0)
-            if not step.left and not self._changed:
+                self._show_problem(
+                    "the process that reads the workspace was killed; what other files compile is not known"
+                )
                 return
+            before, self._roots = self._roots, roots
+            for uri, (opened, _) in list(self.checked.items()):
+                if before.get(opened.path) != roots.get(opened.path):
+                    self.check_soon(uri, 0)
 
     def _folders(self) -> Iterable[Path]:
         paths = (path_of(folder.uri) for folder in self.workspace.folders.values())
         return (path for path in paths if path is not None)
-
-    def _open_paths(self) -> set[Path]:
-        return {opened.path for opened, _ in self.checked.values()}
 
     def _show_problem(self, problem: str) -> None:
         """Show a message, once."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from breakscan.serve.editor.workspace_scan import WorkspaceScan
+from breakscan.serve.editor.workspace_scan import compiled_from
 from tests.serve.editor.client_session import CALLER, HELPER, opened, told, with_client
 
 pytestmark = pytest.mark.process
@@ -104,32 +104,6 @@ def children(pid: int) -> list[str]:
     return found.read_text().split()
 
 
-def test_only_what_depends_on_a_change_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    helper, caller, third = tmp_path / "helper.py", tmp_path / "caller.py", tmp_path / "third.py"
-    helper.write_text(HELPER, encoding="utf-8")
-    caller.write_text(CALLER, encoding="utf-8")
-    third.write_text(CALLER, encoding="utf-8")
-    for number in range(5):
-        (tmp_path / f"apart_{number}.py").write_text("import torch\n", encoding="utf-8")
-    scan = WorkspaceScan([tmp_path])
-    assert scan.step(seconds=0).left == 7
-    step = scan.step()
-    assert (dict(step.roots), step.left) == ({helper: (caller,)}, 0)
-    caller.write_text(CALLER + "# longer\n", encoding="utf-8")
-    scan.changed([caller])
-    assert scan.step(seconds=0).left == 0
-    helper.write_text(HELPER + "# longer\n", encoding="utf-8")
-    scan.changed([helper])
-    assert scan.step([helper], seconds=0).left == 2
-    scan.changed([helper])  # told twice
-    assert scan.step(seconds=0).left == 1
-    third.write_text("", encoding="utf-8")
-    caller.unlink()
-    scan.changed([third, caller])
-    assert dict(scan.step().roots) == {helper: ()}
-
-
 def test_the_fewest_files_report_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is checked at every keystroke."""
     monkeypatch.chdir(tmp_path)
@@ -139,4 +113,4 @@ def test_the_fewest_files_report_all(tmp_path: Path, monkeypatch: pytest.MonkeyP
         calls = "".join(f"\n    {one}(x)" for one in functions)
         text = f"import torch\nfrom helper import *\n\n@torch.compile\ndef f(x):{calls}\n    return x\n"
         (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
-    assert dict(WorkspaceScan([tmp_path]).step().roots) == {tmp_path / "helper.py": (tmp_path / "b.py",)}
+    assert compiled_from([tmp_path]) == {tmp_path / "helper.py": (tmp_path / "b.py",)}
