@@ -36,7 +36,7 @@ ROOMS = {
     "survey": Room(f"{STATIC} check recording explanation", 2261, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 12331, 45),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6396, 38),
-    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 2173, 14),
+    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1647, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3213, 27),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),

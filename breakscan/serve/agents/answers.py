@@ -70,7 +70,8 @@ def answer(command: str, report: Report, offset: int, limit: int, **more: Any) -
     entries = [one for one in report[kept.paged] if _is_read(one)]
     page = [_picked(one, kept.of_entries) for one in entries[offset : offset + limit]]
     left = len(entries) - offset - limit
-    return _plain({**_picked(report, kept.keys), **more, kept.paged: page, "more": left if left > 0 else None})
+    values = {**_picked(report, kept.keys), **more, kept.paged: page, "more": left if left > 0 else None}
+    return {key: shown for key, one in values.items() if (shown := _plain(one, key)) is not None}
 
 
 def _is_read(entry: Report) -> bool:
