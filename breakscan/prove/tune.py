@@ -378,6 +378,9 @@ class _Tune:
         if not texts:
             return False
         made = self._made(_Made(edits, changes, texts), names)
+        if made is not None and self._is_noisy(made):
+            del self.seen[tuple(sorted(texts.items()))]
+            made = self._made(_Made(edits, changes, texts), names)
         if made is None or not self._is_better(made, self.best):
             if made is not None:
                 self._add(names, made.kind, TrialVerdict.NO_GAIN, self._no_gain(made), made)
@@ -432,6 +435,13 @@ class _Tune:
         at_most = one.steps.high if is_step and one.steps is not None else one.ratio
         is_slower = at_most < other.ratio / max(noise, SLOWER)
         return not is_slower and one.run.figures(None).problems < other.run.figures(None).problems
+
+    def _is_noisy(self, one: _Made) -> bool:
+        """Return True if it has fewer problems than the best program, and only looks slower in steps that vary."""
+        assert one.run is not None
+        assert self.best.run is not None
+        is_fewer = one.run.figures(None).problems < self.best.run.figures(None).problems
+        return is_fewer and one.steps is not None and one.steps.is_noisy and not self._is_better(one, self.best)
 
     @property
     def _noise(self) -> float:
@@ -520,8 +530,8 @@ class _Tune:
             before, _ = self._run({}, self.request)
             pairs.append((before, self._run(made.texts, self.request, cold=not pairs)[0]))
             turns = self._turns(pairs)
-            is_decided = len(pairs) >= PAIRS and (turns.is_faster or turns.is_slower or turns.ratio is None)
-            if is_decided or len(pairs) == MOST_PAIRS or self._left(0.0) <= (len(pairs) >= PAIRS) * 2 * self.wall:
+            is_clear = turns.ratio is None or turns.is_faster or (turns.is_slower and not turns.ratio.is_noisy)
+            if (is_clear and len(pairs) >= PAIRS) or len(pairs) == MOST_PAIRS or self._left(0.0) <= (len(pairs) >= PAIRS) * 2 * self.wall:
                 return turns
 
     def _turns(self, pairs: Sequence[tuple[Run, Run]]) -> _Turns:
