@@ -34,7 +34,7 @@ ROOMS = {
     "recording": Room(STATIC, 9763, 48),
     "explanation": Room(f"{STATIC} check recording", 7866, 39),
     "survey": Room(f"{STATIC} check recording explanation", 2261, 16),
-    "prove": Room(f"{STATIC} check fix recording explanation", 12341, 45),
+    "prove": Room(f"{STATIC} check fix recording explanation", 12342, 45),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6396, 38),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1647, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3213, 27),

@@ -529,9 +529,10 @@ class _Tune:
         while True:
             before, _ = self._run({}, self.request)
             pairs.append((before, self._run(made.texts, self.request, cold=not pairs)[0]))
-            turns = self._turns(pairs)
+            turns, is_enough = self._turns(pairs), len(pairs) >= PAIRS
             is_clear = turns.ratio is None or turns.is_faster or (turns.is_slower and not turns.ratio.is_noisy)
-            if (is_clear and len(pairs) >= PAIRS) or len(pairs) == MOST_PAIRS or self._left(0.0) <= (len(pairs) >= PAIRS) * 2 * self.wall:
+            is_last = len(pairs) == MOST_PAIRS or self._left(0.0) <= (2 * self.wall if is_enough else 0.0)
+            if is_last or (is_enough and is_clear):
                 return turns
 
     def _turns(self, pairs: Sequence[tuple[Run, Run]]) -> _Turns:
