@@ -1,15 +1,14 @@
 """Looks for files that crash, hang or slow down ``breakscan check``.
 
     python benchmarks/robustness.py [PART ...] [--python EXE ...] [--site FOLDER ...] [--corpus FOLDER]
-                                    [--mutants N] [--grammar N] [--seed N] [--args "..."] [--json FILE] [--keep FOLDER]
+                                    [--mutants N] [--seed N] [--args "..."] [--json FILE] [--keep FOLDER]
 
 The parts, all by default:
   stdlib   the standard library, with ``test``, of this Python and of each --python; unchanged, and again with an
            ``import torch`` at the end of every file, so that none is skipped as unrelated to torch
   site     each --site: folders of installed packages
   mutants  --mutants programs, cut out of the files of --corpus (a folder of PyTorch code, by default the installed
-           torch) and mutated, and --grammar programs from hypothesmith, if that is installed
-  hostile  odd encodings, deep nesting, huge files, cycles, files that vanish, and the like
+           torch) and mutated
 
 A crash is: an exit status other than 0, 1 and 2, or one that does not match the report; a traceback on stderr; no JSON;
 an error entry that blames breakscan; a hang; a file that is missing in the result; a finding at a position that its
@@ -37,15 +36,14 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import robustness_hostile as hostile
 import robustness_mutants as mutation
-from robustness_runs import AS_MODULE, FileTime, Outcome, Runner, count_lines
+from robustness_runs import FileTime, Outcome, Runner, count_lines
 
-PARTS = ("stdlib", "site", "mutants", "hostile")
+PARTS = ("stdlib", "site", "mutants")
 BATCH = 500
 SHOWN_ERRORS = 12
 SHOWN_TIMES = 3
@@ -146,36 +144,26 @@ def site(bench: Bench, folders: Sequence[Path]) -> None:
         check_folder(bench, f"packages of {folder}", folder, packages=len(packages))
 
 
-def mutants(bench: Bench, folder: Path, count: int, grammar: int, seed: int) -> None:
-    """Mutated programs, and generated ones, in batches."""
+def mutants(bench: Bench, folder: Path, count: int, seed: int) -> None:
+    """Mutated programs, in batches."""
     corpus = mutation.Corpus(folder)
     programs = mutation.mutants(corpus, seed, count)
-    made_up = mutation.grammar_programs(seed, grammar)
-    for name, source in (f"mutants of {len(corpus.files):,} files", programs), ("programs from hypothesmith", made_up):
-        total, times, parsed, number = Outcome(), list[FileTime](), 0, 0
-        while True:
-            with tempfile.TemporaryDirectory() as work:
-                files = []
-                for text in source:
-                    path = Path(work, f"m{number:05}.py")
-                    path.write_bytes(text.encode("utf-8", "surrogatepass"))
-                    parsed += parses(text)
-                    files.append(path)
-                    number += 1
-                    if len(files) == BATCH:
-                        break
-                if not files:
-                    break
-                outcome = bench.runner.check(["."], Path(work), expected=len(files))
-                outcome.lines = sum(map(count_lines, files))
-                batch_times = bench.timed(files, outcome)
-                keep_faulty(bench, outcome, files)
-                times += [replace(one, path=bench.kept(one.path)) if one.slow else one for one in batch_times]
-                total.add(outcome)
-        if number:
-            bench.report(name, total, times, seed=seed, share_that_parses=round(parsed / number, 3))
-        elif name.endswith("hypothesmith") and grammar:
-            print("hypothesmith is not installed: its programs are left out")
+    total, times, parsed, number = Outcome(), list[FileTime](), 0, 0
+    while batch := list(islice(programs, BATCH)):
+        with tempfile.TemporaryDirectory() as work:
+            files = [Path(work, f"m{number + one:05}.py") for one in range(len(batch))]
+            for path, text in zip(files, batch, strict=True):
+                path.write_bytes(text.encode("utf-8", "surrogatepass"))
+            parsed += sum(map(parses, batch))
+            number += len(batch)
+            outcome = bench.runner.check(["."], Path(work), expected=len(files))
+            outcome.lines = sum(map(count_lines, files))
+            batch_times = bench.timed(files, outcome)
+            keep_faulty(bench, outcome, files)
+            times += [replace(one, path=bench.kept(one.path)) if one.slow else one for one in batch_times]
+            total.add(outcome)
+    share = round(parsed / max(number, 1), 3)
+    bench.report(f"mutants of {len(corpus.files):,} files", total, times, seed=seed, share_that_parses=share)
 
 
 def keep_faulty(bench: Bench, outcome: Outcome, files: Sequence[Path]) -> None:
@@ -196,59 +184,6 @@ def parses(text: str) -> bool:
     return True
 
 
-def hostile_files(bench: Bench, only: str) -> None:
-    """The folders of :mod:`robustness_hostile`, as JSON and as the report for people."""
-    for case in hostile.CASES:
-        if only not in case.name:
-            continue
-        total, times = Outcome(), list[FileTime]()
-        for format_ in case.formats:
-            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:
-                folder = Path(work, "case")
-                folder.mkdir()
-                case.build(folder)
-                runner = bench.runner
-                if case.as_module:
-                    runner = replace(runner, command=AS_MODULE)
-                if case.without_privileges:
-                    runner = replace(runner, prefix=unprivileged())
-                steady = case.during is None
-                during = partial(case.during, folder) if case.during else None
-                outcome = runner.check(case.targets, folder, format_=format_, steady=steady, during=during)
-                if format_ == "json" and case.name in hostile.TIMED:
-                    files = sorted(folder.rglob("*.py"))
-                    outcome.lines = sum(map(count_lines, files))
-                    times = [
-                        replace(one, path=Path(one.path).relative_to(folder).as_posix())
-                        for one in bench.timed(files, outcome)
-                    ]
-                open_again(folder)
-                if format_ == "full":
-                    outcome.faults = [f"--format full: {fault}" for fault in outcome.faults]
-                    outcome = Outcome(rss=outcome.rss, faults=outcome.faults)
-            total.add(outcome)
-        bench.report(case.name, total, times)
-
-
-def unprivileged() -> Sequence[str]:
-    """The words before a command so that even root cannot read everything; nothing where nothing is needed."""
-    if os.geteuid() != 0:
-        return ()
-    if shutil.which("setpriv") is None:
-        print("root reads everything and there is no setpriv: unreadable files are readable here")
-        return ()
-    return ("setpriv", "--inh-caps=-all", "--bounding-set=-dac_override,-dac_read_search")
-
-
-def open_again(folder: Path) -> None:
-    """Makes everything below a folder deletable."""
-    for path, folders, _ in os.walk(folder):
-        for name in folders:
-            inner = Path(path, name)
-            if not inner.is_symlink():
-                inner.chmod(0o755)
-
-
 def default_corpus() -> Path | None:
     """The folder of the installed torch, which is not imported."""
     spec = importlib.util.find_spec("torch")
@@ -262,9 +197,7 @@ def main() -> int:
     parser.add_argument("--site", nargs="+", default=[], type=Path, metavar="FOLDER")
     parser.add_argument("--corpus", type=Path, metavar="FOLDER")
     parser.add_argument("--mutants", type=int, default=20_000, metavar="N")
-    parser.add_argument("--grammar", type=int, default=1_000, metavar="N")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="", help="of the hostile cases, those whose name holds this")
     parser.add_argument("--args", default="--regions all --confidence possible", help="for breakscan check")
     parser.add_argument("--no-times", action="store_true", help="do not check files one by one")
     parser.add_argument("--timeout", type=float, default=900, help="seconds until a run counts as a hang")
@@ -291,9 +224,7 @@ def main() -> int:
     if "mutants" in parts and corpus is None:
         print("mutants are left out: torch is not installed, name a --corpus")
     elif "mutants" in parts and corpus is not None:
-        mutants(bench, corpus, options.mutants, options.grammar, options.seed)
-    if "hostile" in parts:
-        hostile_files(bench, options.only)
+        mutants(bench, corpus, options.mutants, options.seed)
     files = sum(row["files"] for row in bench.rows)
     rss = max((row["rss"] for row in bench.rows), default=0)
     errors: Counter[str] = sum((row["errors"] for row in bench.rows), Counter())

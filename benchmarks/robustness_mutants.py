@@ -94,36 +94,6 @@ def mutants(corpus: Corpus, seed: int, count: int) -> Iterator[str]:
         yield text
 
 
-def grammar_programs(seed: int, count: int) -> Iterator[str]:
-    """Programs that hypothesmith makes up, under names of torch; none where it is not installed."""
-    if count < 2:
-        return
-    try:
-        import hypothesis  # type: ignore[import-not-found, unused-ignore]
-        import hypothesmith  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        return
-    made: dict[str, None] = {}
-    for strategy in (hypothesmith.from_node(), hypothesmith.from_grammar()):
-
-        @hypothesis.seed(seed)
-        @hypothesis.settings(
-            max_examples=count // 2,
-            database=None,
-            deadline=None,
-            phases=[hypothesis.Phase.generate],
-            suppress_health_check=list(hypothesis.HealthCheck),
-        )
-        @hypothesis.given(strategy)
-        def collect(text: str) -> None:
-            made[text] = None
-
-        collect()
-    for text in made:
-        inside = textwrap.indent(text, "    ")
-        yield f"import torch\n{text}\n\ndef f(x: torch.Tensor):\n{inside}\n    return x\n"
-
-
 def _parses(text: str) -> bool:
     try:
         ast.parse(text)
