@@ -12,7 +12,7 @@ from breakscan.cli.options import format_option, output_option
 from breakscan.cli.output import report_stream
 from breakscan.cli.reporting import readable_files, source_root_option
 from breakscan.explanation.relocation import Relocation, relocated
-from breakscan.report.diff.comparison import compare, is_report
+from breakscan.report.diff import compare, is_report
 from breakscan.report.formats import DIFF
 from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.library import load_library

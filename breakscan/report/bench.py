@@ -8,9 +8,6 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any, TextIO
 
-from rich.console import Console
-from rich.text import Text
-
 from breakscan.model.words import counted, duration, megabytes, sentence
 from breakscan.prove.bench_result import (
     OWN,
@@ -20,9 +17,8 @@ from breakscan.prove.bench_result import (
 )
 from breakscan.prove.faster import LEAST, PROCESSES
 from breakscan.prove.protocol import Stage
-from breakscan.report import markdown
-from breakscan.report.console import paragraph, report_console
 from breakscan.report.json_report import write_json_report
+from breakscan.report.measured_page import MeasuredPage, PageRow
 from breakscan.report.measurements import (
     captured_words,
     interval,
@@ -49,13 +45,14 @@ def count_words(count: int) -> str:
     return f"{rounded:,} {'step' if rounded == 1 else 'steps'}"
 
 
-TITLES = ("way", "breaks", "kernels", "memory", "compile", "step", "× eager", "pays after")
+TITLES = ("way", "breaks", "kernels", "memory", "compile", "step", "× eager", "pays after", "")
 
 
-def table_lines(bench: Bench) -> list[tuple[tuple[str, ...], BenchRow | None]]:
-    """The cells of the table, each line with its row: eager, which has none, comes first.  What was not measured is
-    empty.  Memory is that of a GPU: that of a process is mostly torch's own."""
-    assert bench.eager is not None
+def table(bench: Bench) -> list[PageRow]:
+    """The rows, eager first.  What was not measured is empty.  Memory is that of a GPU: that of a process is mostly
+    torch's own."""
+    if bench.eager is None:
+        return []
     noisy = bench.same is not None and bench.same.disturbed
 
     def memory(count: int | None) -> str:
@@ -65,21 +62,26 @@ def table_lines(bench: Bench) -> list[tuple[tuple[str, ...], BenchRow | None]]:
         return "" if value is None else duration(value)
 
     step = "" if noisy else duration(bench.eager.step_seconds)
-    eager = ("eager", "", "", memory(bench.eager.memory_bytes), "", step, "", "")
+    eager = PageRow("eager", ("", "", memory(bench.eager.memory_bytes), "", step, "", ""), is_code=False)
     rows = [
-        (
+        PageRow(
             visible(row.label),
-            "" if row.breaks is None else str(row.breaks),
-            str(sum(row.kernels.values())) if row.kernels else "",
-            memory(row.memory_bytes),
-            seconds(_compiling(row)),
-            "" if row.ratio is None or row.ratio.disturbed else steps(row.eager_seconds, row.step_seconds),
-            "" if row.ratio is None else ratio_words(row.ratio),
-            "" if row.pays_after_calls is None else count_words(row.pays_after_calls),
+            (
+                "" if row.breaks is None else str(row.breaks),
+                str(sum(row.kernels.values())) if row.kernels else "",
+                memory(row.memory_bytes),
+                seconds(_compiling(row)),
+                "" if row.ratio is None or row.ratio.disturbed else steps(row.eager_seconds, row.step_seconds),
+                "" if row.ratio is None else ratio_words(row.ratio),
+                "" if row.pays_after_calls is None else count_words(row.pays_after_calls),
+            ),
+            outcome_words(row),
+            STYLES.get(row.status, ""),
+            row.label == bench.best,
         )
         for row in bench.rows
     ]
-    return [(eager, None), *zip(rows, bench.rows, strict=True)]
+    return [eager, *rows]
 
 
 def outcome_words(row: BenchRow) -> str:
@@ -118,16 +120,6 @@ def verdict(bench: Bench) -> list[str]:
     row = bench.row(bench.best)
     said = [*_why_not(bench)] if row is None else [*_choice(bench, row), _cost(row)]
     return [*said, *_flags(bench), *_left(row or bench.row(OWN))]
-
-
-def write_words(bench: Bench) -> list[str]:
-    """Code to write for the best way, as lines."""
-    if bench.best is None:
-        return []
-    first, *more = map(visible, (bench.write or "").splitlines() or [""])
-    if not first:
-        return ["Your program compiles so already."]
-    return [f"Write: {first}"] if not more else ["Write:", *(f"    {line}" for line in (first, *more))]
 
 
 def basis_words(bench: Bench) -> list[str]:
@@ -263,70 +255,25 @@ STYLES = {
     MeasurementStatus.UNSTEADY: "yellow",
     MeasurementStatus.SKIPPED: "dim",
 }
-LONGEST_LABEL = 34
-"""Characters of what stands in the first column: longer labels have a line of their own."""
 _MAY_GO = ("kernels", "pays after", "breaks", "memory")
-"""Columns that are left out, the first first, where the lines are longer than the console is wide."""
 
 
-def write_bench_terminal(bench: Bench, stream: TextIO) -> None:
-    """Writes the report."""
-    console = report_console(stream)
-    console.print(Text(sentence(headline(bench)), "bold"))
-    if bench.eager is not None:
-        _print_table(bench, console)
-    for words in verdict(bench):
-        console.print(paragraph("", words, console.width))
-    for note in bench.notes:
-        console.print(paragraph("Note: ", sentence(visible(observation_words(note))), console.width))
-    for words in basis_words(bench):
-        console.print(paragraph("", words, console.width))
-    for line in write_words(bench):
-        console.print(Text(line, "bold"))
-
-
-def _print_table(bench: Bench, console: Console) -> None:
-    lines = table_lines(bench)
-    widths = _widths([TITLES, *(line for line, _ in lines)], console.width)
-    console.print(Text(_line(TITLES, widths), "dim"))
-    for line, row in lines:
-        style = "bold green" if row is not None and row.label == bench.best else ""
-        words = outcome_words(row) if row is not None else ""
-        if len(line[0]) > widths[0]:
-            console.print(Text(f" {line[0]}", style))
-            line = ("", *line[1:])
-        if any(line[at] for at in widths if at):
-            console.print(Text(_line(line, widths), style))
-        elif words and 3 + widths[0] + len(words) <= console.width:
-            console.print(Text(f" {line[0].ljust(widths[0])}  ").append(words, _style(row)))
-            continue
-        elif line[0]:
-            console.print(Text(f" {line[0]}", style))
-        if words:
-            console.print(paragraph("    ", words, console.width, style=_style(row)))
-
-
-def _style(row: BenchRow | None) -> str:
-    return "" if row is None else STYLES.get(row.status, "")
-
-
-def _widths(lines: list[tuple[str, ...]], room: int) -> dict[int, int]:
-    """The columns that something is in, with their widths: as many as there is room for."""
-    widths = {
-        at: max(len(line[at]) for line in lines if at or len(line[at]) <= LONGEST_LABEL)
-        for at in range(len(TITLES))
-        if any(line[at] for line in lines[1:])
-    }
-    for name in _MAY_GO:
-        if sum(widths.values()) + 2 * len(widths) - 1 > room:
-            widths.pop(TITLES.index(name), None)
-    return widths
-
-
-def _line(line: tuple[str, ...], widths: dict[int, int]) -> str:
-    """The first cell to the left, numbers to the right."""
-    fields = [line[at].rjust(width) if at else line[at].ljust(width) for at, width in widths.items()]
-    return f" {'  '.join(fields)}".rstrip()
+def bench_page(bench: Bench) -> MeasuredPage:
+    """The parts of the report."""
+    code = list(map(visible, (bench.write or "").splitlines()))
+    already = "Your program compiles so already." if bench.best is not None else ""
+    notes = [("Note: ", sentence(visible(observation_words(note)))) for note in bench.notes]
+    return MeasuredPage(
+        "bench",
+        headline(bench),
+        TITLES,
+        table(bench),
+        paragraphs=[*(("", words) for words in verdict(bench)), *notes],
+        basis=[("", words) for words in basis_words(bench)],
+        ending="Write:" if code else already,
+        code=code,
+        droppable=_MAY_GO,
+    )
 
 
 SCHEMA = 1
@@ -366,37 +313,3 @@ def _variant(row: BenchRow) -> dict[str, Any]:
         "standing": row.status.value,
         **fields,
     }
-
-
-def write_bench_markdown(bench: Bench, stream: TextIO) -> None:
-    """Writes GitHub-flavoured Markdown."""
-    parts = [markdown.heading("bench", headline(bench))]
-    if bench.eager is not None:
-        parts.append(_markdown_table(bench))
-    said = [*verdict(bench), *(sentence(visible(observation_words(note))) for note in bench.notes), *basis_words(bench)]
-    parts += [markdown.paragraph(words) + "\n" for words in said]
-    if write := write_words(bench):
-        parts.append("".join(f"{_markdown_line(line)}  \n" for line in write))
-    stream.write("\n".join(parts))
-
-
-def _markdown_line(line: str) -> str:
-    """A line of what to write: the code in it as code."""
-    intro, separator, rest = line.partition(": ")
-    if line.startswith(" "):
-        return markdown.code(line.strip())
-    return f"{markdown.paragraph(intro)} {markdown.code(rest)}" if separator and rest else markdown.paragraph(line)
-
-
-def _markdown_table(bench: Bench) -> str:
-    lines = []
-    for (way, *measured), row in table_lines(bench):
-        label = way if row is None else markdown.code(way)
-        outcome = "" if row is None else outcome_words(row)
-        bold = "**" if row is not None and row.label == bench.best else ""
-        lines.append((f"{bold}{label}{bold}", *map(markdown.prose, (*measured, outcome))))
-    titles = (*TITLES, "")
-    # Peak memory is reported for a GPU alone.
-    shown = [at for at, title in enumerate(titles) if title != "memory" or any(line[at] for line in lines)]
-    head = markdown.table_head(*(titles[at] for at in shown))
-    return head + "".join(markdown.row(*(line[at] for at in shown)) for line in lines)

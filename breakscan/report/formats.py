@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from breakscan.prove.proof import Verification
     from breakscan.prove.tuning import Tuning
     from breakscan.report.check import CheckReport
-    from breakscan.report.diff.comparison import RunComparison
+    from breakscan.report.diff import RunComparison
     from breakscan.report.explain.report import ExplainReport
     from breakscan.report.fix import FixReport
     from breakscan.report.rules import RuleListReport, RuleReport
@@ -32,6 +32,11 @@ DIAGNOSTIC_FORMATS = {
     "gitlab": "ci_formats:write_gitlab",
 }
 """Formats of ``check``, ``explain`` and ``report``, written from diagnostics."""
+PAGE_FORMATS = {
+    "terminal": "measured_page:write_page_terminal",
+    "markdown": "measured_page:write_page_markdown",
+}
+"""Formats of ``verify``, ``bench``, ``tune`` and comparisons, written from a page."""
 
 FOR_LOGS = ("terminal", "github")
 """Formats that may go to standard error, between the output of the program that is run.  All others need a file."""
@@ -48,23 +53,29 @@ def load(name: str) -> Callable[..., Any]:
 @dataclass(frozen=True, slots=True)
 class Formats(Generic[Report]):
     """The formats of one command.  ``writers`` are its own; ``producer`` makes diagnostics of its report, which
-    :data:`DIAGNOSTIC_FORMATS` then write."""
+    :data:`DIAGNOSTIC_FORMATS` then write, and ``page`` a page for :data:`PAGE_FORMATS`."""
 
     writers: Mapping[str, str]
     producer: str | None = None
+    page: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names, as choices of ``--format``; the first is the default."""
-        return (*self.writers, *(DIAGNOSTIC_FORMATS if self.producer else ()))
+        return (
+            *(PAGE_FORMATS if self.page else ()),
+            *self.writers,
+            *(DIAGNOSTIC_FORMATS if self.producer else ()),
+        )
 
     def write(self, name: str, report: Report, stream: TextIO) -> None:
         """Writes the report in the format of this name."""
         if name in self.writers:
             load(self.writers[name])(report, stream)
             return
-        assert self.producer is not None, name
-        load(DIAGNOSTIC_FORMATS[name])(load(self.producer)(report), stream)
+        maker, formats = (self.page, PAGE_FORMATS) if self.page else (self.producer, DIAGNOSTIC_FORMATS)
+        assert maker is not None, name
+        load(formats[name])(load(maker)(report), stream)
 
 
 CHECK: Formats[CheckReport] = Formats(
@@ -81,34 +92,10 @@ EXPLAIN: Formats[ExplainReport] = Formats(
     producer="explain.diagnostics:explain_diagnostics",
 )
 FIX: Formats[FixReport] = Formats({"diff": "fix:write_diff", "json": "fix:write_fix_json"})
-VERIFY: Formats[Verification] = Formats(
-    {
-        "terminal": "verify:write_verify_terminal",
-        "json": "verify:write_verify_json",
-        "markdown": "verify:write_verify_markdown",
-    }
-)
-BENCH: Formats[Bench] = Formats(
-    {
-        "terminal": "bench:write_bench_terminal",
-        "json": "bench:write_bench_json",
-        "markdown": "bench:write_bench_markdown",
-    }
-)
-TUNE: Formats[Tuning] = Formats(
-    {
-        "terminal": "tune:write_tune_terminal",
-        "json": "tune:write_tune_json",
-        "markdown": "tune:write_tune_markdown",
-    }
-)
-DIFF: Formats[RunComparison] = Formats(
-    {
-        "terminal": "diff.write:write_diff_terminal",
-        "json": "diff.write:write_diff_json",
-        "markdown": "diff.write:write_diff_markdown",
-    }
-)
+VERIFY: Formats[Verification] = Formats({"json": "verify:write_verify_json"}, page="verify:verify_page")
+BENCH: Formats[Bench] = Formats({"json": "bench:write_bench_json"}, page="bench:bench_page")
+TUNE: Formats[Tuning] = Formats({"json": "tune:write_tune_json"}, page="tune:tune_page")
+DIFF: Formats[RunComparison] = Formats({"json": "diff:write_diff_json"}, page="diff:diff_page")
 RULE: Formats[RuleReport] = Formats({"text": "rules:write_rule", "json": "rules:write_rule_json"})
 RULES: Formats[RuleListReport] = Formats({"table": "rules:write_rules", "json": "rules:write_rules_json"})
 SURVEY: Formats[SurveyOverview] = Formats(
@@ -119,9 +106,5 @@ SURVEY: Formats[SurveyOverview] = Formats(
     }
 )
 SURVEY_DIFF: Formats[SurveyComparison] = Formats(
-    {
-        "terminal": "survey:write_survey_diff_terminal",
-        "json": "survey:write_survey_diff_json",
-        "markdown": "survey:write_survey_diff_markdown",
-    }
+    {"json": "survey:write_survey_diff_json"}, page="survey:survey_diff_page"
 )

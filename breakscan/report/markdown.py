@@ -64,6 +64,6 @@ def heading(command: str, words: str) -> str:
     return f"<!-- breakscan {command} -->\n### breakscan {command}: {prose(words)}\n"
 
 
-def diff_block(diff: str) -> str:
-    """The diff as code; empty if it holds what would end the code."""
-    return f"{_FENCE}diff\n{diff.rstrip()}\n{_FENCE}\n" if diff and _FENCE not in diff else ""
+def block(text: str, language: str = "diff") -> str:
+    """The text as code; empty if it holds what would end the code."""
+    return f"{_FENCE}{language}\n{text.rstrip()}\n{_FENCE}\n" if text and _FENCE not in text else ""

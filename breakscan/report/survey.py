@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple, TextIO
 
@@ -16,6 +16,7 @@ from breakscan.model.words import bytes_in_words, counted, duration, listed
 from breakscan.report import markdown
 from breakscan.report.console import print_page, report_console
 from breakscan.report.json_report import write_json_report
+from breakscan.report.measured_page import MeasuredPage
 from breakscan.report.printable import visible
 from breakscan.survey.comparison import CauseChange, ChangeGroup, EndingGroup, SurveyComparison, change_groups
 from breakscan.survey.overview import CauseCount, ConditionCount, SurveyOverview
@@ -156,24 +157,12 @@ def _which_units(units: Sequence[UnitRow]) -> str:
     return f"{counted(len(units), 'unit')}: {listed([unit.name for unit in units], 'name', most=4)}"
 
 
-def _where_changed(group: ChangeGroup) -> str:
+def _where(group: ChangeGroup) -> str:
     """The functions, or the last that the units said."""
     if isinstance(group, EndingGroup):
         return group.said
     places = ((one.function, one.path) for one in group.changes)
     return listed([" ".join(filter(None, (name, path and f"({path})"))) for name, path in places], "function")
-
-
-def _group_lines(group: ChangeGroup) -> Iterator[str]:
-    """A line, and another one that says where."""
-    yield f"{group.direction.value}: {_what_changed(group)} in {_which_units(group.units)}"
-    if where := _where_changed(group):
-        yield f"    {where}"
-
-
-def _group_cells(group: ChangeGroup) -> tuple[str, ...]:
-    names = listed([unit.name for unit in group.units], "name", most=4)
-    return group.direction.value, _what_changed(group), str(len(group.units)), names, _where_changed(group)
 
 
 def _versions_words(found: SurveyComparison) -> list[str]:
@@ -213,15 +202,6 @@ def write_survey_terminal(report: SurveyOverview, stream: TextIO) -> None:
     console.print()
     for count in report.counts:
         console.print(Text(visible(f"{conditions_words(count.conditions, count.torch)}: {counted_share(count)}")))
-
-
-def write_survey_diff_terminal(found: SurveyComparison, stream: TextIO) -> None:
-    """Writes what has changed, by cause, what is worse first."""
-    console = report_console(stream)
-    for group in change_groups(found.changes):
-        for line in _group_lines(group):
-            console.print(Text(visible(line)))
-    console.print(Text(visible(", ".join([_comparison_summary(found), *_versions_words(found)]))))
 
 
 def _rich_table(content: SurveyTable) -> Table:
@@ -290,13 +270,17 @@ def write_survey_markdown(report: SurveyOverview, stream: TextIO) -> None:
     stream.write(f"\n## Units\n\n{_markdown_table(units_table(report))}")
 
 
-def write_survey_diff_markdown(found: SurveyComparison, stream: TextIO) -> None:
-    """Writes what has changed, by cause, what is worse first."""
-    words = ", ".join([_comparison_summary(found), *_versions_words(found)])
-    stream.write(f"# breakscan survey diff\n\n{markdown.prose(words)}\n")
-    if groups := change_groups(found.changes):
-        table = SurveyTable("", ("", "what", "units", "which", "where"), list(map(_group_cells, groups)))
-        stream.write(f"\n{_markdown_table(table)}")
+def survey_diff_page(found: SurveyComparison) -> MeasuredPage:
+    """The changes by cause, regressions first."""
+    lines = [
+        (
+            f"{group.direction.value}: ",
+            visible(": ".join(filter(None, (f"{_what_changed(group)} in {_which_units(group.units)}", _where(group))))),
+        )
+        for group in change_groups(found.changes)
+    ]
+    headline = visible(", ".join([_comparison_summary(found), *_versions_words(found)]))
+    return MeasuredPage("survey diff", headline, (), (), paragraphs=lines)
 
 
 def _markdown_table(table: SurveyTable) -> str:

@@ -9,17 +9,14 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, TextIO
 
-from rich.text import Text
-
 from breakscan.model.words import counted, duration, listed, megabytes, sentence
 from breakscan.prove.changed_code import UnseenCode
 from breakscan.prove.faster import LEAST
 from breakscan.prove.observation import Observation
 from breakscan.prove.proof import VariedDifference
 from breakscan.prove.tuning import Best, Evidence, Goal, RunFigures, Trial, TrialVerdict, Tuning
-from breakscan.report import markdown
-from breakscan.report.console import paragraph, print_diff, report_console
 from breakscan.report.json_report import write_json_report
+from breakscan.report.measured_page import MeasuredPage, PageDetail, PageRow
 from breakscan.report.measurements import interval, observation_words, ratio_words, steps, times_words
 from breakscan.report.printable import printable
 from breakscan.report.verify import (
@@ -189,23 +186,21 @@ def ending_words(tuning: Tuning) -> str:
     return " ".join(said)
 
 
-def write_tune_terminal(tuning: Tuning, stream: TextIO) -> None:
-    """Writes the report.  In a file, ``git apply`` finds the patch in it."""
+def tune_page(tuning: Tuning) -> MeasuredPage:
+    """The parts of the report."""
     patch = "" if tuning.best is None else tuning.best.patch
     tuning = printable(tuning)
-    console = report_console(stream)
-    console.print(Text(sentence(headline(tuning)), "bold"))
-    rows = table_rows(tuning)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for at, (title, *cells) in enumerate(rows):
-        line = "  ".join([title.ljust(widths[0]), *map(str.rjust, cells, widths[1:])])
-        console.print(Text(f" {line.rstrip()}", "" if at else "dim"))
-    print_diff(patch.splitlines(keepends=True), stream)
-    for label, words in basis_words(tuning):
-        console.print(paragraph(label, words, console.width))
-    for names, words in not_taken(tuning):
-        console.print(paragraph(f"Not taken: {names}: ", sentence(words), console.width))
-    console.print(ending_words(tuning))
+    titles, *rows = table_rows(tuning)
+    return MeasuredPage(
+        "tune",
+        headline(tuning),
+        (*titles, ""),
+        [PageRow(title, cells, is_code=False) for title, *cells in rows],
+        paragraphs=basis_words(tuning),
+        details=[PageDetail("Not taken", [f"{names}: {sentence(words)}" for names, words in not_taken(tuning)])],
+        ending=ending_words(tuning),
+        patch=patch,
+    )
 
 
 SCHEMA = 1
@@ -257,20 +252,3 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "figures": asdict(trial.figures) if trial.figures else None,
         "ratio": asdict(trial.ratio) if trial.ratio else None,
     }
-
-
-def write_tune_markdown(tuning: Tuning, stream: TextIO) -> None:
-    """Writes GitHub-flavoured Markdown, without a patch for which there is no room."""
-    patch = "" if tuning.best is None else tuning.best.patch
-    tuning = printable(tuning)
-    titles, *rows = table_rows(tuning)
-    parts = [markdown.heading("tune", headline(tuning))]
-    parts.append("".join([markdown.table_head(*titles), *(markdown.row(*map(markdown.prose, row)) for row in rows)]))
-    parts += [markdown.paragraph(f"{label}{words}") + "\n" for label, words in basis_words(tuning)]
-    if others := not_taken(tuning):
-        lines = [f"- {markdown.prose(names)}: {markdown.prose(words)}" for names, words in others]
-        parts.append("\n".join(["<details><summary>Not taken</summary>\n", *lines, "\n</details>\n"]))
-    parts.append(markdown.paragraph(ending_words(tuning)) + "\n")
-    if (block := markdown.diff_block(patch)) and len(block) + sum(map(len, parts)) < markdown.LIMIT:
-        parts.insert(2, block)
-    stream.write("\n".join(parts))

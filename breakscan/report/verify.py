@@ -9,9 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
-from rich.console import Console
-from rich.text import Text
-
 from breakscan.model.findings import Site
 from breakscan.model.words import counted, listed, megabytes, sentence
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
@@ -26,9 +23,8 @@ from breakscan.prove.proof import (
     Verification,
 )
 from breakscan.prove.protocol import Stage, Variation, VariedCall
-from breakscan.report import markdown
-from breakscan.report.console import paragraph, report_console
 from breakscan.report.json_report import write_json_report
+from breakscan.report.measured_page import MeasuredPage, PageDetail, PageRow
 from breakscan.report.measurements import (
     captured_words,
     difference_words,
@@ -147,32 +143,20 @@ def from_to(before: object, after: object) -> str:
 
 
 TITLES = ("change", "breaks", "graphs", "kernels", "memory", "step", "verdict")
-_MEMORY = TITLES.index("memory")
 
 
-def table_rows(verification: Verification) -> list[tuple[str, ...]]:
-    """The titles of the columns, and a row for each change. Peak memory is that of a GPU: that of a process is mostly
-    torch's own.
-    """
-    rows = [TITLES, *map(_cells, verification.proofs)]
-    if verification.environment["device"] == "cpu":
-        return [(*row[:_MEMORY], *row[_MEMORY + 1 :]) for row in rows]
-    return rows
-
-
-def _cells(proof: Proof) -> tuple[str, ...]:
-    """Measurements are empty where the change was not compiled."""
+def table_cells(proof: Proof, on_gpu: bool) -> tuple[str, ...]:
+    """The figures of a change; empty where it was not compiled.  Peak memory is that of a GPU: that of a process is
+    mostly torch's own."""
     before, after = proof.before, proof.after
     if after is None:
-        return str(proof.label), "", "", "", "", "", verdict_words(proof)
+        return ("",) * 5
     return (
-        str(proof.label),
         from_to(before.breaks, after.breaks),
         from_to(before.graphs, after.graphs),
         from_to(before.all_kernels, after.all_kernels),
-        pair_of_bytes(before.memory_bytes, after.memory_bytes),
+        pair_of_bytes(before.memory_bytes, after.memory_bytes) if on_gpu else "",
         steps(before.step_seconds, after.step_seconds),
-        verdict_words(proof),
     )
 
 
@@ -332,17 +316,6 @@ def basis_words(verification: Verification) -> list[str]:
     return said
 
 
-def closing_words(verification: Verification) -> list[str]:
-    """All that is said about the program as a whole, in paragraphs."""
-    compiled = " ".join(compiled_words(verification))
-    return [
-        *([compiled] if compiled else []),
-        *notes(verification),
-        *basis_words(verification),
-        ending_words(verification),
-    ]
-
-
 def ending_words(verification: Verification) -> str:
     """The files that were written or not, and the options that write them."""
     said = []
@@ -383,47 +356,41 @@ MOST_REASONS = 4
 MOST_NAMED = 5
 
 
-def write_verify_terminal(verification: Verification, stream: TextIO) -> None:
-    """Writes the report."""
-    verification = printable(verification)
-    console = report_console(stream)
-    compiled = " ".join(compiled_words(verification))
-    if verification.divergence is not None:
-        console.print(Text(compiled, "bold red"))
-    console.print(Text(sentence(headline(verification)), "bold"))
-    if verification.proofs:
-        _table(verification, console)
-    said: dict[str, list[str]] = {}
-    for proof in verification.proofs:
-        for line in _more(proof):
-            said.setdefault(line, []).append(str(proof.label))
-    for line, labels in said.items():
-        console.print(paragraph(f"{', '.join(labels)}: ", line, console.width))
-    for note in notes(verification):
-        console.print(paragraph("Note: ", note, console.width))
-    agrees = [compiled] if compiled and verification.divergence is None else []
-    for words in (*_unproved(verification), *agrees, *basis_words(verification)):
-        console.print(paragraph("", words, console.width))
-    console.print(ending_words(verification))
-
-
-def _table(verification: Verification, console: Console) -> None:
-    rows = table_rows(verification)
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    for at, row in enumerate(rows):
-        line = Text(" ", "dim" if at == 0 else "")
-        for cell, width in zip(row, widths, strict=False):
-            line.append(cell.ljust(width + 2))
-        style = STYLES.get(verification.proofs[at - 1].verdict, "yellow") if at else ""
-        if line.cell_len + len(row[-1]) <= console.width or not at:
-            console.print(line.append(row[-1], style))
-        else:
-            console.print(line)
-            console.print(paragraph("    ", row[-1], console.width))
+def verify_page(verification: Verification) -> MeasuredPage:
+    """The parts of the report."""
+    printed = printable(verification)
+    on_gpu = printed.environment["device"] != "cpu"
+    compiled = " ".join(compiled_words(printed))
+    differs = printed.divergence is not None
+    rows = [
+        PageRow(
+            str(one.label),
+            table_cells(one, on_gpu),
+            verdict_words(one),
+            STYLES.get(one.verdict, "yellow"),
+            one.verdict is ProofVerdict.ACCEPTED,
+        )
+        for one in printed.proofs
+    ]
+    details = [
+        PageDetail(str(one.label), _more(one), facts(one), original.diff)
+        for one, original in zip(printed.proofs, verification.proofs, strict=True)
+    ]
+    said = [*_unproved(printed), *([compiled] if compiled and not differs else []), *basis_words(printed)]
+    return MeasuredPage(
+        "verify",
+        headline(printed),
+        TITLES,
+        rows,
+        details=details,
+        basis=[*(("Note: ", note) for note in notes(printed)), *(("", words) for words in said)],
+        ending=ending_words(printed),
+        alarm=compiled if differs else "",
+    )
 
 
 def _more(proof: Proof) -> list[str]:
-    """Remarks that the table has no room for."""
+    """Sentences that the table has no room for."""
     said = [sentence(f"Also {observation_words(reason)}") for reason in proof.reasons[1:MOST_REASONS]]
     if len(proof.reasons) > MOST_REASONS:
         said.append(f"{len(proof.reasons) - MOST_REASONS} more reasons are in --format json.")
@@ -534,38 +501,3 @@ def _metric(metrics: Metrics | None, name: str) -> Any:
     """A field of what was measured, None where nothing was."""
     value = None if metrics is None else getattr(metrics, name)
     return dict(value) if isinstance(value, Mapping) else value
-
-
-def write_verify_markdown(verification: Verification, stream: TextIO) -> None:
-    """Writes GitHub-flavoured Markdown of at most ``LIMIT`` characters: the verdicts first, then what each change
-    is and what was measured, as far as there is room."""
-    printed = printable(verification)
-    parts = [markdown.heading("verify", headline(printed))]
-    if printed.proofs:
-        titles, *changes = table_rows(printed)
-        parts.append("".join([markdown.table_head(*titles), *map(_row, printed.proofs, changes)]))
-    parts += [markdown.paragraph(line) + "\n" for line in closing_words(printed)]
-    room = markdown.LIMIT - sum(len(part) + 1 for part in parts)
-    for proof, original in zip(printed.proofs, verification.proofs, strict=True):
-        details = _details(proof, original.diff)
-        room -= len(details) + 1
-        if room < 0:
-            parts.append("The rest does not fit into a comment: `breakscan verify --format json` has everything.\n")
-            break
-        parts.append(details)
-    stream.write("\n".join(parts))
-
-
-def _row(proof: Proof, change: tuple[str, ...]) -> str:
-    label, *measured, verdict = change
-    bold = "**" if proof.verdict is ProofVerdict.ACCEPTED else ""
-    return markdown.row(markdown.code(label), *measured, f"{bold}{markdown.prose(verdict)}{bold}")
-
-
-def _details(proof: Proof, diff: str) -> str:
-    said = [f"<details><summary>{markdown.prose(str(proof.label))}</summary>\n"]
-    said += [f"- {markdown.prose(line)}" for line in (*map(observation_words, proof.reasons), *remarks(proof))]
-    said += [f"- {markdown.prose(name)}: {markdown.prose(text)}" for name, text in facts(proof)]
-    if block := markdown.diff_block(diff):
-        said.append(f"\n{block.rstrip()}")
-    return "\n".join([*said, "\n</details>\n"])

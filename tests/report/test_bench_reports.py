@@ -23,7 +23,7 @@ from breakscan.prove.candidate import Candidate
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.protocol import Stage
-from breakscan.report.bench import headline, verdict, write_words
+from breakscan.report.bench import bench_page, headline, verdict
 from breakscan.report.formats import BENCH
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e::error::"
@@ -136,8 +136,8 @@ def written(format_: str, told: Bench = WHOLE) -> str:
 def test_the_fastest_is_named_with_its_cost_and_the_code() -> None:
     assert headline(WHOLE) == 'Fastest: mode="reduce-overhead", 3.10× eager [3.00, 3.20]'
     assert "Compiling takes 14.0 s (Inductor 12.0 s) and pays after 2,100 steps." in verdict(WHOLE)
-    assert write_words(WHOLE) == ['Write: torch.compile(model, mode="reduce-overhead")']
-    assert write_words(replace(WHOLE, write=None)) == ["Your program compiles so already."]
+    assert bench_page(WHOLE).code == ['torch.compile(model, mode="reduce-overhead")']
+    assert bench_page(replace(WHOLE, write=None)).ending
 
 
 def test_settings_and_breaks_are_counted() -> None:
@@ -170,7 +170,7 @@ def test_of_equals_it_is_said_why_one_is_chosen() -> None:
 def test_why_nothing_is_faster_is_read_off_the_figures(rows: list[Any], said: str) -> None:
     told = bench(*rows)
     assert headline(told) == "Nothing is faster than eager here"
-    assert write_words(told) == []
+    assert not bench_page(told).ending
     assert said in " ".join(verdict(told))
 
 

@@ -13,7 +13,7 @@ from breakscan.explanation.lock_file import known_breaks
 from breakscan.model.findings import Origin
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.remedy import RemedyKind
-from breakscan.report.diff.comparison import compare
+from breakscan.report.diff import compare
 from breakscan.report.explain.assertion_message import objections
 from breakscan.report.explain.json import explain_object
 from breakscan.rulebook.library import load_library

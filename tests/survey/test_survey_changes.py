@@ -6,7 +6,8 @@ import io
 from collections.abc import Sequence
 from dataclasses import replace
 
-from breakscan.report.survey import write_survey_diff_markdown, write_survey_diff_terminal
+from breakscan.report.formats import SURVEY_DIFF
+from breakscan.report.survey import survey_diff_page
 from breakscan.survey.comparison import SurveyComparison, compared
 from breakscan.survey.store import Surveyed
 from breakscan.survey.units import Environment, StageResult, Unit
@@ -33,9 +34,8 @@ def survey(torch: str, units: dict[str, Sequence[Site] | str], eager: Sequence[S
 
 
 def lines(found: SurveyComparison) -> list[str]:
-    stream = io.StringIO()
-    write_survey_diff_terminal(found, stream)
-    return stream.getvalue().splitlines()
+    page = survey_diff_page(found)
+    return [page.headline, *(f"{label}{words}" for label, words in page.paragraphs)]
 
 
 NAMES = [f"m{number}" for number in range(80)]
@@ -55,15 +55,12 @@ AFTER = survey(
 
 def test_many_units_that_changed_for_one_reason_are_one_line() -> None:
     assert lines(compared(BEFORE, AFTER)) == [
-        "worse: BRK401: breaks 0 → 80 in 80 units: m0, m1, m10 and 77 more names",
-        "    m0.forward (lib/a.py), m1.forward (lib/a.py) and 78 more functions",
-        "worse: ok → failed in gone (eval cpu)",
-        "    ValueError: <no> | more",
-        "changed: BRK102: breaks 0 → 1 in moved (eval cpu)",
-        "    f (lib/a.py)",
-        "better: BRK101: breaks 2 → 0 in 2 units: better and moved",
-        "    f (lib/a.py)",
         "81 units worse, 2 changed otherwise, 0 as before, torch 2.12.0 → 2.13.0",
+        "worse: BRK401: breaks 0 → 80 in 80 units: m0, m1, m10 and 77 more names: m0.forward (lib/a.py), m1.forward "
+        "(lib/a.py) and 78 more functions",
+        "worse: ok → failed in gone (eval cpu): ValueError: <no> | more",
+        "changed: BRK102: breaks 0 → 1 in moved (eval cpu): f (lib/a.py)",
+        "better: BRK101: breaks 2 → 0 in 2 units: better and moved: f (lib/a.py)",
     ]
 
 
@@ -73,21 +70,14 @@ def test_what_follows_from_a_break_counts_as_well() -> None:
     before, after = survey("2", {"a": [site("BRK101")]}), survey("2", {"a": [site("BRK101")]}, [of_break])
     found = compared(before, after)
     assert found.changes[0].is_regression
-    assert lines(found)[0] == "worse: BRK101: eager functions 0 → 1 in a (eval cpu)"
+    assert lines(found)[1].startswith("worse: BRK101: eager functions 0 → 1 in a (eval cpu)")
 
 
-def test_a_job_summary_has_a_row_for_each_reason() -> None:
+def test_a_job_summary_has_what_a_program_says_as_text() -> None:
     stream = io.StringIO()
-    write_survey_diff_markdown(compared(BEFORE, AFTER), stream)
-    text = stream.getvalue()
-    assert text.startswith("# breakscan survey diff\n\n81 units worse, ")
-    rows = [line for line in text.splitlines() if line.startswith("| `")]
-    assert rows[0].startswith("| `worse` | BRK401: breaks 0 → 80 | 80 | m0, m1, m10 and 77 more names |")
-    assert rows[1].startswith("| `worse` | ok → failed | 1 | gone | ValueError: &#60;no&#62; &#124; more |")
-    assert len(rows) == 4
-    same = io.StringIO()
-    write_survey_diff_markdown(compared(BEFORE, BEFORE), same)
-    assert same.getvalue() == "# breakscan survey diff\n\n0 units worse, 0 changed otherwise, 83 as before\n"
+    SURVEY_DIFF.write("markdown", compared(BEFORE, AFTER), stream)
+    assert "ValueError: &#60;no&#62; &#124; more" in stream.getvalue()
+    assert lines(compared(BEFORE, BEFORE)) == ["0 units worse, 0 changed otherwise, 83 as before"]
 
 
 def test_a_unit_that_has_not_run_yet_is_no_regression() -> None:

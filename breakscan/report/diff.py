@@ -1,15 +1,19 @@
-"""The changes from one run to another, from their JSON reports."""
+"""Two runs compared, from their JSON reports: what has changed, for people, for a pull request, and as JSON."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TextIO
 
 from breakscan.explanation.lock_file import LOCKED, SEVERITIES, KnownBreak, matched, merged, portable_path
 from breakscan.model.findings import Verdict
 from breakscan.model.problem import ProblemKind
+from breakscan.model.words import place, short_path
+from breakscan.report.measured_page import MeasuredPage, PageRow
+from breakscan.report.printable import visible
 
 _NUMBERS = {
     "break_sites": "break sites",
@@ -196,3 +200,101 @@ def _numbers(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Number
     numbers = [Number(key, name, old[key], new[key]) for key, name in _NUMBERS.items()]
     seconds = "compile_seconds"
     return [*numbers, Number(seconds, "compile time", old[seconds], new[seconds], "s")]
+
+
+def diff_page(comparison: RunComparison) -> MeasuredPage:
+    """The parts of the report: numbers side by side, then what is new, worse, otherwise changed, and gone."""
+    rows = [
+        PageRow(one.name, (_amount(one.before, one.unit), _amount(one.after, one.unit)), is_code=False)
+        for one in comparison.numbers
+    ]
+    changes = [(f"{heading}: ", visible(entry)) for heading, entries in _sections(comparison) for entry in entries]
+    regressions = ", ".join(comparison.regressions)
+    return MeasuredPage(
+        "diff",
+        f"Regression: {regressions}" if regressions else "No regression",
+        ("", "before", "after", ""),
+        rows,
+        paragraphs=[*(("", visible(one)) for one in comparison.moved), *changes],
+    )
+
+
+def _sections(comparison: RunComparison) -> Iterator[tuple[str, list[str]]]:
+    worse = [_changed(change) for change in comparison.changed if change.is_worse]
+    other = [_changed(change) for change in comparison.changed if not change.is_worse]
+    yield "New graph break", list(map(_entry, comparison.new))
+    yield "Worse graph break", worse
+    yield "New eager function", list(map(_eager_words, comparison.new_eager))
+    yield "More recompiles", [_counted(one) for one in comparison.causes if one.after > one.before]
+    yield "Changed graph break", other
+    yield "Gone graph break", list(map(_entry, comparison.gone))
+    yield "No longer eager", list(map(_eager_words, comparison.gone_eager))
+    yield "Fewer recompiles", [_counted(one) for one in comparison.causes if one.after < one.before]
+
+
+def _entry(one: KnownBreak) -> str:
+    times = f" {one.count}×" if one.count > 1 else ""
+    return f"{place(one)}  {one.words}{times}  {_kind(one)}{_inside(one)}"
+
+
+def _changed(change: ChangedBreak) -> str:
+    before, after = change.before, change.after
+    said = []
+    if before.verdict is not after.verdict:
+        said.append(f"{before.verdict.words} → {after.verdict.words}")
+    if before.count != after.count:
+        said.append(f"{before.count}× → {after.count}×")
+    if before.kind != after.kind:
+        said.append(f"{before.kind} → {after.kind}")
+    kind = "" if before.kind != after.kind else f"  {_kind(after)}"
+    return f"{place(after)}  {', '.join(said)}{kind}{_inside(after)}"
+
+
+def _counted(counts: CauseCounts) -> str:
+    cause = counts.cause
+    rule = f"  {cause.rule}" if cause.rule else ""
+    function = cause.function or "a function"
+    return f"{short_path(cause.path)}{rule}  {cause.about} in {function}: {counts.before} → {counts.after}"
+
+
+def _eager_words(function: EagerFunction) -> str:
+    part = "the rest of " if function.rest_only else ""
+    return f"{short_path(function.path)}  {part}{function.function}"
+
+
+def _kind(one: KnownBreak) -> str:
+    return one.rule or one.gb or one.type
+
+
+def _inside(one: KnownBreak) -> str:
+    """The function and the line that it is in."""
+    return f"{f'  in {one.function}' if one.function else ''}{f': {one.code}' if one.code else ''}"
+
+
+def _amount(value: float, unit: str) -> str:
+    return f"{value:.1f} {unit}" if unit else f"{value:,.0f}"
+
+
+SCHEMA = 1
+
+
+def write_diff_json(comparison: RunComparison, stream: TextIO) -> None:
+    """Writes one JSON object, ASCII only, and a line end."""
+    made = {
+        "schema": SCHEMA,
+        "regressions": comparison.regressions,
+        "moved": list(comparison.moved),
+        "numbers": {n.key: {"before": n.before, "after": n.after} for n in comparison.numbers},
+        "new": [_plain(one) for one in comparison.new],
+        "gone": [_plain(one) for one in comparison.gone],
+        "changed": [{"before": _plain(c.before), "after": _plain(c.after)} for c in comparison.changed],
+        "recompiles": [{**asdict(c.cause), "before": c.before, "after": c.after} for c in comparison.causes],
+        "new_eager": [asdict(function) for function in comparison.new_eager],
+        "gone_eager": [asdict(function) for function in comparison.gone_eager],
+    }
+    json.dump(made, stream, indent=2)
+    stream.write("\n")
+
+
+def _plain(one: KnownBreak) -> dict[str, object]:
+    return {**asdict(one), "verdict": one.verdict.value}
