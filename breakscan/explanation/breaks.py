@@ -25,6 +25,7 @@ from breakscan.recording.parsers.break_text import (
 from breakscan.recording.parsers.frames import is_of_comprehension, is_resumed
 from breakscan.recording.records import BreakSeen, CompileStarted, Record, StackFrame
 from breakscan.rulebook.document import Rule
+from breakscan.rulebook.remedies import NESTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,18 +164,12 @@ def break_sites(
         if site.rule and site.rule.id == "BRK205" and not functions.isdisjoint(_names(site)):
             # A list of a tensor whose own size is not known has no length: captured, torch.compile raises.
             sites[key] = replace(site, remedies=())
-    return dict(
-        sorted(
-            sites.items(),
-            key=lambda item: (
-                _NEARNESS[item[1].origin],
-                _SEVERITY[item[1].verdict],
-                item[1].site.path,
-                item[1].site.line,
-                item[1].site.column,
-            ),
-        )
-    )
+
+    def order(key: Key) -> tuple[int, int, str, int, int]:
+        one = sites[key]
+        return _NEARNESS[one.origin], _SEVERITY[one.verdict], one.site.path, one.site.line, one.site.column
+
+    return {key: sites[key] for key in sorted(sites, key=order)}
 
 
 def _names(site: BreakSite) -> set[str | None]:
@@ -216,8 +211,17 @@ def _site(
     origin = _origin(where, above, context)
     form = context.sources.form(where.path, where.line, where.column, where.end_column)
     disabled = _disabled(root, where, context)
+    # By default, each function on the way is split and what it calls compiled alone, but for one that runs eager.
+    depths = {sum(context.owners.is_programs(frame.path) for frame in seen.stack) for seen in group}
+    splits = len(depths) - (_verdict(group) is Verdict.EAGER) if depths == set(range(1, len(depths) + 1)) else 0
     rule = context.rule_for(root, form, where, first.stack[first.stack.index(where) + 1 :] if own else (), origin)
-    given_up = [_given_up(seen, context) for seen in group if is_skipped(seen)]
+    at_site = context.sources.remedies_at(rule, where.path, site, returns=first.stack[:1] == (where,)) if rule else ()
+    hooked = context.sources.only_call(where.path, _BACKWARD_HOOKS) if rule and rule.id == "BRK614" else None
+    given_up = [
+        FunctionPart(context.function_of(seen.frame), rest_skipped(seen.text) or is_resumed(seen.frame.name))
+        for seen in group
+        if is_skipped(seen)
+    ]
     return BreakSite(
         rule=rule,
         gb_type=root.gb_type,
@@ -237,12 +241,10 @@ def _site(
         code=context.sources.line(where.path, site.line),
         values=values.get((where.path, where.line), {}),
         logging_method=logging_method(root),
-        remedies=context.sources.remedies_at(rule, where.path, site, returns=first.stack[:1] == (where,))
-        if rule
-        else (),
+        remedies=(*at_site, NESTED) if splits > 1 else at_site,
         disabled=disabled,
         keeps=disabled is not None and context.sources.keeps(where.path, disabled.line),
-        hooked=_hooked(where, context) if rule and rule.id == "BRK614" else None,
+        hooked=context.caller(StackFrame(where.path, hooked, "")) if hooked else None,
         is_whole=context.sources.is_whole_body(where),
         is_causal=context.sources.keyword(where, "is_causal") if is_wrong_type(root) else None,
     )
@@ -256,16 +258,6 @@ def _disabled(cause: BreakCause, where: StackFrame, context: ExplainContext) -> 
 
 
 _BACKWARD_HOOKS = ("register_full_backward_hook", "register_full_backward_pre_hook", "register_backward_hook")
-
-
-def _hooked(where: StackFrame, context: ExplainContext) -> Caller | None:
-    line = context.sources.only_call(where.path, _BACKWARD_HOOKS)
-    return context.caller(StackFrame(where.path, line, "")) if line else None
-
-
-def _given_up(seen: BreakSeen, context: ExplainContext) -> FunctionPart:
-    rest_only = rest_skipped(seen.text) or is_resumed(seen.frame.name)
-    return FunctionPart(context.function_of(seen.frame), rest_only)
 
 
 def _origin(where: StackFrame, above: Sequence[StackFrame], context: ExplainContext) -> Origin:

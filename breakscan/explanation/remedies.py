@@ -12,7 +12,7 @@ from breakscan.model.problem import Caller
 from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.model.words import place
 from breakscan.recording.parsers.break_text import is_asked_for
-from breakscan.rulebook.remedies import remedy, rule_remedies
+from breakscan.rulebook.remedies import NESTED, remedy, rule_remedies
 
 Remedies = tuple[Remedy, ...]
 OF_STANCES = {"force_eager": "outside-stance", "eager_on_recompile": "warm-up-before-stance"}
@@ -24,20 +24,21 @@ def break_remedies(site: BreakSite) -> Remedies:
     if is_torchs_wish(site):
         return (remedy("wanted-by-torch"),)
     mode = Mode.FULLGRAPH if site.verdict is Verdict.RAISES else Mode.DEFAULT
-    of_rule = rule_remedies(site.rule, mode, site.remedies) if site.rule else ()
+    nested = (remedy(NESTED),) if NESTED in site.remedies and mode is Mode.DEFAULT else ()
+    of_rule = rule_remedies(site.rule, mode, site.remedies) if site.rule else nested
     if site.logging_method is not None:
         return (remedy("ignore-logging", method=site.logging_method), *(of_rule if site.origin is Origin.USER else ()))
     if site.origin is Origin.FRAMEWORK:
         return of_rule or (remedy("outside"),)
     if site.origin is Origin.LIBRARY:
-        return _in_library(site.site.path, place(site.site), of_rule)
+        return _in_library(site.site.path, place(site.site), of_rule, nested)
     if site.is_causal is not None:
         return (remedy("plain-flag", test=site.is_causal),)
     if site.is_whole and site.rule and site.rule.id == "BRK615":
         return (remedy("step-alone"),)
     if site.disabled and site.keeps:
         return (remedy("kept-outside", function=site.disabled.function, at=place(site.disabled)),)
-    return (enabled(site.disabled, site.code or ""),) if site.disabled else of_rule
+    return (enabled(site.disabled, site.code or ""), *nested) if site.disabled else of_rule
 
 
 def enabled(function: Caller, code: str) -> Remedy:
@@ -52,14 +53,19 @@ def is_torchs_wish(site: BreakSite) -> bool:
     return site.rule is None and site.origin is Origin.FRAMEWORK and is_asked_for(site.gb_type)
 
 
-def _in_library(path: str, at: str, of_rule: Remedies) -> Remedies:
-    """The remedies for the user of a library in whose code it is; ``of_rule`` are for its authors."""
+def _in_library(path: str, at: str, of_rule: Remedies, nested: Remedies) -> Remedies:
+    """The remedies for the user of a library in whose code it is; ``of_rule`` are for its authors, too."""
     package = package_of(path)
     if package is None:
         return of_rule
-    if (known := known_for_library(path, Against.CODE)) is not None:
-        return (Remedy(RemedyKind.REGION, f"library-{package}", known),)
-    return (remedy("part-without-library", package=package), remedy("report-to-library", package=package, at=at))
+    outside = (remedy("part-without-library", package=package), remedy("report-to-library", package=package, at=at))
+    return _of_library(path) or (*nested, *outside)
+
+
+def _of_library(path: str) -> Remedies:
+    """The remedy against code of a library, if one is known."""
+    known = known_for_library(path, Against.CODE)
+    return (Remedy(RemedyKind.REGION, f"library-{package_of(path)}", known),) if known is not None else ()
 
 
 def frame_remedies(frame: UncompiledFrame) -> Remedies:
@@ -67,9 +73,8 @@ def frame_remedies(frame: UncompiledFrame) -> Remedies:
     code cannot be compiled, what helps against that."""
     if frame.break_site is not None:
         return ()
-    known = known_for_library(frame.failed_at.path, Against.CODE) if frame.failed_at else None
-    if known is not None and frame.failed_at:
-        return (Remedy(RemedyKind.REGION, f"library-{package_of(frame.failed_at.path)}", known),)
+    if frame.failed_at and (known := _of_library(frame.failed_at.path)):
+        return known
     if frame.raised_inside:
         return (remedy("run-outside"),)
     if frame.reason == RAISES_OVER_LIMIT:

@@ -238,21 +238,8 @@ class _Parser:
         return 1
 
     def rule(self) -> Rule:
-        allowed = (
-            "id",
-            "name",
-            "kind",
-            "severity",
-            "summary",
-            "message",
-            "why",
-            "instead",
-            "instead_exported",
-            "flags",
-            "reporting",
-            "deferred",
-        )
-        self.only(self.front, (*allowed, "match", "recorded", "rewrite"), "")
+        allowed = "id name kind severity summary message why instead instead_exported flags reporting deferred"
+        self.only(self.front, (*allowed.split(), "match", "recorded", "rewrite"), "")
         rule_id = self.text_of("id")
         if not ID.fullmatch(rule_id):
             raise self.fail(

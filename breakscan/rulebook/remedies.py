@@ -18,6 +18,7 @@ _CAPTURES = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
 """Code in which Python needs the value breaks all the same, or fails."""
 INTEGERS_OPEN = "allow_unspec_int_on_nn_module"
 LEAVE_LOOP = "leave-loop"
+NESTED = "nested_graph_breaks"
 DECIDE_OUTSIDE, COMPUTE_OUTSIDE = "decide-outside", "compute-outside"
 
 
@@ -57,15 +58,16 @@ def remedies_at(rule: Rule, module: SourceModule, site: Site, *, returns: bool) 
 
 def rule_remedies(rule: Rule, mode: Mode, at_site: tuple[str, ...] = ()) -> tuple[Remedy, ...]:
     """The remedies of a rule, the best first.  ``at_site`` is what :func:`remedies_at` gives."""
-    if LEAVE_LOOP in at_site and not mode.exports:
-        return (remedy(LEAVE_LOOP),)
     kind = RemedyKind.EDIT if rule.rewrites else RemedyKind.CONSTRUCT
     instead = Remedy(kind, rule.name, rule.instead_in(mode), rewrites=rule.rewrites)
-    entries = [entry.partition(" ") for entry in at_site if mode is Mode.DEFAULT]
+    kept = at_site if mode is Mode.DEFAULT else () if mode.exports else (LEAVE_LOOP,)
+    entries = [entry.partition(" ") for entry in at_site if entry in kept]
     others = [remedy(name, line=line) for name, _, line in entries if name in remedy_table()]
-    # Python needs the number: what keeps it a tensor moves the break to that line.
-    is_needed = any(one.name in (DECIDE_OUTSIDE, COMPUTE_OUTSIDE) for one in others)
-    return tuple(replace(one, rewrites=rule.rewrites) for one in others) if is_needed else (instead, *others)
+    if others and others[0].name in (LEAVE_LOOP, DECIDE_OUTSIDE, COMPUTE_OUTSIDE):
+        # Python needs the value: what keeps it a tensor moves the break to that line.
+        edits = rule.rewrites if others[0].name != LEAVE_LOOP else others[0].rewrites
+        return (replace(others[0], rewrites=edits), *others[1:])
+    return (instead, *others)
 
 
 def finding_remedies(finding: Finding, rule: Rule | None) -> tuple[Remedy, ...]:

@@ -44,6 +44,14 @@ class Net(nn.Module):
 
 net = torch.compile(Net())
 """
+CALLED = """
+def scaled(x: torch.Tensor):
+    return x if x.sum() > 0 else -x
+
+@torch.compile
+def step(x: torch.Tensor):
+    return scaled(x.sin())
+"""
 
 
 @pytest.mark.parametrize(
@@ -53,6 +61,8 @@ net = torch.compile(Net())
         (TESTED, ["decide-outside"]),
         (STOPS, ["leave-loop"]),
         (COUNTS, ["counter-attribute", "allow_unspec_int_on_nn_module"]),
+        (CALLED, ["ternary-on-tensor", "nested_graph_breaks"]),
+        (f"torch._dynamo.config.nested_graph_breaks = True\n{CALLED}", ["ternary-on-tensor"]),
     ],
 )
 def test_the_code_decides(check: Callable[..., CheckResult], source: str, names: list[str]) -> None:

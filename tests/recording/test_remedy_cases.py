@@ -32,8 +32,8 @@ WITHOUT_A_CASE = {
 
 
 class Case(NamedTuple):
-    """A program that has a problem, what becomes of it (None where the remedy is applied as it is), and the recompiles
-    that are left."""
+    """A program that has a problem, what becomes of it (None where the remedy is applied as it is), and the breaks
+    and recompiles that are left."""
 
     name: str
     before: str

@@ -39,7 +39,7 @@ from breakscan.rulebook.events import Event
 from breakscan.rulebook.ledger import Ledger, Ruling, load_ledger
 from breakscan.rulebook.library import Library, load_library
 from breakscan.rulebook.matching import RuleIndex, argument_conditions
-from breakscan.rulebook.remedies import remedies_at
+from breakscan.rulebook.remedies import NESTED, remedies_at
 from breakscan.rulebook.torch_facts.table import load_api
 from breakscan.source.module import SourceModule, SourceProblem
 from breakscan.source.paths import display_path
@@ -87,13 +87,16 @@ class Judge:
             confidence = _confidence(event, pattern, bool(conditions))
             if not is_settled:
                 confidence = Confidence.POSSIBLE
-            is_placed = rule.kind is Kind.GRAPH_BREAK and not self.mode.exports
+            is_break = rule.kind is Kind.GRAPH_BREAK
+            is_placed = is_break and not self.mode.exports
+            is_called = is_placed and region is not None and region.entry != function
+            splits_callers = is_called and verdict is Verdict.SPLITS and NESTED not in flags
             found.append(
                 Finding(
                     rule=rule.id,
                     name=rule.name,
                     kind=rule.kind,
-                    severity=_severity(rule, verdict),
+                    severity=Severity.ERROR if is_break and verdict in _ENDS_COMPILATION else rule.severity,
                     confidence=confidence,
                     message=rule.message.format(callee=event.callee, attribute=event.attribute, text=event.text),
                     site=Site(path, event.line, event.column, event.end_line, event.end_column),
@@ -106,6 +109,7 @@ class Judge:
                     mode=self.mode,
                     torch=self.torch,
                     conditions=conditions if confidence is Confidence.CONDITIONAL else (),
+                    remedies=(NESTED,) if splits_callers else (),
                 )
             )
         return found
@@ -127,12 +131,6 @@ class Judge:
 def kinds_for(mode: Mode) -> frozenset[Kind]:
     """The kinds of rules that are about code which is compiled so."""
     return _OF_EXPORTS if mode.exports else frozenset(Kind) - {Kind.EXPORT}
-
-
-def _severity(rule: Rule, verdict: Verdict | None) -> Severity:
-    if rule.kind is Kind.GRAPH_BREAK and verdict in _ENDS_COMPILATION:
-        return Severity.ERROR
-    return rule.severity
 
 
 def _confidence(event: Event, pattern: EventPattern, is_conditional: bool) -> Confidence:
@@ -218,7 +216,8 @@ class FileChecker:
         if rule is None:
             return finding
         returns = finding.region is not None and finding.region.entry == finding.function
-        return replace(finding, remedies=remedies_at(rule, module, finding.site, returns=returns))
+        at_site = remedies_at(rule, module, finding.site, returns=returns)
+        return replace(finding, remedies=(*at_site, *finding.remedies))
 
     def _findings(
         self, index: ModuleIndex, notes: Notes | None, result: FileResult
