@@ -195,7 +195,6 @@ def static_steps() -> Iterator[Step]:
         for name in ("full", "json", *(("concise", *LOG_FORMATS) if path == "examples" else ())):
             yield Step(f"check/{Path(path).name}.{name}", ("check", *every, "--format", name, path))
     yield Step("check/default.concise", ("check", "--no-cache", "--format", "concise", "examples", "behaviours"))
-    yield Step("check/statistics.full", ("check", *every, "--statistics", "."))
     add = ("check", *every, "--baseline", "baseline.json", "--baseline-add", "examples")
     yield Step("check/baseline.file", add, file="baseline.json")
     for path in ("examples", "behaviours", "packages/distributions"):

@@ -61,9 +61,6 @@ class _Options:
     stdin_filename: str | None = option(
         "--stdin-filename", metavar="NAME", help="Name of the file that is read from standard input (-)."
     )
-    statistics: bool = option(
-        "--statistics", is_flag=True, help="Count the findings of each rule instead of listing them."
-    )
     add_ignore: str | None = option(
         "--add-ignore",
         metavar="REASON",
@@ -90,12 +87,11 @@ class _Options:
     exit_zero: bool = option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
     quiet: bool = option("-q", "--quiet", is_flag=True, help="Print findings only.")
 
-    def require_sense(self, format_: str, **others: bool) -> None:
+    def require_sense(self, **others: bool) -> None:
         """Raises UsageError for options that cannot be combined; ``others`` are options of other groups, and
         ``stdin``."""
         given = {
             **{"--" + name.replace("_", "-"): is_given for name, is_given in others.items()},
-            "--statistics": self.statistics,
             "--add-ignore": self.add_ignore is not None,
             "--warn-unused-ignores": self.warn_unused_ignores,
             "--remove-unused-ignores": self.remove_unused_ignores,
@@ -103,8 +99,6 @@ class _Options:
             "--exit-zero": self.exit_zero,
             "--quiet": self.quiet,
         }
-        if self.statistics and format_ not in ("full", "concise"):
-            raise click.UsageError(f"--statistics cannot be combined with --format {format_}")
         for name in _ABOUT_FILES:
             if given["--stdin"] and given[name]:
                 raise click.UsageError(f"{name} needs files, and cannot be combined with standard input")
@@ -161,7 +155,6 @@ def check(
     """
     stdin = stdin_name(paths, own.stdin_filename)
     own.require_sense(
-        format_,
         stdin=stdin is not None,
         recording=bool(recordings),
         diff=diff is not None,
@@ -212,7 +205,7 @@ def check(
     edits = 0
     # To plan edits takes longer than to check a file: only somebody who reads on a terminal waits for their number.
     is_read = output is None and sys.stdout is not None and sys.stdout.isatty()
-    if is_read and stdin is None and format_ == "full" and not (own.quiet or own.statistics):
+    if is_read and stdin is None and format_ == "full" and not own.quiet:
         from breakscan.fix.repair import fixable
 
         edits = len(fixable(result, observed))
@@ -225,12 +218,7 @@ def check(
     known = compared.known if compared else 0
     report = CheckReport(result, seconds, library, texts, cells, known, own.quiet, edits)
     with report_stream(output) as stream:
-        if own.statistics:
-            from breakscan.report.check import write_statistics
-
-            write_statistics(report, stream)
-        else:
-            CHECK.write(format_, report, stream)
+        CHECK.write(format_, report, stream)
     unchecked = sum(not error.syntax for error in result.errors)
     failed = any(map(fails, result.findings))
     if isinstance(compared, ComparedBaselines) and stdin is None:

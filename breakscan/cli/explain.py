@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +18,6 @@ from breakscan.cli.reporting import check_option, explain_report, require_room, 
 from breakscan.explanation.explanation import Explanation
 from breakscan.recording.launch import LaunchError, end_like, outliving_termination, run_recorded
 from breakscan.recording.recent_runs import can_keep, keep_recent
-from breakscan.recording.recording import Tally
 from breakscan.recording.requests_file import Requests
 from breakscan.recording.session import (
     MOST_SECONDS,
@@ -107,7 +104,7 @@ def explain(
         click.echo(click.style(f"breakscan: recording; the report follows when {shown} has ended", dim=True), err=True)
     with outliving_termination() as asked_to_end:
         try:
-            outcome = run_recorded(argv, session.folder, _title_progress(session.folder))
+            outcome = run_recorded(argv, session.folder)
         except LaunchError as error:
             session.discard()
             raise click.ClickException(str(error)) from error
@@ -137,22 +134,6 @@ def explain(
             status = failure if gates or locking else 0
             click.echo(f"The recording of the run is in {session.root}", err=True)
         end_like(outcome.status or status)
-
-
-def _title_progress(folder: Path) -> Callable[[], None] | None:
-    """Return a function that shows the progress in the title of the window, since the program uses the screen; None
-    without a terminal that has a title."""
-    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "linux"):
-        return None
-    tally = Tally(folder)
-
-    def show() -> None:
-        with contextlib.suppress(OSError, ValueError):
-            tally.read()
-            # A single write, so that no output of the program comes in between.
-            os.write(sys.stderr.fileno(), f"\x1b]2;breakscan: {tally.words}\x07".encode())
-
-    return show
 
 
 def _explained(session: Session, library: Library, files: SourceFiles) -> Explanation:

@@ -11,55 +11,31 @@ from breakscan.cli.options import format_option
 from breakscan.cli.output import ProgressBar, report_stream
 from breakscan.cli.programs import require_torch
 from breakscan.cli.selection import warn_of_callees
-from breakscan.model.findings import Mode, Verdict
 from breakscan.model.words import counted
 from breakscan.report.formats import RULES
 from breakscan.report.rules import RuleListReport
-from breakscan.rulebook.config import ConfigError, load_settings, resolve_target
+from breakscan.rulebook.config import load_settings, resolve_target
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.ledger import ExampleRulings, Ledger, ledger_folder, load_ledger, read_ledger, write_ledger
 from breakscan.rulebook.library import Library, load_library
 
 
 @click.group(invoke_without_command=True)
-@click.option("--torch", metavar="VERSION", help="Only rules that this torch version does not compile.")
 @format_option(RULES)
 @click.pass_context
-def rules(ctx: click.Context, /, torch: str | None, format_: str) -> None:
+def rules(ctx: click.Context, /, format_: str) -> None:
     """List the rules, with the verdicts of the target torch version on their examples.
 
-    The target is --torch, else the version in the configuration, else the installed one.
+    The target is the version in the configuration, else the installed one.
     """
     if ctx.invoked_subcommand is not None:
-        if torch:
-            raise click.UsageError("--torch filters the list, and goes with no command")
         return
-    try:
-        settings = load_settings(Path.cwd(), target_torch=torch)
-    except ConfigError as error:
-        if error.path is not None:
-            raise
-        raise click.BadParameter(error.reason, param_hint="--torch") from error
+    settings = load_settings(Path.cwd())
     target = resolve_target(settings)
-    ledger = load_ledger(target.ledger)
     library = load_library(settings.rule_folders)
     warn_of_callees(library)
-    compiled = [rule for rule in library if torch and _compiles(rule, ledger)]
-    listed = [rule for rule in library if rule not in compiled]
     with report_stream(None) as stream:
-        RULES.write(format_, RuleListReport(listed, ledger, target.torch, compiled), stream)
-
-
-def _compiles(rule: Rule, ledger: Ledger) -> bool:
-    """Return True if the version compiles every example of the rule that breaks on some other version."""
-    verdicts = [
-        ruling.verdict
-        for label, example in ledger.examples.get(rule.id, {}).items()
-        if label.startswith("breaks/")
-        for (mode, _), ruling in example.rulings.items()
-        if mode is Mode.DEFAULT
-    ]
-    return bool(verdicts) and all(verdict is Verdict.COMPILES for verdict in verdicts)
+        RULES.write(format_, RuleListReport(list(library), load_ledger(target.ledger), target.torch), stream)
 
 
 @rules.command(short_help="Run every example of every rule through the installed torch.")

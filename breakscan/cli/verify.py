@@ -35,9 +35,6 @@ from breakscan.rulebook.config import NearestSettings
     callback=words,
     help="Only these rewrites, or those of these rules.",
 )
-@click.option("--select", metavar="LIST", multiple=True, callback=words, help="Only findings of these rules.")
-@click.option("--ignore", metavar="LIST", multiple=True, callback=words, help="No findings of these rules.")
-@click.option("--unsafe/--safe", default=True, help="Whether rewrites count that change more than speed.  [they do]")
 @click.option(
     "--patch", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="Verify this unified diff instead."
 )
@@ -68,9 +65,6 @@ from breakscan.rulebook.config import NearestSettings
 @program_arguments
 def verify(
     ids: tuple[str, ...] | None,
-    select: tuple[str, ...] | None,
-    ignore: tuple[str, ...] | None,
-    unsafe: bool,
     patch: Path | None,
     settings: tuple[str, ...],
     apply: bool,
@@ -104,8 +98,8 @@ def verify(
         raise click.UsageError("--apply cannot write a setting: set it in your program")
     rewrites, rules = _told_apart(ids)
     question = Question(
-        NearestSettings(target="compile", select=rules or select, ignore=ignore, no_cache=True),
-        WantedRewrites(unsafe, ids=frozenset(rewrites) if rewrites else None),
+        NearestSettings(target="compile", select=rules, no_cache=True),
+        WantedRewrites(True, ids=frozenset(rewrites) if rewrites else None),
         candidate,
         apply or apply_unseen,
         apply_unseen,

@@ -25,8 +25,6 @@ _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 _PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 _SENT_BY_KERNEL = 0x80
 """``SI_KERNEL``: a terminal sends its signals so."""
-NOW_AND_THEN = 5.0
-"""Seconds."""
 _SET_PARENT_DEATH_SIGNAL = 1
 """``PR_SET_PDEATHSIG`` of ``prctl``."""
 
@@ -44,11 +42,10 @@ class ProgramExit:
     seconds: float
 
 
-def run_recorded(arguments: Sequence[str], folder: Path, meanwhile: Callable[[], None] | None = None) -> ProgramExit:
+def run_recorded(arguments: Sequence[str], folder: Path) -> ProgramExit:
     """Runs ``python ARGUMENTS`` with the options of this interpreter, recording into ``folder``.
 
-    Standard streams are inherited.  ``meanwhile`` is called every few seconds, on Linux.
-    Raises LaunchError where Python's options keep the recorder out.
+    Standard streams are inherited.  Raises LaunchError where Python's options keep the recorder out.
     """
     if sys.flags.ignore_environment or sys.flags.no_site:
         raise LaunchError("Python's options -E, -I and -S keep the recorder out of your program: run without them")
@@ -64,7 +61,7 @@ def run_recorded(arguments: Sequence[str], folder: Path, meanwhile: Callable[[],
     if sys.platform == "win32":
         status = _wait_on_windows(command, environment)
     else:
-        status = _run_on_posix(command, environment, meanwhile)
+        status = _run_on_posix(command, environment)
     return ProgramExit(status, time.monotonic() - started)
 
 
@@ -114,7 +111,7 @@ def interpreter_options(original: Sequence[str]) -> list[str]:
     return options
 
 
-def _run_on_posix(command: list[str], environment: dict[str, str], meanwhile: Callable[[], None] | None) -> int:
+def _run_on_posix(command: list[str], environment: dict[str, str]) -> int:
     """Waits for the program, and hands on every signal that was meant for it and did not reach it.
 
     Where this process stands in the foreground of a terminal, the program shares its process group: Ctrl-C
@@ -140,7 +137,7 @@ def _run_on_posix(command: list[str], environment: dict[str, str], meanwhile: Ca
         # Nothing else runs in this process: a function between fork and exec is safe.
         program = subprocess.Popen(command, env=environment, preexec_fn=prepare)
         while program.poll() is None:
-            number, from_kernel = _next_signal({*signals, signal.SIGCHLD}, meanwhile)
+            number, from_kernel = _next_signal({*signals, signal.SIGCHLD})
             if number != signal.SIGCHLD and not (from_kernel and in_foreground):
                 program.send_signal(number)
         return program.returncode
@@ -156,14 +153,10 @@ def _in_foreground() -> bool:
     return False
 
 
-def _next_signal(signals: set[signal.Signals], meanwhile: Callable[[], None] | None) -> tuple[int, bool]:
+def _next_signal(signals: set[signal.Signals]) -> tuple[int, bool]:
     """Waits for a signal.  Returns its number, and whether it came from the terminal rather than a process."""
     if sys.platform == "linux":
-        while meanwhile is not None and (info := signal.sigtimedwait(signals, NOW_AND_THEN)) is None:
-            meanwhile()
-        if meanwhile is None:
-            info = signal.sigwaitinfo(signals)
-        assert info is not None
+        info = signal.sigwaitinfo(signals)
         return info.si_signo, info.si_code == _SENT_BY_KERNEL
     number = signal.sigwait(signals)
     return number, number in (signal.SIGINT, signal.SIGQUIT)

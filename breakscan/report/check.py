@@ -1,4 +1,4 @@
-"""Reports of ``check``: JSON, diagnostics and statistics.
+"""Reports of ``check``: JSON and diagnostics.
 
 ``schemas/check.schema.json`` describes the JSON; ``check_terminal.py`` has the reports for terminals.
 """
@@ -97,17 +97,6 @@ def write_json(report: CheckReport, stream: TextIO) -> None:
         },
     }
     write_json_report(SCHEMA, data, stream)
-
-
-def write_statistics(report: CheckReport, stream: TextIO) -> None:
-    """One line for each rule, the most frequent first, then the counts."""
-    counts = Counter((finding.rule, finding.name) for finding in report.result.findings)
-    width = len(str(max(counts.values(), default=0)))
-    for (rule, name), count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        stream.write(f"{count:>{width}}  {rule}  {name}\n")
-    for error in printable(report.result.errors):
-        stream.write(f"{error.path}:{error.line}:{error.column}: not checked {error.message}\n")
-    stream.write(summary_line(report) + "\n")
 
 
 def check_diagnostics(report: CheckReport) -> DiagnosticReport:

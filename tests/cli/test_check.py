@@ -270,8 +270,6 @@ class TestStandardInput:
     [
         (["-", "model.py"], "- means standard input, and cannot be combined with other paths"),
         (["model.py", "--stdin-filename", "x.py"], "--stdin-filename needs - as the only path"),
-        (["--statistics", "--format", "sarif"], "--statistics cannot be combined with --format sarif"),
-        (["--statistics", "--format", "json"], "--statistics cannot be combined with --format json"),
         (["--format", "xml"], "'xml' is not one of"),
         (["--jobs", "0"], "--jobs"),
         (["--select", ","], "needs at least one word"),
@@ -286,12 +284,6 @@ def test_wrong_usage_is_status_2_with_one_line(breakscan: Run, arguments: list[s
     done = breakscan("check", *arguments)
     assert (done.status, done.out) == (2, "")
     assert said in done.err.splitlines()[-1]
-
-
-def test_statistics_counts_each_rule(breakscan: Run) -> None:
-    done = breakscan("check", "--statistics")
-    assert done.status == 1
-    assert done.out.splitlines()[0] == "1  BRK101  branch-on-tensor"
 
 
 def test_output_goes_to_a_file(breakscan: Run, folder: Path) -> None:

@@ -33,7 +33,6 @@ def in_a_shell(command: str) -> subprocess.CompletedProcess[str]:
     [
         "check .",
         "check --format sarif .",
-        "check --statistics .",
         "config .",
         "fix --unsafe .",
         f"report {LOG}",

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from breakscan.model.findings import Mode, Place, Verdict
-from breakscan.rulebook.ledger import ExampleRulings, Ledger, Ruling, ledger_folder, measured_versions, write_ledger
+from breakscan.model.findings import Mode, Place
+from breakscan.rulebook.ledger import ledger_folder, measured_versions
 from breakscan.rulebook.library import load_library
 
 Run = Callable[..., Any]
@@ -69,38 +69,12 @@ def test_the_table_lists_every_rule_with_its_verdicts(breakscan: Run) -> None:
     assert row[-2:] == ["splits", "eager"]
 
 
-def test_the_table_leaves_out_what_a_version_compiles(
-    breakscan: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    library = load_library()
-    examples = {
-        rule.id: {
-            "breaks/1": ExampleRulings(
-                "0",
-                None,
-                {
-                    (mode, place): Ruling(Verdict.COMPILES if rule.id == "BRK101" else Verdict.SPLITS)
-                    for mode in Mode
-                    for place in Place
-                },
-            )
-        }
-        for rule in library
-    }
-    write_ledger(Ledger("2.99", "3.11", examples), tmp_path / "ledgers" / "2.99.json")
-    monkeypatch.setattr("breakscan.rulebook.ledger.ledger_folder", lambda: tmp_path / "ledgers")
-    done = breakscan("rules", "--torch", "2.99")
-    assert done.status == 0
-    assert "BRK101  branch-on-tensor" not in done.out
-    assert done.out.endswith("torch 2.99 compiles what these find: BRK101\n")
-    assert "BRK101" in breakscan("rules").out, "without --torch nothing is left out"
+def test_a_version_that_was_not_measured_says_by_which_it_is_judged(breakscan: Run, folder: Path) -> None:
+    (folder / "breakscan.toml").write_text('target-torch = "9.9"\n', encoding="utf-8")
+    assert f"torch 9.9 (by {measured_versions()[-1]})" in breakscan("rules").out
 
 
-def test_a_version_that_was_not_measured_says_by_which_it_is_judged(breakscan: Run) -> None:
-    assert f"torch 9.9 (by {measured_versions()[-1]})" in breakscan("rules", "--torch", "9.9").out
-
-
-@pytest.mark.parametrize("arguments", [["--torch", "new"], ["--format", "xml"], ["relay"]])
+@pytest.mark.parametrize("arguments", [["--format", "xml"], ["relay"]])
 def test_wrong_usage_is_status_2(breakscan: Run, arguments: list[str]) -> None:
     done = breakscan("rules", *arguments)
     assert (done.status, done.out) == (2, "")
@@ -129,4 +103,3 @@ def test_the_start_of_an_id_lists_the_rules(breakscan: Run) -> None:
     assert [line.split()[0] for line in done.out.splitlines()][:3] == ["rule", "9xx", "BRK901"]
     listed = breakscan("rule", "BRK9", "--format", "json").json
     assert {one["rule"][:4] for one in listed} == {"BRK9"}
-    assert "--check tries one rule, and 'BRK9' names" in breakscan("rule", "BRK9", "--check", ".").err

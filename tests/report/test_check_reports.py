@@ -1,4 +1,4 @@
-"""The reports of ``check``: full, concise, github, statistics, JSON, and their last line."""
+"""The reports of ``check``: full, concise, github, JSON, and their last line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from breakscan.model.findings import (
     Site,
     Verdict,
 )
-from breakscan.report.check import summary_line, write_statistics
+from breakscan.report.check import summary_line
 from breakscan.report.check_terminal import write_full
 from breakscan.rulebook.library import load_library
 
@@ -310,13 +310,6 @@ def test_github_escapes_what_would_end_a_property_or_the_command() -> None:
     line = checked("github", result(found)).splitlines()[0]
     assert ",file=a%2Cb%3Ac%25d.py,line=1," in line
     assert "::a,b:c%25d.py:1:1: BRK101 branch-on-tensor: 100%25␍ foo::bar, baz. " in line
-
-
-def test_statistics_counts_the_most_frequent_first() -> None:
-    other = replace(EAGER, rule="BRK201", name="item")
-    stream = io.StringIO()
-    write_statistics(report(result(other, EAGER, BEHIND, *[SPLIT] * 8)), stream)
-    assert stream.getvalue().splitlines()[:2] == ["10  BRK101  branch-on-tensor", " 1  BRK201  item"]
 
 
 SCHEMA = json.loads((Path(breakscan.__file__).parent / "schemas" / "check.schema.json").read_text(encoding="utf-8"))

@@ -163,7 +163,7 @@ class Tools:
     async def verify(self, asked: VerifyArguments, progress: Progress) -> Answer:
         if asked.patch is not None and (asked.select or asked.rewrites):
             raise ToolFailure("a patch is verified instead of rewrites: leave out select and rewrites")
-        words = _lists(select=asked.select, rewrite=asked.rewrites)
+        words = _lists(rewrite=[*asked.rewrites, *asked.select])
         words += ["--apply"] if asked.write else []
         with tempfile.TemporaryDirectory(prefix="breakscan-mcp-") as folder:
             if asked.patch is not None:
