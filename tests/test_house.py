@@ -37,7 +37,7 @@ ROOMS = {
     "prove": Room(f"{STATIC} check fix recording explanation", 12342, 45),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6221, 37),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1647, 14),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3111, 27),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3035, 26),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from breakscan.check.baseline import BaselineComparison, CheckedPaths, checked_lines
 from breakscan.cli.baseline import BaselineOptions, ComparedBaselines
@@ -87,40 +88,25 @@ class _Options:
     exit_zero: bool = option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
     quiet: bool = option("-q", "--quiet", is_flag=True, help="Print findings only.")
 
-    def require_sense(self, **others: bool) -> None:
-        """Raises UsageError for options that cannot be combined; ``others`` are options of other groups, and
-        ``stdin``."""
-        given = {
-            **{"--" + name.replace("_", "-"): is_given for name, is_given in others.items()},
-            "--add-ignore": self.add_ignore is not None,
-            "--warn-unused-ignores": self.warn_unused_ignores,
-            "--remove-unused-ignores": self.remove_unused_ignores,
-            "--fail-on": self.fail_on is not None,
-            "--exit-zero": self.exit_zero,
-            "--quiet": self.quiet,
-        }
+    def require_sense(self, ctx: click.Context, is_stdin: bool) -> None:
+        """Raises UsageError for options that cannot be combined."""
+        given = {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
         for name in _ABOUT_FILES:
-            if given["--stdin"] and given[name]:
-                raise click.UsageError(f"{name} needs files, and cannot be combined with standard input")
+            if is_stdin and name in given:
+                raise click.UsageError(f"{_option(name)} needs files, and cannot be combined with standard input")
         for first, second in _EXCLUSIVE:
-            if given[first] and given[second]:
-                raise click.UsageError(f"{first} and {second} cannot be combined")
+            if given >= {first, second}:
+                raise click.UsageError(f"{_option(first)} and {_option(second)} cannot be combined")
         if self.add_ignore is not None and not (self.add_ignore and self.add_ignore.isprintable()):
             raise click.UsageError("--add-ignore needs a reason, in one line")
 
 
-_ABOUT_FILES = (
-    "--recording",
-    "--diff",
-    "--add-ignore",
-    "--warn-unused-ignores",
-    "--remove-unused-ignores",
-)
-_EXCLUSIVE = (
-    ("--add-ignore", "--remove-unused-ignores"),
-    ("--baseline", "--diff"),
-    ("--exit-zero", "--fail-on"),
-)
+def _option(name: str) -> str:
+    return "--recording" if name == "recordings" else f"--{name.replace('_', '-')}"
+
+
+_ABOUT_FILES = ("recordings", "diff", "add_ignore", "warn_unused_ignores", "remove_unused_ignores")
+_EXCLUSIVE = (("add_ignore", "remove_unused_ignores"), ("baseline", "diff"), ("exit_zero", "fail_on"))
 
 
 @click.command()
@@ -154,12 +140,7 @@ def check(
     names them), or a file is not valid Python; and 2 if part of the work could not be done.
     """
     stdin = stdin_name(paths, own.stdin_filename)
-    own.require_sense(
-        stdin=stdin is not None,
-        recording=bool(recordings),
-        diff=diff is not None,
-        baseline=baseline.baseline is not None,
-    )
+    own.require_sense(ctx, stdin is not None)
     started = time.perf_counter()
     where = [stdin] if stdin is not None else list(paths or (".",))
     settings = selection.settings()

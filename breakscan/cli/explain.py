@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from breakscan.cli.exit_status import FAILED, UNWRITTEN, OutputError, show_failure
 from breakscan.cli.gates import GateOptions, LockOptions, gate_status
-from breakscan.cli.options import format_option, options, output_path, stream_option
-from breakscan.cli.output import report_stream, require_writable
+from breakscan.cli.options import format_option, options, output_to
+from breakscan.cli.output import STDOUT, report_stream, require_writable
 from breakscan.cli.programs import RequestOptions, add_unmet, program_arguments, refuse_notebook, require_torch
 from breakscan.cli.reporting import check_option, explain_report, require_room, show_option
 from breakscan.explanation.explanation import Explanation
 from breakscan.recording.launch import LaunchError, end_like, outliving_termination, run_recorded
 from breakscan.recording.recent_runs import can_keep, keep_recent
-from breakscan.recording.requests_file import Requests
 from breakscan.recording.session import (
     MOST_SECONDS,
     Session,
@@ -27,6 +25,7 @@ from breakscan.recording.session import (
     start_session,
     wait_for_ranks,
 )
+from breakscan.report.explain.report import ExplainReport
 from breakscan.report.formats import EXPLAIN, FOR_LOGS
 from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.library import Library, load_library
@@ -40,7 +39,7 @@ STDIN = "-"
 @click.option("-m", "as_module", is_flag=True, help="PROGRAM is the name of a module, as for python -m.")
 @click.option("-c", "as_code", is_flag=True, help="PROGRAM is code, as for python -c.")
 @format_option(EXPLAIN)
-@stream_option("standard error")
+@output_to("standard error")
 @click.option(
     "--save",
     type=click.Path(path_type=Path, file_okay=False),
@@ -57,7 +56,7 @@ def explain(
     as_module: bool,
     as_code: bool,
     format_: str,
-    output: str | None,
+    output: Path | None,
     save: Path | None,
     check: bool,
     asked: RequestOptions,
@@ -89,9 +88,8 @@ def explain(
         refuse_notebook(program)
     require_torch("explain", [*option, program])
     library = load_library(load_settings(Path.cwd()).rule_folders)
-    report_path = output_path(output)
-    if report_path:
-        require_writable(report_path)
+    if output is not None:
+        require_writable(output)
 
     argv = [*option, program, *arguments]
     requests = asked.read(argv)
@@ -113,8 +111,12 @@ def explain(
             session.end(outcome)
             if session.reports:
                 wait_for_ranks(session, _say_whom_it_waits_for, asked_to_end)
-                wanted = _Wanted(format_, output, check, tables)
-                explanation, unmet = _report(session, library, requests, wanted)
+                files = SourceFiles.trusted()
+                explanation = _explained(session, library, files)
+                explanation, unmet = add_unmet(explanation, requests, session.folder, say=output is not None)
+                made = explain_report(explanation, files, format_, check, tables, _again(session))
+                _write(made, format_, output)
+                _keep_sources(session, files)
                 if not session.kept:
                     keep_recent(session.root)
                 if save is not None:
@@ -155,32 +157,18 @@ def _say_whom_it_waits_for(ranks: list[int]) -> None:
     click.echo(f"breakscan: waiting for {ranks_in_words(ranks)} to end, at most {MOST_SECONDS:.0f} s", err=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """The options about the report."""
+def _write(report: ExplainReport, format_: str, output: Path | None) -> None:
+    if output is None:
+        EXPLAIN.write(format_, report, sys.stderr)
+        return
+    with report_stream(output) as stream:
+        EXPLAIN.write(format_, report, stream)
+    if output != STDOUT:
+        click.echo(f"breakscan: the report is in {output}", err=True)
 
-    format: str
-    output: str | None
-    check: bool
-    tables: tuple[str, ...]
 
-
-def _report(session: Session, library: Library, requests: Requests, wanted: _Wanted) -> tuple[Explanation, int]:
-    """Write the report.  Return the explanation, and the exit status if a request was not met."""
-    files = SourceFiles.trusted()
-    explanation = _explained(session, library, files)
-    explanation, unmet = add_unmet(explanation, requests, session.folder, say=wanted.output is not None)
-    report = explain_report(explanation, files, wanted.format, wanted.check, wanted.tables, _again(session))
-    path = output_path(wanted.output)
-    if wanted.output is None:
-        EXPLAIN.write(wanted.format, report, sys.stderr)
-    else:
-        with report_stream(path) as stream:
-            EXPLAIN.write(wanted.format, report, stream)
+def _keep_sources(session: Session, files: SourceFiles) -> None:
     try:
         session.keep_sources(files.read)
     except OSError as error:
         click.echo(f"breakscan: cannot keep the sources with the recording: {error.strerror}", err=True)
-    if path:
-        click.echo(f"breakscan: the report is in {path}", err=True)
-    return explanation, unmet

@@ -22,7 +22,7 @@ COMMANDS = {
     "server": ("breakscan.cli.serve", "Serve findings to an editor, by the Language Server Protocol."),
     "mcp": ("breakscan.cli.serve", "Serve check, explain, fix, verify, tune and rule to coding agents, by MCP."),
     "config": ("breakscan.cli.config", "Show the settings that apply to a file, and where they come from."),
-    "rule": ("breakscan.cli.rule", "Explain a rule: why, what to write instead, and torch's verdicts."),
+    "rule": ("breakscan.cli.rules", "Explain a rule: why, what to write instead, and torch's verdicts."),
     "rules": ("breakscan.cli.rules", "List the rules, or replay their examples through the installed torch."),
 }
 
@@ -70,7 +70,7 @@ def _print_bug_report(ctx: click.Context, _: click.Parameter, asked: bool) -> No
     is_eager=True,
     expose_value=False,
     callback=_print_bug_report,
-    help="Print versions and settings for an issue, without source code, and exit.",
+    help="Print versions for an issue, and exit.",
 )
 def cli(**_: Any) -> None:
     """Show where torch.compile breaks the graph, recompiles or falls back to eager, why, and what to write instead."""

@@ -14,8 +14,6 @@ from breakscan.cli.output import require_no_input, require_no_source
 from breakscan.report.formats import Formats
 
 F = TypeVar("F", bound=Callable[..., Any])
-Output = TypeVar("Output", Path, str, None)
-STDOUT = "-"
 
 
 def option(*names: str, **attributes: Any) -> Any:
@@ -56,26 +54,12 @@ def format_option(formats: Formats[Any]) -> Callable[[F], F]:
     return click.option("--format", "format_", type=click.Choice(formats.names), default=default, help=help_)
 
 
-def output_option(command: F) -> F:
-    """Adds ``--output``, a file; without it, the report goes to standard output."""
-    return _output(click.Path(path_type=Path, dir_okay=False), "Write the report to this file.")(command)
-
-
-def stream_option(default: str) -> Callable[[F], F]:
-    """Adds ``--output``, a file or ``-`` for standard output; ``default`` names the place of the report without it."""
-    help_ = f"Write the report to this file (- is standard output).  [{default}]"
-    return _output(click.Path(path_type=str, dir_okay=False), help_)
-
-
-def output_path(output: str | None) -> Path | None:
-    """The file that :func:`stream_option` names; None where it names none."""
-    return None if output in (None, STDOUT) else Path(str(output))
-
-
-def _output(path: click.Path, help_: str) -> Callable[[F], F]:
-    """Adds ``--output``.  The command refuses to write over source files, and over a file that one of its other options
-    or arguments names."""
-    add = click.option("-o", "--output", type=path, callback=_no_source, help=help_)
+def output_to(default: str) -> Callable[[F], F]:
+    """Adds ``--output``, a file or ``-`` for standard output; ``default`` names the place of the report without it.
+    The command refuses to write over source files, and over a file that one of its other options or arguments names."""
+    help_ = f"Write the report to this file, or to standard output (-).  [{default}]"
+    type_ = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
+    add = click.option("-o", "--output", type=type_, callback=_no_source, help=help_)
 
     def decorate(command: F) -> F:
         @functools.wraps(command)
@@ -100,7 +84,10 @@ def _named_files(context: click.Context) -> Iterator[str]:
         yield from map(str, value if isinstance(value, tuple) else () if value is None else (value,))
 
 
-def _no_source(_: click.Context, __: click.Parameter, value: Output) -> Output:
+def _no_source(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
     if value is not None:
         require_no_source(str(value))
     return value
+
+
+output_option: Callable[[Any], Any] = output_to("standard output")

@@ -38,6 +38,8 @@ def _replace(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("breakscan", _replace)
 
 
+STDOUT = Path("-")
+"""The path that means standard output."""
 SOURCES = (".py", ".pyi", ".pyw", ".ipynb", ".toml")
 """Endings of files that no report replaces: those of code and of configurations."""
 _NOT_REPLACEABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV}
@@ -45,12 +47,12 @@ _NOT_REPLACEABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.E
 
 @contextlib.contextmanager
 def report_stream(path: Path | None) -> Iterator[TextIO]:
-    """The stream for a report: a UTF-8 file, which is replaced as a whole in the end, else standard output.
+    """The stream for a report: a UTF-8 file, which is replaced as a whole in the end, or standard output.
 
     A reader that closes the pipe early (``| head``) is no error.  Raises ClickException if the file cannot be opened,
     and OutputError if the report cannot be written.
     """
-    if path is not None:
+    if path is not None and path != STDOUT:
         require_writable(path)
         buffer = io.BytesIO()
         with TextIOWrapper(buffer, encoding="utf-8", errors="breakscan", newline="\n") as stream:
@@ -69,6 +71,8 @@ def report_stream(path: Path | None) -> Iterator[TextIO]:
 def require_writable(path: Path) -> None:
     """Raises ClickException for a file that cannot be written, before a program runs for hours."""
     try:
+        if path == STDOUT:
+            return
         if not path.exists():
             tempfile.TemporaryFile(dir=Path(os.path.realpath(path)).parent).close()
         elif path.is_file():

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from breakscan.cli.gates import GateOptions, gate_status
-from breakscan.cli.options import format_option, options, output_path, stream_option
+from breakscan.cli.options import format_option, options, output_option
 from breakscan.cli.output import report_stream
 from breakscan.cli.reporting import (
     check_option,
@@ -32,7 +32,7 @@ _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
 
 @click.command()
 @format_option(EXPLAIN)
-@stream_option("standard output")
+@output_option
 @source_root_option
 @check_option
 @show_option
@@ -47,7 +47,7 @@ _MANIFESTS = ("run.json", "rank-*/run.json", "restart-*/rank-*/run.json")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True))
 def report(
     format_: str,
-    output: str | None,
+    output: Path | None,
     relocation: Relocation,
     check: bool,
     tables: tuple[str, ...],
@@ -82,11 +82,11 @@ def report(
             text = issue_text(explanation, issue)
         except ValueError as error:
             raise click.ClickException(str(error)) from error
-        with report_stream(output_path(output)) as stream:
+        with report_stream(output) as stream:
             stream.write(text)
         return 0
     made = explain_report(explanation, files, format_, check, tables)
-    with report_stream(output_path(output)) as stream:
+    with report_stream(output) as stream:
         EXPLAIN.write(format_, made, stream)
     return gate_status(gates, explanation)
 

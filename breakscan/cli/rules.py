@@ -1,4 +1,4 @@
-"""``breakscan rules`` and ``breakscan rules replay``."""
+"""``breakscan rule``, ``breakscan rules`` and ``breakscan rules replay``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,19 @@ from breakscan.cli.output import ProgressBar, report_stream
 from breakscan.cli.programs import require_torch
 from breakscan.cli.selection import warn_of_callees
 from breakscan.model.words import counted
-from breakscan.report.formats import RULES
-from breakscan.report.rules import RuleListReport
-from breakscan.rulebook.config import load_settings, resolve_target
+from breakscan.report.formats import RULE, RULES
+from breakscan.report.rules import RuleListReport, RuleReport
+from breakscan.rulebook.config import Settings, load_settings, resolve_target
 from breakscan.rulebook.document import Rule
-from breakscan.rulebook.ledger import ExampleRulings, Ledger, ledger_folder, load_ledger, read_ledger, write_ledger
+from breakscan.rulebook.ledger import (
+    ExampleRulings,
+    Ledger,
+    ledger_folder,
+    load_ledger,
+    measured_versions,
+    read_ledger,
+    write_ledger,
+)
 from breakscan.rulebook.library import Library, load_library
 
 
@@ -31,11 +39,41 @@ def rules(ctx: click.Context, /, format_: str) -> None:
     if ctx.invoked_subcommand is not None:
         return
     settings = load_settings(Path.cwd())
-    target = resolve_target(settings)
     library = load_library(settings.rule_folders)
     warn_of_callees(library)
+    _write_list(list(library), settings, format_)
+
+
+def _write_list(rules: Sequence[Rule], settings: Settings, format_: str) -> None:
+    target = resolve_target(settings)
     with report_stream(None) as stream:
-        RULES.write(format_, RuleListReport(list(library), load_ledger(target.ledger), target.torch), stream)
+        RULES.write(format_, RuleListReport(rules, load_ledger(target.ledger), target.torch), stream)
+
+
+def _complete(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    words = [word for rule in load_library() for word in (rule.id, rule.name)]
+    return [word for word in words if word.lower().startswith(typed.lower())]
+
+
+@click.command()
+@click.argument("rule", metavar="RULE", shell_complete=_complete)
+@format_option(RULE)
+def rule(rule: str, format_: str) -> None:
+    """Explain RULE, an id such as BRK101 or a name such as branch-on-tensor.
+
+    Shows why the compiler cannot do it, what to write instead, and the verdict of each torch version.  The start of an
+    id, such as BRK1, lists the rules of a family.
+    """
+    settings = load_settings(Path.cwd())
+    library = load_library(settings.rule_folders)
+    warn_of_callees(library)
+    named = _chosen(library, [rule])
+    if len(named) > 1:
+        _write_list(named, settings, "json" if format_ == "json" else "table")
+        return
+    ledgers = [load_ledger(version) for version in reversed(measured_versions())]
+    with report_stream(None) as stream:
+        RULE.write(format_, RuleReport(named[0], ledgers), stream)
 
 
 @rules.command(short_help="Run every example of every rule through the installed torch.")
