@@ -28,7 +28,7 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1293, 10),
     "source": Room("model", 2197, 17),
-    "rulebook": Room("model source", 3087, 19),
+    "rulebook": Room("model source", 3085, 19),
     "check": Room(STATIC, 12689, 50),
     "fix": Room(f"{STATIC} check", 8830, 54),
     "recording": Room(STATIC, 9756, 48),

@@ -365,11 +365,7 @@ class _Parser:
         return found
 
     def event_pattern(self, table: dict[str, Any]) -> EventPattern:
-        self.only(
-            table,
-            ("event", "form", "operand", "callee", "attribute", "place", "arguments", "scope"),
-            "match.",
-        )
+        self.only(table, "event form operand callee attribute place arguments scope".split(), "match.")
         kinds = [k.value for k in EventKind]
         if table.get("event") not in kinds:
             raise self.fail(f"must be one of {', '.join(kinds)}", "match.event")

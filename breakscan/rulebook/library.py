@@ -107,10 +107,8 @@ def _shipped(folder: Path, documents: Sequence[Path]) -> list[Rule]:
     They are kept ready-made in the user's cache, as parsing 166 documents takes a seventh of a check of one file.  What
     is kept counts as long as no document has another size or time, nor the code that reads them.
     """
-    kept = (
-        user_cache_path("breakscan", appauthor=False)
-        / f"rules-{blake2b(bytes(folder), digest_size=8).hexdigest()}.json"
-    )
+    name = f"rules-{blake2b(bytes(folder), digest_size=8).hexdigest()}.json"
+    kept = user_cache_path("breakscan", appauthor=False) / name
     stamp = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in (*documents, *_READERS)]
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         data = json.loads(kept.read_bytes())

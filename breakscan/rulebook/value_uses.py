@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import lru_cache
-from typing import Any, TypeGuard
+from typing import Any
 
 from breakscan.model.findings import Site
 from breakscan.model.torch_versions import PINNED
 from breakscan.rulebook.torch_facts.table import KEEPS_DIMENSIONS, load_api
 from breakscan.source.module import SourceModule
 from breakscan.source.spans import nodes_around, span
-from breakscan.source.walking import Definition
+from breakscan.source.walking import Definition, push_children
 
 _PASSES_ON = {"int", "float", "max", "min", "abs", "round", "zip", "enumerate", "list", "tuple", "reversed"}
 """Builtins that take an unknown number, and whose result is unknown as well."""
@@ -91,12 +91,16 @@ class _Uses:
 
     def __init__(self, tree: ast.Module) -> None:
         self.tree = tree
-        nodes = list(ast.walk(tree))
-        self.parents = {child: parent for parent in nodes for child in ast.iter_child_nodes(parent)}
+        nodes: list[ast.AST] = [tree]
+        self.parents: dict[ast.AST, ast.AST] = {}
         self.functions: dict[str, list[ast.FunctionDef]] = {}
         for one in nodes:
+            first = len(nodes)
+            push_children(nodes, one)
+            self.parents.update(dict.fromkeys(nodes[first:], one))
             if isinstance(one, ast.FunctionDef):
                 self.functions.setdefault(one.name, []).append(one)
+        self.reads = [one for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
         self.calls: dict[ast.AST | None, list[ast.Call]] = {}
         for one in nodes:
             if isinstance(one, ast.Call) and (callee := self._callee(one)):
@@ -200,12 +204,15 @@ class _Uses:
         name = given.arg if isinstance(given, ast.keyword) else next((key for key, one in passed if one is given), None)
         if name is None or any(isinstance(one, ast.Starred) for one in call.args):
             return call
-        return [(one, is_tensor) for one in ast.walk(callee) if _is_read(one, {name})]
+        return [(one, is_tensor) for one in self._reads_of({name}, callee)]
 
     def _loads(self, target: ast.AST, is_tensor: bool) -> list[_Value]:
         names = {one.id for one in ast.walk(target) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
         scope = self._around(target, Definition) or self.tree
-        return [(one, is_tensor) for one in ast.walk(scope) if _is_read(one, names)]
+        return [(one, is_tensor) for one in self._reads_of(names, scope)]
+
+    def _reads_of(self, names: Collection[str], scope: ast.AST) -> list[ast.Name]:
+        return [one for one in self.reads if one.id in names and scope in self._outwards(one)]
 
     def _callee(self, call: ast.Call) -> ast.FunctionDef | None:
         """The function or the method of the same class that is called, if it is the only one of its name."""
@@ -221,18 +228,15 @@ class _Uses:
         return named[0] if is_there else None
 
     def _around(self, node: ast.AST, kinds: Any) -> ast.AST | None:
-        parent = self.parents.get(node)
-        while parent is not None and not isinstance(parent, kinds):
-            parent = self.parents.get(parent)
-        return parent
+        return next((parent for parent in self._outwards(node) if isinstance(parent, kinds)), None)
+
+    def _outwards(self, node: ast.AST) -> Iterator[ast.AST]:
+        while (parent := self.parents.get(node)) is not None:
+            yield (node := parent)
 
 
-_uses = lru_cache(maxsize=4)(_Uses)
+_uses = lru_cache(maxsize=1)(_Uses)
 """Findings come file by file."""
-
-
-def _is_read(node: ast.AST, names: Collection[str]) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
 
 
 def _results(value: ast.AST) -> set[int] | None:

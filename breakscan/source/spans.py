@@ -28,8 +28,7 @@ def head_span(module: SourceModule, node: ast.stmt) -> tuple[int, int, int, int]
     """As :func:`span`, for the header of a compound statement: up to the colon; for a definition, to the line end."""
     if not getattr(node, "body", None):
         return span(module, node)
-    inner = {statement for block in blocks(node) for statement in block}
-    inner |= {*getattr(node, "handlers", ())}
+    inner = {statement for block in blocks(node) for statement in block} | {*getattr(node, "handlers", ())}
     heads = [child for child in ast.iter_child_nodes(node) if child not in inner]
     parts = [part for head in heads for part in ast.walk(head) if isinstance(part, ast.expr | ast.arg)]
     end = max(((p.end_lineno or 0, p.end_col_offset or 0) for p in parts), default=(0, 0))

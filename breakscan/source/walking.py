@@ -18,7 +18,7 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
         current = stack.pop()
         yield current
         if current.__class__ not in _LEAVES:
-            _push_children(stack, current)
+            push_children(stack, current)
 
 
 def own_nodes(node: FunctionNode | ast.Module) -> list[ast.AST]:
@@ -29,7 +29,7 @@ def own_nodes(node: FunctionNode | ast.Module) -> list[ast.AST]:
         current = stack.pop()
         found.append(current)
         if current.__class__ not in _CLOSED:
-            _push_children(stack, current)
+            push_children(stack, current)
     return found
 
 
@@ -70,7 +70,8 @@ _HOLD_OTHERS = frozenset({ast.arguments, ast.Dict, ast.Global, ast.Nonlocal, ast
 _CHILDREN: dict[type[ast.AST], tuple[str, ...]] = dict.fromkeys(_LEAVES, ())
 
 
-def _push_children(stack: list[ast.AST], node: ast.AST) -> None:
+def push_children(stack: list[ast.AST], node: ast.AST) -> None:
+    """Adds the children of a node, without operators and contexts."""
     kind = node.__class__
     fields = _CHILDREN.get(kind)
     if fields is None:

@@ -27,9 +27,8 @@ from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.model.findings import Condition, ConditionKind, Place, Region
 from breakscan.source.walking import own_nodes, walk
 
+
 # Decorators of the project, applied to the functions and methods below them.
-
-
 @dataclass(frozen=True, slots=True)
 class Wrapper:
     """A function that calls what a decorator was given.  ``wrapped`` is the name by which it calls it."""

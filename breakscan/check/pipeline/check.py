@@ -92,10 +92,10 @@ def check_paths(
             take(result)
             if on_progress:
                 on_progress(done, len(files))
-    if checkers is None:
-        checker.release()
-    else:
-        checker.release_observed()
+        if checkers is None:
+            checker.release()
+        else:
+            checker.release_observed()
     by_place = sorted(merged.findings(), key=lambda f: (f.site.path, f.site.line, f.site.column, f.rule))
     distinct = list({id(one): one for one in map(settings.of, paths)}.values())
     kept, elsewhere = list[Finding](), list[Finding]()

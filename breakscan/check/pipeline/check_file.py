@@ -41,14 +41,12 @@ from breakscan.rulebook.library import Library, load_library
 from breakscan.rulebook.matching import RuleIndex, argument_conditions
 from breakscan.rulebook.remedies import NESTED, remedies_at
 from breakscan.rulebook.torch_facts.table import load_api
-from breakscan.source.module import SourceModule, SourceProblem
+from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
 from breakscan.source.suppressions import Suppressions
 from breakscan.source.walking import walk
 
 # Turns events into findings: which rule, and what the targeted torch does at such a place.
-
-
 _JUDGED = (Kind.GRAPH_BREAK, Kind.EXPORT, Kind.RECOMPILE, Kind.WRONG_RESULT)
 """Kinds that depend on the version of torch; misuse is misuse in all of them."""
 _OF_EXPORTS = frozenset({Kind.GRAPH_BREAK, Kind.EXPORT})
@@ -201,7 +199,7 @@ class FileChecker:
             if suppressions[where].covers(finding):
                 result.suppressed.append(finding)
                 continue
-            result.findings.append(self._with_remedies(finding, where.module))
+            result.findings.append(self._with_remedies(finding, where))
             if gives_up(finding):
                 result.reaches.append(reach_of(finding.site, where.module))
                 eager.add((finding.site.path, finding.function))
@@ -211,12 +209,15 @@ class FileChecker:
             if (finding.site.path, finding.function) in eager:  # it takes long
                 result.reaches.append(reach_of(finding.site, where.module))
 
-    def _with_remedies(self, finding: Finding, module: SourceModule) -> Finding:
+    def _with_remedies(self, finding: Finding, where: ModuleIndex) -> Finding:
         rule = self.library.get(finding.rule)
         if rule is None:
             return finding
         returns = finding.region is not None and finding.region.entry == finding.function
-        at_site = remedies_at(rule, module, finding.site, returns=returns)
+        key = "remedies", rule.id, finding.site, returns
+        at_site = where.answers.get(key)  # kept for all files that reach the finding
+        if not isinstance(at_site, tuple):
+            at_site = where.answers[key] = remedies_at(rule, where.module, finding.site, returns=returns)
         return replace(finding, remedies=(*at_site, *finding.remedies))
 
     def _findings(

@@ -12,8 +12,6 @@ from breakscan.model.findings import Assumption, Mode, Region
 from breakscan.source.outline import without_locals
 
 # Modules that only prepare data for a model, in the workers that load it: nobody compiles them.
-
-
 _TRANSFORMS = "torchvision.transforms."
 _LIBRARIES = (_TRANSFORMS, "PIL.", "cv2.", "albumentations.", "skimage.")
 

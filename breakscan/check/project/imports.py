@@ -186,6 +186,7 @@ class Project:
         for index, _ in self._kept.values():
             index.release()
         self._kept.clear()
+        self._held, self._found, self._answers = {}, {}, {}
 
     @contextmanager
     def changed(self, path: Path, text: str) -> Iterator[None]:

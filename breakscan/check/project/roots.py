@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo, GlobalName, ModuleIndex
@@ -17,7 +18,8 @@ COMPILE = "torch.compile"
 EXPORT = "torch.export.export"
 COMPILERS = frozenset({COMPILE, EXPORT, "torch._dynamo.optimize"})
 PARTIAL = "functools.partial"
-_MAY_COMPILE = tuple(re.compile(rf"{word}(?<=\b{word})") for word in ("compile", "export", "optimize"))
+_WORDS = {name.rpartition(".")[2] for name in COMPILERS}
+_MAY_COMPILE = {word: re.compile(rf"{word}(?<=\b{word})") for word in _WORDS}
 """Each begins with its letters: a search for those is many times as fast as one that begins with ``\\b``."""
 _OPTIONS = frozenset({"fullgraph", "dynamic", "backend", "mode", "options", "disable"})
 _HOLD = frozenset(
@@ -113,8 +115,9 @@ class Roots:
     calls: CompileCalls = field(default_factory=CompileCalls)
 
 
-def may_compile(index: ModuleIndex) -> bool:
-    return any(pattern.search(index.module.text) for pattern in _MAY_COMPILE)
+@lru_cache(maxsize=512)
+def may_compile(index: ModuleIndex, words: str = " ".join(_WORDS)) -> bool:
+    return any(_MAY_COMPILE[word].search(index.module.text) for word in words.split())
 
 
 def is_compiler(index: ModuleIndex, decorator: ast.expr) -> bool:
@@ -149,7 +152,6 @@ class _Finder:
         self.roots = Roots()
         self._resolved: dict[tuple[ast.expr, _Spot], list[_Named]] = {}
         self._bindings: dict[tuple[ModuleIndex, FunctionInfo | None], dict[str, list[ast.expr]]] = {}
-        self._leads: dict[FunctionInfo, bool] = {}
         self._callers: dict[FunctionInfo, list[tuple[ast.Call, _Spot]]] = {}
 
     # -- calls that compile ------------------------------------------------------------------------------------
@@ -177,19 +179,18 @@ class _Finder:
 
     def _leads_to_compiler(self, info: FunctionInfo, deep: int) -> bool:
         """True if a function compiles something, or a function of another file that it calls does."""
-        known = self._leads.get(info)
-        if known is None:
-            self._leads[info] = False
-            known = _compiles(info)
-            if not known and deep < MOST_CALLS_DEEP:
-                place = _Spot(info.index, info)
-                callees = (self._callee(call, place) for call in self._calls(place))
-                known = any(one is not None and self._leads_to_compiler(one, deep + 1) for one in callees)
-            self._leads[info] = known
-        return known
+
+        def find() -> bool:
+            place = _Spot(info.index, info)
+            callees = (self._callee(call, place) for call in self._calls(place) if deep < MOST_CALLS_DEEP)
+            return _compiles(info) or any(one and self._leads_to_compiler(one, deep + 1) for one in callees)
+
+        return self.project.once(("leads to a compiler", info, deep), info.index, find)
 
     def _compiled(self, call: ast.Call, place: _Spot, deep: int) -> None:
         index, func = place.index, call.func
+        if isinstance(func, ast.Attribute) and func.attr not in _WORDS:
+            return
         dotted = index.dotted(func)
         keywords, mode = call.keywords, None
         if dotted in COMPILERS:
@@ -257,7 +258,7 @@ class _Finder:
         """The call that makes a compiler with options: ``torch.compile(dynamic=True)``, or a partial of it."""
         made: Sequence[ast.expr] = [func]
         if isinstance(func, ast.Name):
-            made = self._bound(func.id, place)
+            made = self._bound(func.id, place) if may_compile(place.index, "compile") else ()
         return next((one for one in made if isinstance(one, ast.Call) and is_compiler(place.index, one)), None)
 
     def _is_foreign(self, node: ast.expr, place: _Spot) -> bool:
