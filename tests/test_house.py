@@ -31,13 +31,13 @@ ROOMS = {
     "rulebook": Room("model source", 3085, 19),
     "check": Room(STATIC, 12689, 50),
     "fix": Room(f"{STATIC} check", 8830, 54),
-    "recording": Room(STATIC, 9756, 48),
-    "explanation": Room(f"{STATIC} check recording", 7863, 39),
+    "recording": Room(STATIC, 9344, 46),
+    "explanation": Room(f"{STATIC} check recording", 7731, 39),
     "survey": Room(f"{STATIC} check recording explanation", 2261, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 12342, 45),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6221, 37),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6217, 37),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1647, 14),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3035, 26),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3034, 26),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from tests.trees import trees
 
 READ_ELSEWHERE = {
-    "Generated.bytes_moved": "the page of the HTML report",
     "Graph.split_by_ddp": "the page of the HTML report",
     "Manifest.breakscan": "written to the recording, for people",
     "RewriteOffer.safety": "report/findings.py, with all fields",

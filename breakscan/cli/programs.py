@@ -13,8 +13,7 @@ import click
 
 from breakscan.cli.options import F, option
 from breakscan.model.torch_versions import SUPPORTED, is_too_old
-from breakscan.recording.compile_option import RequestError, compile_request
-from breakscan.recording.requests_file import BACKEND, Requests
+from breakscan.recording.requests_file import BACKEND, RequestError, Requests, compile_request
 from breakscan.rulebook.config import installed_torch
 from breakscan.source.python_text import is_notebook
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from breakscan.explanation.breaks import BreakSite
 from breakscan.explanation.compilations import CompiledFrame, Precompiled, Specialisation
 from breakscan.explanation.compile_targets import CompileTarget
-from breakscan.explanation.cudagraphs import CudaGraphRecording, CudaGraphSkip
+from breakscan.explanation.cudagraphs import CudaGraphSkip
 from breakscan.explanation.exports import Export, ExportFailure
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.graphs import Graph
@@ -56,7 +56,6 @@ class Explanation:
     compiles: Sequence[CompiledFrame] = ()
     specialisations: Sequence[Specialisation] = ()
     cudagraph_skips: Sequence[CudaGraphSkip] = ()
-    cudagraph_recordings: Sequence[CudaGraphRecording] = ()
     calls: Sequence[Calls] = ()
     around: Sequence[Problem] = ()
     precompiled: Sequence[Precompiled] = ()

@@ -100,7 +100,6 @@ _WHY = {
     ExportProblem.OUTPUT: "it returns {}, a type that an export cannot take apart",
     ExportProblem.UNTRACEABLE: "Dynamo cannot trace it",
     ExportProblem.ERROR: "{}",
-    ExportProblem.NOT_REPORTED: "the export came to this line, and a torch trace does not say what ended it there",
 }
 _QUOTES_TORCH = (ExportProblem.TEST, ExportProblem.NUMBER)
 _INSTEAD = {

@@ -16,7 +16,7 @@ from breakscan.explanation.compilations import compiled_frames, precompiled, spe
 from breakscan.explanation.compile_targets import compile_targets, torchs_modules, what_wrappers_stand_for
 from breakscan.explanation.compile_time import spent_compiling
 from breakscan.explanation.context import ExplainContext, Owners
-from breakscan.explanation.cudagraphs import cudagraph_recordings, cudagraph_skips
+from breakscan.explanation.cudagraphs import cudagraph_skips
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import export_failures, exports
 from breakscan.explanation.forks import began_at
@@ -155,7 +155,6 @@ def explain_processes(
         compiles=compiles,
         specialisations=specialisations(recorded.all, recorded.started, context),
         cudagraph_skips=cudagraph_skips(recorded.all, context),
-        cudagraph_recordings=cudagraph_recordings(recorded.all, context),
         around=around_the_compiler(recorded.processes, fates, compiles, context),
         precompiled=precompiled(recorded.all, context),
         exports=exports(recorded.all, context),

@@ -17,7 +17,6 @@ from breakscan.recording.parsers.guards import readable
 from breakscan.recording.records import (
     AutogradGraph,
     AutogradNode,
-    BytesMoved,
     CodeGenerated,
     CodeLine,
     DdpSplit,
@@ -55,14 +54,13 @@ class SavedValue:
 class Generated:
     """The output of the backend for a graph, for one phase: ``forward``, ``backward`` or ``inference``.
 
-    ``saved`` are the values that a forward keeps for its backward; ``bytes_moved`` is Inductor's estimate for one run.
+    ``saved`` are the values that a forward keeps for its backward.
     """
 
     phase: str
     ops: int | None
     saved: tuple[SavedValue, ...]
     kernels: tuple[Kernel, ...]
-    bytes_moved: int | None
     path: str | None
     code: str | None
 
@@ -251,22 +249,19 @@ class _Made:
 
     graphs: list[AutogradGraph]
     codes: list[CodeGenerated]
-    bytes: list[int]
 
 
 def with_generated(
     graphs: Sequence[Graph], compiled: Sequence[GraphCompiled], records: Iterable[Record], context: ExplainContext
 ) -> list[Graph]:
     """The graphs with what the backend made of them.  ``compiled`` are their records, in the same order."""
-    made: dict[tuple[str, str], _Made] = defaultdict(lambda: _Made([], [], []))
+    made: dict[tuple[str, str], _Made] = defaultdict(lambda: _Made([], []))
     parts: dict[str, list[int]] = defaultdict(list)
     for record in records:
         if isinstance(record, AutogradGraph):
             made[record.compile_id, record.phase].graphs.append(record)
         elif isinstance(record, CodeGenerated):
             made[record.compile_id, record.phase or "inference"].codes.append(record)
-        elif isinstance(record, BytesMoved) and record.compile_id is not None:
-            made[record.compile_id, record.phase or "inference"].bytes.append(record.bytes)
         elif isinstance(record, DdpSplit):
             parts[record.compile_id] += record.ops
     done: set[str] = set()
@@ -316,17 +311,13 @@ def _generated(
 ) -> Iterator[Generated]:
     # Backward graphs are generated when they are first run, the last part first.
     codes = sorted(made.codes, key=lambda written: number_of(written.code))
-    moved: list[int | None] = [*made.bytes] if len(made.bytes) == len(codes) else []
-    if phase == "backward":
-        moved.reverse()
-    for graph, code, count in zip_longest(made.graphs, codes, moved):
+    for graph, code in zip_longest(made.graphs, codes):
         lines = _Lines(source, graph, phase, context)
         yield Generated(
             phase=phase,
             ops=graph.ops if graph else None,
             saved=tuple(_saved(one, () if split else source.inputs, lines) for one in graph.saved) if graph else (),
             kernels=tuple(_kernels(code.code, graph, lines)) if code else (),
-            bytes_moved=count,
             path=code.path or None if code else None,
             code=code.code if code else None,
         )

@@ -86,9 +86,7 @@ def notices(processes: Sequence[Sequence[Record]]) -> Iterator[Notice]:
 
 
 _ONLY_WITH: Mapping[str, type[Record]] = {
-    "bytes": CodeGenerated,
     "cudagraphs": CodeGenerated,
-    "recordings": CodeGenerated,
     "backward-lines": FrameEnded,
     "lines": CompileStarted,
 }

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from breakscan.recording.hooks.around import LoadedKeysHook, MethodHook, PlainCallHook, SavedKeysHook
-from breakscan.recording.hooks.cudagraphs import CudaGraphHook, CudaGraphSkipHook
 from breakscan.recording.hooks.exports import AheadHook, AotHook, DraftHook, ExportHook
 from breakscan.recording.hooks.frames import BreakHook, BytecodeHook, FrameHook
 from breakscan.recording.hooks.fullgraph import FullgraphHook
-from breakscan.recording.hooks.graphs import BackwardLineHook, BytesHook, GraphHook
+from breakscan.recording.hooks.graphs import BackwardLineHook, CudaGraphSkipHook, GraphHook
 from breakscan.recording.hooks.guards import GuardHook, RecompileHook
 from breakscan.recording.hooks.hook import Hook, Hooks, own_code_skipped
 from breakscan.recording.hooks.profile import ProfileHook
@@ -48,9 +47,7 @@ HOOKS: tuple[type[Hook], ...] = (
     ExportHook,
     DraftHook,
     AheadHook,
-    BytesHook,
     CudaGraphSkipHook,
-    CudaGraphHook,
     ProfileHook,
     PlainCallHook,
     MethodHook,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from enum import Enum
 from typing import Any, TypeVar
 
 from breakscan.model.observations import ValueSeen
@@ -458,15 +457,6 @@ class CodeGenerated(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class BytesMoved(Record):
-    """The bytes that the kernels of a graph read and write, by Inductor's own estimate; of fresh compiles only."""
-
-    compile_id: str | None
-    phase: str | None
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class CacheLooked(Record):
     """A compiler cache was asked: ``cache`` is ``fx_graph`` or ``aotautograd``, ``outcome`` ``hit``, ``miss``,
     ``disabled`` or ``bypass``, and why it was bypassed.  ``guards`` are those of what the cache has under the key, if
@@ -485,49 +475,6 @@ class CudaGraphSkipped(Record):
 
     compile_id: str | None
     reason: str
-
-
-class RecordingCause(Enum):
-    """The reason for which a graph was recorded as a CUDA graph."""
-
-    FIRST = "first"
-    """For the first time."""
-    SIZES = "sizes"
-    """A CUDA graph holds for one combination of sizes."""
-    ADDRESSES = "addresses"
-    """Parameters, or other inputs that must not move, lie elsewhere."""
-    OUTPUTS = "outputs"
-    """Inputs that are results of other CUDA graphs lie elsewhere."""
-    ALIVE = "alive"
-    """Other results of earlier CUDA graphs are still in use than when it was recorded."""
-    ORDER = "order"
-    """It runs after another CUDA graph than before."""
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class MovedInput:
-    """An input that lies elsewhere: AOTAutograd's name for it, and the line of the program that uses it."""
-
-    name: str
-    line: StackFrame | None
-
-
-@dataclass(frozen=True, slots=True)
-class CudaGraphRecorded(Record):
-    """No recording of a graph fitted a run of it, and so it was recorded.  ``phase`` as in ``AutogradGraph``; ``sizes``
-    are the dynamic ones, ``moved`` the first inputs that lie elsewhere, of ``moved_in_all``; ``bytes`` by how much the
-    memory that is reserved on the device grew."""
-
-    compile_id: str | None
-    phase: str
-    cause: RecordingCause
-    sizes: tuple[int, ...]
-    moved: tuple[MovedInput, ...]
-    moved_in_all: int
-    seconds: float
-    bytes: int
-    at: float
 
 
 @dataclass(frozen=True, slots=True)

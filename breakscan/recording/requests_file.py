@@ -5,6 +5,7 @@ It reaches the process of the program as a file in the folder of its recording, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,13 +19,26 @@ MAIN = "__main__"
 
 @dataclass(frozen=True, slots=True)
 class CompileRequest:
-    """``--compile module:attribute``: ``text`` as the user wrote it.  ``last_line`` is the last line of the script
-    that can still bind the name, None where that is not known or the module is not the script."""
+    """``--compile module:attribute``: ``text`` as the user wrote it."""
 
     text: str
     module: str
     attribute: str
-    last_line: int | None = None
+
+
+class RequestError(ValueError):
+    """The request cannot be met.  Says why."""
+
+
+def compile_request(text: str, argv: Sequence[str]) -> CompileRequest:
+    """The request of a ``--compile``, of a program run as ``python ARGV``.  Raises RequestError for a text of another
+    form."""
+    module, colon, attribute = text.partition(":")
+    parts = [*(module.split(".") if module else []), *attribute.split(".")]
+    if not colon or not all(part.isidentifier() for part in parts):
+        raise RequestError(f"{text!r} is not of the form module:name, or :name for the script itself")
+    is_script = module in ("", MAIN) or (argv[0] == "-m" and argv[1] == module)
+    return CompileRequest(text, MAIN if is_script else module, attribute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +54,7 @@ class Requests:
         """Raises OSError."""
         lines = ["keep-going"] * self.keep_going + ["profile"] * self.profile
         lines += [f"backend {self.backend}"] if self.compile else []
-        lines += [f"compile {r.text} {r.module} {r.attribute} {r.last_line or 0}" for r in self.compile]
+        lines += [f"compile {r.text} {r.module} {r.attribute}" for r in self.compile]
         if lines:
             (folder / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -58,6 +72,5 @@ def read_requests(folder: Path) -> Requests:
         elif word == "backend":
             (backend,) = operands
         elif word == "compile":
-            text, module, attribute, last = operands
-            asked.append(CompileRequest(text, module, attribute, int(last) or None))
+            asked.append(CompileRequest(*operands))
     return Requests(keep_going, profile, tuple(asked), backend)

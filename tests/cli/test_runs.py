@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from breakscan.model.torch_versions import minor_version
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -117,40 +112,6 @@ def test_a_report_says_what_stands_against_an_export(process: Run, breakscan: Ru
     assert "New graph breaks" in worse.out
     assert "program.py:6  raises  data-dependent-test  in Net.forward" in worse.out
     assert "Gone graph breaks" in breakscan("diff", "run", "mended").out
-
-
-def test_a_log_of_torchs_trace_tells_of_exports(folder: Path, process: Run) -> None:
-    program = """import torch
-
-
-class Net(torch.nn.Module):
-    def forward(self, x):
-        y = x * 2
-        if y.sum() > 0:
-            y = y + 1
-        return y
-
-
-for size in (2, 3):
-    torch.export.export(torch.nn.Linear(size, 1), (torch.ones(size),))
-for strict in (False, True):
-    try:
-        torch.export.export(Net(), (torch.ones(3),), strict=strict)
-    except Exception:
-        pass
-"""
-    (folder / "program.py").write_text(program, encoding="utf-8")
-    environment = {**os.environ, "TORCH_TRACE": str(folder / "trace")}
-    subprocess.run([sys.executable, "program.py"], cwd=folder, env=environment, check=True, capture_output=True)
-    told = json.loads(process("report", "trace", "--format", "json").out)
-    (strict,) = (one for one in told["export_failures"] if one["rule"])
-    assert (strict["rule"], strict["site"]["line"], strict["exports"][0]["strict"]) == ("BRK101", 7, True)
-    if minor_version(torch.__version__) == "2.15":  # its trace has no stack of plain exports
-        return
-    assert "2 of 4 exports fail. Nothing was passed to torch.compile." in process("report", "trace").out
-    (plain,) = (one for one in told["export_failures"] if not one["rule"])
-    assert (plain["problem"], plain["site"]["line"], plain["exports"][0]["name"]) == ("not-reported", 7, "Net()")
-    assert [(one["count"], one["status"]) for one in told["exports"] if one["status"] == "done"] == [(2, "done")]
 
 
 PRECOMPILED = """import sys

@@ -211,17 +211,11 @@ if __name__ == "__main__":
         assert {found["site"]["line"] for found in report["breaks"]} == {4}
         assert sum(found["count"] for found in report["breaks"]) == 2
 
-    def test_a_name_that_the_script_does_not_bind_is_refused_at_once(self, folder: Folder) -> None:
+    def test_a_name_that_the_script_does_not_bind_is_reported(self, folder: Folder) -> None:
         folder.write("own.py", "print('runs')\nclass Net: pass\n")
         done = folder.explain("--compile", ":Nett", "own.py")
-        assert (done.status, done.out) == (2, b"")
-        assert b"own.py binds no Nett at its top level: did you mean Net?" in done.err
-
-    def test_a_name_that_may_come_from_elsewhere_is_waited_for(self, folder: Folder) -> None:
-        folder.write("own.py", "from math import *\nprint('runs')\n")
-        done = folder.explain("--compile", ":cosine", "own.py")
         assert (done.status, done.out) == (2, b"runs\n")
-        assert "--compile :cosine compiled nothing: own.py defines no cosine" in done.report
+        assert "--compile :Nett compiled nothing: own.py defines no Nett; nearest: Net" in done.report
 
     def test_a_text_of_another_form_is_refused(self, folder: Folder) -> None:
         folder.write("own.py", "")

@@ -18,7 +18,7 @@ from breakscan.explanation.compilations import (
     Specialisation,
 )
 from breakscan.explanation.compile_targets import CompileTarget
-from breakscan.explanation.cudagraphs import CudaGraphRecording, CudaGraphSkip, MovedValue
+from breakscan.explanation.cudagraphs import CudaGraphSkip
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame, UncompiledReason
@@ -50,7 +50,7 @@ from breakscan.model.problem import Caller, ChangeKind, LongPass, Price, Problem
 from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.recording.parsers.export_errors import ExportProblem
 from breakscan.recording.parsers.guards import ParsedGuard
-from breakscan.recording.records import HostCall, RecordingCause, StepsProfiled
+from breakscan.recording.records import HostCall, StepsProfiled
 from breakscan.report.explain.report import ExplainReport
 from breakscan.report.formats import EXPLAIN
 from breakscan.rulebook.library import load_library
@@ -199,8 +199,8 @@ GRAPH = Graph(
     device_seconds=0.2,
     compile_seconds=1.5,
     generated=(
-        Generated("forward", 70, SAVED, KERNELS, 4096, "/tmp/cache/x.py", "x = 1\n" * 1000),
-        Generated("backward", None, (), (), None, None, None),
+        Generated("forward", 70, SAVED, KERNELS, "/tmp/cache/x.py", "x = 1\n" * 1000),
+        Generated("backward", None, (), (), None, None),
     ),
     split_by_ddp=(40, 34),
     stages=(LineStages(SITE, {"add": 2}, {"aten.add": 2}, {"aten.mm": 1}, ("triton_0",)),),
@@ -225,18 +225,6 @@ PLAIN_CALLS = Problem(
     called_from=(CALLER,),
 )
 WAIT = TimeNode("async_compile.wait", CompilePart.KERNELS, 1.0, 2)
-RECORDED = CudaGraphRecording(
-    function="Block.forward",
-    site=SITE,
-    phase="forward",
-    cause=RecordingCause.ADDRESSES,
-    count=2,
-    seconds=0.5,
-    bytes=2_000_000,
-    sizes=(),
-    moved=(MovedValue("primals_3", Site("src/model.py", 4, 1, 4, 20)),),
-    moved_in_all=3,
-)
 COMPILE = CompiledFrame(
     compile_id="0/0",
     function="Block.forward",
@@ -330,13 +318,6 @@ def explanation(**changes: Any) -> Explanation:
         "cudagraph_skips": (
             CudaGraphSkip("an input is mutated", SITE, ("0/0",), 2),
             CudaGraphSkip("a cpu device", None, (), 1),
-        ),
-        "cudagraph_recordings": (
-            replace(RECORDED, cause=RecordingCause.FIRST, moved=(), moved_in_all=0),
-            RECORDED,
-            replace(
-                RECORDED, phase="backward", cause=RecordingCause.SIZES, sizes=((31,), (30, 2)), moved=(), moved_in_all=0
-            ),
         ),
         "calls": (Calls("Model.forward", 340, 4.0, 2.5, 1.0),),
         "around": (replace(PLAIN_CALLS, kind=ProblemKind.EAGER_CALLS, cause=ProblemKind.FUNCTION),),

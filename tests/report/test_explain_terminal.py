@@ -157,15 +157,6 @@ def test_what_is_kept_for_the_backward_is_told_with_its_lines() -> None:
     assert "Kept in memory" not in written(graphs=(replace(GRAPH, generated=(small,)),))
 
 
-def test_why_cuda_graphs_are_recorded_again_is_told() -> None:
-    report = " ".join(written(cudagraph_skips=()).split())
-    assert (
-        "CUDA graphs: 6 recordings in 1.5 s, 6.0 MB more reserved for them; 2× again: Block.forward, inputs that must "
-        "not move lie elsewhere (primals_3 at src/model.py:4 and 2 more); 2× again: Block.forward (backward), a CUDA "
-        "graph holds for one combination of sizes (31, 30 and 2)."
-    ) in report
-
-
 def test_functions_that_took_longest_are_a_short_table() -> None:
     many = [replace(COMPILE, function=f"f{number}", seconds=10.0 + number) for number in range(8)]
     report = written(compiles=many)

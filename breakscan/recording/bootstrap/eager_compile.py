@@ -21,14 +21,12 @@ MOST_NAMES = 200
 
 
 class Request:
-    """A name in a module that is to be compiled.  ``last_line`` is the last line of the script that can bind it, 0
-    where that is not known."""
+    """A name in a module that is to be compiled."""
 
-    def __init__(self, text: str, module: str, attribute: str, last_line: int) -> None:
+    def __init__(self, text: str, module: str, attribute: str) -> None:
         self.text = text
         self.module = module
         self.path = attribute.split(".")
-        self.last_line = last_line
 
 
 def wait_for(folder: str, library: str) -> "dict[str, Callable[[ModuleType], None]]":
@@ -42,8 +40,7 @@ def wait_for(folder: str, library: str) -> "dict[str, Callable[[ModuleType], Non
             if word == "backend":
                 backend = operands[0]
             elif word == "compile":
-                text, module, attribute, last = operands
-                requests.append(Request(text, module, attribute, int(last)))
+                requests.append(Request(*operands))
     compiler = Compiler(folder, library, backend, requests)
     own = [request for request in requests if request.module == MAIN]
     if own:
@@ -192,8 +189,7 @@ class _ScriptWatch:
         script = sys.modules[MAIN]
         shown = os.path.basename(getattr(script, "__file__", None) or "the script")
         for request in list(self.pending):
-            over = ended or 0 < request.last_line < frame.f_lineno
-            if over or self.compiler.can_compile(request, script):
+            if ended or self.compiler.can_compile(request, script):
                 self.pending.remove(request)
                 self.compiler.compile(request, script, shown)
 

@@ -1,4 +1,4 @@
-"""The graphs that went to the backend, their operations, devices and source lines, and the bytes that they move."""
+"""The graphs that went to the backend, their operations, devices and source lines, and why they are no CUDA graphs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from breakscan.recording.hooks.hook import Hook, Hooks, leave_no_trace
 from breakscan.recording.hooks.object_facts import code_of, current_compile_id, stack_of
 from breakscan.recording.hooks.runs import RunHook
 from breakscan.recording.parsers.frames import frames_of, innermost_frame
-from breakscan.recording.records import BytesMoved, GraphCompiled, GraphNode, RepeatedLine, StackFrame
+from breakscan.recording.records import CudaGraphSkipped, GraphCompiled, GraphNode, RepeatedLine, StackFrame
 
 _OPERATIONS = ("call_function", "call_method", "call_module")
 _LARGE = 64
@@ -118,23 +118,23 @@ class BackwardLineHook(Hook):
         self.latest = "".join(stack)
 
 
-class BytesHook(Hook):
-    """Records how many bytes the kernels of a graph move, while Inductor still works on it.  Its ``count_bytes`` is not
-    called: it estimates run times as well, and may run kernels for that."""
+class CudaGraphSkipHook(Hook):
+    """Records why graphs do not run as CUDA graphs: what is found only when a graph runs reaches neither trace nor
+    metrics."""
 
-    name = "bytes"
-    without = "what kernels read and write is missing"
-    wraps = ("torch._inductor.graph:GraphLowering.compile_to_module",)
-    waits_for = "torch._inductor.graph"
+    name = "cudagraphs"
+    without = "why graphs do not run as CUDA graphs is missing"
+    wraps = ("torch._inductor.cudagraph_utils:log_cudagraph_skip_and_bump_counter",)
+    imported_by = (
+        "torch._inductor.compile_fx",
+        "torch._inductor.output_code",
+        "torch._inductor.cudagraph_trees",
+        "torch._dynamo.backends.cudagraphs",
+    )
+    waits_for = "torch._inductor.cudagraph_utils"
 
-    def after(self, _: Any, graph: Any, *__: Any, **___: Any) -> None:
-        self.hooks.write(
-            BytesMoved(
-                compile_id=current_compile_id(),
-                phase="inference" if graph.is_inference else "backward" if graph.is_backward else "forward",
-                bytes=int(sum(node.get_read_write_buffers_sizes() for node in graph.scheduler.nodes)),
-            )
-        )
+    def before(self, msg: str, *_: Any, **__: Any) -> None:
+        self.hooks.write(CudaGraphSkipped(current_compile_id(), msg))
 
 
 def root_cause(error: BaseException | None) -> BaseException | None:

@@ -28,8 +28,6 @@ class ExportProblem(str, Enum):
     """Dynamo cannot trace it: ``strict=True``."""
     ERROR = "error"
     """Anything else that was raised."""
-    NOT_REPORTED = "not-reported"
-    """It failed, and a log of torch's trace does not say why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +72,6 @@ _OF_DRAFT = {
 
 def problem_of(error: str, text: str) -> ProblemRead:
     """The problem of an exception, by its type and its text."""
-    if not error:
-        return ProblemRead(ExportProblem.NOT_REPORTED, "")
     if found := _TEST.search(text):
         return ProblemRead(ExportProblem.NUMBER if _SYMBOL.fullmatch(found[1]) else ExportProblem.TEST, found[1])
     if found := _NUMBER.search(text):

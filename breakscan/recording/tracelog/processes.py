@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from breakscan.recording.parsers.guards import failed_guard, read_guard
 from breakscan.recording.records import (
     CompileStarted,
     CompileTimed,
-    ExportEnded,
     FailedGuard,
     GraphCompiled,
     ProcessForked,
@@ -34,109 +33,6 @@ from breakscan.recording.traced import (
     trace_records,
 )
 from breakscan.recording.tracelog.lines import Damage, Fault, LogRecord, is_log, read_log
-
-_EXPORTS = re.compile(r".*[/\\]torch[/\\]export[/\\]__init__\.py")
-_SUBJECT = re.compile(r"\bexport\(\s*(?P<subject>[\w.]+(?:\(\w*\))?)\s*[,)]")
-_TRACED_LINE = re.compile(r"^ +# .*?\bFile: (?P<path>.+?):(?P<line>\d+) in (?P<name>[^,]+), code: ", re.M)
-_OF_DYNAMO = "_strict_export"
-_PARTIAL_GRAPH = "make_fx_fail_partial"
-
-
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """An export that has not ended yet; ``describer`` distinguishes it from another one of the same line, and is None
-    where Dynamo traced it."""
-
-    describer: int | None
-    subject: str
-    stack: tuple[StackFrame, ...]
-    strict: bool
-    at: float
-
-
-class ExportsTraced:
-    """Makes records of exports from those of a process, in order."""
-
-    def __init__(self) -> None:
-        self._begun: _Begun | None = None
-
-    def take(
-        self, metadata: Mapping[str, Any], payload: str | None, at: float, file_name: Callable[[int | str], str]
-    ) -> Iterator[ExportEnded]:
-        """The exports that a record ends: the one before, or the one that it is about."""
-        tensor, metrics = metadata.get("describe_tensor"), metadata.get("compilation_metrics")
-        is_failure = (metadata.get("artifact") or {}).get("name") == _PARTIAL_GRAPH
-        if not (tensor or metrics or is_failure) or not metadata.get("stack"):
-            return
-        begun = _begun(metadata["stack"], at, file_name)
-        if begun is None:
-            return
-        if metrics is not None:
-            yield from self._compiled(begun, metrics)
-        elif tensor is not None:
-            begun = replace(begun, describer=tensor.get("describer_id"))
-            if not self._goes_on(begun):
-                yield from self.rest()
-                self._begun = begun
-        else:
-            known, self._begun = self._begun, None
-            yield _ended(known if known and known.stack == begun.stack else begun, "", "", _traced_to(payload))
-
-    def rest(self) -> Iterator[ExportEnded]:
-        """The export that nothing says of that it failed."""
-        if self._begun is not None:
-            yield _ended(self._begun, None, "", ())
-            self._begun = None
-
-    def _compiled(self, begun: _Begun, metrics: Mapping[str, Any]) -> Iterator[ExportEnded]:
-        """The export that Dynamo traced."""
-        yield from self.rest()
-        if (error := metrics.get("fail_type")) is None:
-            self._begun = begun
-            return
-        text = str(metrics.get("fail_reason") or "")
-        yield _ended(begun, str(error), text, tuple(frames_of(text)))
-
-    def _goes_on(self, begun: _Begun) -> bool:
-        """Return whether a tensor is given to the export that has begun: after Dynamo, the export goes on without
-        it."""
-        known = self._begun
-        return known is not None and known.stack == begun.stack and known.describer in (None, begun.describer)
-
-
-def _begun(stack: list[dict[str, Any]], at: float, file_name: Callable[[int | str], str]) -> _Begun | None:
-    """The export that a stack leads to."""
-    frames = tuple(StackFrame(file_name(one["filename"]), int(one["line"]), str(one["name"])) for one in stack)
-    first = next((number for number, frame in enumerate(frames) if _EXPORTS.fullmatch(frame.path)), None)
-    if not first:
-        return None
-    subject = _SUBJECT.search(str(stack[first - 1].get("loc") or ""))
-    is_strict = any(frame.name == _OF_DYNAMO for frame in frames)
-    return _Begun(None, subject["subject"] if subject else "a module", frames[:first], is_strict, at)
-
-
-def _traced_to(payload: str | None) -> tuple[StackFrame, ...]:
-    """The line of the last operation of a graph."""
-    lines = list(_TRACED_LINE.finditer(payload or ""))
-    return tuple(StackFrame(found["path"], int(found["line"]), found["name"]) for found in lines[-1:])
-
-
-def _ended(begun: _Begun, error: str | None, text: str, failed_at: tuple[StackFrame, ...]) -> ExportEnded:
-    """The record.  How long it took is not known."""
-    return ExportEnded(
-        way="export",
-        target=begun.subject,
-        code=None,
-        stack=begun.stack,
-        strict=begun.strict,
-        at=begun.at,
-        seconds=0.0,
-        ops=None,
-        error=error,
-        text=text,
-        failed_at=failed_at,
-        issues=(),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +95,9 @@ class TracedProcess:
     paths: set[str] = field(default_factory=set)
     nameless: set[int] = field(default_factory=set)
     failures: list[GuardFailure] = field(default_factory=list)
-    exports: ExportsTraced = field(default_factory=ExportsTraced)
 
     def recording(self) -> list[Record]:
         """The records, with what a recording says first of its process."""
-        self.records.extend(self.exports.rest())
         records = with_new_values(self.records, self.failures)
         if self.parent is not None:
             return [ProcessForked(self.pid, self.parent), *records]
@@ -259,7 +153,6 @@ class ProcessReader:
             kind: Any = type(made)
             checked: Traced = decoder(kind)(encode(made))
             self.process.records.extend(self._records(checked, metadata))
-        self.process.records.extend(self.process.exports.take(metadata, record.payload, record.at, self._file_name))
 
     def restarts(self, record: LogRecord) -> bool:
         """Return whether the record is of another process with the same id, as in containers: it numbers files from

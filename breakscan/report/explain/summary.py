@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from breakscan.explanation.compile_time import compile_time, parts_in_words
-from breakscan.explanation.cudagraphs import recordings_sentence
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import exports_line, exports_total
 from breakscan.explanation.frames import FrameStatus
@@ -254,8 +253,7 @@ def _cudagraphs(explanation: Explanation) -> str | None:
     for skip in explanation.cudagraph_skips:
         where = f" ({place(skip.site)})" if skip.site else ""
         said.append(f"{skip.count}× not used: {skip.reason.strip().rstrip('.')}{where}")
-    recorded = recordings_sentence(explanation.cudagraph_recordings)
-    return "; ".join([*([recorded] if recorded else []), *said]) or None
+    return "; ".join(said) or None
 
 
 def _specialisations(explanation: Explanation) -> str | None:

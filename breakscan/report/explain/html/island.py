@@ -15,7 +15,6 @@ from breakscan import __version__
 from breakscan.explanation.breaks import BreakSite
 from breakscan.explanation.compilations import CompiledFrame, GuardLine
 from breakscan.explanation.compile_time import compile_time
-from breakscan.explanation.cudagraphs import CudaGraphRecording, cause_words
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export, ExportFailure, way_words
 from breakscan.explanation.frames import UncompiledFrame
@@ -119,7 +118,7 @@ _TABS = {
 }
 """The tab that shows a kind of problem."""
 _FIRST = (
-    "breaks", "frames", "recompiles", "exports", "export_failures", "around", "cudagraph_recordings", "graphs",
+    "breaks", "frames", "recompiles", "exports", "export_failures", "around", "graphs",
     "compiles",
 )  # fmt: skip
 _ABSENT = ("traced", "values")
@@ -187,7 +186,6 @@ class _PagePlain(Plain):
             "so": lambda failure: _consequences(export_problem(failure)),
             "hints": lambda failure: export_problem(failure).hints,
         },
-        CudaGraphRecording: {"why": cause_words},
     }
 
     def __init__(self, files: SourceFiles) -> None:

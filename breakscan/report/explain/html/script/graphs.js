@@ -22,7 +22,7 @@ class GraphsView {
       detail: (graph) => new GraphDetail(graph).node,
       key: (graph) => graph.index,
     });
-    this.node = el("div", {}, this.table.node, savedByLine(), cudaGraphRecordings(), cudaGraphs());
+    this.node = el("div", {}, this.table.node, savedByLine(), cudaGraphs());
   }
 
   show([index]) {
@@ -211,7 +211,6 @@ function kernelLines(kernel) {
 function phaseFacts(made) {
   return facts([
     ["Operations", made.ops === null ? null : number(made.ops)],
-    ["Moves", made.bytes_moved === null ? null : `${bytes(made.bytes_moved)} a run, by Inductor's estimate`],
     ["Keeps", made.saved.length ? folded(`${counted(made.saved.length, "value")} for its backward`, made.saved.map((saved) => saved.value)) : null],
   ]);
 }
@@ -229,20 +228,6 @@ function savedByLine() {
   ];
   const words = inputs ? `Beside them, ${bytes(inputs)} of inputs and parameters, which are in memory anyway.` : null;
   return section("Kept for the backward, by line", words ? el("p", { class: "nothing" }, words) : null, new Table({ label: "Kept for the backward", columns, rows: lines, sort: { column: taken, down: true } }).node);
-}
-
-/** The graphs that were recorded as CUDA graphs, and why. */
-function cudaGraphRecordings() {
-  const recordings = report.cudagraph_recordings;
-  if (!recordings.length) return null;
-  const columns = [
-    { label: "Graph", kind: "path", value: (one) => one.function ?? "", cell: (one) => [one.function ?? "a graph", one.phase === "backward" ? tag("backward") : null] },
-    { label: "Why", kind: "wide", value: (one) => one.why, cell: (one) => told(one.why) },
-    { label: "Times", kind: "num", value: (one) => one.count, cell: (one) => `${number(one.count)}\u00d7` },
-    { label: "Took", kind: "num", value: (one) => one.seconds, cell: (one) => duration(one.seconds) },
-    { label: "Reserved", kind: "num", value: (one) => one.bytes, cell: (one) => bytes(one.bytes) },
-  ];
-  return section("Recorded as CUDA graphs", new Table({ label: "CUDA graph recordings", columns, rows: recordings }).node);
 }
 
 function cudaGraphs() {
