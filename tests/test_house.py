@@ -30,7 +30,7 @@ ROOMS = {
     "source": Room("model", 2197, 17),
     "rulebook": Room("model source", 3085, 19),
     "check": Room(STATIC, 12689, 50),
-    "fix": Room(f"{STATIC} check", 8830, 54),
+    "fix": Room(f"{STATIC} check", 8686, 54),
     "recording": Room(STATIC, 9344, 46),
     "explanation": Room(f"{STATIC} check recording", 7731, 39),
     "survey": Room(f"{STATIC} check recording explanation", 2261, 16),
