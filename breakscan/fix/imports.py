@@ -5,28 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import libcst as cst
-import libcst.matchers as m
+
+from breakscan.fix.support import matchers as m
 
 _DOCSTRING = m.SimpleStatementLine([m.Expr(m.SimpleString() | m.ConcatenatedString())])
 
 
 def with_imports(module: cst.Module, names: Sequence[str]) -> cst.Module:
-    """The module with ``import name`` for each name: before the first import of that package, else before the other
-    imports but those from ``__future__``."""
+    """The module with ``import name`` for each name: before the first import of that package, else after the first
+    imports, else below the docstring."""
     for name in names:
         lines = list(module.body)
         packages = list(map(_package, lines))
-        start = max((at + 1 for at, package in enumerate(packages) if package == "__future__"), default=0)
-        start = start or int(bool(lines) and m.matches(lines[0], _DOCSTRING))
-        first = next((at for at, package in enumerate(packages) if package and at >= start), start)
-        place = packages.index(name) if name in packages else first
         new = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name(name))])])
-        there = lines[place] if place < len(lines) else None
-        if isinstance(there, cst.SimpleStatementLine) and packages[place]:
+        if name in packages:
+            place = packages.index(name)
+            there = cst.ensure_type(lines[place], cst.SimpleStatementLine)
             new = new.with_changes(leading_lines=there.leading_lines)
             lines[place] = there.with_changes(leading_lines=[])
-        elif place:
-            new = new.with_changes(leading_lines=[cst.EmptyLine(indent=False)])
+        else:
+            place = int(bool(lines) and m.matches(lines[0], _DOCSTRING))
+            while place < len(lines) and packages[place]:
+                place += 1
+            if place and packages[place - 1] in (None, "__future__"):
+                new = new.with_changes(leading_lines=[cst.EmptyLine(indent=False)])
         lines.insert(place, new)
         module = module.with_changes(body=lines)
     return module

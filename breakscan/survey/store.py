@@ -10,24 +10,21 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from breakscan.model.errors import InputError
 from breakscan.survey.plan import PlannedUnit
-from breakscan.survey.units import Environment, StageResult, Unit, digest
+from breakscan.survey.units import Environment, StageResult, Unit
 
-VERSION = 2
+VERSION = 3
 _TABLES = (
     "CREATE TABLE environments (id TEXT PRIMARY KEY, python TEXT NOT NULL, torch TEXT, packages TEXT NOT NULL)",
     "CREATE TABLE units (key TEXT PRIMARY KEY, name TEXT NOT NULL, environment TEXT NOT NULL, unit TEXT NOT NULL)",
     "CREATE TABLE results (key TEXT NOT NULL, stage TEXT NOT NULL, status TEXT NOT NULL, seconds REAL NOT NULL, "
     "peak INTEGER, facts TEXT NOT NULL, said TEXT NOT NULL, host TEXT NOT NULL, finished REAL NOT NULL, "
-    "digest TEXT NOT NULL, PRIMARY KEY (key, stage))",
-    "CREATE TABLE surveys "
-    "(id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL, stages TEXT NOT NULL, units INTEGER NOT NULL)",
+    "PRIMARY KEY (key, stage))",
+    "CREATE TABLE surveys (id INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL, stages TEXT NOT NULL)",
     "CREATE TABLE survey_units (survey INTEGER NOT NULL, key TEXT NOT NULL, PRIMARY KEY (survey, key)) WITHOUT ROWID",
 )
-_RESULT = "key, stage, status, seconds, peak, facts, said, host, finished, digest"
 _PATIENCE = 60.0
 """Seconds to wait while another command writes."""
 
@@ -102,7 +99,7 @@ class Store:
         environments: dict[str, Environment] = {}
         with self._transaction():
             row = (time.time(), json.dumps(list(stages)))
-            cursor = self._db.execute("INSERT INTO surveys (began, stages, units) VALUES (?, ?, 0)", row)
+            cursor = self._db.execute("INSERT INTO surveys (began, stages) VALUES (?, ?)", row)
             number = int(cursor.lastrowid or 0)
             for one in units:
                 environments[one.environment.id] = one.environment
@@ -115,8 +112,6 @@ class Store:
                 packages = json.dumps(environment.packages, sort_keys=True)
                 values = (id_, environment.python, environment.torch, packages)
                 self._db.execute("INSERT OR IGNORE INTO environments VALUES (?, ?, ?, ?)", values)
-            count = "UPDATE surveys SET units = (SELECT count(*) FROM survey_units WHERE survey = id) WHERE id = ?"
-            self._db.execute(count, (number,))
         return number
 
     def end(self, number: int) -> None:
@@ -138,29 +133,20 @@ class Store:
 
     def results(self, key: str) -> dict[str, StageResult]:
         """The results of a unit, by stage."""
+        query = "SELECT stage, status, seconds, peak, facts, said, host FROM results WHERE key = ?"
         with self._faults():
-            rows = self._db.execute(f"SELECT {_RESULT} FROM results WHERE key = ?", (key,)).fetchall()
-        return {row[1]: self._result(row) for row in rows}
-
-    def _result(self, row: tuple[Any, ...]) -> StageResult:
-        *values, _, written = row
-        try:
-            if _result_digest(*values) != written:
-                raise ValueError("it is not as it was written")
-            _, stage, status, seconds, peak, facts, said, host = values
-            return StageResult(stage, status, seconds, peak, json.loads(facts), said, host)
-        except (ValueError, TypeError) as error:
-            raise _damaged(self.path, f"a result of {row[1]}: {error}") from error
+            rows = self._db.execute(query, (key,)).fetchall()
+            return {
+                stage: StageResult(stage, status, seconds, peak, json.loads(facts), said, host)
+                for stage, status, seconds, peak, facts, said, host in rows
+            }
 
     def put(self, key: str, result: StageResult) -> None:
         """Keeps a result; one of the same unit and stage is replaced."""
         ended = (key, result.stage, result.status, float(result.seconds), result.peak)
-        row = (*ended, json.dumps(result.facts), result.said, result.host)
+        row = (*ended, json.dumps(result.facts), result.said, result.host, time.time())
         with self._transaction():
-            self._db.execute(
-                f"INSERT OR REPLACE INTO results ({_RESULT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*row, time.time(), _result_digest(*row)),
-            )
+            self._db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def latest(self) -> int:
         """The number of the last survey."""
@@ -177,41 +163,15 @@ class Store:
             yield Surveyed(unit, runs_in, self.results(key))
 
     def _units(self, number: int) -> Iterator[tuple[str, Unit, Environment]]:
-        environments: dict[str, Environment] = {}
+        query = (
+            "SELECT s.key, u.unit, e.python, e.packages FROM survey_units s JOIN units u ON u.key = s.key "
+            "JOIN environments e ON e.id = u.environment WHERE s.survey = ?"
+        )
         with self._faults():
-            expected = self._db.execute("SELECT units FROM surveys WHERE id = ?", (number,)).fetchone()
-            rows = self._db.execute(
-                "SELECT s.key, u.environment, u.unit FROM survey_units s LEFT JOIN units u ON u.key = s.key "
-                "WHERE s.survey = ?",
-                (number,),
-            ).fetchall()
-        if expected is None or expected[0] != len(rows):
-            raise _damaged(self.path, "units of the survey are missing")
-        for key, environment, unit in rows:
-            read = self._unit(key, environment, unit)
-            if environment not in environments:
-                environments[environment] = self._environment(environment)
-            yield key, read, environments[environment]
-
-    def _unit(self, key: str, environment: str, text: str) -> Unit:
-        try:
-            data = json.loads(text)
-            if digest([data, environment]) != key:
-                raise ValueError("it is not as it was written")
-            return Unit(**{**data, "command": tuple(data["command"])})
-        except (ValueError, TypeError, KeyError) as error:
-            raise _damaged(self.path, f"a unit: {error}") from error
-
-    def _environment(self, id_: str) -> Environment:
-        with self._faults():
-            row = self._db.execute("SELECT python, packages FROM environments WHERE id = ?", (id_,)).fetchone()
-        try:
-            found = Environment(row[0], "", json.loads(row[1]))
-            if found.id != id_:
-                raise ValueError("it is not as it was written")
-        except (ValueError, TypeError, AttributeError) as error:
-            raise _damaged(self.path, f"an environment: {error}") from error
-        return found
+            for key, unit, python, packages in self._db.execute(query, (number,)).fetchall():
+                data = json.loads(unit)
+                read = Unit(**{**data, "command": tuple(data["command"])})
+                yield key, read, Environment(python, "", json.loads(packages))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -229,7 +189,7 @@ class Store:
     def _faults(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
             raise _store_error(self.path, error) from error
 
 
@@ -259,11 +219,6 @@ def _connection(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", timeout=_PATIENCE, isolation_level=None, uri=True)
 
 
-def _result_digest(key: str, stage: str, status: str, seconds: float, peak: int | None, *texts: str) -> str:
-    """A digest of a result (``texts``: facts, said, host): a byte that is not as it was written shows."""
-    return digest([key, stage, status, seconds, peak, *texts])
-
-
 _ADVICE = (
     ("unable to open", "cannot be opened", "is its folder there, and may you write to it?"),
     ("readonly", "cannot be written", "name another place with --store, or make the file and its folder writable"),
@@ -289,11 +244,6 @@ def _store_error(path: Path, error: Exception) -> StoreError:
     for words, meaning, advice in _ADVICE:
         if words in said.lower():
             return StoreError(f"{path} {meaning} ({said}): {advice}")
-    return _damaged(path, said)
-
-
-def _damaged(path: Path, reason: str) -> StoreError:
-    """Something in a file is not as it was written."""
     return StoreError(
-        f"{path} is damaged ({reason}): take a copy of it that is whole, or move it away and run the survey again"
+        f"{path} is damaged ({said}): take a copy of it that is whole, or move it away and run the survey again"
     )
