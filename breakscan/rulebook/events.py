@@ -52,8 +52,6 @@ class EventKind(str, Enum):
     """The wrapper that ``torch.compile`` returns is used other than by calling it.  ``callee`` is what is called."""
     KEEP = "keep"
     """A tensor in the memory of a CUDA graph is used after the graph has run again."""
-    TIME = "time"
-    """The clock is read before and after a call of something compiled.  The operand says what is timed."""
 
 
 FORMS: dict[EventKind, frozenset[str]] = {
@@ -91,7 +89,6 @@ FORMS: dict[EventKind, frozenset[str]] = {
     EventKind.SWITCH: frozenset({"mixed-grad", "mixed-autocast", "switched"}),
     EventKind.WRAPPER: frozenset(),
     EventKind.KEEP: frozenset({"output-kept", "output-fed-back", "accumulated-gradients"}),
-    EventKind.TIME: frozenset(),
 }
 
 OPERANDS = frozenset(
@@ -130,8 +127,6 @@ OPERANDS = frozenset(
         "wrapper",
         "wrapper:saved",
         "wrapper:bypassed",
-        "timed:first-call",
-        "timed:unsynchronised",
         "unknown",
     }
 )

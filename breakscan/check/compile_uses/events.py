@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from breakscan.check.compile_uses.arguments import changing_arguments
+from breakscan.check.compile_uses.cuda_graphs import overwritten_tensors
 from breakscan.check.compile_uses.parameters import float_updates
 from breakscan.check.compile_uses.states import changing_attributes, global_counters, growing_attributes, switched_state
-from breakscan.check.compile_uses.timings import overwritten_tensors, timed_calls
 from breakscan.check.compile_uses.uses import CompiledNames, Found, survey
 from breakscan.check.compile_uses.wrappers import wrapper_uses
 from breakscan.check.interpreter.program import Program
@@ -188,7 +188,6 @@ _FINDERS = (
     switched_state,
     wrapper_uses,
     overwritten_tensors,
-    timed_calls,
 )
 
 

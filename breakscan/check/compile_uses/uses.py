@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from breakscan.check.interpreter.values import has_outcome
 from breakscan.check.project.imports import Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex
-from breakscan.check.project.roots import COMPILE, is_compiler
+from breakscan.check.project.roots import COMPILE, Method, RootFinder, Spot, is_compiler
 from breakscan.check.project.scopes import Binding, Scope, Scopes, Step, is_self, own_parts
 from breakscan.model.findings import Condition
 from breakscan.rulebook.events import Argument, EventKind
@@ -78,6 +78,7 @@ class CompiledNames:
         self.index: ModuleIndex = scopes.index
         self.scopes = scopes
         self.compiled: dict[Binding, Compiled] = {}
+        self._finder = RootFinder(project)
         self._in_place: dict[tuple[Scope | ClassInfo, str], list[Binding]] = {}
         """Statements such as ``model.compile()``, by the name or attribute that holds something compiled from there."""
         for scope in scopes.scopes:
@@ -118,7 +119,7 @@ class CompiledNames:
         line = step.statement.lineno
         compiled = self.made_by(value, step.scope, line)
         if compiled is not None and isinstance(target.value, ast.Name):
-            owner = self._target(target.value, step.scope, line)
+            owner = self._target(target.value, step.scope)
             self._hold_in_place(step, Compiled(compiled.node, compiled.keywords, owner, target.value, in_place=True))
 
     # -- what an expression makes ------------------------------------------------------------------------------
@@ -137,10 +138,10 @@ class CompiledNames:
             given = value.args[0] if value.args else keywords.get("model")
             if given is None or isinstance(given, ast.Starred):
                 return None
-            return Compiled(value, keywords, self._target(given, scope, line), given)
+            return Compiled(value, keywords, self._target(given, scope), given)
         if isinstance(value.func, ast.Call) and value.args and is_compiler(self.index, value.func):
             keywords = {k.arg: k.value for k in value.func.keywords if k.arg}
-            return Compiled(value, keywords, self._target(value.args[0], scope, line), value.args[0])
+            return Compiled(value, keywords, self._target(value.args[0], scope), value.args[0])
         if isinstance(value.func, ast.Attribute) and value.func.attr in RETURN_THE_MODULE:
             return self.made_by(value.func.value, scope, line)
         return None
@@ -163,63 +164,20 @@ class CompiledNames:
         if not isinstance(root, ast.Name) or root.id in self.index.imports:
             return None
         keywords = {k.arg: k.value for k in call.keywords if k.arg}
-        return Compiled(call, keywords, self._target(owner, scope, call.lineno), owner, in_place=True)
+        return Compiled(call, keywords, self._target(owner, scope), owner, in_place=True)
 
-    def _target(self, node: ast.expr, scope: Scope, line: int, deep: int = 0) -> BoundName | None:
-        if deep > 5:
-            return None
+    def _target(self, node: ast.expr, scope: Scope) -> BoundName | None:
+        """The function, or the class of the module, that an expression is: the last one that its name is bound to."""
         if isinstance(node, ast.Lambda):
             return BoundName(node)
-        if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute) and node.func.attr in RETURN_THE_MODULE:
-                return self._target(node.func.value, scope, line, deep + 1)
-            made = self._made_class(node.func)
-            return BoundName(owner=made) if made is not None else None
-        if isinstance(node, ast.Attribute):
-            return self._attribute_target(node, scope, line, deep)
-        return self._name_target(node, scope, line, deep) if isinstance(node, ast.Name) else None
-
-    def _attribute_target(self, node: ast.Attribute, scope: Scope, line: int, deep: int) -> BoundName | None:
-        if is_self(node.value) and scope.owner is not None:
-            bindings = self.attribute_bindings(scope.owner, node.attr)
-            return self._method_of(scope.owner, node.attr) or self._value_target(bindings, scope, line, deep)
-        held = self._target(node.value, scope, line, deep + 1)
-        if held is None or held.owner is None or held.function is not None:
-            return None
-        return self._method_of(held.owner, node.attr)
-
-    def _name_target(self, node: ast.Name, scope: Scope, line: int, deep: int) -> BoundName | None:
-        where: Scope | None = scope
-        while where is not None:
-            if node.id in where.inner:
-                return BoundName(where.inner[node.id])
-            if bindings := self._bindings_in(where, node.id):
-                return self._value_target(bindings, where, line if where is scope else 0, deep)
-            where = where.parent
+        match self._finder.resolve(node, Spot(self.index, scope.info))[-1:]:
+            case [FunctionInfo() as info]:
+                return BoundName(info.node)
+            case [Method(info, receiver)]:
+                return BoundName(info.node, receiver, bound=not info.is_static)
+            case [ClassInfo() as info]:
+                return BoundName(owner=info)
         return None
-
-    def _method_of(self, owner: ClassInfo, name: str) -> BoundName | None:
-        method = self.method(owner, name)
-        return BoundName(method.node, owner, bound=not method.is_static) if method is not None else None
-
-    def _made_class(self, callee: ast.expr) -> ClassInfo | None:
-        """The class of which a call makes an instance: of the class itself, or of one of its class methods."""
-        made = self._class(callee)
-        if made is not None or not isinstance(callee, ast.Attribute):
-            return made
-        holder = self._class(callee.value)
-        maker = self.method(holder, callee.attr) if holder is not None else None
-        return holder if maker is not None and "classmethod" in maker.decorators else None
-
-    def _class(self, node: ast.expr) -> ClassInfo | None:
-        dotted = self.index.dotted(node)
-        return self.index.class_named(dotted) if dotted is not None else None
-
-    def _value_target(self, bindings: list[Binding], scope: Scope, line: int, deep: int) -> BoundName | None:
-        known = [b for b in bindings if not line or b.line < line]
-        if not known or known[-1].value is None:
-            return None
-        return self._target(known[-1].value, scope, known[-1].line, deep + 1)
 
     # -- looking up -------------------------------------------------------------------------------------------
 

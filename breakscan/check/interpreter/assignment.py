@@ -13,7 +13,7 @@ from breakscan.check.interpreter.boolean_tests import operate
 from breakscan.check.interpreter.call_paths import forget_outcomes
 from breakscan.check.interpreter.frame import Frame
 from breakscan.check.interpreter.joins import any_of, item_of
-from breakscan.check.interpreter.parameters import annotated_value, used_as_tensor
+from breakscan.check.interpreter.parameters import annotated_value, compares_attribute, used_as_tensor
 from breakscan.check.interpreter.values import (
     CONSTANT,
     UNKNOWN,
@@ -36,6 +36,7 @@ from breakscan.check.interpreter.values import (
     container_of,
     doubt,
     elements_of,
+    literal_of,
     tensor,
 )
 from breakscan.model.findings import Condition, ConditionKind
@@ -125,13 +126,19 @@ def _is_number(value: Value) -> bool:
 
 
 def _as_mask(index: ast.expr, value: Value, owner: Value) -> Value:
-    """The value of an index.  An unknown value whose name ends in "mask" is assumed to be a mask."""
+    """The value of an index.  An unknown value that compares an attribute or is inverted, or whose name ends
+    in "mask", is assumed to be a mask."""
+    unknown = isinstance(value, Unknown) or (isinstance(value, Namespace) and value.name.startswith("?."))
+    if unknown and isinstance(owner, Tensor | Namespace) and compares_attribute(index):
+        return tensor(Sure.LIKELY, "bool")
+    if isinstance(owner, Tensor) and {type(literal_of(part)) for part in elements_of(value) or ()} == {bool}:
+        return tensor(dtype="bool")
     name = _last_name(index)
     if not name.lower().endswith(("mask", "masks")):
         return value
     if isinstance(value, Tensor) and value.dtype is None:
         return replace(at_most(value, Sure.LIKELY), dtype="bool")
-    if isinstance(value, Unknown) and isinstance(owner, Tensor):
+    if unknown and isinstance(owner, Tensor | Namespace):
         condition = value.optional or Condition(ConditionKind.MASK, name)
         return replace(tensor(Sure.LIKELY, "bool"), optional=condition)
     return value

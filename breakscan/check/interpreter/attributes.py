@@ -162,6 +162,7 @@ def _instance_attribute(frame: Frame, node: ast.AST, owner: ClassOrObject, info:
         return _module_attribute(owner, name)
     if name == "apply" and isinstance(owner, Class) and _is_autograd_function(frame, info):
         forward = frame.program.project.method(info, "forward")
+        _emit_untraced(frame, node, info)
         if forward is not None:
             takes_context = frame.program.project.method(info, "setup_context") is None
             return Function(info=forward, bound=_CONTEXT if takes_context else None)
@@ -169,6 +170,16 @@ def _instance_attribute(frame: Frame, node: ast.AST, owner: ClassOrObject, info:
         base = Instance(owner.sure, name="torch.optim.Optimizer")
         return Namespace(owner.sure, name=f"{base.name}.{name}", bound=base)
     return Namespace(Sure.POSSIBLE, name=f"?.{name}", bound=replace(owner, name=None))
+
+
+def _emit_untraced(frame: Frame, node: ast.AST, info: ClassInfo) -> None:
+    """Emits ``apply`` of a class that Dynamo does not trace where gradients are computed: one with a ``jvp`` or a
+    ``vjp``, or whose ``forward`` or ``backward`` gets the class."""
+    found = {name: frame.program.project.method(info, name) for name in ("forward", "backward", "jvp", "vjp")}
+    of_class = any(method is not None and "classmethod" in method.decorators for method in found.values())
+    if of_class or found["jvp"] or found["vjp"]:
+        with frame.under(Condition(ConditionKind.TEST, "torch.is_grad_enabled()")):
+            frame.emit(EventKind.CALL, node, callee="torch.autograd.Function.apply")
 
 
 def class_of_object(owner: Value, info: ClassInfo) -> Class:

@@ -388,7 +388,7 @@ def _method(frame: Frame, node: ast.Call, owner: Value, dotted: str, arguments: 
             enter_on_stack(frame, node, arguments.positional[0])
             return arguments.positional[0]
         emit_skippable(frame, node, dotted, arguments.with_receiver(owner), owner.sure)
-        if dotted in _DRAWS and not frame.silent:
+        if dotted in _DRAWS and frame.traced:
             return DrawnNumber(owner.sure)
         if owner.name == "re.Pattern" and f"re.{name}" in _MAKES:
             return Instance(name="re.Match")
@@ -504,7 +504,7 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
         return Instance(name=LOGGER)
     if dotted.startswith("torch."):
         return torch_function(frame, node, dotted, last, arguments)
-    if dotted.startswith("numpy.") and not frame.silent:
+    if dotted.startswith("numpy.") and frame.traced:
         return numpy_call(frame, node, dotted, arguments)
     sure = _sure_of_arguments(arguments)
     if dotted.startswith(("math.", "cmath.")):
@@ -517,7 +517,7 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
         if copied is not None:
             return copied
     emit_skippable(frame, node, dotted, arguments)
-    if dotted.startswith("scipy.special.") and not frame.silent:
+    if dotted.startswith("scipy.special.") and frame.traced:
         return ArrayNumber(Sure.LIKELY)  # computed by the interpreter, and traced from there on
     if dotted in ("copy.deepcopy", "copy.copy", "typing.cast"):
         return arguments.positional[-1] if arguments.positional else UNKNOWN
@@ -525,7 +525,7 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
         return container_of(iterated(arguments.positional[0]))
     if dotted == "collections.namedtuple":
         return named_tuple_class(node)
-    if dotted in _DRAWS and not frame.silent:
+    if dotted in _DRAWS and frame.traced:
         return DrawnNumber()
     made = _MAKES.get(dotted) or (dotted if last[:1].isupper() and not last.isupper() else None)
     if made is not None:

@@ -107,6 +107,8 @@ class Frame:
         self.events: dict[EventKey, Event] = {}
         self.silent = False
         """Set while the body of the file is read: nothing there is compiled."""
+        self.traced = True
+        """False where Python itself computes with NumPy: in code that sets something up."""
         self.silent_events = False
         self.saw_tensor = False
         self.loops = 0

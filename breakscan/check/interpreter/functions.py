@@ -140,7 +140,7 @@ class SingleCalls:
         """True if each call of a function is interpreted by itself."""
         return is_small(info) and info not in self._running and not info.is_generator
 
-    def result(self, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None) -> Value:
+    def result(self, info: FunctionInfo, given: Arguments, closure: dict[str, Value] | None, *, traced: bool) -> Value:
         """The value that a call returns; unknown where the interpretation would take too long."""
         if len(self._running) >= MOST_SINGLE_CALLS_DEEP or info in self._running:
             return UNKNOWN
@@ -149,13 +149,13 @@ class SingleCalls:
             return UNKNOWN
         if info.index is not self._program.index and not is_small(info):
             return UNKNOWN
-        key = info, tuple(given.positional), tuple(given.named.items()), closure is None
+        key = info, tuple(given.positional), tuple(given.named.items()), closure is None, traced
         if key in self._results:
             return self._results[key]
         if len(self._results) >= MOST_CALLS:
             return UNKNOWN
         frame = Frame(self._program, info, {**(closure or {}), **self._program.signatures.given(info, given)})
-        frame.silent = True
+        frame.silent, frame.traced = True, traced
         self._running.add(info)
         self._results[key] = UNKNOWN
         try:
@@ -208,7 +208,9 @@ class Functions:
         if is_untraced(info, self._program.mode) or self._depth > MOST_CALLS_DEEP:
             return declared
         if frame.silent:
-            return declared if not isinstance(declared, Unknown) else self._single_calls.result(info, given, closure)
+            single = self._single_calls
+            known = not isinstance(declared, Unknown)
+            return declared if known else single.result(info, given, closure, traced=frame.traced)
         if self._exhausted(info):
             return declared
         result = self._returned(frame, node, info, given, closure)
@@ -250,7 +252,7 @@ class Functions:
             state.callers[frame.function] = None
         if state.mixed and self._single_calls.apply_to(info):
             # The result depends on what this call gives, not on the other calls.
-            return self._single_calls.result(info, given, closure)
+            return self._single_calls.result(info, given, closure, traced=True)
         return state.returns
 
     def _reached(self, info: FunctionInfo, caller: State | None, in_wrapper: bool) -> State:

@@ -171,8 +171,11 @@ def _either(a: Value, b: Value, sure: Sure, maybe_none: bool) -> Value:
         choices = tuple(dict.fromkeys((*(a.choices or (a,)), *(b.choices or (b,)))))
         if all(map(_is_known, choices)):
             return type(a)(sure, maybe_none, choices=choices[:MOST_CHOICES])
-    if isinstance(a, Namespace) and isinstance(b, Namespace) and {a.name, b.name} == {"numpy", "torch"}:
-        return Namespace(at_most(a, Sure.LIKELY).sure, name="torch")  # Dynamo traces both as operations of torch
+    if isinstance(a, Namespace) and isinstance(b, Namespace):
+        if {a.name, b.name} == {"numpy", "torch"}:
+            return Namespace(at_most(a, Sure.LIKELY).sure, name="torch")  # Dynamo traces both as operations of torch
+        if a.name.startswith("torch.") and b.name.startswith("torch.") and a.bound is None is b.bound:
+            return Function(sure, maybe_none, choices=(a, b))
     return Module(sure) if isinstance(a, Module) else UNKNOWN
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -183,6 +184,13 @@ def _is_mask(node: ast.expr) -> bool:
     return isinstance(node, ast.Compare) and len(node.ops) == 1 and not isinstance(node.ops[0], plain)
 
 
+def compares_attribute(node: ast.expr) -> bool:
+    """True if a mask compares an attribute, joins comparisons, or is inverted: no index of a list is written so."""
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.Invert)
+    return _is_mask(node) and (isinstance(node, ast.BinOp) or isinstance(getattr(node, "left", None), ast.Attribute))
+
+
 def _sides(node: ast.expr) -> set[str]:
     """The names on the left sides of comparisons: the right side is often a number."""
     if isinstance(node, ast.UnaryOp):
@@ -240,6 +248,9 @@ def promises_number(info: FunctionInfo, name: str) -> bool:
     return False
 
 
+_ASKS = re.compile(r"\bis_tensor\(|Tensor\)")
+
+
 def _parameter(
     index: ModuleIndex,
     evidence: Callable[[], _Evidence],
@@ -252,6 +263,8 @@ def _parameter(
     value = annotated_value(index, argument.annotation)
     if isinstance(value, Unknown) and (argument.annotation is None or evidence().uses(name)):
         value = _unannotated(evidence, name, default, compiled)
+    if isinstance(value, Constant) and _ASKS.search(index.module.text) and evidence().is_asked(name):
+        value = UNKNOWN  # a number is the default, or what the annotation says, and tensors are taken as well
     if isinstance(value, Unknown) and isinstance(default, ast.Call) and makes_logger(index.dotted(default.func)):
         value = Instance(Sure.LIKELY, name=LOGGER)
     if isinstance(value, Tensor) and value.dtype is None and "~" in index.module.text and evidence().is_mask(name):
@@ -314,6 +327,7 @@ class _Evidence:
         self._tensor: set[str] = set()
         self._other: set[str] = set()
         self._mask: set[str] = set()
+        self._asked: set[str] = set()
         self._keys: set[tuple[str, str]] = set()
         """Names, and the expressions that they are indexed with."""
         self._index = info.index
@@ -376,6 +390,8 @@ class _Evidence:
         if not node.args:
             return
         dotted = self._index.dotted(node.func) or ""
+        if dotted == "torch.is_tensor" or (dotted == "isinstance" and self._asks_for_tensor(node)):
+            self._asked.add(ast.unparse(node.args[0]))
         if dotted in ("range", "int", "isinstance") and not self._asks_for_tensor(node):
             self._speak_against(node.args[0])
         elif dotted.rsplit(".", 1)[-1] in ("range", "arange"):
@@ -420,6 +436,10 @@ class _Evidence:
     def is_doubted(self, name: str) -> bool:
         """True if the name is used as a tensor hardly is."""
         return name in self._other
+
+    def is_asked(self, name: str) -> bool:
+        """True if the function asks whether the name is a tensor."""
+        return name in self._asked
 
     def speaks_against(self, name: str) -> bool:
         """True if the name is used as a tensor hardly is, and never as only a tensor can be."""

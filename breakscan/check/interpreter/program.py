@@ -54,7 +54,7 @@ class Setups:
 
         def read() -> None:
             frame = Frame(self._program, None, names, index=index)
-            frame.silent = True
+            frame.silent, frame.traced = True, False
             self._block(frame, index.tree.body)
 
         return self._once(index, index, read, names).names
@@ -126,7 +126,7 @@ class Setups:
     def _class_value(self, info: ClassInfo, node: ast.Assign) -> None:
         """Stores what the body of a class computes, where it is a tensor, or a tuple with one."""
         frame = Frame(self._program, None, {}, index=info.index)
-        frame.silent = True
+        frame.silent, frame.traced = True, False
         value = evaluate(frame, node.value)
         if isinstance(value, Tensor) or any(isinstance(part, Tensor) for part in elements_of(value) or ()):
             for target in node.targets:
@@ -139,7 +139,7 @@ class Setups:
         body = method.node.body
         if receiver and isinstance(body, list):
             frame = Frame(self._program, method, {**signatures.declared(method), **receiver, **known})
-            frame.silent = True
+            frame.silent, frame.traced = True, False
             run_body(frame, body)
 
 

@@ -54,7 +54,9 @@ class _Type:
 
 
 @dataclass(frozen=True, slots=True)
-class _Method:
+class Method:
+    """A method of an instance of ``receiver``."""
+
     info: FunctionInfo
     receiver: ClassInfo
 
@@ -64,14 +66,14 @@ class _Unknown:
     """It may be any module."""
 
 
-_Named = ClassInfo | FunctionInfo | _Type | _Method | _Unknown
+_Named = ClassInfo | FunctionInfo | _Type | Method | _Unknown
 
 
 _Given = tuple[tuple[str, tuple[_Named, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Spot:
+class Spot:
     """A function, or the top level of a file, and what its parameters are known to be."""
 
     index: ModuleIndex
@@ -132,27 +134,27 @@ def is_compiler(index: ModuleIndex, decorator: ast.expr) -> bool:
 
 def find_roots(project: Project, index: ModuleIndex) -> Roots:
     """The functions and modules that a file compiles or exports by name, itself or by functions of other files."""
-    finder = _Finder(project)
-    top = _Spot(index)
+    finder = RootFinder(project)
+    top = Spot(index)
     if may_compile(index):
         for info in index.all_functions.values():
             finder.decorated(getattr(info.node, "decorator_list", []), index, info, info.owner)
         for owner in index.classes.values():
             finder.decorated(owner.node.decorator_list, index, project.method(owner, "forward"), owner)
-    for place in (top, *(_Spot(index, info) for info in index.all_functions.values())):
+    for place in (top, *(Spot(index, info) for info in index.all_functions.values())):
         holder = place.function.owner if place.function is not None else None
         if may_compile(index) or holder is None or not project.is_module(holder):
             finder.read(place, deep=0)
     return finder.roots
 
 
-class _Finder:
+class RootFinder:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.roots = Roots()
-        self._resolved: dict[tuple[ast.expr, _Spot], list[_Named]] = {}
+        self._resolved: dict[tuple[ast.expr, Spot], list[_Named]] = {}
         self._bindings: dict[tuple[ModuleIndex, FunctionInfo | None], dict[str, list[ast.expr]]] = {}
-        self._callers: dict[FunctionInfo, list[tuple[ast.Call, _Spot]]] = {}
+        self._callers: dict[FunctionInfo, list[tuple[ast.Call, Spot]]] = {}
 
     # -- calls that compile ------------------------------------------------------------------------------------
 
@@ -162,9 +164,9 @@ class _Finder:
         for decorator in decorators:
             if info is not None and is_compiler(index, decorator):
                 keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
-                self._add(index, decorator, "@torch.compile", keywords, None, [_Method(info, owner) if owner else info])
+                self._add(index, decorator, "@torch.compile", keywords, None, [Method(info, owner) if owner else info])
 
-    def read(self, place: _Spot, deep: int) -> None:
+    def read(self, place: Spot, deep: int) -> None:
         """Takes what the calls in a function, or at the top level of a file, compile."""
         may = may_compile(place.index)
         for call in self._calls(place):
@@ -175,19 +177,19 @@ class _Finder:
                 compiles = _compiles(callee)
                 given = self._given(call, callee, place, compiles)
                 if compiles or any(not isinstance(one, _Type) for _, values in given for one in values):
-                    self.read(_Spot(callee.index, callee, given), deep + 1)
+                    self.read(Spot(callee.index, callee, given), deep + 1)
 
     def _leads_to_compiler(self, info: FunctionInfo, deep: int) -> bool:
         """True if a function compiles something, or a function of another file that it calls does."""
 
         def find() -> bool:
-            place = _Spot(info.index, info)
+            place = Spot(info.index, info)
             callees = (self._callee(call, place) for call in self._calls(place) if deep < MOST_CALLS_DEEP)
             return _compiles(info) or any(one and self._leads_to_compiler(one, deep + 1) for one in callees)
 
         return self.project.once(("leads to a compiler", info, deep), info.index, find)
 
-    def _compiled(self, call: ast.Call, place: _Spot, deep: int) -> None:
+    def _compiled(self, call: ast.Call, place: Spot, deep: int) -> None:
         index, func = place.index, call.func
         if isinstance(func, ast.Attribute) and func.attr not in _WORDS:
             return
@@ -248,20 +250,20 @@ class _Finder:
         match named:
             case FunctionInfo():
                 return named, named.owner
-            case _Method(info, receiver):
+            case Method(info, receiver):
                 return info, receiver
             case ClassInfo():
                 return self.project.method(named, "forward") or self.project.method(named, "__call__"), named
         return None, None
 
-    def _partial(self, func: ast.expr, place: _Spot) -> ast.Call | None:
+    def _partial(self, func: ast.expr, place: Spot) -> ast.Call | None:
         """The call that makes a compiler with options: ``torch.compile(dynamic=True)``, or a partial of it."""
         made: Sequence[ast.expr] = [func]
         if isinstance(func, ast.Name):
             made = self._bound(func.id, place) if may_compile(place.index, "compile") else ()
         return next((one for one in made if isinstance(one, ast.Call) and is_compiler(place.index, one)), None)
 
-    def _is_foreign(self, node: ast.expr, place: _Spot) -> bool:
+    def _is_foreign(self, node: ast.expr, place: Spot) -> bool:
         """True if an expression begins with an imported name that is no function, class or global of the project."""
         while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
             node = node.func if isinstance(node, ast.Call) else node.value
@@ -269,12 +271,12 @@ class _Finder:
             return False
         return self.project.find(place.index.imports[node.id], place.index) is None
 
-    def _is_open(self, node: ast.expr, place: _Spot, deep: int = 0) -> bool:
+    def _is_open(self, node: ast.expr, place: Spot, deep: int = 0) -> bool:
         """True if an expression that refers to nothing known may be any module: it is not when it is a lambda, what a
         library makes, or a part of a module, such as a layer of a model."""
         if deep > MOST_CALLS_DEEP or self._is_foreign(node, place):
             return False
-        values: list[tuple[ast.expr, _Spot]] = []
+        values: list[tuple[ast.expr, Spot]] = []
         match node:
             case ast.Call() if place.index.dotted(node.func) in _HOLD:
                 values = [(one, place) for one in node.args]
@@ -299,7 +301,7 @@ class _Finder:
 
     # -- what an expression refers to --------------------------------------------------------------------------
 
-    def resolve(self, node: ast.expr, place: _Spot) -> list[_Named]:
+    def resolve(self, node: ast.expr, place: Spot) -> list[_Named]:
         """The functions, classes and instances of classes that an expression may refer to; a container counts as what
         it holds."""
         key = node, place
@@ -309,7 +311,7 @@ class _Finder:
             known = self._resolved[key] = list(dict.fromkeys(self._resolve(node, place)))
         return known
 
-    def _resolve(self, node: ast.expr, place: _Spot) -> Iterator[_Named]:
+    def _resolve(self, node: ast.expr, place: Spot) -> Iterator[_Named]:
         match node:
             case ast.IfExp():
                 parts: Sequence[ast.expr | None] = [node.body, node.orelse]
@@ -338,7 +340,7 @@ class _Finder:
             if part is not None:
                 yield from self.resolve(part, place)
 
-    def _of_call(self, node: ast.Call, place: _Spot) -> Iterator[_Named]:
+    def _of_call(self, node: ast.Call, place: Spot) -> Iterator[_Named]:
         func, dotted = node.func, place.index.dotted(node.func)
         if dotted in COMPILERS or self._partial(func, place) is not None:
             parts = node.args[:1]
@@ -365,9 +367,9 @@ class _Finder:
             match made:
                 case _Type(info):
                     yield info
-                case FunctionInfo() | _Method():
-                    maker = made.info if isinstance(made, _Method) else made
-                    if isinstance(made, _Method) and "classmethod" in maker.decorators:
+                case FunctionInfo() | Method():
+                    maker = made.info if isinstance(made, Method) else made
+                    if isinstance(made, Method) and "classmethod" in maker.decorators:
                         yield made.receiver
                     yield from self._returned(maker, self._given(node, maker, place))
 
@@ -377,12 +379,12 @@ class _Finder:
         if promised is not None:
             yield promised
             return
-        place = _Spot(maker.index, maker, given)
+        place = Spot(maker.index, maker, given)
         for node in maker.own_nodes:
             if isinstance(node, ast.Return) and node.value is not None:
                 yield from self.resolve(node.value, place)
 
-    def _of_name(self, name: str, place: _Spot) -> Iterator[_Named]:
+    def _of_name(self, name: str, place: Spot) -> Iterator[_Named]:
         function = place.function
         given = dict(place.given).get(name, ())
         bound = [one for value in self._bound(name, place) for one in self.resolve(value, place)]
@@ -405,7 +407,7 @@ class _Finder:
             for call, caller in self._calls_of(function):
                 yield from dict(self._given(call, function, caller)).get(name, ())
 
-    def _asked_for(self, name: str, place: _Spot) -> Iterator[_Named]:
+    def _asked_for(self, name: str, place: Spot) -> Iterator[_Named]:
         """The classes that ``isinstance`` asks for before a value is used."""
         for node in self._nodes(place):
             if isinstance(node, ast.Call) and is_name(node.func, "isinstance") and is_name(node.args[0], name):
@@ -429,9 +431,9 @@ class _Finder:
                 case ClassInfo() as info:
                     yield _Type(info)
                 case GlobalName() as named:
-                    yield from self._of_name(named.name, _Spot(named.index))
+                    yield from self._of_name(named.name, Spot(named.index))
 
-    def _of_attribute(self, node: ast.Attribute, place: _Spot) -> Iterator[_Named]:
+    def _of_attribute(self, node: ast.Attribute, place: Spot) -> Iterator[_Named]:
         held = self.resolve(node.value, place)
         dotted = None if held else place.index.dotted(node)
         if dotted is not None and dotted.partition(".")[0] not in ("torch", "self"):
@@ -441,7 +443,7 @@ class _Finder:
             if isinstance(info, ClassInfo):
                 method = self.project.method(info, node.attr)
                 if method is not None:
-                    yield _Method(method, info) if not method.is_static else method
+                    yield Method(method, info) if not method.is_static else method
                 elif isinstance(owner, ClassInfo):
                     yield from self._stored(info, node.attr)
 
@@ -455,14 +457,14 @@ class _Finder:
         for value, place in self._assigned(owner, name):
             yield from self.resolve(value, place)
 
-    def _assigned(self, owner: ClassInfo, name: str) -> Iterator[tuple[ast.expr, _Spot]]:
+    def _assigned(self, owner: ClassInfo, name: str) -> Iterator[tuple[ast.expr, Spot]]:
         """The values that the methods of a class assign to an attribute."""
         for info in self.project.bases_of(owner):
             for method in info.methods.values():
-                place = _Spot(info.index, method)
+                place = Spot(info.index, method)
                 yield from ((value, place) for value in self._bound(f"self.{name}", place))
 
-    def _is_container(self, node: ast.expr, place: _Spot) -> bool:
+    def _is_container(self, node: ast.expr, place: Spot) -> bool:
         """True for an attribute that holds a list of modules."""
         if not isinstance(node, ast.Attribute):
             return False
@@ -479,27 +481,27 @@ class _Finder:
 
     # -- functions ---------------------------------------------------------------------------------------------
 
-    def _around(self, place: _Spot) -> _Spot:
+    def _around(self, place: Spot) -> Spot:
         """The place around a function: the function that it is in, or the top level."""
         assert place.function is not None
         outer = place.function.qualname.rpartition(".<locals>.")[0] if place.function.nested else ""
         around = (one for one in place.index.all_functions.values() if outer and one.qualname == outer)
-        return _Spot(place.index, next(around, None))
+        return Spot(place.index, next(around, None))
 
-    def _nodes(self, place: _Spot) -> Sequence[ast.AST]:
+    def _nodes(self, place: Spot) -> Sequence[ast.AST]:
         if place.function is not None:
             return place.function.own_nodes
         return self.project.once(("top", place.index), place.index, lambda: tuple(own_nodes(place.index.tree)))
 
-    def _calls(self, place: _Spot) -> list[ast.Call]:
+    def _calls(self, place: Spot) -> list[ast.Call]:
         return [node for node in self._nodes(place) if isinstance(node, ast.Call)]
 
-    def _calls_of(self, function: FunctionInfo) -> list[tuple[ast.Call, _Spot]]:
+    def _calls_of(self, function: FunctionInfo) -> list[tuple[ast.Call, Spot]]:
         """The calls of a function in its own file."""
         known = self._callers.get(function)
         if known is None:
             index = function.index
-            places = (_Spot(index), *(_Spot(index, info) for info in index.all_functions.values()))
+            places = (Spot(index), *(Spot(index, info) for info in index.all_functions.values()))
             known = self._callers[function] = [
                 (call, place)
                 for place in places
@@ -514,7 +516,7 @@ class _Finder:
             ]
         return known
 
-    def _callee(self, call: ast.Call, place: _Spot) -> FunctionInfo | None:
+    def _callee(self, call: ast.Call, place: Spot) -> FunctionInfo | None:
         """The function of the project that a call names."""
         head = call.func
         while isinstance(head, ast.Attribute):
@@ -524,7 +526,7 @@ class _Finder:
         dotted = place.index.dotted(call.func)
         return place.index.function_named(dotted) if dotted and not dotted.startswith(("torch.", "numpy.")) else None
 
-    def _given(self, call: ast.Call, callee: FunctionInfo, place: _Spot, unknown: bool = False) -> _Given:
+    def _given(self, call: ast.Call, callee: FunctionInfo, place: Spot, unknown: bool = False) -> _Given:
         """The values that a call gives to the parameters of a function; with ``unknown``, also those that may be any
         module."""
         found: list[tuple[str, tuple[_Named, ...]]] = []
@@ -535,7 +537,7 @@ class _Finder:
             found.append((name, tuple(values)))
         return tuple((name, values) for name, values in found if values)
 
-    def _bound(self, name: str, place: _Spot) -> list[ast.expr]:
+    def _bound(self, name: str, place: Spot) -> list[ast.expr]:
         """The expressions that a name, or an attribute of ``self``, is bound to, or whose parts it is bound to."""
         key = place.index, place.function
         known = self._bindings.get(key)
@@ -604,7 +606,7 @@ def _compiles(info: FunctionInfo) -> bool:
 
 def _is_own(target: ast.expr, found: Sequence[_Named]) -> bool:
     """True for ``self`` and its methods: that an object compiles itself says nothing of the others."""
-    is_method = isinstance(target, ast.Attribute) and any(isinstance(one, _Method) for one in found)
+    is_method = isinstance(target, ast.Attribute) and any(isinstance(one, Method) for one in found)
     return is_name(target.value if is_method and isinstance(target, ast.Attribute) else target, "self")
 
 
