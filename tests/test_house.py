@@ -28,8 +28,8 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1293, 10),
     "source": Room("model", 2197, 17),
-    "rulebook": Room("model source", 3085, 19),
-    "check": Room(STATIC, 12689, 50),
+    "rulebook": Room("model source", 3080, 19),
+    "check": Room(STATIC, 12685, 49),
     "fix": Room(f"{STATIC} check", 8688, 54),
     "recording": Room(STATIC, 9344, 46),
     "explanation": Room(f"{STATIC} check recording", 7731, 39),

@@ -31,8 +31,10 @@ class EventKind(str, Enum):
     """An attribute is set.  Forms: assign, augment.  The operand is the object that has the attribute.
 
     Python state that outlives a call of compiled code changes.  Forms: changing-attribute (between two calls, of a
-    compiled module that reads it), growing-attribute (a list of the module, which nothing empties), global-counter,
-    float-update (an attribute or a global becomes a float that is computed from it, and other arithmetic reads it)."""
+    compiled module that reads it), changing-keys (of a dict that it reads), counted-entry (of a dict that is given),
+    growing-attribute (a list of the module, which nothing empties), global-counter, differs-by-instance (an attribute
+    of objects that are compiled one by one), size-branch (of what is compiled for any size), float-update (an attribute
+    or a global becomes a float that is computed from it, and other arithmetic reads it)."""
     READ = "read"
     """An attribute is read.  The operand is the object that has the attribute."""
     DEFINE = "define"
@@ -50,8 +52,6 @@ class EventKind(str, Enum):
     """A global state of torch differs between two calls of something compiled.  ``attribute`` is the state."""
     WRAPPER = "wrapper"
     """The wrapper that ``torch.compile`` returns is used other than by calling it.  ``callee`` is what is called."""
-    KEEP = "keep"
-    """A tensor in the memory of a CUDA graph is used after the graph has run again."""
 
 
 FORMS: dict[EventKind, frozenset[str]] = {
@@ -77,7 +77,8 @@ FORMS: dict[EventKind, frozenset[str]] = {
     EventKind.ITERATE: frozenset(),
     EventKind.ENTER: frozenset({"made", "held", "stack"}),
     EventKind.STORE: frozenset(
-        {"assign", "augment", "changing-attribute", "growing-attribute", "global-counter", "float-update"}
+        "assign augment changing-attribute changing-keys counted-entry differs-by-instance size-branch "
+        "growing-attribute global-counter float-update".split()
     ),
     EventKind.READ: frozenset(),
     EventKind.DEFINE: frozenset({"class"}),
@@ -88,7 +89,6 @@ FORMS: dict[EventKind, frozenset[str]] = {
     ),
     EventKind.SWITCH: frozenset({"mixed-grad", "mixed-autocast", "switched"}),
     EventKind.WRAPPER: frozenset(),
-    EventKind.KEEP: frozenset({"output-kept", "output-fed-back", "accumulated-gradients"}),
 }
 
 OPERANDS = frozenset(

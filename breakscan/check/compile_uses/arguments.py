@@ -15,6 +15,7 @@ from breakscan.check.compile_uses.parameters import (
     treatment,
 )
 from breakscan.check.compile_uses.uses import Found, Survey, Use
+from breakscan.check.project.index import ClassInfo
 from breakscan.check.project.scopes import Step
 from breakscan.rulebook.events import Argument, EventKind
 from breakscan.source.walking import Loop, is_name, reads, walk
@@ -46,6 +47,7 @@ class Changes:
     def __init__(self, survey: Survey, step: Step) -> None:
         self.survey = survey
         self.scope = step.scope
+        self.loops = step.loops
         self.loop = step.loops[-1] if step.loops else None
         self.names: dict[str, ArgumentChange] = {}
         self.ints: set[str] = set()
@@ -109,9 +111,11 @@ class Changes:
         return False
 
     def _head(self, loop: Loop) -> None:
-        if isinstance(loop, ast.While):
-            return
-        target, over = loop.target, loop.iter
+        if not isinstance(loop, ast.While):
+            self.add_head(loop.target, loop.iter)
+
+    def add_head(self, target: ast.expr, over: ast.expr) -> None:
+        """Adds the names that a loop or a comprehension binds to a counter, or to numbers and texts of a list."""
         while (
             isinstance(over, ast.Call) and over.args and _last(self.survey.index.dotted(over.func)) in _PASSED_THROUGH
         ):
@@ -124,6 +128,10 @@ class Changes:
             values = {v.value for v in over.elts if isinstance(v, ast.Constant) and type(v.value) in (int, float)}
             if len(values) == len(over.elts) > 1:
                 self._add_number(target.id, is_int=all(type(v) is int for v in values))
+        elif isinstance(over, ast.Name) and isinstance(target, ast.Name):
+            made = [one.value for one in self.survey.names.bindings_of(over.id, self.scope)]
+            if made and all(isinstance(m, ast.ListComp) and isinstance(m.elt, ast.JoinedStr) for m in made):
+                self.names[target.id] = ArgumentChange.TEXT
 
     def _counter(self, target: ast.expr, over: ast.Call) -> ast.expr | None:
         """The target that counts the iterations of a loop over ``range`` or ``enumerate``."""
@@ -258,7 +266,13 @@ def _changes_size(argument: ast.expr, changes: Changes, survey: Survey) -> bool:
         parts = argument.slice.elts if isinstance(argument.slice, ast.Tuple) else [argument.slice]
         return any(isinstance(p, ast.Slice) and _moves_one_end(p, changes) for p in parts)
     if isinstance(argument, ast.Call) and survey.index.dotted(argument.func) in _MADE_WITH_SIZE:
-        return any(changes.of(size) is ArgumentChange.NUMBER for size in argument.args)
+        taken = {
+            loop.target.id for loop in changes.loops if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name)
+        }
+        return any(
+            changes.of(size) is ArgumentChange.NUMBER or (isinstance(size, ast.Name) and size.id in taken)
+            for size in argument.args
+        )
     if isinstance(argument, ast.Name):
         return _grows_by_cat(argument.id, changes, survey)
     return False
@@ -287,7 +301,7 @@ def _grows_by_cat(name: str, changes: Changes, survey: Survey) -> bool:
 
 
 def _grows(name: str, loop: Loop, use: Use, survey: Survey) -> str | None:
-    """``list`` or ``dict`` for a container that is created before the loop and only grows in it."""
+    """``list`` or ``dict`` for a container made before the loop that only grows in it, ``object`` if it is in one."""
     scope = use.step.scope
     before = survey.names.bound_before(name, scope, loop)
     rebound = [b for b in survey.names.bound_in(name, scope, loop) if not isinstance(b.statement, ast.AugAssign)]
@@ -299,9 +313,22 @@ def _grows(name: str, loop: Loop, use: Use, survey: Survey) -> str | None:
     elif _is_made(made, ast.Dict, "dict", survey):
         kind = "dict"
     else:
-        return None
+        owner = survey.index.class_named(survey.index.dotted(made.func) or "") if isinstance(made, ast.Call) else None
+        return "object" if _appends_to_itself(owner) else None
     effects = {_effect(node, name, kind) for node in walk(loop)}
     return kind if _Effect.GROWS in effects and _Effect.SHRINKS not in effects else None
+
+
+def _appends_to_itself(made: ClassInfo | None) -> bool:
+    """True if a method appends to a list that ``__init__`` makes empty, and none takes anything out."""
+    start = made.methods.get("__init__") if made is not None else None
+    if made is None or start is None:
+        return False
+    stored = [n for n in start.own_nodes if isinstance(n, ast.Assign) and isinstance(n.value, ast.List)]
+    lists = {ast.unparse(n.targets[0]) for n in stored}
+    called = [n.func for m in made.methods.values() for n in m.own_nodes if isinstance(n, ast.Call)]
+    names = {f.attr for f in called if isinstance(f, ast.Attribute) and ast.unparse(f.value) in lists}
+    return "append" in names and names.isdisjoint(_SHRINKING)
 
 
 class _Effect(Enum):

@@ -7,11 +7,19 @@ import re
 from collections.abc import Iterator
 
 from breakscan.check.compile_uses.arguments import changing_arguments
-from breakscan.check.compile_uses.cuda_graphs import overwritten_tensors
 from breakscan.check.compile_uses.parameters import float_updates
-from breakscan.check.compile_uses.states import changing_attributes, global_counters, growing_attributes, switched_state
+from breakscan.check.compile_uses.states import (
+    changing_attributes,
+    changing_keys,
+    counted_entries,
+    differing_instances,
+    global_counters,
+    growing_attributes,
+    size_branches,
+    switched_state,
+)
 from breakscan.check.compile_uses.uses import CompiledNames, Found, survey
-from breakscan.check.compile_uses.wrappers import wrapper_uses
+from breakscan.check.compile_uses.wrappers import plain_calls, wrapper_uses
 from breakscan.check.interpreter.program import Program
 from breakscan.check.interpreter.values import Module
 from breakscan.check.project.index import FunctionInfo
@@ -185,9 +193,10 @@ _MAY_COMPILE = re.compile(r"\.compile\b(?<!\bre\.compile)")
 _FINDERS = (
     changing_arguments,
     changing_attributes,
+    changing_keys,
     switched_state,
     wrapper_uses,
-    overwritten_tensors,
+    plain_calls,
 )
 
 
@@ -202,6 +211,8 @@ def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tu
     for info, call, name in growing_attributes(index, text, compiled):
         if info.owner is not None and isinstance(program.attributes.instance(info.owner), Module):
             yield info, _stored(program, "growing-attribute", call, name)
+    for info, entry in counted_entries(index, compiled):
+        yield info, _stored(program, "counted-entry", entry, ast.unparse(entry))
     for info, statement, place in float_updates(index, compiled):
         yield info, _stored(program, "float-update", statement, ast.unparse(place))
     if not _MAY_COMPILE.search(text) and COMPILE not in index.imports.values():
@@ -209,10 +220,13 @@ def compile_events(program: Program, compiled: set[FunctionInfo]) -> Iterator[tu
     scopes = Scopes(index)
     yield from compile_calls(program, scopes, compiled)
     names = CompiledNames(program.project, scopes)
-    if not names.compiled:
-        return
     seen = survey(names)
-    for finder in _FINDERS:
+    for found in differing_instances(seen):
+        yield found.step.scope.info, _event(program, found)
+    dynamic = {one.node.lineno for one in names.compiled.values() if one.option("dynamic") is True}
+    for info, test in size_branches(index, program.states, dynamic):
+        yield info, _stored(program, "size-branch", test, ast.unparse(test))
+    for finder in _FINDERS if names.compiled else ():
         for found in finder(seen):
             yield found.step.scope.info, _event(program, found)
 

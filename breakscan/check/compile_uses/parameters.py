@@ -39,7 +39,7 @@ def function_of(target: BoundName | None, names: CompiledNames) -> tuple[Functio
         return None
     if target.function is not None:
         return target.function, target.bound
-    forward = names.method(target.owner, "forward") if target.owner is not None else None
+    forward = names.project.method(target.owner, "forward") if target.owner is not None else None
     return (forward.node, True) if forward is not None else None
 
 

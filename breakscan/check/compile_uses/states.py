@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from breakscan.check.compile_uses.arguments import Changes
+from breakscan.check.compile_uses.parameters import parameter_of
 from breakscan.check.compile_uses.uses import BoundName, Compiled, Found, Survey, Use
+from breakscan.check.interpreter.function_state import State
+from breakscan.check.interpreter.statements import is_guard
+from breakscan.check.interpreter.values import Size
 from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex
-from breakscan.check.project.scopes import Scope
+from breakscan.check.project.scopes import Scope, Step, is_self
 from breakscan.rulebook.events import EventKind
-from breakscan.source.walking import walk
+from breakscan.source.walking import Loop, is_name, walk
 
 # Python state that compiled code reads and that changes from call to call: counters and lists that grow.
 
@@ -31,19 +35,21 @@ def changing_attributes(survey: Survey) -> Iterator[Found]:
             changes.of(statement.value) and changes.is_int(statement.value)
         ):
             continue
-        for use in survey.uses:
-            source = use.compiled.source
-            named = (use.call.func, source) if source is not None else (use.call.func,)
-            same = any(isinstance(n, ast.Name) and n.id == target.value.id for n in named)
-            if same and use.step.loops[:1] == step.loops[:1] and _reads(survey, use.compiled.target, target.attr):
+        for use in _uses_of(survey, target.value.id, step):
+            if _reads(survey, use.compiled.target, target.attr):
                 yield Found(EventKind.STORE, target, use.step, "changing-attribute", target.attr)
                 break
 
 
 def _reads(survey: Survey, target: BoundName | None, attribute: str) -> bool:
-    forward = survey.names.method(target.owner, "forward") if target and target.owner else None
-    return forward is not None and any(
-        isinstance(n, ast.Attribute) and n.attr == attribute and isinstance(n.ctx, ast.Load) for n in forward.own_nodes
+    forward = survey.names.project.method(target.owner, "forward") if target and target.owner else None
+    return forward is not None and reads_attribute(forward, attribute)
+
+
+def reads_attribute(method: FunctionInfo, attribute: str) -> bool:
+    """True if a method reads an attribute with this name."""
+    return any(
+        isinstance(n, ast.Attribute) and n.attr == attribute and isinstance(n.ctx, ast.Load) for n in method.own_nodes
     )
 
 
@@ -108,6 +114,125 @@ def _only_grows(index: ModuleIndex, owner: ClassInfo, attribute: str) -> bool:
     return re.search(emptied, index.module.text) is None
 
 
+def counted_entries(
+    index: ModuleIndex, compiled: Iterable[FunctionInfo]
+) -> Iterator[tuple[FunctionInfo, ast.Subscript]]:
+    """``state["step"] += 1`` in compiled code, on a parameter whose entry starts as a number in the file."""
+    for info in compiled:
+        given = {argument.arg for argument in walk(info.node.args) if isinstance(argument, ast.arg)}
+        for node in info.own_nodes if info.index is index else ():
+            if not isinstance(node, ast.AugAssign) or not isinstance(node.target, ast.Subscript):
+                continue
+            held, key = node.target.value, node.target.slice
+            of_parameter = isinstance(held, ast.Name) and held.id in given and isinstance(node.value, ast.Constant)
+            if of_parameter and isinstance(key, ast.Constant) and _starts_as_number(index, key.value):
+                yield info, node.target
+
+
+def _starts_as_number(index: ModuleIndex, key: object) -> bool:
+    return any(
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Constant)
+        and type(node.value.value) in (int, float)
+        and any(isinstance(t, ast.Subscript) and getattr(t.slice, "value", None) == key for t in node.targets)
+        for node in walk(index.tree)
+    )
+
+
+def changing_keys(survey: Survey) -> Iterator[Found]:
+    """``model.options.update(…)`` and ``model.options.pop(…)`` in branches of the loop that calls the compiled model,
+    where its class reads ``self.options``."""
+    effects: dict[tuple[str, str, Loop], list[bool]] = {}
+    for call, step in survey.calls:
+        match call.func:
+            case ast.Attribute(ast.Attribute(ast.Name(name), attribute) as held, method) if step.loops and step.arms:
+                known = effects.setdefault((name, attribute, step.loops[0]), [])
+                if method not in _ADDS_KEYS:
+                    continue
+                known.append(_ADDS_KEYS[method])
+                if len(set(known)) == 2 and known.count(known[-1]) == 1:
+                    uses = _uses_of(survey, name, step)
+                    use = next((one for one in uses if _reads(survey, one.compiled.target, attribute)), None)
+                    if use is not None:
+                        yield Found(EventKind.STORE, held, use.step, "changing-keys", ast.unparse(held))
+
+
+_ADDS_KEYS = {"update": True, "setdefault": True, "pop": False, "clear": False, "popitem": False}
+
+
+def _uses_of(survey: Survey, name: str, step: Step) -> Iterator[Use]:
+    """The calls of a compiled module that has this name, in the outermost loop of a statement."""
+    for use in survey.uses:
+        source = use.compiled.source
+        named = (use.call.func, source) if source is not None else (use.call.func,)
+        if any(is_name(n, name) for n in named) and use.step.loops[:1] == step.loops[:1]:
+            yield use
+
+
+# Objects of one class that are compiled one by one.
+
+
+def differing_instances(survey: Survey) -> Iterator[Found]:
+    """Calls that make an object for each iteration, with another number or text in an attribute that the compiled code
+    of the class reads."""
+    apart = dict(survey.names.compiled_apart(survey.calls))
+    for call, step in survey.calls if apart else ():
+        owner = survey.index.class_named(survey.index.dotted(call.func) or "")
+        start = survey.names.project.method(owner, "__init__") if owner in apart else None
+        if owner is None or start is None:
+            continue
+        changes = Changes(survey, step)
+        for node in walk(step.statement):
+            if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.DictComp) and call in set(walk(node)):
+                for part in node.generators:
+                    changes.add_head(part.target, part.iter)
+        for argument in (*call.args, *(k.value for k in call.keywords)):
+            name = parameter_of(call, argument, start.node, True) if changes.of(argument) else None
+            for attribute in _stored_as(start, name) if name else ():
+                if reads_attribute(apart[owner], attribute):
+                    yield Found(EventKind.STORE, call, step, "differs-by-instance", f"self.{attribute}")
+
+
+def _stored_as(start: FunctionInfo, parameter: str) -> Iterator[str]:
+    """The attributes in which a method stores a parameter as it is."""
+    for node in start.own_nodes:
+        if isinstance(node, ast.Assign) and is_name(node.value, parameter):
+            yield from (t.attr for t in node.targets if isinstance(t, ast.Attribute) and is_self(t.value))
+
+
+def size_branches(
+    index: ModuleIndex, compiled: Mapping[FunctionInfo, State], lines: Collection[int]
+) -> Iterator[tuple[FunctionInfo, ast.Compare]]:
+    """Branches on whether a size is above or below a number, in what the calls at some lines compile."""
+    for info, state in compiled.items():
+        region = state.region
+        if info.index is not index or region is None or region.line not in lines:
+            continue
+        sizes = {name for name, value in state.parameters.items() if isinstance(value, Size)}
+        made = [n for n in info.own_nodes if isinstance(n, ast.Assign) and _is_size(n.value, sizes)]
+        sizes |= {target.id for node in made for target in node.targets if isinstance(target, ast.Name)}
+        for node in info.own_nodes:
+            test = node.test if isinstance(node, ast.If | ast.IfExp) else None
+            if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+                others = [side for side in (test.left, test.comparators[0]) if not _is_size(side, sizes)]
+                if len(others) == 1 and _is_limit(others[0]) and not (isinstance(node, ast.If) and is_guard(node)):
+                    yield info, test
+
+
+def _is_limit(node: ast.expr) -> bool:
+    """True for a name, or a number above 1: Dynamo takes each size of 0 and 1 apart in any case."""
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Constant) and node.value not in (0, 1))
+
+
+def _is_size(node: ast.expr, names: Collection[str]) -> bool:
+    """``x.shape[k]``, ``x.size(k)``, or a name for one."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr == "size" and bool(node.args)
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+    return isinstance(node, ast.Name) and node.id in names
+
+
 _GRAD = {
     "torch.no_grad": "no_grad",
     "torch.autograd.no_grad": "no_grad",
@@ -128,7 +253,7 @@ _TRAINS = ("backward", "autograd", "optim")
 def switched_state(survey: Survey) -> Iterator[Found]:
     """Calls under another grad mode or autocast than an earlier call, and settings changed between two calls."""
     for compiled in {use.compiled: None for use in survey.uses}:
-        for scope, uses in _by_scope(survey.uses_of(compiled)).items():
+        for scope, uses in _by_scope([use for use in survey.uses if use.compiled is compiled]).items():
             if not _wrapped_again(compiled):
                 yield from _contexts(survey, scope, uses)
             yield from _switches(survey, scope, uses)
@@ -206,10 +331,8 @@ def _switches(survey: Survey, scope: Scope, uses: list[Use]) -> Iterator[Found]:
         name = survey.index.dotted(call.func) if step.scope is scope else None
         if name is None or name not in _SWITCHES:
             continue
-        in_loop = any(set(step.loops) & set(use.step.loops) for use in uses) and not _constant(call)
+        in_loop = any(set(step.loops) & set(use.step.loops) for use in uses) and not all(
+            isinstance(a, ast.Constant) for a in call.args
+        )
         if in_loop or first < call.lineno < last:
             yield Found(EventKind.SWITCH, call, step, "switched", _SWITCHES[name])
-
-
-def _constant(call: ast.Call) -> bool:
-    return all(isinstance(a, ast.Constant) for a in call.args)

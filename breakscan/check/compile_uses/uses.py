@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from breakscan.check.interpreter.values import has_outcome
@@ -16,9 +17,6 @@ from breakscan.rulebook.torch_facts.not_measured import RETURN_THE_MODULE
 from breakscan.source.walking import FunctionNode, Loop, is_name, walk
 
 # Compiled things and their options.
-
-
-CUDA_GRAPH_MODES = frozenset({"reduce-overhead", "max-autotune"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +44,6 @@ class Compiled:
         """The value of an option that is written as a literal, else None."""
         value = self.keywords.get(name)
         return value.value if isinstance(value, ast.Constant) else None
-
-    @property
-    def uses_cuda_graphs(self) -> bool:
-        if "backend" in self.keywords and self.option("backend") != "inductor":
-            return False
-        options = self.keywords.get("options")
-        if isinstance(options, ast.Dict):
-            for key, value in zip(options.keys, options.values, strict=True):
-                if isinstance(key, ast.Constant) and key.value == "triton.cudagraphs":
-                    return isinstance(value, ast.Constant) and value.value is True
-        return self.option("mode") in CUDA_GRAPH_MODES
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +166,25 @@ class CompiledNames:
                 return BoundName(owner=info)
         return None
 
+    def compiled_apart(self, calls: Iterable[tuple[ast.Call, Step]]) -> Iterator[tuple[ClassInfo, FunctionInfo]]:
+        """The classes of which each object is compiled by itself, with the method that runs: by a decorator or by a
+        call in a loop."""
+        for info in self.index.all_functions.values():
+            decorators = getattr(info.node, "decorator_list", [])
+            if info.owner is not None and any(is_compiler(self.index, one) for one in decorators):
+                yield info.owner, info
+        for call, step in calls:
+            target = call.args[0] if call.args and self.index.dotted(call.func) == COMPILE else None
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "compile" and not call.args:
+                target = call.func.value
+            if target is not None and (
+                step.loops or any(isinstance(n, ast.comprehension) for n in walk(step.statement))
+            ):
+                for held in self._finder.resolve(target, Spot(self.index, step.scope.info)):
+                    forward = self.project.method(held, "forward") if isinstance(held, ClassInfo) else None
+                    if isinstance(held, ClassInfo) and forward is not None:
+                        yield held, forward
+
     # -- looking up -------------------------------------------------------------------------------------------
 
     def hit(self, node: ast.expr, scope: Scope, line: int) -> Hit | None:
@@ -228,10 +234,6 @@ class CompiledNames:
     def _merged(self, bindings: list[Binding], place: Scope | ClassInfo, name: str) -> list[Binding]:
         in_place = self._in_place.get((place, name))
         return sorted([*bindings, *in_place], key=lambda binding: binding.line) if in_place else bindings
-
-    def method(self, owner: ClassInfo, name: str) -> FunctionInfo | None:
-        """A method of a class, its own or inherited from a base that the project holds."""
-        return self.project.method(owner, name)
 
     def _latest(self, bindings: list[Binding], line: int) -> Hit | None:
         """The value of the last of some bindings; if it is in one arm of an ``if``, the values of both arms."""
@@ -289,9 +291,6 @@ class Survey:
     @property
     def text(self) -> str:
         return self.index.module.text
-
-    def uses_of(self, compiled: Compiled) -> list[Use]:
-        return [use for use in self.uses if use.compiled is compiled]
 
 
 @dataclass(frozen=True, slots=True)

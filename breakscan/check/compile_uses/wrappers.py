@@ -6,11 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
+from breakscan.check.compile_uses.parameters import parameter_of
 from breakscan.check.compile_uses.uses import Compiled, Found, Hit, Survey
+from breakscan.check.project.index import FunctionInfo
 from breakscan.check.project.scopes import Scope, Step
 from breakscan.rulebook.events import Argument, EventKind
 from breakscan.rulebook.torch_facts.not_measured import RETURN_THE_MODULE
-from breakscan.source.walking import walk
+from breakscan.source.walking import is_name, walk
 
 _SAVES = re.compile(r"(^|\.)save(_file|_model|_checkpoint)?$")
 FSDP = "torch.distributed.fsdp.FullyShardedDataParallel"
@@ -55,6 +57,42 @@ def wrapper_uses(survey: Survey) -> Iterator[Found]:
         if survey.index.dotted(call.func) in _FSDP and _is_compiled_fsdp(survey, call, step):
             options = tuple(Argument(None, k.arg, frozenset({"unknown"})) for k in call.keywords)
             yield Found(EventKind.WRAPPER, call, step, callee=FSDP, operands=_WRAPPER, arguments=options)
+
+
+def plain_calls(survey: Survey) -> Iterator[Found]:
+    """Calls of functions that get the module that was compiled, or what it was made of, and call that: where nothing
+    gives them the compiled one, it is not meant as a comparison."""
+    for made in survey.steps:
+        bound = {one for one in survey.names.scopes.made_by.get(made.statement, ()) if one in survey.names.compiled}
+        plain = {name for one in bound for name in _plain_names(survey, survey.names.compiled[one], made)}
+        for call, step in survey.calls if plain else ():
+            called = survey.index.functions.get(survey.index.dotted(call.func) or "")
+            if called is None or step.scope is not made.scope or call.lineno < made.statement.lineno:
+                continue
+            for argument in call.args:
+                name = parameter_of(call, argument, called.node, False)
+                calls = any(isinstance(n, ast.Call) and name and is_name(n.func, name) for n in called.own_nodes)
+                if isinstance(argument, ast.Name) and argument.id in plain and calls and not _compares(survey, called):
+                    yield Found(EventKind.WRAPPER, call, step, name=argument.id, callee="plain", operands=_MODULE)
+
+
+def _plain_names(survey: Survey, compiled: Compiled, made: Step) -> set[str]:
+    """The name of the module that is wrapped; where the wrapper takes its name, those of the modules in it."""
+    source = compiled.source
+    targets = made.statement.targets if isinstance(made.statement, ast.Assign) else []
+    if compiled.in_place or not isinstance(source, ast.Name):
+        return set()
+    if not any(is_name(target, source.id) for target in targets):
+        return {source.id}
+    before = [b.value for b in survey.names.bindings_of(source.id, made.scope) if b.line < made.statement.lineno]
+    parts = before[-1].args if before and isinstance(before[-1], ast.Call) else []
+    return {part.id for part in parts if isinstance(part, ast.Name)}
+
+
+def _compares(survey: Survey, called: FunctionInfo) -> bool:
+    """True if a function also gets something compiled."""
+    calls = ((c, s) for c, s in survey.calls if survey.index.functions.get(survey.index.dotted(c.func) or "") is called)
+    return any(survey.names.hit(a, s.scope, c.lineno) is not None for c, s in calls for a in c.args)
 
 
 def _method(call: ast.Call, step: Step, hit: Hit, operands: frozenset[str]) -> Found:
@@ -146,7 +184,7 @@ def _runs_itself(survey: Survey, compiled: Compiled, method: str, step: Step) ->
     """True if a method calls its own module, which is not the compiled wrapper."""
     owner = compiled.target.owner if compiled.target and compiled.target.function is None else None
     if owner is not None:
-        found = survey.names.method(owner, method)
+        found = survey.names.project.method(owner, method)
         if found is None or method in ("forward", "__call__") or "compile" in ast.unparse(owner.node):
             return False
         return any(isinstance(n, ast.Call) and ast.unparse(n.func) in ("self", "self.forward") for n in found.own_nodes)
