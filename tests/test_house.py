@@ -30,7 +30,7 @@ ROOMS = {
     "source": Room("model", 2197, 17),
     "rulebook": Room("model source", 3080, 19),
     "check": Room(STATIC, 12685, 49),
-    "fix": Room(f"{STATIC} check", 8688, 54),
+    "fix": Room(f"{STATIC} check", 8687, 54),
     "recording": Room(STATIC, 9344, 46),
     "explanation": Room(f"{STATIC} check recording", 7731, 39),
     "survey": Room(f"{STATIC} check recording explanation", 2211, 16),

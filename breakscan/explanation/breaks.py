@@ -25,7 +25,7 @@ from breakscan.recording.parsers.break_text import (
 from breakscan.recording.parsers.frames import is_of_comprehension, is_resumed
 from breakscan.recording.records import BreakSeen, CompileStarted, Record, StackFrame
 from breakscan.rulebook.document import Rule
-from breakscan.rulebook.remedies import NESTED
+from breakscan.rulebook.remedies import ASKS_FOR_NAMES, NESTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ def _site(
         code=context.sources.line(where.path, site.line),
         values=values.get((where.path, where.line), {}),
         logging_method=logging_method(root),
-        remedies=(*at_site, NESTED) if splits > 1 else at_site,
+        remedies=(*at_site, NESTED) if splits > 1 and not (rule and rule.id == ASKS_FOR_NAMES) else at_site,
         disabled=disabled,
         keeps=disabled is not None and context.sources.keeps(where.path, disabled.line),
         hooked=context.caller(StackFrame(where.path, hooked, "")) if hooked else None,

@@ -331,9 +331,8 @@ class _Parser:
         except ValueError as error:
             raise self.fail(str(error), "message") from error
         if unknown := fields - MESSAGE_FIELDS:
-            raise self.fail(
-                f"unknown field {{{min(unknown)}}}: known are {', '.join(sorted(MESSAGE_FIELDS))}", "message"
-            )
+            known = ", ".join(sorted(MESSAGE_FIELDS))
+            raise self.fail(f"unknown field {{{min(unknown)}}}: known are {known}", "message")
 
     def tables(self, key: str) -> list[dict[str, Any]]:
         value = self.front.get(key, [])

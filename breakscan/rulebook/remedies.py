@@ -19,6 +19,8 @@ _CAPTURES = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
 INTEGERS_OPEN = "allow_unspec_int_on_nn_module"
 LEAVE_LOOP = "leave-loop"
 NESTED = "nested_graph_breaks"
+ASKS_FOR_NAMES = "BRK504"
+"""With NESTED, torch 2.13 calls ``globals()`` in a caller of the function that asks, which may be another file's."""
 DECIDE_OUTSIDE, COMPUTE_OUTSIDE = "decide-outside", "compute-outside"
 
 
@@ -65,8 +67,7 @@ def rule_remedies(rule: Rule, mode: Mode, at_site: tuple[str, ...] = ()) -> tupl
     others = [remedy(name, line=line) for name, _, line in entries if name in remedy_table()]
     if others and others[0].name in (LEAVE_LOOP, DECIDE_OUTSIDE, COMPUTE_OUTSIDE):
         # Python needs the value: what keeps it a tensor moves the break to that line.
-        edits = rule.rewrites if others[0].name != LEAVE_LOOP else others[0].rewrites
-        return (replace(others[0], rewrites=edits), *others[1:])
+        return (replace(others[0], rewrites=others[0].rewrites or rule.rewrites), *others[1:])
     return (instead, *others)
 
 

@@ -62,6 +62,7 @@ def step(x: torch.Tensor):
         (STOPS, ["leave-loop"]),
         (COUNTS, ["counter-attribute", "allow_unspec_int_on_nn_module"]),
         (CALLED, ["ternary-on-tensor", "nested_graph_breaks"]),
+        (CALLED.replace("x.sum() > 0", "globals()"), ["untraced-builtin"]),
         (f"torch._dynamo.config.nested_graph_breaks = True\n{CALLED}", ["ternary-on-tensor"]),
     ],
 )

@@ -39,7 +39,7 @@ from breakscan.rulebook.events import Event
 from breakscan.rulebook.ledger import Ledger, Ruling, load_ledger
 from breakscan.rulebook.library import Library, load_library
 from breakscan.rulebook.matching import RuleIndex, argument_conditions
-from breakscan.rulebook.remedies import NESTED, remedies_at
+from breakscan.rulebook.remedies import ASKS_FOR_NAMES, NESTED, remedies_at
 from breakscan.rulebook.torch_facts.table import load_api
 from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
@@ -88,7 +88,7 @@ class Judge:
             is_break = rule.kind is Kind.GRAPH_BREAK
             is_placed = is_break and not self.mode.exports
             is_called = is_placed and region is not None and region.entry != function
-            splits_callers = is_called and verdict is Verdict.SPLITS and NESTED not in flags
+            splits_callers = is_called and verdict is Verdict.SPLITS and rule.id != ASKS_FOR_NAMES
             found.append(
                 Finding(
                     rule=rule.id,
@@ -107,7 +107,7 @@ class Judge:
                     mode=self.mode,
                     torch=self.torch,
                     conditions=conditions if confidence is Confidence.CONDITIONAL else (),
-                    remedies=(NESTED,) if splits_callers else (),
+                    remedies=(NESTED,) if splits_callers and NESTED not in flags else (),
                 )
             )
         return found

@@ -26,12 +26,9 @@ def rewrite(context: RewriteContext) -> Edit:
         raise Declined("more than a device is entered")
     if (reason := why_not_pure(context, device)) is not None:
         raise Declined(reason)
-    changed: dict[cst.CSTNode, cst.Call] = {}
-    for one in nodes_of(block.body, cst.Call):
-        call = cst.ensure_type(one, cst.Call)
-        if _makes_tensor(context, call):
-            changed[call] = call.with_changes(args=[*call.args, build.argument(device, "device")])
-    body = block.body.visit(_Replaced(changed))
+    calls = (cst.ensure_type(one, cst.Call) for one in nodes_of(block.body, cst.Call))
+    made_below = [call for call in calls if _makes_tensor(context, call)]
+    body = block.body.visit(_WithDevice(made_below, build.argument(device, "device")))
     lines = [one for one in cst.ensure_type(body, cst.IndentedBlock).body if isinstance(one, cst.BaseStatement)]
     lines[0] = lines[0].with_changes(leading_lines=[*block.leading_lines, *getattr(lines[0], "leading_lines", ())])
     return Edit({block: lines}, [_NO_OTHERS])
@@ -45,11 +42,11 @@ def _makes_tensor(context: RewriteContext, call: cst.Call) -> bool:
     return is_new and context.fact(call).is_tensor and not any(context.fact(arg.value).is_tensor for arg in call.args)
 
 
-class _Replaced(cst.CSTTransformer):
-    def __init__(self, changed: dict[cst.CSTNode, cst.Call]) -> None:
+class _WithDevice(cst.CSTTransformer):
+    def __init__(self, calls: list[cst.Call], device: cst.Arg) -> None:
         super().__init__()
-        self.changed = changed
+        self.calls, self.device = calls, device
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
-        found = self.changed.get(original_node)
-        return updated_node if found is None else updated_node.with_changes(args=[*updated_node.args, found.args[-1]])
+        added = [self.device] if original_node in self.calls else []
+        return updated_node.with_changes(args=[*updated_node.args, *added])

@@ -14,7 +14,7 @@ from breakscan.fix.support.checks import block_of, breaking, is_caught
 from breakscan.fix.support.compiling import and_not_compiling, guarded, not_compiling
 from breakscan.fix.support.context import RewriteContext, Statement
 from breakscan.fix.support.difference import Effect, differs
-from breakscan.fix.support.edit import Declined, Edit, Replacement
+from breakscan.fix.support.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.fix.support.escapes import reads_code
 from breakscan.fix.support.purity import is_line_or_record, is_reporting, why_missed, why_shown
 
@@ -23,10 +23,12 @@ _SILENT = differs("compiled code does not print, log or warn", Effect.OUTPUT)
 
 def rewrite(context: RewriteContext) -> Edit:
     """The statement under a guard, or the guard in front of an existing test."""
-    if not isinstance(context.node, cst.Call) or not is_reporting(context, context.node):
+    line = context.statement()
+    if isinstance(line, cst.If):
+        line = _only_reports(context, line)
+    elif not isinstance(context.node, cst.Call) or not is_reporting(context, context.node):
         made = context.node.func if isinstance(context.node, cst.Call) else context.node
         raise Declined(f"`{context.plain(made)}` does more than report something")
-    line = context.statement()
     if not isinstance(line, cst.SimpleStatementLine) or not _reports(context, line):
         call = context.code(cst.ensure_type(context.node, cst.Call).func)
         raise Declined(f"the result of `{call}` is used, or the call shares its line")
@@ -38,6 +40,13 @@ def rewrite(context: RewriteContext) -> Edit:
         run = _with_preparation(context, line)
     test = _skipped_test(context, run)
     return _silent(context, _under_guard(context, run), run, [] if test is None else [test])
+
+
+def _only_reports(context: RewriteContext, branch: cst.If) -> cst.SimpleStatementLine:
+    """The first statement of a branch that only reports, whose test is at the site."""
+    if branch.orelse is not None or not all(_reports(context, one) for one in branch.body.body):
+        raise OtherForm("the `if` does more than report something")
+    return cst.ensure_type(branch.body.body[0], cst.SimpleStatementLine)
 
 
 def _silent(

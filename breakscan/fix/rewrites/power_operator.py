@@ -23,20 +23,11 @@ def rewrite(context: RewriteContext) -> Edit:
         raise OtherForm("this is not a call of `pow`")
     if isinstance(node.func, cst.Name) and not is_builtin(context, node.func.value, node):
         raise Declined(f"`{node.func.value}` may have another meaning in this file")
-    given = dict(zip(("base", "exp", "mod"), (arg for arg in node.args if arg.keyword is None), strict=False))
-    given |= {arg.keyword.value: arg for arg in node.args if arg.keyword is not None}
-    if any(arg.star for arg in node.args) or not {"base", "exp"} <= given.keys():
-        raise Declined("the arguments are not passed individually")
-    if "mod" in given:
-        raise Declined("`**` does not take a modulus")
-    base, exponent = given["base"].value, given["exp"].value
-    right, bare = operand(exponent), exponent
-    if isinstance(exponent, cst.UnaryOperation) and isinstance(exponent.operator, cst.Minus):
-        right, bare = exponent.deep_clone(), exponent.expression
-    power = cst.Power()
-    if isinstance(base, _SHORT) and isinstance(bare, _SHORT):
-        power = cst.Power(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    made: cst.BaseExpression = cst.BinaryOperation(operand(base), power, right)
+    if len(node.args) != 2 or any(arg.star or arg.keyword is not None for arg in node.args):
+        raise Declined("a base and an exponent alone must be passed, and by position")
+    base, exponent = (arg.value for arg in node.args)
+    space = cst.SimpleWhitespace("" if isinstance(base, _SHORT) and isinstance(exponent, _SHORT) else " ")
+    made: cst.BaseExpression = cst.BinaryOperation(operand(base), cst.Power(space, space), operand(exponent))
     above = context.parent(node)
     binds_closer = isinstance(above, cst.BinaryOperation) and isinstance(above.operator, cst.Power)
     if binds_closer or isinstance(above, cst.Attribute | cst.Subscript | cst.Await) or node.lpar:
