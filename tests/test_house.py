@@ -32,10 +32,10 @@ ROOMS = {
     "check": Room(STATIC, 12685, 49),
     "fix": Room(f"{STATIC} check", 8687, 54),
     "recording": Room(STATIC, 9344, 46),
-    "explanation": Room(f"{STATIC} check recording", 7731, 39),
+    "explanation": Room(f"{STATIC} check recording", 7649, 39),
     "survey": Room(f"{STATIC} check recording explanation", 2211, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 12342, 45),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6217, 37),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6185, 37),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1647, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3034, 26),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

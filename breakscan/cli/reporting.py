@@ -56,7 +56,7 @@ def _relocation(_: click.Context, __: click.Parameter, values: Iterable[str]) ->
 check_option = click.option(
     "--check",
     is_flag=True,
-    help="Compare with the findings of breakscan check in the code that was compiled or exported.",
+    help="Compare with the findings of breakscan check in the code that was compiled.",
 )
 show_option = click.option(
     "--show",

@@ -25,7 +25,7 @@ from breakscan.explanation.frames import FrameStatus, UncompiledFrame, Uncompile
 from breakscan.explanation.graphs import Generated, Graph, Kernel, LineStages, SavedValue
 from breakscan.explanation.kernel_calls import KernelKind
 from breakscan.explanation.notices import Notice
-from breakscan.explanation.problems import break_problem, export_problem
+from breakscan.explanation.problems import break_problem
 from breakscan.explanation.rank_report import RankDifference, RankReport, exit_ending
 from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.run_totals import Calls, RunTotals
@@ -368,17 +368,6 @@ AGREEMENT = Agreement(
     missed=(break_problem(BREAK),),
     silenced=(break_problem(BREAK),),
     errors=(SourceError(BREAK.site.path, 1, 1, "cannot be parsed"),),
-    exports=(
-        Agreement(
-            torch="2.13",
-            mode=Mode.EXPORT,
-            files=(BREAK.site.path,),
-            judged=(Judged(FINDING, AgreementOutcome.CONFIRMED, BREAK.site, False),),
-            missed=(export_problem(EXPORT_FAILURE),),
-            silenced=(),
-            errors=(),
-        ),
-    ),
 )
 
 

@@ -17,7 +17,6 @@ from breakscan.explanation.agreement.matching import (
     head_of,
     hidden_behind,
     is_compiled,
-    is_wanted,
     lines_of,
     touches,
     traced_functions,
@@ -26,8 +25,6 @@ from breakscan.explanation.agreement.matching import (
 from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, Judged
 from breakscan.explanation.breaks import Key
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.exports import Export, ExportTry, ExportWay
-from breakscan.explanation.problems import export_problem
 from breakscan.model.findings import Confidence, Finding, Kind, Mode, Severity
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.torch_versions import minor_version
@@ -83,89 +80,13 @@ def _as_finding(problem: Problem, rule: Rule) -> Finding:
     )
 
 
-_TARGETS: Mapping[Mode, str] = {Mode.EXPORT: "export", Mode.EXPORT_STRICT: "export-strict"}
-_WAYS = (ExportWay.EXPORT, ExportWay.DRAFT)
-"""The ways that ``check --target`` speaks of; the others take what is compiled or exported already."""
-
-
-def agree_on_exports(explanation: Explanation, settings: FileSettings, sources: Sources) -> Iterator[Agreement]:
-    """Checks what a run exported, for each of the two ways in which it did; see :func:`agree`."""
-    is_silenced = silencer(explanation.rules, settings, sources)
-    for mode in _TARGETS:
-        exports = [one for one in explanation.exports if _mode(one) is mode]
-        failures = [export_problem(one) for one in explanation.export_failures if mode in map(_mode, one.exports)]
-        exported = _exported_functions(exports, failures, sources)
-        functions = {path: names for path, names in exported.items() if not excludes(path, settings)}
-        if exports:
-            yield _compared(minor_version(explanation.torch), mode, functions, failures, settings, is_silenced)
-
-
-def _compared(
-    torch: str,
-    mode: Mode,
-    functions: dict[str, dict[str, bool]],
-    failures: list[Problem],
-    settings: FileSettings,
-    is_silenced: Callable[[Problem], bool],
-) -> Agreement:
-    by_file = {Path(os.path.abspath(path)): with_enclosing(names) for path, names in functions.items()}
-    result = check_paths(sorted(by_file), settings.changed(target=_TARGETS[mode], fullgraph=False), functions=by_file)
-    unknown = [
-        one
-        for one in failures
-        if one.site.path in functions and not any(one.site.shares_line_with(found.site) for found in result.findings)
-    ]
-    return Agreement(
-        torch=torch,
-        mode=mode,
-        files=tuple(functions),
-        judged=tuple(_judge_export(finding, failures) for finding in result.findings),
-        missed=tuple(one for one in unknown if not is_silenced(one)),
-        silenced=tuple(one for one in unknown if is_silenced(one)),
-        errors=result.errors,
-    )
-
-
-def _judge_export(finding: Finding, failures: list[Problem]) -> Judged:
-    """The outcome of a finding.  Neither an export that succeeds nor one that ended before shows that a line ran."""
-    by = next((one.site for one in failures if one.site.shares_line_with(finding.site)), None)
-    return Judged(finding, AgreementOutcome.CONFIRMED if by else AgreementOutcome.NOT_TRIGGERED, by, is_traced=False)
-
-
-def _exported_functions(exports: list[Export], failures: list[Problem], sources: Sources) -> dict[str, dict[str, bool]]:
-    """The functions that are known to have been exported, by file, as :func:`traced_functions` gives those that were
-    compiled."""
-    found: dict[str, dict[str, bool]] = {}
-
-    def add(path: str, line: int, is_root: bool) -> None:
-        if is_wanted(path) and sources.module(path) is not None:
-            names = found.setdefault(path, {})
-            if function := sources.function(path, line):
-                names[function] = names.get(function, False) or is_root
-
-    for one in exports:
-        if one.site:
-            add(one.site.path, one.site.line, True)
-    for failure in failures:
-        add(failure.site.path, failure.site.line, False)
-        for caller in failure.stack:
-            add(caller.path, caller.line, False)
-    return found
-
-
-def _mode(one: Export | ExportTry) -> Mode | None:
-    if one.way not in _WAYS:
-        return None
-    return Mode.EXPORT_STRICT if one.strict else Mode.EXPORT
-
-
 _SURE = (Confidence.CERTAIN, Confidence.LIKELY)
 
 
 def agree(explanation: Explanation, settings: FileSettings, files: SourceFiles) -> Agreement:
-    """Checks the functions that a run compiled or exported, with a user's settings and the run's torch, and compares.
+    """Checks the functions that a run compiled, with a user's settings and the run's torch, and compares.
 
-    The code is checked for what the run did with it: compile it, or export it. Covers the files of the run that may be
+    The code is checked for being compiled, whatever the settings say. Covers the files of the run that may be
     read, are as they were in the run and are not excluded; files of torch and of Python are left out. Paths of the
     explanation are relative to the working directory. Raises what ``check`` raises for a version without verdicts.
     """
@@ -196,7 +117,6 @@ def agree(explanation: Explanation, settings: FileSettings, files: SourceFiles) 
         silenced=tuple(site for site in unknown if is_silenced(site)),
         hidden=hidden,
         errors=result.errors,
-        exports=tuple(agree_on_exports(explanation, settings, sources)),
     )
 
 

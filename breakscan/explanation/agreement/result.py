@@ -40,13 +40,12 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """A run compared with the check of the code that it compiled, or exported in one way.
+    """A run compared with the check of the code that it compiled.
 
-    ``missed`` are recorded problems in checked files without a finding: breaks, functions that Dynamo did not trace,
-    and those of exports.  ``silenced`` are those whose rule the configuration or a comment turns off.  ``files`` were
+    ``missed`` are recorded problems in checked files without a finding: breaks, and functions that Dynamo did not
+    trace.  ``silenced`` are those whose rule the configuration or a comment turns off.  ``files`` were
     checked, except for ``errors``.  ``torch`` is the version that they were checked for, ``mode`` how the code was
-    compiled or exported.  ``hidden`` are findings by the break that hides them; ``exports`` has an entry for each way
-    in which the run exported something.
+    compiled.  ``hidden`` are findings by the break that hides them.
     """
 
     torch: str
@@ -57,4 +56,3 @@ class Agreement:
     silenced: tuple[Problem, ...]
     errors: tuple[SourceError, ...]
     hidden: Mapping[Key, tuple[Finding, ...]] = field(default_factory=dict)
-    exports: tuple[Agreement, ...] = ()

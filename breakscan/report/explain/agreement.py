@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
-from rich.console import Console
 from rich.text import Text
 
 from breakscan.explanation.agreement.result import Agreement, AgreementOutcome, Judged
-from breakscan.model.findings import Confidence, Finding, Mode, SourceError
+from breakscan.model.findings import Confidence, Finding, Mode
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import counted, listed, place
 from breakscan.report.console import INDENT, paragraph, report_console
@@ -44,18 +43,8 @@ def write_agreement(agreement: Agreement, stream: TextIO) -> None:
     width = min(console.width, WIDEST)
     agreement = printable(agreement)
     console.print(Text("\nCompared with breakscan check", "bold underline"))
-    if agreement.files or not agreement.exports:
-        console.print(paragraph("", _headline(agreement), width, indent=""))
-        _write_sections(_sections(agreement), console, width)
-    for number, exports in enumerate(agreement.exports):
-        if agreement.files or number:
-            console.print(Text())
-        console.print(paragraph("", _headline(exports), width, indent=""))
-        _write_sections(_export_sections(exports), console, width)
-
-
-def _write_sections(sections: Iterable[tuple[str, Sequence[str]]], console: Console, width: int) -> None:
-    for heading, entries in sections:
+    console.print(paragraph("", _headline(agreement), width, indent=""))
+    for heading, entries in _sections(agreement):
         if entries:
             console.print(Text(f"\n{heading}", "bold"))
         for entry in entries:
@@ -63,24 +52,21 @@ def _write_sections(sections: Iterable[tuple[str, Sequence[str]]], console: Cons
 
 
 def _headline(agreement: Agreement) -> str:
-    is_export = agreement.mode in (Mode.EXPORT, Mode.EXPORT_STRICT)
-    strict = " with strict=True" if agreement.mode is Mode.EXPORT_STRICT else ""
-    words = [_found(f"what was {'exported' if is_export else 'compiled'}{strict}", agreement)]
-    noun, of = "recorded problem", " of the exports" if is_export else ""
+    words = [_found(agreement)]
     if agreement.missed:
-        words.append(f"It has none for {counted(len(agreement.missed), noun)}{of}")
+        words.append(f"It has none for {counted(len(agreement.missed), 'recorded problem')}")
     if agreement.silenced:
-        words.append(f"{counted(len(agreement.silenced), noun)} of rules that are switched off there")
+        words.append(f"{counted(len(agreement.silenced), 'recorded problem')} of rules that are switched off there")
     return ".  ".join(words) + "."
 
 
-def _found(what: str, agreement: Agreement) -> str:
+def _found(agreement: Agreement) -> str:
     """``In what was compiled, check has 3 findings (1 file, torch 2.13): 2 confirmed, 1 not triggered``."""
     counts = Counter(one.outcome for one in agreement.judged)
     parts = [f"{counts[outcome]} {words}" for outcome, words in _WORDS.items() if counts[outcome]]
     found, files = counted(len(agreement.judged), "finding"), counted(len(agreement.files), "file")
     mode = f", {MODE_WORDS[agreement.mode]}" if agreement.mode is Mode.FULLGRAPH else ""
-    head = f"In {what}, check has {found} ({files}, torch {agreement.torch}{mode})"
+    head = f"In what was compiled, check has {found} ({files}, torch {agreement.torch}{mode})"
     return ": ".join(filter(None, (head, ", ".join(parts))))
 
 
@@ -97,19 +83,7 @@ def _sections(agreement: Agreement) -> Iterable[tuple[str, Sequence[str]]]:
     yield "Contradicted: check expects a break, and this run compiled the line without one", contradicted
     waiting = [_named(one) for one in agreement.judged if one.outcome is AgreementOutcome.NOT_TRIGGERED]
     yield "Not triggered: may break in another run", waiting
-    yield _not_checked(agreement.errors)
-
-
-def _export_sections(agreement: Agreement) -> Iterable[tuple[str, Sequence[str]]]:
-    missed = [f"{place(one.site)}  {one.rule_words or one.why}  {one.code or ''}".rstrip() for one in agreement.missed]
-    yield "Missed: stood against an export, and check has no finding there", missed
-    waiting = [_named(one) for one in agreement.judged if one.outcome is AgreementOutcome.NOT_TRIGGERED]
-    yield "Not triggered: no export ended there, or an earlier problem ended it", waiting
-    yield _not_checked(agreement.errors)
-
-
-def _not_checked(errors: Iterable[SourceError]) -> tuple[str, Sequence[str]]:
-    return "Not checked", [f"{error.path}:{error.line}  {error.message}" for error in errors]
+    yield "Not checked", [f"{error.path}:{error.line}  {error.message}" for error in agreement.errors]
 
 
 def _named(one: Judged) -> str:
@@ -133,29 +107,23 @@ def agreement_object(agreement: Agreement) -> dict[str, Any]:
     """The agreement as plain dictionaries and lists."""
     return {
         "torch": agreement.torch,
-        **_compared(agreement),
-        "exports": [_compared(one) for one in agreement.exports],
-    }
-
-
-def _compared(agreement: Agreement) -> dict[str, Any]:
-    return {
         "mode": agreement.mode.value,
         "files": list(agreement.files),
         "findings": [_judged(one) for one in agreement.judged],
         "missed": [
-            {"rule": one.rule, **_what(one), "site": asdict(one.site), "silenced": silenced}
+            {
+                "kind": one.kind.value,
+                "rule": one.rule,
+                "gb_type": one.gb_type,
+                "gb_id": one.gb_id,
+                "site": asdict(one.site),
+                "silenced": silenced,
+            }
             for silenced, group in ((False, agreement.missed), (True, agreement.silenced))
             for one in group
         ],
         "errors": [asdict(error) for error in agreement.errors],
     }
-
-
-def _what(problem: Problem) -> dict[str, Any]:
-    if problem.kind is ProblemKind.EXPORT:
-        return {"problem": problem.reason}
-    return {"kind": problem.kind.value, "gb_type": problem.gb_type, "gb_id": problem.gb_id}
 
 
 def _judged(one: Judged) -> dict[str, Any]:
