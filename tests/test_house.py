@@ -32,7 +32,7 @@ ROOMS = {
     "check": Room(STATIC, 12685, 49),
     "fix": Room(f"{STATIC} check", 8687, 54),
     "recording": Room(STATIC, 9344, 46),
-    "explanation": Room(f"{STATIC} check recording", 7649, 39),
+    "explanation": Room(f"{STATIC} check recording", 7630, 37),
     "survey": Room(f"{STATIC} check recording explanation", 2211, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 12342, 45),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6185, 37),

@@ -19,7 +19,7 @@ LEFT = {
     "report/measurements.py": "keys of what is shown",
     "report/printable.py": "annotations of fields",
     "explanation/context.py": "reprs of Python in the text of torch",
-    "explanation/cudagraphs.py": "reasons of torch, without their beginning and their stack",
+    "explanation/graphs.py": "reasons of torch, without their beginning and their stack",
     "explanation/kernel_calls.py": "comments in code that Inductor generated",
     "explanation/recompiles.py": "guards, as torch writes them",
     "source/python_text.py": "errors of tokenize",

@@ -11,10 +11,9 @@ from functools import cached_property
 from breakscan.explanation.breaks import BreakSite
 from breakscan.explanation.compilations import CompiledFrame, Precompiled, Specialisation
 from breakscan.explanation.compile_targets import CompileTarget
-from breakscan.explanation.cudagraphs import CudaGraphSkip
 from breakscan.explanation.exports import Export, ExportFailure
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
-from breakscan.explanation.graphs import Graph
+from breakscan.explanation.graphs import CudaGraphSkip, Graph
 from breakscan.explanation.notices import Notice
 from breakscan.explanation.problems import problems_of
 from breakscan.explanation.rank_report import RankReport

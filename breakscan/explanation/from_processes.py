@@ -10,26 +10,26 @@ from typing import Any
 
 import breakscan
 from breakscan.explanation.around import around_the_compiler
-from breakscan.explanation.autograd import with_backward_lines
 from breakscan.explanation.breaks import BreakSites, break_sites, breaks_of
 from breakscan.explanation.compilations import compiled_frames, precompiled, specialisations
 from breakscan.explanation.compile_targets import compile_targets, torchs_modules, what_wrappers_stand_for
 from breakscan.explanation.compile_time import spent_compiling
 from breakscan.explanation.context import ExplainContext, Owners
-from breakscan.explanation.cudagraphs import cudagraph_skips
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import export_failures, exports
 from breakscan.explanation.forks import began_at
 from breakscan.explanation.frames import Ending, endings_of, frame_fates
 from breakscan.explanation.function_values import values_at_breaks
-from breakscan.explanation.graphs import reported_graph, traced_lines, with_generated
+from breakscan.explanation.graphs import cudagraph_skips, reported_graph, traced_lines, with_generated
 from breakscan.explanation.notices import asked_of, notices, set_aside_notice, unmet_requests
 from breakscan.explanation.prices import with_prices
 from breakscan.explanation.recompiles import recompiles
 from breakscan.explanation.step_profile import profile_notices, step_profile
 from breakscan.explanation.user_source import UserSource
 from breakscan.recording.launch import ProgramExit
+from breakscan.recording.parsers.frames import BACKWARD, is_captured_backward, is_written_by_fx
 from breakscan.recording.records import (
+    Code,
     CompileCalled,
     CompileStarted,
     FrameEnded,
@@ -37,6 +37,8 @@ from breakscan.recording.records import (
     LibrarySeen,
     ProcessStarted,
     Record,
+    StackFrame,
+    mapped,
 )
 from breakscan.rulebook.document import Rule
 from breakscan.source.source_files import SourceFiles
@@ -62,6 +64,29 @@ def _prefixed(record: Record, prefix: str) -> Record:
         return record
     changed: Any = {"compile_id": prefix + compile_id}
     return replace(record, **changed)
+
+
+def with_backward_lines(records: Iterable[Record], owners: Owners) -> list[Record]:
+    """The records of a process, in which each place in a captured backward is the line that called it."""
+    every = list(records)
+    lines: dict[str, StackFrame] = {}
+    for record in every:
+        if isinstance(record, CompileStarted) and is_captured_backward(record.compile_id):
+            line = _users_line(record.stack, owners)
+            if line is not None and is_written_by_fx(record.code.path):
+                lines.setdefault(record.code.path, line)
+
+    def place(value: Any) -> Any:
+        line = lines.get(value.path) if isinstance(value, StackFrame | Code) else None
+        return value if line is None else type(value)(line.path, line.line, BACKWARD)
+
+    return [mapped(record, place) for record in every] if lines else every
+
+
+def _users_line(stack: Iterable[StackFrame], owners: Owners) -> StackFrame | None:
+    """The innermost line that is neither torch's nor Python's."""
+    mine = [frame for frame in stack if owners.is_programs(frame.path)]
+    return mine[-1] if mine else None
 
 
 def library_versions(records: Iterable[Record]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The graphs that were compiled, what the backend made of each, and what it keeps in memory."""
+"""The graphs that were compiled, what the backend made of each, what it keeps in memory, why it is no CUDA graph."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from itertools import zip_longest
 
 from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.kernel_calls import KernelCall, KernelKind, kernel_calls
-from breakscan.model.findings import Site
+from breakscan.model.findings import Origin, Site
 from breakscan.model.words import bytes_in_words, counted, place
+from breakscan.recording.parsers.frames import frames_of
 from breakscan.recording.parsers.graphs import bytes_of, number_of
 from breakscan.recording.parsers.guards import readable
 from breakscan.recording.records import (
@@ -19,6 +20,7 @@ from breakscan.recording.records import (
     AutogradNode,
     CodeGenerated,
     CodeLine,
+    CudaGraphSkipped,
     DdpSplit,
     GraphCompiled,
     Record,
@@ -422,3 +424,45 @@ def _now(line: CodeLine, traced: Iterable[StackFrame], context: ExplainContext) 
         return same
     moved = [frame for frame in places.values() if context.sources.line(frame.path, frame.line) == line.code]
     return moved[0] if len(moved) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class CudaGraphSkip:
+    """A reason for which graphs did not run as CUDA graphs, with the line that torch blames, and a count."""
+
+    reason: str
+    site: Site | None
+    compile_ids: tuple[str, ...]
+    count: int
+
+
+_SAID_ALREADY = re.compile(r"^(?:skipping cudagraphs? (?:due to|because) )+", re.I)
+_FOUND_FROM = re.compile(r"\.?\s*Found from\s*:.*", re.S)
+
+
+def cudagraph_skips(records: Iterable[Record], context: ExplainContext) -> list[CudaGraphSkip]:
+    """Each reason at each line once, in the order in which they came."""
+    groups: dict[tuple[str, Site | None], list[CudaGraphSkipped]] = {}
+    for record in records:
+        if isinstance(record, CudaGraphSkipped):
+            groups.setdefault((_skip_reason(record.reason), _skip_site(record.reason, context)), []).append(record)
+    return [
+        CudaGraphSkip(
+            reason=reason,
+            site=site,
+            compile_ids=tuple(dict.fromkeys(skip.compile_id for skip in skips if skip.compile_id)),
+            count=len(skips),
+        )
+        for (reason, site), skips in groups.items()
+    ]
+
+
+def _skip_reason(text: str) -> str:
+    return _SAID_ALREADY.sub("", _FOUND_FROM.sub("", text)).strip()
+
+
+def _skip_site(text: str, context: ExplainContext) -> Site | None:
+    frames = frames_of(text)
+    own = [frame for frame in frames if context.origin(frame.path) is not Origin.FRAMEWORK]
+    where: StackFrame | None = next(reversed(own or frames), None)
+    return context.sources.site(where.path, where.line) if where else None

@@ -18,11 +18,10 @@ from breakscan.explanation.compilations import (
     Specialisation,
 )
 from breakscan.explanation.compile_targets import CompileTarget
-from breakscan.explanation.cudagraphs import CudaGraphSkip
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame, UncompiledReason
-from breakscan.explanation.graphs import Generated, Graph, Kernel, LineStages, SavedValue
+from breakscan.explanation.graphs import CudaGraphSkip, Generated, Graph, Kernel, LineStages, SavedValue
 from breakscan.explanation.kernel_calls import KernelKind
 from breakscan.explanation.notices import Notice
 from breakscan.explanation.problems import break_problem
