@@ -203,6 +203,7 @@ def _sides(node: ast.expr) -> set[str]:
 # Uses that speak against a tensor.
 _CONTRARY = frozenset("items keys values get append extend startswith endswith lower upper format config".split())
 
+_ASKS = re.compile(r"\bis_tensor\(|Tensor\)")
 _NAMES_OF_SIZES = ("size", "shape", "sizes", "shapes")
 _NAMES_OF_COUNTS = ("lengths", "lens")
 """Of tensors with a number for each row."""
@@ -248,9 +249,6 @@ def promises_number(info: FunctionInfo, name: str) -> bool:
     return False
 
 
-_ASKS = re.compile(r"\bis_tensor\(|Tensor\)")
-
-
 def _parameter(
     index: ModuleIndex,
     evidence: Callable[[], _Evidence],
@@ -263,8 +261,9 @@ def _parameter(
     value = annotated_value(index, argument.annotation)
     if isinstance(value, Unknown) and (argument.annotation is None or evidence().uses(name)):
         value = _unannotated(evidence, name, default, compiled)
-    if isinstance(value, Constant) and _ASKS.search(index.module.text) and evidence().is_asked(name):
-        value = UNKNOWN  # a number is the default, or what the annotation says, and tensors are taken as well
+    is_int = isinstance(argument.annotation, ast.Name) and argument.annotation.id == "int"  # a size, mostly
+    if isinstance(value, Constant) and not is_int and _ASKS.search(index.module.text) and evidence().is_asked(name):
+        value = UNKNOWN  # the default or the annotation is a number, and tensors are taken as well
     if isinstance(value, Unknown) and isinstance(default, ast.Call) and makes_logger(index.dotted(default.func)):
         value = Instance(Sure.LIKELY, name=LOGGER)
     if isinstance(value, Tensor) and value.dtype is None and "~" in index.module.text and evidence().is_mask(name):
