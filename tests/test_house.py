@@ -29,7 +29,7 @@ ROOMS = {
     "model": Room("", 1293, 10),
     "source": Room("model", 2197, 17),
     "rulebook": Room("model source", 3080, 19),
-    "check": Room(STATIC, 12685, 49),
+    "check": Room(STATIC, 12684, 49),
     "fix": Room(f"{STATIC} check", 8687, 54),
     "recording": Room(STATIC, 9344, 46),
     "explanation": Room(f"{STATIC} check recording", 7630, 37),
