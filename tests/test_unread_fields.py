@@ -28,15 +28,10 @@ def is_command(node: ast.ClassDef) -> bool:
     return any(isinstance(b, ast.Subscript) and ast.unparse(b.value) == "Command" for b in node.bases)
 
 
-def is_answer(node: ast.ClassDef) -> bool:
-    """Answers of the MCP server are sent as JSON with all their fields."""
-    return node.name.endswith("Answer")
-
-
 def fields(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """The fields of dataclasses, each with its class."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef) and is_dataclass(node) and not is_command(node) and not is_answer(node):
+        if isinstance(node, ast.ClassDef) and is_dataclass(node) and not is_command(node):
             for one in node.body:
                 if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
                     yield node.name, one.target.id

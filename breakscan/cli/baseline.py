@@ -42,12 +42,21 @@ class Baselining:
 
     def compare(
         self, findings: Sequence[Finding], checked: CheckedPaths, lines: Callable[[str], list[str]] = checked_lines
-    ) -> BaselineComparison:
+    ) -> ComparedBaseline:
         """Return the findings that are not allowed; ``lines`` reads a file.  A baseline that does not exist yet allows
-        everything.
+        everything in its files.
 
         Raises ClickException for a baseline that is for another target.
         """
+        own = [one for one in findings if self.owns(Path(os.path.abspath(one.site.path)))]
+        part = self._compared(own, checked, lines)
+        allowed = set(map(id, own)).difference(map(id, part.new))
+        new = tuple(one for one in findings if id(one) not in allowed)
+        return ComparedBaseline(new, part.known, self, part, checked)
+
+    def _compared(
+        self, findings: Sequence[Finding], checked: CheckedPaths, lines: Callable[[str], list[str]]
+    ) -> BaselineComparison:
         folder = self.file.folder
         now = known_findings(findings, folder, lines=lines)
         if self.found is None:
@@ -113,45 +122,21 @@ class Baselining:
 
 
 @dataclass(frozen=True, slots=True)
-class Baselines:
-    """The baselines of a check."""
-
-    all: tuple[Baselining, ...]
-
-    def compare(
-        self, findings: Sequence[Finding], checked: CheckedPaths, lines: Callable[[str], list[str]] = checked_lines
-    ) -> ComparedBaselines:
-        """See :meth:`Baselining.compare`; what is in files without a baseline is new."""
-        new = set(map(id, findings))
-        parts = []
-        for baseline in self.all:
-            own = [one for one in findings if baseline.owns(Path(os.path.abspath(one.site.path)))]
-            part = baseline.compare(own, checked, lines)
-            new = new.difference(map(id, own)).union(map(id, part.new))
-            parts.append((baseline, part))
-        return ComparedBaselines(
-            tuple(one for one in findings if id(one) in new),
-            sum(part.known for _, part in parts),
-            tuple(parts),
-            checked,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedBaselines:
-    """The ``new`` findings, which no baseline allows, and the number of ``known`` ones, of the paths that were
-    ``checked``."""
+class ComparedBaseline:
+    """The ``new`` findings, which the baseline does not allow, and the number of ``known`` ones.  What is in files of
+    other configurations is new, too."""
 
     new: tuple[Finding, ...]
     known: int
-    parts: tuple[tuple[Baselining, BaselineComparison], ...]
+    baseline: Baselining
+    part: BaselineComparison
     checked: CheckedPaths
 
     def status(self, unchecked: int, fails: Callable[[Finding], bool]) -> int:
-        """See :meth:`Baselining.status`.  What is new in files without a baseline counts as well."""
-        of_parts = {id(one) for _, part in self.parts for one in part.new}
-        others = any(fails(one) for one in self.new if id(one) not in of_parts)
-        return max([int(others), *(one.status(found, self.checked, unchecked, fails) for one, found in self.parts)])
+        """See :meth:`Baselining.status`."""
+        own = set(map(id, self.part.new))
+        others = any(fails(one) for one in self.new if id(one) not in own)
+        return max(int(others), self.baseline.status(self.part, self.checked, unchecked, fails))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,38 +157,37 @@ class BaselineOptions:
         "--no-baseline", is_flag=True, help="Report also what the baseline of the configuration allows."
     )
 
-    def read(self, files: Iterable[Path], settings: FileSettings, *, off: bool = False) -> Baselines | None:
-        """Return the baselines of some files: that of ``--baseline`` for all, else those of their settings, unless they
-        are ``off``.
+    def read(self, files: Iterable[Path], settings: FileSettings, *, off: bool = False) -> Baselining | None:
+        """Return the baseline of some files: ``--baseline``, else the one that their configuration names, unless it is
+        ``off``.
 
         Raises UsageError for options that cannot be combined, ClickException for a file that cannot be used.
         """
         off = off or self.no_baseline
-        if self.baseline is not None:
-            if off:
-                raise click.UsageError("--baseline and --no-baseline cannot be combined")
-            asked = read_file("baseline", self.baseline, self.locked, self.baseline_add, read_baseline)
-            assert asked is not None
-            return Baselines((Baselining(*asked, lambda _: True),))
+        if self.baseline is not None and off:
+            raise click.UsageError("--baseline and --no-baseline cannot be combined")
         named: dict[Path, Path | None] = {}
-        for file in files:
-            own = settings.of(file)
-            if own.baseline is not None and not off:
+        for own in () if off or self.baseline is not None else map(settings.of, files):
+            if own.baseline is not None:
                 named.setdefault(own.baseline, own.config_file)
-        if not named:
-            read_file("baseline", None, self.locked, self.baseline_add, read_baseline)
+        shown = [Path(display_path(one, Path.cwd())) for one in named]
+        if len(named) > 1:
+            raise click.ClickException(
+                f"these files have several baselines, {' and '.join(map(str, shown))}: check them one baseline at a "
+                "time, or name one with --baseline"
+            )
+        path = self.baseline or next(iter(shown), None)
+        asked = read_file("baseline", path, self.locked, self.baseline_add, read_baseline)
+        if asked is None:
             return None
-        return Baselines(tuple(self._of_configuration(*one, settings) for one in named.items()))
-
-    def _of_configuration(self, baseline: Path, config: Path | None, settings: FileSettings) -> Baselining:
-        shown = Path(display_path(baseline, Path.cwd()))
-        asked = read_file("baseline", shown, self.locked, self.baseline_add, read_baseline)
-        assert asked is not None
+        if not named:
+            return Baselining(*asked, lambda _: True)
+        ((baseline, config),) = named.items()
         if asked[1] is None:
             # Made here, it would allow everything wherever somebody forgot to commit it.
             raise click.ClickException(
-                f"there is no {shown}, which {display_path(config or '', Path.cwd())} names: make it with breakscan "
-                f"check --baseline {shown}, and commit it"
+                f"there is no {path}, which {display_path(config or '', Path.cwd())} names: make it with breakscan "
+                f"check --baseline {path}, and commit it"
             )
         return Baselining(*asked, lambda file: settings.of(file).baseline == baseline)
 

@@ -16,7 +16,7 @@ import click
 from click.core import ParameterSource
 
 from breakscan.check.baseline import BaselineComparison, CheckedPaths, checked_lines
-from breakscan.cli.baseline import BaselineOptions, ComparedBaselines
+from breakscan.cli.baseline import BaselineOptions, ComparedBaseline
 from breakscan.cli.commit_diff import compare_with_commit
 from breakscan.cli.options import format_option, option, options, output_option, words
 from breakscan.cli.output import ProgressBar, report_stream
@@ -156,20 +156,20 @@ def check(
         discovery = discover(where, settings, force_exclude=selection.force_exclude)
         files = discovery.files
     # With --diff, the findings of the other commit are the known ones.
-    baselines = baseline.read(files, settings, off=diff is not None)
+    allowed = baseline.read(files, settings, off=diff is not None)
     if stdin is not None:
         observed: FileSettings = settings
         result = _check_stdin(stdin, settings, nothing, texts, contents, selection.force_exclude)
     else:
         observed = with_recordings(settings, recordings, files) if files else settings
         # What a run of all files puts apart, one of a part of them reports: a baseline holds both.
-        apart = baselines is None
+        apart = allowed is None
         result = _check_files(where, discovery, observed, nothing, selection, own.quiet, apart)
-    compared: ComparedBaselines | BaselineComparison | None = None
-    if baselines is not None:
+    compared: ComparedBaseline | BaselineComparison | None = None
+    if allowed is not None:
         checked = CheckedPaths.of_run(where, files, result, settings)
         from_texts = {name: text.split("\n") for name, text in texts.items()}.__getitem__
-        compared = baselines.compare(result.findings, checked, checked_lines if stdin is None else from_texts)
+        compared = allowed.compare(result.findings, checked, checked_lines if stdin is None else from_texts)
     elif diff is not None:
         compared = compare_with_commit(diff, where, files, result, settings, selection.jobs)
     if compared is not None:
@@ -202,7 +202,7 @@ def check(
         CHECK.write(format_, report, stream)
     unchecked = sum(not error.syntax for error in result.errors)
     failed = any(map(fails, result.findings))
-    if isinstance(compared, ComparedBaselines) and stdin is None:
+    if isinstance(compared, ComparedBaseline) and stdin is None:
         # Findings that --baseline-add allows from now on are no failure.
         failed = compared.status(unchecked, fails) != 0
     status = 1 if failed or result.errors or unused else 0

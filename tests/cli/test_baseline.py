@@ -192,15 +192,17 @@ class TestSetting:
         inner.write_text((folder / "model.py").read_text(encoding="utf-8"), encoding="utf-8")
         assert breakscan("check", "--format", "concise").out.startswith("inner/model.py:6:12")
         (folder / "inner" / "breakscan.toml").write_text('baseline = "own.toml"\n', encoding="utf-8")
-        assert "there is no inner/own.toml, which inner/breakscan.toml names" in breakscan("check").err
+        assert "there is no inner/own.toml, which inner/breakscan.toml names" in breakscan("check", "inner").err
         assert breakscan("check", "--baseline", "inner/own.toml", "inner").status == 0
-        assert breakscan("check").status == 0
+        assert breakscan("check", "inner").status == breakscan("check", "model.py").status == 0
         edit(inner, "x.any()", "x.shape[0] > 1")
-        done = breakscan("check")
+        done = breakscan("check", "inner")
         assert (done.status, done.err) == (
             0, "breakscan: inner/own.toml was rewritten (1 finding gone): commit it\n"
         )  # fmt: skip
-        assert (folder / FILE).read_text(encoding="utf-8") == known
+        done = breakscan("check")
+        assert done.status == 2
+        assert "several baselines, baseline.toml and inner/own.toml" in done.err
 
     @pytest.mark.process
     def test_what_a_branch_brings_is_asked_instead(self, breakscan: Run) -> None:

@@ -94,7 +94,6 @@ def tool_of(kind: ToolKind) -> Tool:
     """Return a tool as clients list it."""
     return Tool(
         name=kind.name,
-        title=kind.title,
         description=kind.description,
         input_schema=input_schema(kind.takes),
         annotations=ToolAnnotations(

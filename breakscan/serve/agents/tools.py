@@ -50,7 +50,6 @@ class ToolKind:
     """A tool.  ``runs_code`` if it runs a program of the user; ``writes`` if it can change files."""
 
     name: str
-    title: str
     description: str
     takes: type[ToolArguments]
     call: Call
@@ -72,7 +71,6 @@ class Tools:
         kinds = [
             ToolKind(
                 "check",
-                "Find what breaks torch.compile",
                 "Show where torch.compile will break the graph, recompile or fall back to eager in Python files and "
                 "notebooks. Static: imports and runs nothing.",
                 CheckArguments,
@@ -80,7 +78,6 @@ class Tools:
             ),
             ToolKind(
                 "explain",
-                "Run a program and show what broke",
                 "RUNS CODE: run a Python program and show where torch.compile did break, recompile or fall back to "
                 "eager, why, and what it cost. The program runs as the user, with a time limit.",
                 ExplainArguments,
@@ -89,7 +86,6 @@ class Tools:
             ),
             ToolKind(
                 "fix",
-                "Rewrite what breaks",
                 "Rewrite what breaks. Returns a diff and changes nothing, unless write is true: then those that "
                 "make no difference to an eager program, and all if unsafe is true. Static: imports and runs nothing.",
                 FixArguments,
@@ -98,7 +94,6 @@ class Tools:
             ),
             ToolKind(
                 "verify",
-                "Run a program with and without rewrites",
                 "RUNS CODE: run a Python program several times, as it is and with the rewrites of fix, or with a "
                 "patch, and report if results are equal, breaks are gone and steps are faster. Changes no file, unless "
                 "write is true.",
@@ -109,7 +104,6 @@ class Tools:
             ),
             ToolKind(
                 "tune",
-                "Find the fastest equal program",
                 "RUNS CODE: run a Python program many times, with edits, settings and other ways of compiling, and "
                 "return the fastest equal one as a patch. Changes no file, unless write is true.",
                 TuneArguments,
@@ -119,7 +113,6 @@ class Tools:
             ),
             ToolKind(
                 "rule",
-                "Explain a rule",
                 "Explain a rule: why the compiler cannot do it, what to write instead, with examples, and what the "
                 "project's torch does with them.",
                 RuleArguments,
