@@ -36,8 +36,8 @@ ROOMS = {
     "survey": Room(f"{STATIC} check recording explanation", 2211, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 12342, 45),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6185, 37),
-    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1647, 14),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3034, 26),
+    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1639, 14),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3018, 26),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }
