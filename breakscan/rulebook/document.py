@@ -479,11 +479,7 @@ def nearest(word: object, allowed: Iterable[str]) -> str:
     text, known = str(word), list(allowed)
     close = difflib.get_close_matches(text, known, n=len(known) or 1)
     # Among equally close words, prefer the one with the same characters in place: for BRK1010 BRK101, not BRK110.
-    best = max(
-        close,
-        key=lambda w: (difflib.SequenceMatcher(None, w, text).ratio(), _alike(w, text)),
-        default=None,
-    )
+    best = max(close, key=lambda w: (difflib.SequenceMatcher(None, w, text).ratio(), _alike(w, text)), default=None)
     return f": did you mean {best}?" if best else ""
 
 

@@ -128,13 +128,19 @@ def read_ledger(path: Path) -> Ledger:
 def _read_example(entry: Mapping[str, object]) -> ExampleRulings:
     modes = entry["modes"]
     assert isinstance(modes, dict)
-    rulings = {
-        (Mode(mode), Place(place)): Ruling(Verdict(cell[0]), tuple(cell[1:]))
-        for mode, places in modes.items()
-        for place, cell in places.items()
-    }
+    rulings = {_key(mode, place): _ruling(*cell) for mode, places in modes.items() for place, cell in places.items()}
     form = entry.get("form")
     return ExampleRulings(str(entry["digest"]), str(form) if form else None, rulings)
+
+
+@cache
+def _key(mode: str, place: str) -> tuple[Mode, Place]:
+    return Mode(mode), Place(place)
+
+
+@cache
+def _ruling(verdict: str, *gb: str) -> Ruling:
+    return Ruling(Verdict(verdict), gb)
 
 
 def write_ledger(ledger: Ledger, path: Path) -> None:

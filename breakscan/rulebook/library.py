@@ -15,9 +15,7 @@ from platformdirs import user_cache_path
 
 from breakscan.model.dataclass_json import decoder, encode
 from breakscan.rulebook import document, events
-from breakscan.rulebook.document import FAMILIES, Rule, RuleError, nearest, read_rule
-
-__all__ = ["FAMILIES", "Library", "load_library", "shipped_rules"]
+from breakscan.rulebook.document import Rule, RuleError, nearest, read_rule
 
 
 @cache

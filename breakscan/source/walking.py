@@ -61,9 +61,9 @@ def is_name(node: ast.AST | None, name: str) -> bool:
 
 
 _NO_NODES = frozenset(
-    "arg asname attr conversion ctx id kind level lineno module n name op ops rest s simple type_comment".split()
+    "arg asname attr conversion ctx is_async level lineno module name op ops rest simple str type_comment".split()
 )
-_LEAVES: frozenset[type[ast.AST]] = frozenset({ast.Constant, ast.Name, ast.Pass})
+_LEAVES: frozenset[type[ast.AST]] = frozenset({ast.Constant, ast.MatchSingleton, ast.Name, ast.Pass})
 _CLOSED = _LEAVES | {ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef}
 _HOLD_OTHERS = frozenset({ast.arguments, ast.Dict, ast.Global, ast.Nonlocal, ast.MatchMapping, ast.MatchClass})
 """Their lists hold None or names as well."""
@@ -81,7 +81,7 @@ def push_children(stack: list[ast.AST], node: ast.AST) -> None:
         if child.__class__ is list:
             if child:
                 stack += [item for item in child if isinstance(item, ast.AST)] if kind in _HOLD_OTHERS else child
-        elif isinstance(child, ast.AST):
+        elif child is not None:
             stack.append(child)
 
 
