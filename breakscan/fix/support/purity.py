@@ -263,8 +263,8 @@ def is_reporting(context: RewriteContext, node: cst.CSTNode) -> bool:
     if name in ("print", "tqdm.tqdm.write") or name.startswith(("sys.stdout.", "sys.stderr.", "logging.Logger.")):
         return not name.endswith(_NOT_REPORTING)
     module, _, function = name.rpartition(".")
-    if function in ("rank_zero_debug", "rank_zero_info", "rank_zero_warn"):
-        return module.startswith(("lightning", "pytorch_lightning.", "torchmetrics."))
+    if context.code(node.func).rpartition(".")[2] in ("rank_zero_debug", "rank_zero_info", "rank_zero_warn"):
+        return True  # of Lightning, TorchMetrics and others, also in their own files, where it is a decorated function
     return (module == "warnings" and function in ("warn", "warn_explicit")) or (
         module == "logging"
         and function in ("debug", "info", "warning", "warn", "error", "critical", "exception", "log")
