@@ -34,10 +34,10 @@ ROOMS = {
     "recording": Room(STATIC, 9344, 46),
     "explanation": Room(f"{STATIC} check recording", 7630, 37),
     "survey": Room(f"{STATIC} check recording explanation", 2211, 16),
-    "prove": Room(f"{STATIC} check fix recording explanation", 12342, 45),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6185, 37),
+    "prove": Room(f"{STATIC} check fix recording explanation", 12336, 45),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6172, 37),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1639, 14),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3018, 26),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3005, 26),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }

@@ -10,7 +10,6 @@ from tests.trees import PACKAGE, trees
 PARSERS = ("recording/parsers/", "recording/traced.py", "recording/tracelog/")
 """What reads the text that torch writes."""
 LEFT = {
-    "prove/variants.py": "a type of break, as torch names it",
     "rulebook/document.py": "Python code in examples",
     "source/toml_text.py": "the line of an error in tomllib's message",
     "explanation/problems.py": "types of breaks and hints, as torch writes them",

@@ -12,7 +12,6 @@ from breakscan.cli.measuring import MeasuringOptions, measured_report, say
 from breakscan.cli.options import format_option, options, output_option, words
 from breakscan.cli.programs import program_arguments
 from breakscan.prove.bench import bench as measure
-from breakscan.prove.compiler_settings import SettingError, settings_of
 from breakscan.prove.variants import WantedVariants
 from breakscan.report.formats import BENCH
 from breakscan.report.measurements import progress_words
@@ -33,13 +32,6 @@ from breakscan.report.measurements import progress_words
     help="Whether to try the max-autotune modes, which take minutes.  [they are]",
 )
 @click.option("--dynamic/--no-dynamic", default=True, help="Whether to try dynamic=True and dynamic=False.  [they are]")
-@click.option(
-    "--config",
-    "settings",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Try this setting of the compiler as well: capture_scalar_outputs=True, or inductor.max_autotune=True.",
-)
 @options("measured", MeasuringOptions)
 @format_option(BENCH)
 @output_option
@@ -49,7 +41,6 @@ def bench(
     modes: tuple[str, ...] | None,
     autotune: bool,
     dynamic: bool,
-    settings: tuple[str, ...],
     measured: MeasuringOptions,
     format_: str,
     output: Path | None,
@@ -58,17 +49,13 @@ def bench(
 ) -> None:
     """Run PROGRAM with its ARGUMENTS eager and compiled in many ways, and say which is fastest and when it pays.
 
-    Backends, modes, dynamic shapes, and the settings that remove the program's graph breaks; each in a process of its
-    own, from empty caches, up to the program's first calls of what it compiles: what it writes is not shown. Ctrl-C, or
-    a SIGTERM, reports what is measured until then. Options of breakscan come before PROGRAM.
+    Backends, modes and dynamic shapes; each in a process of its own, from empty caches, up to the program's first calls
+    of what it compiles: what it writes is not shown. Ctrl-C, or a SIGTERM, reports what is measured until then. Options
+    of breakscan come before PROGRAM.
 
     Exits with 0 where the program was measured, 2 where it could not be, 130 where it was interrupted.
     """
-    try:
-        tried = tuple(settings_of([word]) for word in settings)
-        wanted = WantedVariants(backends, modes, autotune, dynamic, tried)
-    except SettingError as error:
-        raise click.BadParameter(str(error), param_hint="--config") from error
+    wanted = WantedVariants(backends, modes, autotune, dynamic)
     user_program = measured.program("bench", program, arguments)
     found = measured_report(
         lambda: measure(user_program, wanted, lambda progress: say(progress_words(progress))), BENCH, format_, output

@@ -17,7 +17,7 @@ from breakscan.prove.candidate import Candidate
 from breakscan.prove.compiler_settings import SettingError
 from breakscan.prove.patch import PatchError, patched_files
 from breakscan.prove.proof import ProofVerdict, Verification
-from breakscan.prove.rewrites import of_patch, of_settings
+from breakscan.prove.rewrites import of_settings, of_texts
 from breakscan.prove.verify import Question
 from breakscan.prove.verify import verify as prove
 from breakscan.recording.requests_file import BACKEND
@@ -117,7 +117,7 @@ def _candidate(patch: Path | None, settings: tuple[str, ...]) -> Candidate | Non
     if patch is not None:
         try:
             text = patch.read_text(encoding="utf-8")
-            return of_patch(patched_files(text, Path.cwd()), patch.name)
+            return of_texts(patched_files(text, Path.cwd()), patch.name)
         except (PatchError, OSError, UnicodeDecodeError) as error:
             raise click.BadParameter(str(error), param_hint="--patch") from error
     if settings:

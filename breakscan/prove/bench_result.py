@@ -78,7 +78,7 @@ class BenchRow:
     @property
     def is_own(self) -> bool:
         """Return True if the program compiles as it does by itself."""
-        return self.variant.options is None and not self.variant.settings
+        return self.variant.options is None
 
     @property
     def spent_on_compiling(self) -> float | None:

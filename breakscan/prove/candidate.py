@@ -52,17 +52,12 @@ class RewriteLabel:
 
 @dataclass(frozen=True, slots=True)
 class SetLabel:
-    """Several rewrites together: all, this many that are accepted by themselves, or all but those of a kind."""
+    """Several rewrites together: all, or this many that are accepted by themselves."""
 
     most: int | None = None
-    without_slower: bool = False
-    without_held_back: bool = False
 
     def __str__(self) -> str:
-        """``without what is slower``; ``all``."""
-        left_out = ["slower"] * self.without_slower + ["held back"] * self.without_held_back
-        if left_out:
-            return f"without what is {' or '.join(left_out)}"
+        """``all``."""
         return "all" if self.most is None else f"the {self.most} that are accepted"
 
 

@@ -31,8 +31,13 @@ PLAIN = (int, float, bool, str, bytes, complex, type(None))
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _HOOKS = ("_state_dict_", "_load_state_", "_non_persistent", "_is_full", "_compiled_call")
 """Attributes of modules that calls do not use."""
-_STATEFUL = ("torch.optim", "torch.amp", "torch.cuda.amp", "argparse", "collections", "queue", "types")
-"""Modules with objects that hold state of the program."""
+_OPTIMIZER = "torch.optim.optimizer.Optimizer"
+_STATEFUL = frozenset({
+    _OPTIMIZER, "torch.optim.lr_scheduler.LRScheduler", "torch.amp.grad_scaler.GradScaler",
+    "argparse.Namespace", "collections.ChainMap", "collections.UserDict", "collections.UserList", "queue.Queue",
+    "types.SimpleNamespace",
+})  # fmt: skip
+"""Classes of libraries whose objects hold state of the program."""
 CACHE_INFO = ".cache_info()"
 
 
@@ -151,7 +156,9 @@ class ObjectWalk:
         held = getattr(thing, "__dict__", None)
         if isinstance(held, dict):
             self.undo.append(functools.partial(_refill_dict, held, dict(held)))
-            yield from self._items(held, lambda name: f"{path}.{name}")
+            # Defaults only give new groups of parameters their values, with which they share tensors.
+            unread = f"{path}.defaults" if _OPTIMIZER in _bases(type(thing)) else None
+            yield from (one for one in self._items(held, lambda name: f"{path}.{name}") if one[0] != unread)
         for name in _slots(type(thing)):
             if (value := getattr(thing, name, _MISSING)) is not _MISSING:
                 # A frozen dataclass refuses it otherwise.
@@ -389,7 +396,12 @@ def _is_walked(thing: object) -> bool:
     cls = type(thing)
     if not (isinstance(getattr(thing, "__dict__", None), dict) or any(_slots(cls))):
         return False
-    return _is_users(cls.__module__) or cls.__module__.startswith(_STATEFUL)
+    return _is_users(cls.__module__) or not _STATEFUL.isdisjoint(_bases(cls))
+
+
+def _bases(cls: type) -> Iterator[str]:
+    """The names of a class and its bases."""
+    return (f"{one.__module__}.{one.__qualname__}" for one in cls.__mro__)
 
 
 def _slots(cls: type) -> Iterator[str]:

@@ -32,21 +32,22 @@ from breakscan.prove.protocol import CompiledRun, Description, RunRequest, State
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import UserProgram, Worker, WorkerError
 from breakscan.recording.recording import compiled
-from breakscan.recording.records import Record
+from breakscan.recording.records import PlainCallsRan, Record
 from breakscan.rulebook.document import Rule
 from breakscan.source.paths import display_path
 from breakscan.source.source_files import SourceFiles
 
 
 def explained(
-    worker: Worker, rules: Iterable[Rule], texts: Mapping[tuple[str, int], str]
+    worker: Worker, rules: Iterable[Rule], texts: Mapping[str, str]
 ) -> tuple[Explanation, Sequence[Sequence[Record]]]:
-    """The explanation of what was recorded in a worker until now, and the records.  ``texts`` are lines that differ
-    from those on disk, by path and number."""
-    processes = [process for process in worker.records() if compiled(process)]
+    """The explanation of what was recorded in a worker until now, and the records.  ``texts`` are those of files that
+    differ from those on disk, by path."""
+    # A program may call only what is not compiled.
+    processes = [one for one in worker.records() if compiled(one) or any(isinstance(it, PlainCallsRan) for it in one)]
     cwd = os.getcwd()
     files = SourceFiles.trusted()
-    files.know(texts)
+    files.know({(path, at): line for path, text in texts.items() for at, line in enumerate(text.split("\n"), 1)})
     explanation = explain_processes(
         processes,
         argv=worker.program.argv,
@@ -206,11 +207,7 @@ class Original:
         result = self.run_compiled(worker)
         if result.run is None:
             raise WorkerError("the calls were not compiled")
-        texts = {
-            (path, number): line
-            for path, (_, after) in candidate.texts.items()
-            for number, line in enumerate(after.split("\n"), 1)
-        }
+        texts = {path: after for path, (_, after) in candidate.texts.items()}
         explanation, processes = explained(worker, self.workers.library, texts)
         metrics = _metrics(explanation, result.run)
         return CompiledProgram(explanation, metrics, observations_of(processes), result)

@@ -12,11 +12,10 @@ from breakscan.check.pipeline.check import check_paths
 from breakscan.fix.planner import WantedRewrites, place_of
 from breakscan.fix.repair import repair_found
 from breakscan.fix.result import Applied, Repair
-from breakscan.fix.source_map import SourceMap
+from breakscan.fix.source_map import ChangedLines, SourceMap
 from breakscan.model.findings import CheckResult, Site
 from breakscan.prove.candidate import Candidate, Label, RewriteLabel, SetLabel
 from breakscan.prove.compiler_settings import settings_of
-from breakscan.prove.patch import Patched
 from breakscan.prove.proof import DeclinedFinding
 from breakscan.rulebook.config import FileSettings
 
@@ -127,13 +126,20 @@ def _merged(one: Candidate, other: Candidate) -> Candidate:
     )
 
 
-def of_patch(files: Sequence[Patched], label: str) -> Candidate:
-    """Returns a patch as one change."""
-    return Candidate(
-        label,
-        texts={str(file.path): (file.before, file.after) for file in files},
-        lines={str(file.path): file.lines for file in files},
-    )
+def of_texts(texts: Mapping[str, tuple[str, str]], label: str) -> Candidate:
+    """The change of the texts of files, each before and after, by absolute path."""
+    return Candidate(label, texts=texts, lines={path: source_map(*pair) for path, pair in texts.items()})
+
+
+def source_map(before: str, after: str) -> SourceMap:
+    """Where the lines of a changed text come from."""
+    old, new = before.split("\n"), after.split("\n")
+    found = [
+        ChangedLines(first, last - first, new_last - new_first)
+        for tag, first, last, new_first, new_last in difflib.SequenceMatcher(None, old, new, False).get_opcodes()
+        if tag != "equal"
+    ]
+    return SourceMap.of_regions(before, after, found)
 
 
 def of_settings(words: Sequence[str]) -> Candidate:

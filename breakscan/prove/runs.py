@@ -8,13 +8,14 @@ import statistics
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from pathlib import Path
 
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.function_values import observations_of
-from breakscan.fix.source_map import ChangedLines, SourceMap
+from breakscan.fix.source_map import SourceMap
+from breakscan.model.findings import Severity
 from breakscan.model.observations import Observations
+from breakscan.model.problem import Problem, ProblemKind
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.commands import CommandHandler
 from breakscan.prove.equal import TOLERANCES
@@ -22,6 +23,7 @@ from breakscan.prove.faster import Ratio, Rounds
 from breakscan.prove.original import Workers, explained
 from breakscan.prove.program_run import WholeProgram
 from breakscan.prove.protocol import FLOAT, Description, LoopSite, LoopSteps, RunReport, RunRequest, StepTime
+from breakscan.prove.rewrites import source_map
 from breakscan.prove.tuning import RunFigures, Texts
 from breakscan.prove.worker import Worker, WorkerError
 from breakscan.source.paths import display_path
@@ -38,6 +40,8 @@ TOLERATED = {**TOLERANCES, FLOAT: TOLERANCES["torch.float32"]}
 FEWEST = 0.5
 """The share of the values with a tolerance that must be there: a change may turn some into others."""
 TINY = 1e-300
+PLAIN = 0.1
+"""Seconds from which on plain calls count: before Python 3.12, they are found by looks at the stacks."""
 WARMING = 2
 """Steps that are left out after compiling, if there are enough others: the first ones fill caches."""
 ENOUGH = 8
@@ -63,7 +67,7 @@ class Run:
         return RunFigures(
             breaks=shown.break_events,
             recompiles=len(shown.recompiles),
-            eager_functions=shown.eager_frames,
+            eager_functions=shown.eager_frames + len({one.functions for one in shown.problems if _is_plain(one)}),
             graphs=len(shown.graphs),
             compile_seconds=shown.compile_seconds,
             run_seconds=self.report.run_seconds,
@@ -75,6 +79,13 @@ class Run:
         """The steps of the loop with this number."""
         loops = self.report.loops
         return loops[loop].steps if loop is not None and loop < len(loops) else ()
+
+
+def _is_plain(problem: Problem) -> bool:
+    """Return whether a function is called plainly for long enough that looks at the stacks do not miss it."""
+    if problem.kind is not ProblemKind.PLAIN_CALLS or problem.severity is Severity.INFO:
+        return False
+    return problem.cost is None or problem.cost > PLAIN
 
 
 def step_loop(loops: Sequence[LoopSteps]) -> int | None:
@@ -149,10 +160,7 @@ class Runs:
             distances = [
                 {one.path: one.distance for one in worker.ask(WholeProgram.distances, other.values)} for other in known
             ]
-            at = {
-                (path, number): line for path, text in texts.items() for number, line in enumerate(text.split("\n"), 1)
-            }
-            shown, processes = explained(worker, self.workers.library, at)
+            shown, processes = explained(worker, self.workers.library, texts)
             # It has nothing left to do, and the pool of Inductor's compile processes takes seconds to end.
             worker.kill()
         return Run(about, report, shown, observations_of(processes), values, dtypes, worker), distances
@@ -203,17 +211,6 @@ class EndValues:
 
     def _of(self, path: str) -> float:
         return max((one.get(path, 0.0) for one in self._noise), default=0.0)
-
-
-def source_map(before: str, after: str) -> SourceMap:
-    """Where the lines of a changed text come from."""
-    old, new = before.split("\n"), after.split("\n")
-    found = [
-        ChangedLines(first, last - first, new_last - new_first)
-        for tag, first, last, new_first, new_last in SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-        if tag != "equal"
-    ]
-    return SourceMap.of_regions(before, after, found)
 
 
 def _after(lines: SourceMap | None, line: int) -> int:

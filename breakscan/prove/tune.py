@@ -30,8 +30,8 @@ from breakscan.prove.observation import NothingToMeasure, Observation, Observati
 from breakscan.prove.original import Workers, running_original
 from breakscan.prove.proof import NotApplied, Proof, ProofVerdict, VariedDifference
 from breakscan.prove.protocol import RunRequest
-from breakscan.prove.rewrites import Rewrites, diff_of
-from breakscan.prove.runs import EndValues, Run, Runs, ratio_of, source_map, step_loop
+from breakscan.prove.rewrites import Rewrites, diff_of, of_texts, source_map
+from breakscan.prove.runs import EndValues, Run, Runs, ratio_of, step_loop
 from breakscan.prove.tune_changes import changes_of
 from breakscan.prove.tune_regions import NOT_COMPILED, Ways
 from breakscan.prove.tuning import (
@@ -418,8 +418,9 @@ class _Tune:
             return self.look.figures(None).compile_seconds / max(after.compile_seconds, 1e-3)
         if self.question.goal is Goal.MEMORY:
             return (before.memory_bytes or 1) / (after.memory_bytes or 1)
-        if steps is not None:
-            return steps.median
+        if steps is not None or not before.run_seconds:
+            # A program that calls nothing compiled has no steps.
+            return steps.median if steps is not None else 1.0
         own, its = (max(one.run_seconds - one.compile_seconds, 1e-6) for one in (before, after))
         return own / its
 
@@ -564,9 +565,7 @@ class _Tune:
             return None, False
 
     def _candidate(self, made: _Made) -> Candidate:
-        texts = {path: (self.texts[path], text) for path, text in made.texts.items()}
-        lines = {path: source_map(*pair) for path, pair in texts.items()}
-        return Candidate(", ".join(made.names), texts=texts, lines=lines)
+        return of_texts({path: (self.texts[path], text) for path, text in made.texts.items()}, ", ".join(made.names))
 
     def _result(
         self,

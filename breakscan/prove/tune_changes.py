@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 
 import libcst as cst
@@ -35,7 +35,6 @@ from breakscan.prove.tune_regions import (
     of_plain_calls,
 )
 from breakscan.prove.tuning import Goal, ProgramChange, Texts
-from breakscan.prove.variants import flags_for
 
 MOST_CHANGES = 20
 MOST_OF_A_KIND = 5
@@ -74,10 +73,6 @@ def _of_remedies(program: TunedProgram) -> Iterator[ProgramChange]:
                 if problem.kind is ProblemKind.BREAK:
                     of_breaks |= {str(one): one for one in settings}
                 yield _with_settings(program, settings, remedy.kind, problem)
-    for key, value in flags_for(program.explanation.breaks).items():
-        setting = Setting(DYNAMO, key.partition(".")[2], repr(value))
-        of_breaks.setdefault(str(setting), setting)
-        yield _with_settings(program, [setting], RemedyKind.SETTING)
     if len(of_breaks) > 1:
         yield _with_settings(program, list(of_breaks.values()), RemedyKind.SETTING)
 
@@ -316,6 +311,76 @@ _ARGUMENTS: Mapping[str, tuple[str, TextEdit]] = {
 """The names of changes, and their edits, by the remedy."""
 
 
+def _of_attributes(program: TunedProgram) -> Iterator[ProgramChange]:
+    """The attribute or the item of a dictionary that changes, kept in another way or not at all."""
+    for problem in program.explanation.problems:
+        named = {remedy.name: remedy for remedy in problem.remedies}
+        for change in problem.changes:
+            name = re.findall(r"\w+", change.subject)[-1:]
+            at = (change.switched_at if "set-always" in named else None) or change.asked_at or problem.site
+            for remedy, (what, edit, assumes) in _ATTRIBUTES.items():
+                if remedy in named and name:
+                    write = writer((program.path(at.path), partial(edit, name=name[0], line=at.line)))
+                    place = f"{short_path(at.path)}:{at.line}"
+                    what, assumes = (text.format(name=name[0], place=place) for text in (what, assumes))
+                    yield ProgramChange(named[remedy].kind, what, write, (assumes,))
+
+
+def _tensor_number(file: UserFile, name: str, line: int) -> Edit | None:
+    """``self.steps = torch.tensor(0)``, wherever the attribute or the item is given a number."""
+    numbers: dict[cst.CSTNode, cst.BaseExpression] = {}
+    for node in walk(file.module):
+        target = node.targets[0].target if isinstance(node, cst.Assign) else None
+        is_it = (isinstance(target, cst.Attribute) and target.attr.value == name) or (
+            isinstance(target, cst.Subscript) and file.code(target).rpartition("[")[2].strip("\"']") == name
+        )
+        is_it |= isinstance(node, cst.DictElement) and file.code(node.key).strip("\"'") == name
+        if is_it and isinstance(node, cst.Assign | cst.DictElement) and isinstance(node.value, cst.Integer | cst.Float):
+            numbers[node.value] = cst.parse_expression(f"{file.named('torch.tensor')}({node.value.value})")
+    return Edit(numbers) if numbers else None
+
+
+def _set_always(file: UserFile, name: str, line: int) -> Edit | None:
+    """``self.name = None`` at the beginning of the ``__init__`` of the class whose methods set it."""
+    for statement in walk(file.module):
+        if isinstance(statement, cst.Assign) and file.code(statement.targets[0].target) == f"self.{name}":
+            scope = next((one for one in file.around(statement) if isinstance(one, cst.ClassDef)), None)
+            first = file.functions.get(f"{file.qualified_name(scope)}.__init__") if scope is not None else None
+            if first is None or not isinstance(first.body, cst.IndentedBlock):
+                continue
+            heads = sum("super().__init__" in file.code(one) for one in first.body.body[:1])
+            heads += first.get_docstring() is not None
+            new = cst.parse_module(f"self.{name} = None\n").body
+            body = [*first.body.body[:heads], *new, *first.body.body[heads:]]
+            return Edit({first.body: first.body.with_changes(body=body)})
+    return None
+
+
+def _without_memo(file: UserFile, name: str, line: int) -> Edit | None:
+    """``self.mask = make(x)`` in each call, without the test that asks for what was kept."""
+    for node in walk(file.module):
+        if isinstance(node, cst.If) and file.span(node)[0] == line and node.orelse is None:
+            body = node.body.body
+            simple = [one.body[0] for one in body if isinstance(one, cst.SimpleStatementLine)]
+            kept = [file.code(one.targets[0].target) for one in simple if isinstance(one, cst.Assign)]
+            test = file.code(node.test)
+            if len(kept) == len(body) and f"self.{name}" in kept and f"self.{name}" in test and " and " not in test:
+                return Edit({node: list(body)})  # type: ignore[arg-type]
+    return None
+
+
+_ATTRIBUTES: Mapping[str, tuple[str, Callable[..., Edit | None], str]] = {
+    "tensor-number": ("{name} as a tensor", _tensor_number, "{name} is only computed with"),
+    "set-always": ("{name} is None where it is not set", _set_always, "None and no {name} at all mean the same"),
+    "no-memo": (
+        "{place} computed in each call",
+        _without_memo,
+        "what is kept depends on the call alone",
+    ),
+}
+"""The names of changes, their edits, and what they assume, by the remedy."""
+
+
 def _of_modes(program: TunedProgram) -> Iterator[ProgramChange]:
     """The modes of Inductor, and its settings that are not on by default."""
     plain = [one for one in program.calls if one.target.backend in (None, "inductor") and not one.call.has("options")]
@@ -343,6 +408,7 @@ _KINDS = (
     _of_sizes,
     _of_inference_mode,
     _of_arguments,
+    _of_attributes,
     of_disabled,
     of_blocks,
     _of_modes,

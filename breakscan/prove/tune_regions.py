@@ -37,6 +37,7 @@ from breakscan.prove.variants import LABELS, lines_for
 _BLOCKS = (RegionalCompile.BLOCKS, RegionalCompile.BLOCKS_AND_REST)
 
 
+_ASKED = {ChangeKind.BRANCH_ON_SIZE, ChangeKind.LENGTH, ChangeKind.FLAG, ChangeKind.KEYS}
 NOT_COMPILED = "without torch.compile"
 """The name of the change that compiles nothing."""
 
@@ -98,8 +99,10 @@ class TunedProgram:
             spans = [(file.span(call.node), call) for call in file.calls]
             there = [(end - line, call) for (line, _, end, _), call in spans if line <= target.caller.line <= end]
             if there:
-                call = min(there, key=lambda one: one[0])[1]
-                key, path = file.key_of(call), self.path(target.caller.path)
+                path = self.path(target.caller.path)
+                # Several on one line run one after another.
+                call = min(there, key=lambda one: (one[0], (path, file.key_of(one[1])) in found))[1]
+                key = file.key_of(call)
                 last = call.target.rpartition(".")[2]
                 is_method = isinstance(call.subject, cst.Attribute) and target.name.endswith(f".{last}")
                 found.setdefault((path, key), RanCall(path, call, key, target, is_method))
@@ -218,8 +221,14 @@ def of_plain_calls(program: TunedProgram) -> Iterator[ProgramChange]:
                     what = f"compile {owner} in place{'' if keeps else f', and not {ran.target.name}'}"
                     yield ProgramChange(RemedyKind.REGION, what, write)
             if "compile-method" in kinds and ran.target.name == owner:
+                what = f"compile {owner}.{name}, too"
                 write = program.everywhere(partial(_compiled_method, name=name), [ran])
-                yield ProgramChange(RemedyKind.REGION, f"compile {owner}.{name}, too", write)
+                yield ProgramChange(RemedyKind.REGION, what, write)
+                # Where the call is a part of an expression, it has no statement to follow.
+                if (file := program.file(ran.path)) is not None:
+                    decorator = f"{COMPILE}({ran.call.arguments(file)})"
+                    for path in program.texts:
+                        yield from _decorate(program, path, f"{owner}.{name}", decorator, what)
 
 
 def _compiled_inside(file: UserFile, call: CompileCall, owner: str, keeps: bool) -> Edit | None:
@@ -256,7 +265,8 @@ def _compiled_method(file: UserFile, call: CompileCall, name: str) -> Edit | Non
         owner = call.target
     else:
         return None
-    new = cst.parse_module(f"{owner}.{name} = {file.named(COMPILE)}({owner}.{name})\n").body
+    given = ", ".join(filter(None, (f"{owner}.{name}", call.arguments(file))))
+    new = cst.parse_module(f"{owner}.{name} = {file.named(COMPILE)}({given})\n").body
     replaced = file.split(small, [], small, new) if small is not None else None
     return Edit(replaced) if replaced is not None else None
 
@@ -281,30 +291,30 @@ def of_callers(program: TunedProgram) -> Iterator[ProgramChange]:
 
 def of_disabled(program: TunedProgram) -> Iterator[ProgramChange]:
     """``torch.compiler.disable`` at the user's function that breaks and that a compiled one calls, and at one through
-    which the program gets to several breaks: the call is then the only break.  Also at one whose branches on sizes have
-    its callers compiled anew."""
+    which the program gets to several breaks: the call is then the only break.  Also at one that asks for what has its
+    callers compiled anew, such as a size or the length of a dictionary."""
     through: Counter[tuple[str, str]] = Counter()
     for problem in program.explanation.problems:
-        # A function that asks for another branch of sizes has all that calls it compiled anew.
-        asked = [change.asked_at for change in problem.changes if change.kind is ChangeKind.BRANCH_ON_SIZE]
-        for line in asked:
-            if line is not None and not program.is_compiled(line.function):
-                yield from _disable(program, program.path(line.path), line.function or "")
+        for change in problem.changes:
+            if change.kind in _ASKED and (line := change.asked_at) and not program.is_compiled(line.function):
+                yield from _decorate(program, line.path, line.function or "")
         if problem.kind is ProblemKind.BREAK and problem.verdict is not Verdict.RAISES:
             functions = [(program.path(line.path), line.function or "") for line in program.traced(problem)]
             if functions:
                 through.update(set(functions[:-1]))
-                yield from _disable(program, *functions[-1])
+                yield from _decorate(program, *functions[-1])
     for (path, name), breaks in through.items():
         if breaks > 1:
-            yield from _disable(program, path, name)
+            yield from _decorate(program, path, name)
 
 
-def _disable(program: TunedProgram, path: str, name: str) -> Iterator[ProgramChange]:
+def _decorate(
+    program: TunedProgram, path: str, name: str, decorator: str = "torch.compiler.disable", what: str = ""
+) -> Iterator[ProgramChange]:
     file = program.file(path)
     if file is not None and name in file.functions:
-        write = writer((path, partial(_decorated_edit, name=name, decorator="torch.compiler.disable")))
-        yield ProgramChange(RemedyKind.REGION, f"torch.compiler.disable at {name}", write)
+        write = writer((program.path(path), partial(_decorated_edit, name=name, decorator=decorator)))
+        yield ProgramChange(RemedyKind.REGION, what or f"{decorator} at {name}", write)
 
 
 def _decorated_edit(file: UserFile, name: str, decorator: str) -> Edit | None:

@@ -56,7 +56,8 @@ class TrialVerdict(str, Enum):
 class RunFigures:
     """The figures of a run of the program, up to the same step in each run.
 
-    ``eager_functions`` are functions that run eager as a whole; ``step_seconds`` is the median of the steps in which
+    ``eager_functions`` are functions that run eager as a whole, also those that are called plainly next to what is
+    compiled; ``step_seconds`` is the median of the steps in which
     nothing was compiled, None where there is none; ``run_seconds`` is the time from the first step to the last, with
     what was compiled in it; ``memory_bytes`` is the most memory that was in use, on the GPU if one is used.
     """
@@ -71,9 +72,11 @@ class RunFigures:
     memory_bytes: int | None = None
 
     @property
-    def problems(self) -> int:
-        """The breaks, recompiles and functions that run eager."""
-        return self.breaks + self.recompiles + self.eager_functions
+    def problems(self) -> tuple[int, int]:
+        """Its problems, in an order for where times do not decide.  A function that runs eager does so up to
+        the end: it counts for more than any number of breaks and recompiles.  Of these, each counts for one: a break
+        costs a little in each step, a recompile much once."""
+        return self.eager_functions, self.breaks + self.recompiles
 
 
 class Evidence(str, Enum):

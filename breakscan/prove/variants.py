@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from breakscan.explanation.breaks import BreakSite
 from breakscan.prove.bench_result import OWN, BenchProblem, BenchRow, MeasurementStatus
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.observation import Observation, ObservationKind
@@ -79,15 +77,14 @@ class UnknownName(Exception):
 class WantedVariants:
     """The variants to try.
 
-    ``backends`` and ``modes`` are names, None for all that exist; ``settings`` are tried one by one. Without
-    ``autotune``, modes that take minutes are left out; without ``dynamic``, the choice of dynamic shapes is left out.
+    ``backends`` and ``modes`` are names, None for all that exist. Without ``autotune``, modes that take minutes are
+    left out; without ``dynamic``, the choice of dynamic shapes is left out.
     """
 
     backends: tuple[str, ...] | None = None
     modes: tuple[str, ...] | None = None
     autotune: bool = True
     dynamic: bool = True
-    settings: tuple[Mapping[str, object], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +143,7 @@ def planned(wanted: WantedVariants, choices: Choices) -> tuple[Candidate, ...]:
                 variants += [Candidate(f"dynamic={value}", {**kept, "dynamic": value}) for value in (True, False)]
         else:
             variants.append(Candidate(f'backend="{backend}"', {"backend": backend, **kept}))
-    variants += [with_settings(settings) for settings in wanted.settings]
     return tuple(variants)
-
-
-def with_settings(settings: Mapping[str, object]) -> Candidate:
-    """Returns the program's own variant with settings of the compiler."""
-    label = ", ".join(f"{key.removeprefix('dynamo.')}={value!r}" for key, value in settings.items())
-    return Candidate(label, settings=settings)
 
 
 def _backends(choices: Choices) -> tuple[str, ...]:
@@ -178,7 +168,7 @@ def doubles(variants: Sequence[Candidate], choices: Choices) -> dict[str, BenchR
             found[label] = _skipped(variant, None, ObservationKind.NEEDS_CUDA)
             continue
         choice = choices.of(variant)
-        if choice is None or variant.settings:
+        if choice is None:
             continue
         exactly, nearly = _key(choice), _key(choice, without=_CUDA_GRAPHS)
         if exactly in seen:
@@ -224,43 +214,15 @@ def _skipped(variant: Candidate, same_as: str | None, why: ObservationKind) -> B
     return BenchRow(variant, MeasurementStatus.SKIPPED, BenchProblem(Stage.NOT_RUN, Observation(why)), same_as)
 
 
-_NAMED = re.compile(r"config\.(?P<name>[a-z]\w*)\b`?\s*(?:=|to)\s*`?(?P<value>True|False)\b")
-_RISKY = "silent incorrectness"
-_NOT_NAMED = {"Unsupported Tensor.backward() call": {"dynamo.trace_autograd_ops": True}}
-"""Settings that Dynamo's hints leave out, by the type of the break."""
-
-
-def flags_for(breaks: Iterable[BreakSite]) -> dict[str, object]:
-    """Returns the settings that the hints of these breaks name, with their values."""
-    found: dict[str, object] = {}
-    for site in breaks:
-        hints = " ".join(site.hints)
-        if _RISKY not in hints:
-            found |= {f"dynamo.{one['name']}": one["value"] == "True" for one in _NAMED.finditer(hints)}
-        found |= _NOT_NAMED.get(site.gb_type, {})
-    return found
-
-
-def as_written(settings: Mapping[str, object]) -> str:
-    """Returns a setting as a line of code: ``torch._dynamo.config.capture_scalar_outputs = True``."""
-    lines = []
-    for key, value in settings.items():
-        room, _, name = key.partition(".")
-        lines.append(f"torch._{room}.config.{name} = {value!r}")
-    return "; ".join(lines)
-
-
 def write_for(row: BenchRow, callables: Sequence[str], asked: bool) -> str | None:
     """Returns the code for a variant; None if the program already compiles this way, unless ``--compile`` asked for
     it."""
-    settings = as_written(row.variant.settings)
     options = row.variant.options
     if options is None and not asked:
-        return settings or None
+        return None
     name = callables[0]
     subject = name if len(callables) == 1 and name.isidentifier() and name[:1].islower() else "model"
     arguments = "".join(
         f', {key}="{value}"' if isinstance(value, str) else f", {key}={value}" for key, value in (options or {}).items()
     )
-    call = f"torch.compile({subject}{arguments})"
-    return f"{settings}; {call}" if settings else call
+    return f"torch.compile({subject}{arguments})"

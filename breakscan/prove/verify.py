@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -185,7 +184,6 @@ class _Work:
     def _prove_rewrites(self) -> None:
         sites = [one.site for one in self.original.compiled.explanation.breaks]
         self.planned = self.rewrites.plan(self.verifier.executed, sites)
-        # What makes a step slower by itself is not written.
         self.proved.prove_together(self.planned, self.question.each or self.question.apply)
 
     # -- writing ------------------------------------------------------------------------------------------------
@@ -200,33 +198,18 @@ class _Work:
         """Returns the proved changes, combined if there are several; None if there are none.
 
         This is the whole set if it is proved: some rewrites only help together with others, as when one break hides
-        another. Rewrites that make a step slower by themselves are left out if that is better, and those that are held
-        back always. Otherwise it is all that are proved by themselves, if they are proved together, else the best.
+        another. Otherwise it is all that are proved by themselves, if they are proved together, else the best.
         """
-        singles = [proof for proof in self.proved.proofs if not proof.members]
-        whole = next((proof for proof in self.proved.proofs if proof.members), None)
-        sets = [] if whole is None else [whole]
-        if whole is not None and whole.verdict is ProofVerdict.ACCEPTED:
-            slower = {proof.label for proof in singles if proof.slower}
-            held = {proof.label for proof in singles if self._is_held_back(proof)}
-            left_out = (slower | held).intersection(whole.members)
-            if left_out:
-                rest = [label for label in whole.members if label not in left_out]
-                sets += self._together(rest, not slower.isdisjoint(left_out), not held.isdisjoint(left_out))
-        good = list(filter(self._holds, singles))
-        if good and not any(map(self._holds, sets)):
-            sets += [*self._together([proof.label for proof in good]), *good]
-        best = max(filter(self._holds, sets), key=_gain, default=None)
-        if best is None:
+        chosen = [proof for proof in self.proved.proofs if proof.members and self._holds(proof)]
+        if not chosen:
+            good = [proof for proof in self.proved.proofs if not proof.members and self._holds(proof)]
+            members = [self.proved.candidates[proof.label] for proof in good]
+            together = self.rewrites.together(members, SetLabel(len(members))) if len(members) > 1 else None
+            chosen = list(filter(self._holds, [] if together is None else [self.proved.prove(together)])) or good
+        if not chosen:
             self.not_applied = None if self._held_back() else NotApplied.NONE_ACCEPTED
-        return None if best is None else self.proved.candidates[best.label]
-
-    def _together(self, labels: Sequence[Label], slower: bool = False, held_back: bool = False) -> list[Proof]:
-        """Proves several changes as one, without those that are ``slower`` or ``held_back``."""
-        members = [self.proved.candidates[label] for label in labels]
-        label = SetLabel(None if slower or held_back else len(members), slower, held_back)
-        together = self.rewrites.together(members, label) if len(members) > 1 else None
-        return [] if together is None else [self.proved.prove(together)]
+            return None
+        return self.proved.candidates[max(chosen, key=_gain).label]
 
     def _holds(self, proof: Proof) -> bool:
         return proof.verdict is ProofVerdict.ACCEPTED and not self._is_held_back(proof)

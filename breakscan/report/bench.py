@@ -119,7 +119,7 @@ def verdict(bench: Bench) -> list[str]:
     """Conclusions from the figures, as sentences."""
     row = bench.row(bench.best)
     said = [*_why_not(bench)] if row is None else [*_choice(bench, row), _cost(row)]
-    return [*said, *_flags(bench), *_left(row or bench.row(OWN))]
+    return [*said, *_left(row or bench.row(OWN))]
 
 
 def basis_words(bench: Bench) -> list[str]:
@@ -222,18 +222,6 @@ def _why_not(bench: Bench) -> list[str]:
     return said
 
 
-def _flags(bench: Bench) -> list[str]:
-    """The breaks of the program that settings remove."""
-    own = bench.row(OWN)
-    if own is None or own.breaks is None:
-        return []
-    return [
-        f"{visible(row.label)} removes {own.breaks - row.breaks} of {counted(own.breaks, 'graph break')}."
-        for row in bench.rows
-        if row.variant.settings and row.variant.options is None and row.breaks is not None and row.breaks < own.breaks
-    ]
-
-
 def _left(row: BenchRow | None) -> list[str]:
     if row is None or not row.breaks:
         return []
@@ -309,7 +297,6 @@ def _variant(row: BenchRow) -> dict[str, Any]:
     return {
         "way": row.label,
         "options": dict(row.variant.options or {}),
-        "settings": dict(row.variant.settings),
         "standing": row.status.value,
         **fields,
     }

@@ -106,16 +106,6 @@ def test_it_never_pays_where_it_is_no_faster() -> None:
             False,
             'torch.compile(model, mode="max-autotune", dynamic=True)',
         ),
-        (
-            Candidate("it", None, {"dynamo.capture_scalar_outputs": True}),
-            False,
-            "torch._dynamo.config.capture_scalar_outputs = True",
-        ),
-        (
-            Candidate("it", {"backend": "eager"}, {"inductor.max_autotune": True}),
-            False,
-            'torch._inductor.config.max_autotune = True; torch.compile(model, backend="eager")',
-        ),
     ],
 )
 def test_what_to_write_is_code(variant: Candidate, asked: bool, written: str | None) -> None:

@@ -14,6 +14,7 @@ from breakscan.prove.changed_code import UnseenKind, changed_code_ran, unrun
 from breakscan.prove.overlay import executed_code
 from breakscan.prove.patch import PatchError, patched_files
 from breakscan.prove.protocol import RanCode
+from breakscan.prove.rewrites import source_map
 
 BEFORE = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n"
 
@@ -38,24 +39,25 @@ def diff(before: str, after: str, name: str = "x.py", prefix: tuple[str, str] = 
 )
 def test_a_diff_gives_the_text_that_it_was_made_of(tmp_path: Path, after: str, prefix: tuple[str, str]) -> None:
     (tmp_path / "x.py").write_text(BEFORE, encoding="utf-8")
-    (file,) = patched_files(diff(BEFORE, after, prefix=prefix), tmp_path)
-    assert (file.path, file.before, file.after) == (tmp_path / "x.py", BEFORE, after)
+    files = patched_files(diff(BEFORE, after, prefix=prefix), tmp_path)
+    assert files == {str(tmp_path / "x.py"): (BEFORE, after)}
     old, new = BEFORE.split("\n"), after.split("\n")
+    lines = source_map(BEFORE, after)
     for number, line in enumerate(new, 1):
-        if number not in file.lines.changed_lines() or (line and line in old):
-            assert old[file.lines.before(number) - 1] == line
+        if number not in lines.changed_lines() or (line and line in old):
+            assert old[lines.before(number) - 1] == line
 
 
 def test_a_hunk_that_has_moved_is_found(tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text("0\n" * 5 + BEFORE, encoding="utf-8")
-    (file,) = patched_files(diff(BEFORE, BEFORE.replace("f\n", "F\n")), tmp_path)
-    assert file.after == "0\n" * 5 + BEFORE.replace("f\n", "F\n")
+    ((_, after),) = patched_files(diff(BEFORE, BEFORE.replace("f\n", "F\n")), tmp_path).values()
+    assert after == "0\n" * 5 + BEFORE.replace("f\n", "F\n")
 
 
 def test_the_signature_of_a_mail_is_no_part_of_a_hunk(tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text(BEFORE, encoding="utf-8")
-    (file,) = patched_files(diff(BEFORE, BEFORE.replace("f\n", "F\n")) + "-- \n2.51.0\n\n", tmp_path)
-    assert file.after == BEFORE.replace("f\n", "F\n")
+    ((_, after),) = patched_files(diff(BEFORE, BEFORE.replace("f\n", "F\n")) + "-- \n2.51.0\n\n", tmp_path).values()
+    assert after == BEFORE.replace("f\n", "F\n")
 
 
 @pytest.mark.parametrize(

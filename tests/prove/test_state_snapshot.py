@@ -294,3 +294,12 @@ def test_memory_that_the_state_shares_with_an_input_is_seen() -> None:
         return result_of(lambda: setattr(state, "last", x.clone() if copied else x), False, snapshots).aliases
 
     assert (kept(copied=True), kept(copied=False)) == ({}, {"state.last": "args[0]"})
+
+
+def test_the_defaults_of_an_optimizer_are_no_state_of_their_own() -> None:
+    import torch
+
+    rate = torch.tensor(0.1)
+    snapshot = StateSnapshot({"opt": torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], lr=rate)})
+    assert [path for path, tensor in snapshot.tensors.items() if tensor is rate] == ["opt.param_groups[0]['lr']"]
+    assert not [path for path in snapshot.plains if "defaults" in path]

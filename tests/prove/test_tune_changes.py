@@ -303,6 +303,89 @@ fast = torch.compile(
 for n in (2, 3, 4, 5):
     x = torch.rand(n, 4); y = fast(x)
 """
+METHOD = """\
+import torch
+
+class Coder(torch.nn.Linear):
+    def encode(self, x):
+        return torch.relu(self(x))
+
+on = True
+coder = Coder(4, 4)
+coder = torch.compile(coder, backend="eager") if on else coder
+coder.encode(torch.rand(4))
+"""
+COUNTER = """\
+import torch
+
+state = {"step": 0, "steps": 0}
+
+@torch.compile(backend="eager", dynamic=False)
+def update(x, state):
+    state["step"] += 1
+    return x / state["step"]
+
+for _ in range(4):
+    update(torch.ones(3), state)
+"""
+ABSENT = """\
+import torch
+
+class Batch:
+    def __init__(self, x, names=None):
+        'Some values.'
+        self.x = x
+        if names:
+            self._names = names
+
+@torch.compile(backend="eager")
+def f(batch):
+    return batch.x + (1 if getattr(batch, "_names", None) is None else 2)
+
+for step in range(4):
+    batch = Batch(torch.ones(3), ("time",))
+    batch._names = None
+    f(batch if step % 2 else Batch(torch.ones(3)))
+"""
+MEMO = """\
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mask, self.size = None, None
+
+    def forward(self, x):
+        if self.mask is None or self.size != len(x):
+            self.mask = torch.ones(len(x))  # of ones
+            self.size = len(x)
+        return x + self.mask
+
+net = torch.compile(Net(), backend="eager", dynamic=False)
+for n in (4, 4, 6, 4, 6):
+    net(torch.rand(n))
+"""
+NOTED = """\
+import torch
+
+noted = {}
+
+def note(name, value):
+    noted[name] = value
+
+class Layer(torch.nn.Module):
+    def __init__(self, name):
+        super().__init__()
+        self.name = name
+
+    @torch.compile(backend="eager")
+    def forward(self, x):
+        note(self.name, x.mean())
+        return x * 2
+
+for layer in [Layer(f"layer{n}") for n in range(10)]:
+    layer(torch.rand(4))
+"""
 
 
 @pytest.mark.parametrize(
@@ -320,6 +403,11 @@ for n in (2, 3, 4, 5):
         (BUCKETS, "torch.compiler.disable at positions", Counts(0, 3, 0, 4), Counts(1, 1, 0, 3)),
         (MARKED, "program.py:11 torch._dynamo.mark_dynamic(x, 0)", Counts(0, 1, 0, 2), Counts(0, 0, 0, 1)),
         (RATE, "the learning rate as a tensor", Counts(1, 1, 0, 2), Counts(1, 0, 0, 1)),
+        (METHOD, "compile Coder.encode, too", Counts(0, 0, 0, 0), Counts(0, 0, 0, 1)),
+        (COUNTER, "step as a tensor", Counts(0, 3, 0, 4), Counts(0, 0, 0, 1)),
+        (ABSENT, "_names is None where it is not set", Counts(0, 1, 0, 2), Counts(0, 0, 0, 1)),
+        (MEMO, "program.py:9 computed in each call", Counts(0, 3, 0, 4), Counts(0, 1, 0, 2)),
+        (NOTED, "torch.compiler.disable at note", Counts(0, 7, 1, 8), Counts(1, 0, 0, 2)),
         (SIZES, "torch.compile(..., dynamic=None)", Counts(0, 3, 0, 4), Counts(0, 1, 0, 2)),
         (SIZES, "torch.compile(..., dynamic=True)", Counts(0, 3, 0, 4), Counts(0, 0, 0, 1)),
         (SIZES, "without torch.compile", Counts(0, 3, 0, 4), Counts(0, 0, 0, 0)),

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from breakscan.explanation.breaks import BreakSite
-from breakscan.model.findings import Origin, Place, Site, Verdict
 from breakscan.prove.bench_result import OWN, BenchRow, MeasurementStatus
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.protocol import AvailableChoices, CompileChoice
@@ -16,7 +14,6 @@ from breakscan.prove.variants import (
     UnknownName,
     WantedVariants,
     doubles,
-    flags_for,
     planned,
     without_recompiles,
 )
@@ -97,12 +94,6 @@ def test_lists_narrow_and_widen_what_is_tried() -> None:
     assert run(GPU, backends=("mine",))[0] == [OWN, 'backend="mine"']
     assert run(GPU, backends=("inductor",), modes=("lite",), dynamic=False)[0] == [OWN, 'mode="lite"']
     assert not [label for label in run(GPU, autotune=False)[0] if "max-autotune" in label]
-    assert run(GPU, backends=("eager",), settings=({"dynamo.a": 1}, {"inductor.b": 2}))[0] == [
-        OWN,
-        'backend="eager"',
-        "a=1",
-        "inductor.b=2",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -127,43 +118,3 @@ def test_constant_shapes_are_tried_where_something_was_compiled_again(
     variant = Candidate(f"dynamic={label}", {"dynamic": label == "True"})
     assert (without_recompiles(variant, usual) is not None) is skipped
     assert without_recompiles(variant, None) is None
-
-
-def break_site(gb_type: str, *hints: str) -> BreakSite:
-    site = Site("net.py", 1, 1, 1, 2)
-    return BreakSite(
-        None, gb_type, None, "", hints, None, site, None, Origin.USER, Place.PLAIN, 1, Verdict.SPLITS, None, (), (), ()
-    )
-
-
-@pytest.mark.parametrize(
-    ("gb_type", "hints", "settings"),
-    [
-        (
-            "Unsupported Tensor.item() call with capture_scalar_outputs=False",
-            ("Set `torch._dynamo.config.capture_scalar_outputs = True` ", "or `export TORCHDYNAMO_…=1` "),
-            {"dynamo.capture_scalar_outputs": True},
-        ),
-        (
-            "Dynamic shape operator",
-            ("with ", "`torch._dynamo.config.capture_dynamic_output_shape_ops = True`"),
-            {"dynamo.capture_dynamic_output_shape_ops": True},
-        ),
-        ("LSTM", ("Set torch._dynamo.config.allow_rnn=True to enable",), {"dynamo.allow_rnn": True}),
-        (
-            "autograd.grad",
-            ("Change `torch._dynamo.config.trace_autograd_ops` to `True`.",),
-            {"dynamo.trace_autograd_ops": True},
-        ),
-        ("Unsupported Tensor.backward() call", (), {"dynamo.trace_autograd_ops": True}),
-        ("print", ("add it to `torch._dynamo.config.reorderable_logging_functions`.",), {}),
-        (
-            "generator",
-            ("Set `torch._dynamo.config.enable_x = False`. Note that this ", "may cause silent incorrectness"),
-            {},
-        ),
-        ("limit", ("increasing torch._dynamo.config.recompile_limit to an appropriate value.",), {}),
-    ],
-)
-def test_settings_are_those_that_hints_name(gb_type: str, hints: tuple[str, ...], settings: dict[str, Any]) -> None:
-    assert flags_for([break_site(gb_type, *hints)]) == settings

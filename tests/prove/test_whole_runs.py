@@ -48,11 +48,11 @@ print(loss.item())
 WHOLE = SCALED.replace(".item()\n        return", ".detach()\n        return")
 
 
-def tuned(folder: Path, text: str) -> Tuning:
+def tuned(folder: Path, text: str, goal: Goal = Goal.STEP) -> Tuning:
     """``tune`` for a minute, in a folder that it is run in."""
     (folder / "train.py").write_text(text)
     settings = NearestSettings(target="compile", no_cache=True)
-    question = TuneQuestion(Goal.STEP, 60.0, apply=False, apply_unseen=False, settings=settings)
+    question = TuneQuestion(goal, 60.0, apply=False, apply_unseen=False, settings=settings)
     return tune(UserProgram(("train.py",)), question, lambda _: None)
 
 
@@ -67,6 +67,42 @@ def test_a_break_is_removed_by_a_patch_that_is_proved(tmp_path: Path, monkeypatc
     assert found.best.patch.startswith("--- a/train.py")
     assert any(one.verdict is TrialVerdict.GAINS for one in found.tried)
     assert (tmp_path / "train.py").read_text() == SCALED
+
+
+ABSENT = """\
+import torch
+
+
+class Batch:
+    def __init__(self, x):
+        self.x = x
+
+    def name(self):
+        self.names = None
+        return self
+
+
+@torch.compile(backend="aot_eager")
+def f(batch):
+    return batch.x * (2 if getattr(batch, "names", "missing") is None else 3)
+
+
+x = torch.ones(4)
+for step in range(8):
+    f(Batch(x) if step % 2 else Batch(x).name())
+"""
+
+
+@pytest.mark.slow
+def test_what_only_the_compiled_calls_show_refuses_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    # Not for the time of a step: then, not to compile at all may be best.
+    found = tuned(tmp_path, ABSENT, Goal.MEMORY)
+    assert found.before.recompiles
+    # The run ends with the same values, and compiles once; the second call returns another value.
+    verdicts = [one.verdict for one in found.tried if one.names == ("names is None where it is not set",)]
+    assert verdicts == [TrialVerdict.GAINS, TrialVerdict.DIFFERS]
+    assert found.best is None
 
 
 @pytest.fixture

@@ -56,11 +56,7 @@ OWN_ROW = row(
     OWN, Ratio(2.0, 1.95, 2.05), breaks=2, graphs=3, pays_after_calls=2797, processes=4, variant=Candidate(OWN)
 )
 FASTEST = row(REDUCE, Ratio(3.1, 3.0, 3.2), pays_after_calls=2064)
-FLAG = row(
-    "capture_scalar_outputs=True",
-    Ratio(2.5, 2.4, 2.6),
-    variant=Candidate("capture_scalar_outputs=True", None, {"dynamo.capture_scalar_outputs": True}),
-)
+DYNAMIC = row("dynamic=True", Ratio(2.5, 2.4, 2.6))
 SAME = row(
     DEFAULT,
     None,
@@ -112,7 +108,7 @@ def bench(*rows: BenchRow, best: str | None = None, write: str | None = None) ->
 
 WHOLE = bench(
     OWN_ROW,
-    FLAG,
+    DYNAMIC,
     SAME,
     NO_GPU,
     FASTEST,
@@ -140,8 +136,7 @@ def test_the_fastest_is_named_with_its_cost_and_the_code() -> None:
     assert bench_page(replace(WHOLE, write=None)).ending
 
 
-def test_settings_and_breaks_are_counted() -> None:
-    assert "capture_scalar_outputs=True removes 2 of 2 graph breaks." in verdict(WHOLE)
+def test_breaks_are_counted() -> None:
     (left,) = verdict(bench(replace(OWN_ROW, ratio=None)))
     assert left.startswith("The program has 2 graph breaks: 'breakscan explain' shows where")
     assert "2 graph breaks are left in it" in verdict(bench(replace(FASTEST, breaks=2), best=REDUCE))[-1]
@@ -185,7 +180,7 @@ def test_an_interrupt_is_said_first() -> None:
 def test_the_terminal_report_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     both = row('mode="max-autotune-no-cudagraphs", capture_scalar_outputs=True', Ratio(12.25, 11.2, 13.3))
-    result = bench(OWN_ROW, FLAG, row('mode="max-autotune-no-cudagraphs"', None), FASTEST, both)
+    result = bench(OWN_ROW, DYNAMIC, row('mode="max-autotune-no-cudagraphs"', None), FASTEST, both)
     for told in (written("terminal", result), written("terminal", replace(result, environment=ON_CPU.environment))):
         assert max(map(len, told.splitlines())) <= 80
     assert " compile " in told

@@ -146,9 +146,6 @@ def written(format_: str, told: Verification = WHOLE) -> str:
         (RewriteLabel("net.py", (7, 9), "cond"), "net.py:7+9 cond"),
         (SetLabel(), "all"),
         (SetLabel(3), "the 3 that are accepted"),
-        (SetLabel(without_slower=True), "without what is slower"),
-        (SetLabel(without_held_back=True), "without what is held back"),
-        (SetLabel(None, True, True), "without what is slower or held back"),
     ],
 )
 def test_labels_in_words(label: Label, words: str) -> None:

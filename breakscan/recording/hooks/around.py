@@ -201,9 +201,9 @@ class MethodHook(Hook):
         return __getattr__
 
     def _record(self, compiled: Any, name: str, method: MethodType) -> None:
-        function = method.__func__
-        code = getattr(function, "__code__", None)
-        if method.__self__ is not compiled._orig_mod or code is None or function.__module__.startswith(_OF_TORCH):
+        code = getattr(method, "__code__", None)
+        is_plain = method.__self__ is compiled._orig_mod and not hasattr(method, "_torchdynamo_orig_callable")
+        if not is_plain or code is None or method.__module__.startswith(_OF_TORCH):
             return
         stack = calling_stack(sys._getframe(1))
         self.hooks.write(PlainCallsRan(name_of(compiled._orig_mod), code_of(code), stack, 0, 0.0, method=name))
