@@ -215,6 +215,9 @@ def _site(
     depths = {sum(context.owners.is_programs(frame.path) for frame in seen.stack) for seen in group}
     splits = len(depths) - (_verdict(group) is Verdict.EAGER) if depths == set(range(1, len(depths) + 1)) else 0
     rule = context.rule_for(root, form, where, first.stack[first.stack.index(where) + 1 :] if own else (), origin)
+    where_in = _place(group, context)
+    # In a loop, the functions on the way run eager with it, too.
+    is_split = splits > 1 and where_in is not Place.LOOP and not (rule and rule.id == ASKS_FOR_NAMES)
     at_site = context.sources.remedies_at(rule, where.path, site, returns=first.stack[:1] == (where,)) if rule else ()
     hooked = context.sources.only_call(where.path, _BACKWARD_HOOKS) if rule and rule.id == "BRK614" else None
     given_up = [
@@ -231,7 +234,7 @@ def _site(
         site=site,
         function=context.function(where.path, where.line, where.name),
         origin=origin,
-        place=_place(group, context),
+        place=where_in,
         count=len(group),
         verdict=_verdict(group),
         consequence=_consequence(group),
@@ -241,7 +244,7 @@ def _site(
         code=context.sources.line(where.path, site.line),
         values=values.get((where.path, where.line), {}),
         logging_method=logging_method(root),
-        remedies=(*at_site, NESTED) if splits > 1 and not (rule and rule.id == ASKS_FOR_NAMES) else at_site,
+        remedies=(*at_site, NESTED) if is_split else at_site,
         disabled=disabled,
         keeps=disabled is not None and context.sources.keeps(where.path, disabled.line),
         hooked=context.caller(StackFrame(where.path, hooked, "")) if hooked else None,

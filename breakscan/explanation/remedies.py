@@ -44,7 +44,9 @@ def break_remedies(site: BreakSite) -> Remedies:
 def enabled(function: Caller, code: str) -> Remedy:
     """Of a function that is disabled; ``code`` is the line that calls it, or whose module has it as a hook."""
     name = function.function or ""
-    is_hook = name.rpartition(".")[2] not in code
+    last = name.rpartition(".")[2]
+    # Python calls special methods, as of a class or a with block.
+    is_hook = last not in code and not (last.startswith("__") and last.endswith("__"))
     return remedy("enable-hook" if is_hook else "enable", function=name, at=place(function))
 
 

@@ -261,7 +261,8 @@ class ObjectWalk:
         defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
         yield from ((f"{path}.__defaults__[{n}]", one) for n, one in enumerate(defaults) if not isinstance(one, PLAIN))
         self.undo.append(functools.partial(_refill_dict, function.__dict__, dict(function.__dict__)))
-        yield from self._items(function.__dict__, lambda name: f"{path}.{name}")
+        own = {name: value for name, value in function.__dict__.items() if not name.startswith("_torchdynamo")}
+        yield from self._items(own, lambda name: f"{path}.{name}")
         if not _is_users(function.__globals__.get("__name__")):
             return
         names = _global_names(function.__code__)

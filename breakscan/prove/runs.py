@@ -32,6 +32,9 @@ ROOM = 8.0
 """The times of the tolerance of a single operation that values at the end of a run may be apart."""
 USUAL = 4.0
 """The times of the noise of the program itself."""
+NEAR = 16.0
+"""The times of what is allowed up to which a value that varies by itself says nothing: steps of training on a GPU make
+of other last digits what they like."""
 RANDOM = 0.05
 """The noise from which on values say nothing: they depend on other random numbers."""
 STEADY = 1e-6
@@ -200,11 +203,22 @@ class EndValues:
         there = sum(path in distances for path in self._floats)
         if there < FEWEST * len(self._floats):
             return f"{there} of {len(self._floats)} values are there at the end of the run"
-        excess = {path: distances[path] / (self._allowed(path) or TINY) for path in self._dtypes if path in distances}
+        excess = self._excess(distances)
         at = max(excess, key=excess.__getitem__, default=None)
-        if at is None or excess[at] <= 1:
-            return None
-        return f"{at} differs by {distances[at]:.2g} (allowed {self._allowed(at):.2g})"
+        return None if at is None else f"{at} differs by {distances[at]:.2g} (allowed {self._allowed(at):.2g})"
+
+    def is_near(self, distances: Mapping[str, float]) -> bool:
+        """Return True if what differs varies in the program itself, and differs by no more than :data:`NEAR` times
+        that: compiled calls have to be compared."""
+        excess = self._excess(distances)
+        return bool(excess) and all(
+            times <= NEAR and self._allowed(path) == USUAL * self._of(path) for path, times in excess.items()
+        )
+
+    def _excess(self, distances: Mapping[str, float]) -> Mapping[str, float]:
+        """How many times as far as is allowed the values are apart that differ."""
+        times = {path: distances[path] / (self._allowed(path) or TINY) for path in self._dtypes if path in distances}
+        return {path: one for path, one in times.items() if one > 1}
 
     def _allowed(self, path: str) -> float:
         return max(ROOM * TOLERATED.get(self._dtypes[path], 0.0), USUAL * self._of(path))

@@ -134,7 +134,8 @@ def tune(program: UserProgram, question: TuneQuestion, say: Callable[[TuneProgre
 @dataclass(frozen=True, slots=True)
 class _Made:
     """A program with changes: edits of ``fix``, and others in their order.  ``ratio`` says how much better it is than
-    the program as it is, in a single run; ``steps`` is the ratio of their steps, None where none can be compared."""
+    the program as it is, in a single run; ``steps`` is the ratio of their steps, None where none can be compared.
+    ``unsure`` is a value at the end that differs by what such programs may: the compiled calls decide."""
 
     edits: tuple[Candidate, ...] = ()
     changes: tuple[ProgramChange, ...] = ()
@@ -142,6 +143,7 @@ class _Made:
     run: Run | None = None
     ratio: float = 1.0
     steps: Ratio | None = None
+    unsure: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -283,19 +285,13 @@ class _Tune:
                 return
 
     def _try_eager(self) -> None:
-        """Compiles nothing, if that is clearly faster than the best program."""
+        """Compiles nothing, if that is clearly faster than the best program.  Only this change may do so: others with
+        which nothing is compiled say the same in more words."""
         change = self.not_compiled
         if change is None or self.question.goal is not Goal.STEP:
             return
         speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop)) / self.best.ratio
-        is_eager = len(self.best) > 0 and self.best.run is not None and not self.best.run.figures(None).graphs
-        if is_eager and speed > 1 / self._noise and (texts := self._texts_of((), (change,))):
-            # Changes with which nothing is compiled any more are the same in more words.
-            made = self._made(_Made((), (change,), texts), (change.name,))
-            if made is not None:
-                self._add((change.name,), change.kind, TrialVerdict.GAINS, "", made)
-                self.best = made
-        elif speed < FOR_EAGER:
+        if speed < FOR_EAGER:
             reason = "eager is not clearly faster" if speed > 1 else f"eager is {1 / speed:.2f}× slower"
             self._add((change.name,), change.kind, TrialVerdict.NO_GAIN, reason)
         elif self._left() > 0:
@@ -311,6 +307,7 @@ class _Tune:
             backward=self.look.report.backward,
             torch=run.explanation.torch,
             blocks=self.look.report.blocks,
+            has_mode=any("mode=" in text for text in self.texts.values()),
         )
         return changes_of(run.explanation, texts, ways)
 
@@ -402,12 +399,13 @@ class _Tune:
             if names:
                 self._add(names, made.kind, TrialVerdict.FAILS, error.first_line)
             return None
-        if self.comparison.is_possible and (difference := self.comparison.difference(distances)):
+        difference = self.comparison.difference(distances) if self.comparison.is_possible else None
+        if difference is not None and not self.comparison.is_near(distances):
             if names:
                 self._add(names, made.kind, TrialVerdict.DIFFERS, difference)
             return None
         steps = ratio_of(self.base, run, self.loop)
-        result = replace(made, run=run, ratio=self._speed(run, steps), steps=steps)
+        result = replace(made, run=run, ratio=self._speed(run, steps), steps=steps, unsure=difference)
         self.seen[key] = result
         return result
 
@@ -428,6 +426,8 @@ class _Tune:
         """Faster by more than single runs vary, or no slower and with fewer problems."""
         assert one.run is not None
         assert other.run is not None
+        if self._compiles_nothing(one):
+            return False
         faster, noise = one.ratio / other.ratio, self._noise
         if faster > noise:
             return one.run.figures(None).problems <= other.run.figures(None).problems or faster > 2 * noise - 1
@@ -436,6 +436,11 @@ class _Tune:
         at_most = one.steps.high if is_step and one.steps is not None else one.ratio
         is_slower = at_most < other.ratio / max(noise, SLOWER)
         return not is_slower and one.run.figures(None).problems < other.run.figures(None).problems
+
+    def _compiles_nothing(self, one: _Made) -> bool:
+        assert one.run is not None
+        is_meant = any(change.name == NOT_COMPILED for change in one.changes)
+        return not is_meant and bool(self.base.figures(None).graphs) and not one.run.figures(None).graphs
 
     def _is_noisy(self, one: _Made) -> bool:
         """Return True if it has fewer problems than the best program, and only looks slower in steps that vary."""
@@ -451,6 +456,8 @@ class _Tune:
 
     def _no_gain(self, made: _Made) -> str:
         speed = made.ratio / self.best.ratio
+        if self._compiles_nothing(made):
+            return "nothing is compiled with it"
         return f"{1 / speed:.2f}× slower" if speed < 1 / self._noise else "no faster"
 
     def _leave_out(self) -> None:
@@ -465,7 +472,7 @@ class _Tune:
             made = None if not texts else self._made(_Made(kept, others, texts), ())
             if made is not None and made.run is not None and self.best.run is not None:
                 is_more = made.run.figures(None).problems > self.best.run.figures(None).problems
-                if not is_more and self.best.ratio < NOISE * made.ratio:
+                if not is_more and not self._compiles_nothing(made) and self.best.ratio < NOISE * made.ratio:
                     self.best = made
 
     def _smaller(self) -> Iterator[tuple[tuple[Candidate, ...], tuple[ProgramChange, ...], str]]:
@@ -485,8 +492,9 @@ class _Tune:
                 differs = TrialVerdict.DIFFERS if proof.outputs_equal is False else TrialVerdict.FAILS
                 self._refuse(TrialVerdict.NO_GAIN if proof.outputs_equal else differs, proof.reasons[0], edits=True)
                 continue
-            if not self.comparison.is_possible and (proof is None or not proof.outputs_equal):
-                self._refuse(TrialVerdict.FAILS, "its results could not be compared")
+            unsure = self.best.unsure if self.comparison.is_possible else "its results could not be compared"
+            if unsure and (proof is None or not proof.outputs_equal):
+                self._refuse(TrialVerdict.DIFFERS if self.best.unsure else TrialVerdict.FAILS, unsure)
                 continue
             turns = self._in_turns(self.best)
             assert self.best.run is not None
@@ -587,7 +595,7 @@ class _Tune:
             held += [*proof.unseen, *(one for one in proof.varied if not one.is_stated)]
             compared += [Evidence.CALLS] if proof.outputs_equal else []
             compared += [Evidence.VARIED] if proof.outputs_equal and is_varied and not proof.varied else []
-        compared += [Evidence.RUN] if self.comparison.is_possible else []
+        compared += [Evidence.RUN] if self.comparison.is_possible and made.unsure is None else []
         if made.edits and Evidence.CALLS not in compared:
             held.append("the edits were not proved by the compiled calls")
         assumes = [one.difference for one in made.edits if one.difference]

@@ -386,7 +386,7 @@ def _of_modes(program: TunedProgram) -> Iterator[ProgramChange]:
     plain = [one for one in program.calls if one.target.backend in (None, "inductor") and not one.call.has("options")]
     if len(plain) != len(program.calls) or not plain:
         return
-    if any(one.call.has("mode") for one in plain):
+    if program.ways.has_mode and any(one.call.has("mode") for one in plain):
         yield _with_settings(program, [Setting(COMPILE, "mode", "None")], RemedyKind.SETTING)
     if program.ways.goal is Goal.COMPILE:
         return

@@ -45,13 +45,15 @@ NOT_COMPILED = "without torch.compile"
 @dataclass(frozen=True, slots=True)
 class Ways:
     """The facts of a run that ways of compiling depend on: ``device`` is the type, ``cpu`` or ``cuda``; ``backward``
-    says that the program runs a backward; ``blocks`` are those of each callable that it compiles, in that order."""
+    says that the program runs a backward; ``blocks`` are those of each callable that it compiles, in that order;
+    ``has_mode`` says that the program as it is passes a mode."""
 
     goal: Goal
     device: str
     backward: bool
     torch: str
     blocks: Sequence[CallableBlocks] = ()
+    has_mode: bool = True
 
 
 @dataclass(frozen=True, slots=True)

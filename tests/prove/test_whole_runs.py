@@ -140,6 +140,13 @@ def test_steps_of_the_loop_are_timed_up_to_the_same_one_and_values_compared(runs
     # A sum is compared, a time is not.
     assert "total" in (comparison.difference({**distances, "total": 0.1}) or "")
     assert comparison.difference({**distances, "start": 0.1}) is None
+    # A value that varies by itself, as after steps of training on a GPU, says little; others do.
+    name = "net.fc.weight"
+    varying = EndValues([{**from_eager[0], name: 1e-3}], base.dtypes)
+    near, far = ({**distances, name: times * 1e-3} for times in (20, 100))
+    assert name in (varying.difference(near) or "")
+    assert [varying.is_near(one) for one in (near, far, {**near, "net.fc.bias": 1.0})] == [True, False, False]
+    assert not comparison.is_near({**distances, name: 2e-5})
     # A gradient that flows through the scale is seen, and an error of one percent.
     _, (distances,) = runs.run(
         {path: SCALED.replace(".item()\n        return", "\n        return")}, RunRequest(), 300, known=[base]
