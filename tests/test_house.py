@@ -31,7 +31,7 @@ ROOMS = {
     "rulebook": Room("model source", 3080, 19),
     "check": Room(STATIC, 12684, 49),
     "fix": Room(f"{STATIC} check", 8687, 54),
-    "recording": Room(STATIC, 9344, 46),
+    "recording": Room(STATIC, 9362, 46),
     "explanation": Room(f"{STATIC} check recording", 7635, 37),
     "survey": Room(f"{STATIC} check recording explanation", 2211, 16),
     "prove": Room(f"{STATIC} check fix recording explanation", 12361, 45),

@@ -109,9 +109,9 @@ def test_a_report_says_what_stands_against_an_export(process: Run, breakscan: Ru
     assert "Exports: Net by torch.export.export, 5 operations" in done.err
     worse = breakscan("diff", "mended", "run")
     assert worse.status == 1
-    assert "New graph breaks" in worse.out
+    assert "New graph break: program.py:6" in worse.out
     assert "program.py:6  raises  data-dependent-test  in Net.forward" in worse.out
-    assert "Gone graph breaks" in breakscan("diff", "run", "mended").out
+    assert "Gone graph break: program.py:6" in breakscan("diff", "run", "mended").out
 
 
 PRECOMPILED = """import sys
