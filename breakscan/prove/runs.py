@@ -216,7 +216,7 @@ class EndValues:
         )
 
     def _excess(self, distances: Mapping[str, float]) -> Mapping[str, float]:
-        """How many times as far as is allowed the values are apart that differ."""
+        """The values that differ, and the times of what is allowed by which they do."""
         times = {path: distances[path] / (self._allowed(path) or TINY) for path in self._dtypes if path in distances}
         return {path: one for path, one in times.items() if one > 1}
 
