@@ -34,7 +34,7 @@ ROOMS = {
     "recording": Room(STATIC, 9362, 46),
     "explanation": Room(f"{STATIC} check recording", 7635, 37),
     "survey": Room(f"{STATIC} check recording explanation", 2211, 16),
-    "prove": Room(f"{STATIC} check fix recording explanation", 12361, 45),
+    "prove": Room(f"{STATIC} check fix recording explanation", 12359, 45),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6172, 37),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1639, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3005, 26),

@@ -31,6 +31,8 @@ PLAIN = (int, float, bool, str, bytes, complex, type(None))
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _HOOKS = ("_state_dict_", "_load_state_", "_non_persistent", "_is_full", "_compiled_call")
 """Attributes of modules that calls do not use."""
+OF_DYNAMO = ("_torchdynamo", "_isolate_recompiles")
+"""The beginnings of the names of attributes that ``torch.compile`` sets."""
 _OPTIMIZER = "torch.optim.optimizer.Optimizer"
 _STATEFUL = frozenset({
     _OPTIMIZER, "torch.optim.lr_scheduler.LRScheduler", "torch.amp.grad_scaler.GradScaler",
@@ -261,7 +263,7 @@ class ObjectWalk:
         defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
         yield from ((f"{path}.__defaults__[{n}]", one) for n, one in enumerate(defaults) if not isinstance(one, PLAIN))
         self.undo.append(functools.partial(_refill_dict, function.__dict__, dict(function.__dict__)))
-        own = {name: value for name, value in function.__dict__.items() if not name.startswith("_torchdynamo")}
+        own = {name: value for name, value in function.__dict__.items() if not name.startswith(OF_DYNAMO)}
         yield from self._items(own, lambda name: f"{path}.{name}")
         if not _is_users(function.__globals__.get("__name__")):
             return

@@ -25,7 +25,7 @@ from breakscan.prove.capture import (
     stands_for,
     watch_backward,
 )
-from breakscan.prove.object_walk import ObjectWalk, is_own
+from breakscan.prove.object_walk import OF_DYNAMO, ObjectWalk, is_own
 from breakscan.prove.overlay import plain_code
 from breakscan.prove.protocol import (
     FLOAT,
@@ -49,8 +49,6 @@ FEWEST_CALLS = 3
 """Calls of compiled callables before the program is stopped where its loops are looked for."""
 MOST_CALLABLES = 16
 """Those whose blocks are looked at."""
-OURS = ("_torchdynamo", "_isolate_recompiles")
-"""Parts of the names of attributes that ``torch.compile`` sets."""
 WRAPPER = "._orig_mod"
 """The attribute in which ``torch.compile`` keeps a module that it was given."""
 
@@ -243,7 +241,9 @@ class WholeProgram:
         exact = {path: torch.tensor(value) for path, value in numbers.items() if path not in floats}
         values |= exact | {path: torch.tensor(numbers[path], dtype=torch.float64) for path in floats}
         kept = {
-            path.replace(WRAPPER, ""): value for path, value in values.items() if not any(ours in path for ours in OURS)
+            path.replace(WRAPPER, ""): value
+            for path, value in values.items()
+            if not any(name in path for name in OF_DYNAMO)
         }
         return kept, {path.replace(WRAPPER, "") for path in floats}
 

@@ -33,8 +33,8 @@ ROOM = 8.0
 USUAL = 4.0
 """The times of the noise of the program itself."""
 NEAR = 16.0
-"""The times of what is allowed up to which a value that varies by itself says nothing: steps of training on a GPU make
-of other last digits what they like."""
+"""The times of what is allowed up to which a value that varies by itself decides nothing: steps of training on a GPU
+amplify rounding errors."""
 RANDOM = 0.05
 """The noise from which on values say nothing: they depend on other random numbers."""
 STEADY = 1e-6
@@ -43,7 +43,7 @@ TOLERATED = {**TOLERANCES, FLOAT: TOLERANCES["torch.float32"]}
 FEWEST = 0.5
 """The share of the values with a tolerance that must be there: a change may turn some into others."""
 TINY = 1e-300
-PLAIN = 0.1
+PLAIN_SECONDS = 0.1
 """Seconds from which on plain calls count: before Python 3.12, they are found by looks at the stacks."""
 WARMING = 2
 """Steps that are left out after compiling, if there are enough others: the first ones fill caches."""
@@ -88,7 +88,7 @@ def _is_plain(problem: Problem) -> bool:
     """Return whether a function is called plainly for long enough that looks at the stacks do not miss it."""
     if problem.kind is not ProblemKind.PLAIN_CALLS or problem.severity is Severity.INFO:
         return False
-    return problem.cost is None or problem.cost > PLAIN
+    return problem.cost is None or problem.cost > PLAIN_SECONDS
 
 
 def step_loop(loops: Sequence[LoopSteps]) -> int | None:

@@ -372,11 +372,7 @@ def _without_memo(file: UserFile, name: str, line: int) -> Edit | None:
 _ATTRIBUTES: Mapping[str, tuple[str, Callable[..., Edit | None], str]] = {
     "tensor-number": ("{name} as a tensor", _tensor_number, "{name} is only computed with"),
     "set-always": ("{name} is None where it is not set", _set_always, "None and no {name} at all mean the same"),
-    "no-memo": (
-        "{place} computed in each call",
-        _without_memo,
-        "what is kept depends on the call alone",
-    ),
+    "no-memo": ("{place} computed in each call", _without_memo, "what is kept depends on the call alone"),
 }
 """The names of changes, their edits, and what they assume, by the remedy."""
 
