@@ -265,7 +265,7 @@ class _Planner:
                     self.left = {}
                     break
                 if tree is None or tree.text != text:
-                    tree = FileTree(text, seen.module.tree, seen.facts)
+                    tree = FileTree(text, seen.facts)
                 if chosen := self._choose(tree, seen, unsafe):
                     text, seen = self._take(tree, seen, chosen, unsafe)
                 elif unsafe or not self.wanted.unsafe:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -73,11 +72,7 @@ class UserFile(FileTree):
     """The tree of a file.  Raises ValueError if it cannot be parsed."""
 
     def __init__(self, text: str) -> None:
-        try:
-            syntax = ast.parse(text)
-        except (SyntaxError, RecursionError) as error:
-            raise ValueError("the file cannot be parsed") from error
-        super().__init__(text, syntax, FileFacts())
+        super().__init__(text, FileFacts())
         self.needs: list[str] = []
         """The modules that new code needs to import."""
 

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import os
 
-CORES_TO_COMPILE = 4
-"""Cores for each of several processes that compile at the same time. Dynamo uses one, Inductor compiles kernels on
-several."""
-
 
 def usable_cores() -> int:
     """Those that the process may run on; all of the machine where the system does not report them (macOS, Windows)."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 import errno
 import linecache
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from breakscan.source.module import SourceProblem, decode_source
 from breakscan.source.paths import relative_to, shown_path
-from breakscan.source.regular_files import content_digest, read_regular_file
+from breakscan.source.regular_files import read_regular_file
 
 LARGEST = 1 << 24
 """Bytes of the largest file that is read."""
@@ -93,14 +93,6 @@ class SourceFiles:
     def known_line(self, path: str, line: int) -> str | None:
         """The text of a line as it was recorded."""
         return self._known.get(self._absolute(path), {}).get(line)
-
-    def unchanged_text(self, path: str, digests: Collection[str]) -> str | None:
-        """The text of a file that may be opened and whose content still has one of these digests."""
-        content = self._content(path)
-        if isinstance(content, NotRead) or content_digest(content) not in digests:
-            return None
-        text = self._on_disk(path)
-        return None if isinstance(text, NotRead) else text
 
     def is_current(self, path: str) -> bool:
         """True if the file may be opened and is still the one that ran."""

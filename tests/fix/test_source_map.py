@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-
 import libcst as cst
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -67,7 +65,7 @@ def programs(draw: st.DrawFn) -> tuple[str, list[str]]:
 
 def edited(text: str, changes: list[str], mark: str) -> apply.AppliedText:
     """Each statement of the file is kept, dropped, replaced by several, or has its first name replaced."""
-    tree = FileTree(text, ast.parse(text), FileFacts({}, {}))
+    tree = FileTree(text, FileFacts({}, {}))
     edits = []
     statements = [one for one in tree.module.body if "import" not in tree.module.code_for_node(one)]
     for statement, change in zip(statements, changes, strict=False):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TypeVar
@@ -12,7 +11,7 @@ import libcst as cst
 from breakscan.fix.support.build import copied
 from breakscan.fix.support.edit import Declined, Edit
 from breakscan.fix.support.names import written
-from breakscan.fix.support.places import Places
+from breakscan.fix.support.places import spans_in
 from breakscan.fix.support.walking import code_children
 from breakscan.model.facts import UNKNOWN, Fact, FileFacts, Span
 from breakscan.model.findings import Finding, Mode, Site
@@ -23,9 +22,9 @@ Statement = cst.BaseCompoundStatement | cst.SimpleStatementLine
 
 
 class FileTree:
-    """The tree of one file, which ``syntax`` is the ``ast`` of.  Raises ValueError if libcst cannot parse it."""
+    """The tree of one file.  Raises ValueError if libcst cannot parse it."""
 
-    def __init__(self, text: str, syntax: ast.Module, facts: FileFacts) -> None:
+    def __init__(self, text: str, facts: FileFacts) -> None:
         try:
             module = cst.parse_module(text)
         except (cst.ParserSyntaxError, RecursionError) as error:
@@ -34,9 +33,10 @@ class FileTree:
         self.facts = facts
         self.module = module
         self.parents: Mapping[cst.CSTNode, cst.CSTNode] = _parents(module)
-        self.syntax = syntax
-        self._places = Places(module, syntax)
-        self._found: dict[cst.CSTNode, dict[Span, cst.CSTNode]] = {}
+
+    @cached_property
+    def _spans(self) -> dict[cst.CSTNode, Span]:
+        return spans_in(self.module)
 
     def holds(self, node: cst.CSTNode) -> bool:
         """True if a node comes from the file and is not new code."""
@@ -44,35 +44,28 @@ class FileTree:
 
     def span(self, node: cst.CSTNode) -> Span:
         """The position of a node, counted as in :class:`Site`."""
-        around = node
-        while not self._places.is_start(around):
-            around = self.parents[around]
-        return self._places.of(around)[node]
+        return self._spans[node]
 
     def at(self, site: Site) -> cst.CSTNode | None:
         """The node at a site: the one with the same span, or the innermost one that contains it."""
-        statement = self._places.at(site.line)
-        if statement is None:
-            return None
-        by_span = self._by_span(statement)
         span = site.line, site.column, site.end_line, site.end_column
-        exact = by_span.get(span)
+        exact = self._by_span.get(span)
         if exact is not None:
             return exact
-        around = [at for at in by_span if at[:2] <= span[:2] and at[2:] >= span[2:]]
+        around = [at for at in self._by_span if at[:2] <= span[:2] and at[2:] >= span[2:]]
         # Of two spans that contain the site, the inner one starts later or ends earlier.
-        return by_span[max(around, key=lambda at: (at[:2], (-at[2], -at[3])))] if around else None
+        return self._by_span[max(around, key=lambda at: (at[:2], (-at[2], -at[3])))] if around else None
 
-    def _by_span(self, statement: cst.BaseStatement) -> dict[Span, cst.CSTNode]:
+    @cached_property
+    def _by_span(self) -> dict[Span, cst.CSTNode]:
         """The expression with each span, or the statement: a call on its own line is both."""
-        if statement not in self._found:
-            found = self._found[statement] = {}
-            for node, span in self._places.of(statement).items():
-                if _is_a(type(node), cst.BaseExpression):
-                    found[span] = node
-                elif _is_a(type(node), cst.BaseSmallStatement, cst.BaseCompoundStatement):
-                    found.setdefault(span, node)
-        return self._found[statement]
+        found: dict[Span, cst.CSTNode] = {}
+        for node, span in self._spans.items():
+            if _is_a(type(node), cst.BaseExpression):
+                found[span] = node
+            elif _is_a(type(node), cst.BaseSmallStatement, cst.BaseCompoundStatement):
+                found.setdefault(span, node)
+        return found
 
 
 @cache

@@ -7,7 +7,7 @@ Importing ``libcst.matchers`` takes longer than importing the rest of libcst.  `
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
@@ -62,14 +62,6 @@ def MatchRegex(pattern: str) -> MatchIfTrue:
     return MatchIfTrue(re.compile(pattern).fullmatch)
 
 
-@dataclass(frozen=True, slots=True)
-class AtLeastN:
-    """Matches ``n`` or more nodes of a sequence, each of which matches ``matcher``; without it, any."""
-
-    matcher: BaseMatcherNode | None = None
-    n: int = 0
-
-
 def __getattr__(name: str) -> Callable[..., BaseMatcherNode]:
     """The matcher of a type of nodes.  Its arguments are those of the type, in the same order."""
     kind = getattr(cst, name, None)
@@ -104,19 +96,6 @@ def _value_matches(value: object, wanted: object) -> bool:
     if isinstance(wanted, MatchIfTrue):
         return bool(wanted.function(value))
     if isinstance(wanted, list | tuple):
-        return isinstance(value, list | tuple) and _all_match(value, wanted)
+        is_sequence = isinstance(value, list | tuple) and len(value) == len(wanted)
+        return is_sequence and all(map(_value_matches, value, wanted))
     return value is wanted if wanted is None else value == wanted
-
-
-def _all_match(nodes: Sequence[object], wanted: Sequence[object]) -> bool:
-    if not wanted:
-        return not nodes
-    first = wanted[0]
-    if not isinstance(first, AtLeastN):
-        return bool(nodes) and _value_matches(nodes[0], first) and _all_match(nodes[1:], wanted[1:])
-    for taken in range(len(nodes) + 1):
-        if taken >= first.n and _all_match(nodes[taken:], wanted[1:]):
-            return True
-        if taken < len(nodes) and first.matcher is not None and not matches(nodes[taken], first.matcher):
-            return False
-    return False
