@@ -27,10 +27,10 @@ class Room(NamedTuple):
 STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1293, 10),
-    "source": Room("model", 2197, 17),
+    "source": Room("model", 2185, 17),
     "rulebook": Room("model source", 3080, 19),
     "check": Room(STATIC, 12684, 49),
-    "fix": Room(f"{STATIC} check", 8687, 54),
+    "fix": Room(f"{STATIC} check", 8473, 46),
     "recording": Room(STATIC, 9362, 46),
     "explanation": Room(f"{STATIC} check recording", 7635, 37),
     "survey": Room(f"{STATIC} check recording explanation", 2211, 16),

@@ -1,4 +1,7 @@
-"""Applies edits to the text of a file, and records where the new lines come from.  No comment is lost."""
+"""Applies edits to the text of a file, with the imports that they need, and records where the new lines come from.
+
+No comment is lost.  Calls are spread over several lines where a line would be wider than the file.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,10 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from breakscan.fix.imports import with_imports
 from breakscan.fix.source_map import ChangedLines, RegionsDoNotFit, SourceMap
-from breakscan.fix.support.context import FileTree
-from breakscan.fix.support.edit import Edit, Replacement
-from breakscan.fix.support.layout import fitted
+from breakscan.fix.support import matchers as m
+from breakscan.fix.support.context import Edit, FileTree, Replacement
+from breakscan.fix.support.walking import children
 
 
 def overlap(tree: FileTree, one: Edit, other: Edit) -> bool:
@@ -214,3 +216,131 @@ def _first_line(tree: FileTree, node: cst.CSTNode) -> int:
         start = node.decorators[0]
     leading = sum(len(getattr(one, "leading_lines", ())) for one in {node, start})
     return tree.span(start)[0] - 1 - leading
+
+
+_DOCSTRING = m.SimpleStatementLine([m.Expr(m.SimpleString() | m.ConcatenatedString())])
+
+
+def with_imports(module: cst.Module, names: Sequence[str]) -> cst.Module:
+    """The module with ``import name`` for each name: before the first import of that package, else after the first
+    imports, else below the docstring."""
+    for name in names:
+        lines = list(module.body)
+        packages = list(map(_package, lines))
+        new = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name(name))])])
+        if name in packages:
+            place = packages.index(name)
+            there = cst.ensure_type(lines[place], cst.SimpleStatementLine)
+            new = new.with_changes(leading_lines=there.leading_lines)
+            lines[place] = there.with_changes(leading_lines=[])
+        else:
+            place = int(bool(lines) and m.matches(lines[0], _DOCSTRING))
+            while place < len(lines) and packages[place]:
+                place += 1
+            if place and packages[place - 1] in (None, "__future__"):
+                new = new.with_changes(leading_lines=[cst.EmptyLine(indent=False)])
+        lines.insert(place, new)
+        module = module.with_changes(body=lines)
+    return module
+
+
+def _package(line: cst.CSTNode) -> str | None:
+    """The top-level package that a line imports; None for relative imports and other code."""
+    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    if isinstance(small, cst.Import):
+        return small.names[0].evaluated_name.split(".")[0]
+    if isinstance(small, cst.ImportFrom) and small.module is not None and not small.relative:
+        return cst.Module([]).code_for_node(small.module).split(".")[0]
+    return None
+
+
+_WIDTHS = (79, 88, 100, 120)
+_USUAL = 88
+_ENOUGH_LINES = 60
+"""The lines from which on the longest line of a file shows the width that it is wrapped at."""
+_MOST_STEPS = 20
+
+
+def width_of(text: str) -> int:
+    """The width at which a file is wrapped, as its longest line shows."""
+    lines = text.splitlines()
+    longest = max(map(len, lines), default=0)
+    found = next((width for width in _WIDTHS if longest <= width + (width == _WIDTHS[0])), _WIDTHS[-1])
+    return found if len(lines) >= _ENOUGH_LINES else max(found, _USUAL)
+
+
+def fitted(statement: cst.BaseStatement, indent: int, text: str, module: cst.Module) -> cst.BaseStatement:
+    """A new statement of a file with the old ``text``, at an indentation in columns.  Lines that the file has are left
+    as they are."""
+    width = width_of(text) - indent
+    old = {line.strip() for line in text.splitlines() if len(line) > width + indent}
+
+    def is_wide(line: str) -> bool:
+        return len(line.split("  # ")[0]) > width and line.strip() not in old and not line.lstrip().startswith("#")
+
+    for _ in range(_MOST_STEPS):
+        lines = module.code_for_node(statement).splitlines()
+        if len(lines) == 1 and not is_wide(lines[0]):
+            break
+        for node, depth in _calls_in(statement, 0):
+            code = module.code_for_node(node)
+            first = next((line for line in lines if code.partition("\n")[0] in line), "")
+            if code not in text and (_holds_lines(node, code) or ("\n" not in code and is_wide(first))):
+                base = first[: len(first) - len(first.lstrip())][len(module.default_indent) * depth :]
+                made = statement.deep_replace(node, _spread(node, base, module.default_indent))
+                assert isinstance(made, cst.BaseStatement)
+                statement = made
+                break
+        else:
+            break
+    return statement
+
+
+def _calls_in(node: cst.CSTNode, depth: int) -> Iterator[tuple[cst.Call, int]]:
+    """The calls with arguments, the outer ones first, each with the number of blocks of the statement around it."""
+    if isinstance(node, cst.Call) and node.args and not isinstance(node.args[0].value, cst.GeneratorExp):
+        yield node, depth
+    if not isinstance(node, cst.FormattedString):  # before Python 3.12, its fields have one line
+        for child in children(node):
+            yield from _calls_in(child, depth + isinstance(node, cst.IndentedBlock))
+
+
+def _holds_lines(node: cst.Call, code: str) -> bool:
+    """True if an argument of a call with several, all in one line, has several lines."""
+    spaces = [node.whitespace_before_args, *(getattr(one.comma, "whitespace_after", None) for one in node.args)]
+    return (
+        "\n" in code and len(node.args) > 1 and not any(isinstance(one, cst.ParenthesizedWhitespace) for one in spaces)
+    )
+
+
+def _spread(node: cst.Call, base: str, unit: str) -> cst.Call:
+    """A call with one argument per line."""
+    inside, after = _newline(base + unit), _newline(base)
+    args = [cst.ensure_type(arg.visit(_Deeper(unit)), cst.Arg) for arg in node.args]
+    if len(args) == 1:
+        only = args[0].with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=after)
+        return node.with_changes(args=[only], whitespace_before_args=inside)
+    ends = [*[inside] * (len(args) - 1), after]
+    args = [one.with_changes(comma=cst.Comma(whitespace_after=end)) for one, end in zip(args, ends, strict=True)]
+    return node.with_changes(args=args, whitespace_before_args=inside)
+
+
+class _Deeper(cst.CSTTransformer):
+    """Indents the lines inside an expression by one more level."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self.unit = unit
+
+    def leave_ParenthesizedWhitespace(
+        self, _: cst.ParenthesizedWhitespace, new: cst.ParenthesizedWhitespace
+    ) -> cst.ParenthesizedWhitespace:
+        lines = [one.with_changes(whitespace=self._deeper(one.whitespace)) for one in new.empty_lines if one.comment]
+        return new.with_changes(last_line=self._deeper(new.last_line), empty_lines=lines)
+
+    def _deeper(self, whitespace: cst.SimpleWhitespace) -> cst.SimpleWhitespace:
+        return cst.SimpleWhitespace(self.unit + whitespace.value)
+
+
+def _newline(indent: str) -> cst.ParenthesizedWhitespace:
+    return cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace(indent))

@@ -12,8 +12,7 @@ import libcst as cst
 from breakscan.fix.apply import applied
 from breakscan.fix.source_map import RegionsDoNotFit
 from breakscan.fix.support.build import copied
-from breakscan.fix.support.context import FileTree
-from breakscan.fix.support.edit import Edit, Replacement
+from breakscan.fix.support.context import Edit, FileTree, Replacement
 from breakscan.fix.support.walking import walk
 from breakscan.model.facts import FileFacts
 from breakscan.prove.tuning import Texts

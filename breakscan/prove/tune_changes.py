@@ -9,7 +9,7 @@ from functools import partial
 import libcst as cst
 
 from breakscan.explanation.explanation import Explanation
-from breakscan.fix.support.edit import Edit
+from breakscan.fix.support.context import Edit
 from breakscan.fix.support.walking import nodes_named, walk
 from breakscan.model.problem import ChangeKind, Holder, Problem, ProblemKind, ValueChange
 from breakscan.model.remedy import COMPILE, DYNAMO, NewLine, Remedy, RemedyKind, Setting

@@ -14,7 +14,7 @@ from breakscan.explanation.compile_targets import CompileTarget
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.edit import Edit
+from breakscan.fix.support.context import Edit
 from breakscan.fix.support.walking import findall, walk
 from breakscan.model.findings import Origin, Verdict
 from breakscan.model.problem import Caller, ChangeKind, Problem, ProblemKind

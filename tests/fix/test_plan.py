@@ -12,8 +12,7 @@ from breakscan.fix import planner as plan
 from breakscan.fix.planner import WantedRewrites, repair_file
 from breakscan.fix.result import FileRepair
 from breakscan.fix.support.build import expression
-from breakscan.fix.support.context import Rewrite, RewriteContext
-from breakscan.fix.support.edit import Declined, Edit
+from breakscan.fix.support.context import Declined, Edit, Rewrite, RewriteContext
 from breakscan.rulebook.config import load_settings
 
 PRINTS = """import torch

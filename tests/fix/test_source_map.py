@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from breakscan.fix import apply
 from breakscan.fix.apply import applied
 from breakscan.fix.source_map import ChangedLines, SourceMap
-from breakscan.fix.support.context import FileTree
-from breakscan.fix.support.edit import Edit
+from breakscan.fix.support.context import Edit, FileTree
 from breakscan.model.facts import FileFacts
 
 BEFORE = """\

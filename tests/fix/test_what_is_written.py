@@ -11,8 +11,7 @@ from libcst import parse_statement
 from breakscan.fix import planner
 from breakscan.fix.planner import INVALID, WantedRewrites, repair_file
 from breakscan.fix.result import FileRepair
-from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.edit import Edit
+from breakscan.fix.support.context import Edit, RewriteContext
 from breakscan.rulebook.config import load_settings
 
 

@@ -13,17 +13,14 @@ import libcst as cst
 
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.assignments import is_bound_once, is_read, origin, plain_value, reads_of
-from breakscan.fix.support.breaks import refuse_breaks_in
-from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.assignments import is_bound_once, is_read, is_read_outside, origin, plain_value, reads_of
+from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
 from breakscan.fix.support.difference import Effect, assumes, differs
-from breakscan.fix.support.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.fix.support.escapes import is_local
-from breakscan.fix.support.later_uses import is_read_outside
 from breakscan.fix.support.masked import hits_of
 from breakscan.fix.support.names import read, written
 from breakscan.fix.support.operators import called
-from breakscan.fix.support.purity import why_not_pure
+from breakscan.fix.support.purity import refuse_breaks_in, why_not_pure
 from breakscan.fix.support.rows import Rows, of_all, tells_rows
 from breakscan.fix.support.walking import findall, nodes_named
 from breakscan.rulebook.torch_facts.not_measured import ONLY_LOOKED_AT

@@ -12,13 +12,11 @@ from collections.abc import Sequence
 import libcst as cst
 
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.assignments import defined
+from breakscan.fix.support.assignments import defined, is_needed_outside
 from breakscan.fix.support.build import operand_of_and
-from breakscan.fix.support.compiling import and_not_compiling, compiling
-from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.checks import and_not_compiling, compiling
+from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
 from breakscan.fix.support.difference import assumes
-from breakscan.fix.support.edit import Declined, Edit, OtherForm
-from breakscan.fix.support.later_uses import is_needed_outside
 from breakscan.fix.support.names import read, written
 from breakscan.fix.support.operators import called
 from breakscan.fix.support.tensor_test import asks_tensor, operands

@@ -15,10 +15,8 @@ import libcst as cst
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined, is_bound_once, origin, plain_value, reads_of
-from breakscan.fix.support.breaks import refuse_breaks_in
-from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
 from breakscan.fix.support.difference import Effect, assumes, differs
-from breakscan.fix.support.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.fix.support.losses import Loss, loss_of, name_of_loss
 from breakscan.fix.support.masked import (
     Leaf,
@@ -32,6 +30,7 @@ from breakscan.fix.support.masked import (
     zero,
 )
 from breakscan.fix.support.operators import called, only_argument
+from breakscan.fix.support.purity import refuse_breaks_in
 from breakscan.fix.support.rows import Rows, of_all
 from breakscan.fix.support.walking import findall
 from breakscan.rulebook.torch_facts.not_measured import IGNORED_BY_DEFAULT, OF_CLASSES

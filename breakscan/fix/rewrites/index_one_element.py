@@ -12,10 +12,9 @@ import libcst as cst
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined
 from breakscan.fix.support.build import operand
-from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
 from breakscan.fix.support.difference import EXCEPTIONS, Effect, assumes, differs
-from breakscan.fix.support.edit import Declined, Edit, OtherForm
-from breakscan.fix.support.numbers import is_number
+from breakscan.fix.support.operators import is_number
 
 _ARITHMETIC = cst.Add | cst.Subtract | cst.Multiply | cst.FloorDivide | cst.Modulo
 _COUNTS = frozenset({"argmax", "argmin", "count_nonzero", "int", "long", "sum"})

@@ -10,11 +10,9 @@ from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
-from breakscan.fix.support.checks import block_of, breaking, is_caught
-from breakscan.fix.support.compiling import and_not_compiling, guarded, not_compiling
-from breakscan.fix.support.context import RewriteContext, Statement
+from breakscan.fix.support.checks import and_not_compiling, block_of, breaking, guarded, is_caught, not_compiling
+from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext, Statement
 from breakscan.fix.support.difference import Effect, differs
-from breakscan.fix.support.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.fix.support.escapes import reads_code
 from breakscan.fix.support.purity import is_line_or_record, is_reporting, why_missed, why_shown
 

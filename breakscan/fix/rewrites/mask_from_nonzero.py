@@ -10,9 +10,8 @@ import libcst as cst
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import reads_of
-from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
 from breakscan.fix.support.difference import Difference, Effect, assumes, differs
-from breakscan.fix.support.edit import Declined, Edit, OtherForm
 from breakscan.fix.support.masked import COUNT, Leaf, conditions, hits_of, is_scalar
 from breakscan.fix.support.operators import called
 from breakscan.fix.support.purity import why_not_pure

@@ -13,10 +13,8 @@ import libcst as cst
 
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.breaks import refuse_breaks_in, refuse_reads_of
-from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
 from breakscan.fix.support.difference import Difference, Effect, differs
-from breakscan.fix.support.edit import Declined, Edit, OtherForm
 from breakscan.fix.support.losses import loss_of, name_of_loss
 from breakscan.fix.support.masked import (
     COUNT,
@@ -35,8 +33,8 @@ from breakscan.fix.support.masked import (
     whole,
     zero,
 )
-from breakscan.fix.support.numbers import written_number
-from breakscan.fix.support.operators import called, flattens, is_builtin, is_conversion, is_elementwise
+from breakscan.fix.support.operators import called, flattens, is_builtin, is_conversion, is_elementwise, written_number
+from breakscan.fix.support.purity import refuse_breaks_in, refuse_reads_of
 from breakscan.rulebook.torch_facts.not_measured import ELEMENTWISE_SETTINGS, OF_CLASSES, WEIGHTED
 
 _DIMENSION = m.Arg(keyword=None) | m.Arg(keyword=m.Name("dim") | m.Name("axis"))

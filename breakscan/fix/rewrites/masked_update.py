@@ -13,11 +13,9 @@ import libcst as cst
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_bound_once, reads_of
-from breakscan.fix.support.breaks import refuse_breaks_in
 from breakscan.fix.support.build import AUGMENTED, copied
-from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
 from breakscan.fix.support.difference import Difference, Effect, assumes, differs
-from breakscan.fix.support.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.fix.support.escapes import is_local
 from breakscan.fix.support.masked import (
     Leaf,
@@ -29,6 +27,7 @@ from breakscan.fix.support.masked import (
     masked,
     whole,
 )
+from breakscan.fix.support.purity import refuse_breaks_in
 
 _OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {**AUGMENTED, cst.BitXorAssign: cst.BitXor()}
 _OUTSIDE = differs(

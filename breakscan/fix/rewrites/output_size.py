@@ -10,9 +10,8 @@ import libcst as cst
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined, is_bound_once, origin
-from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.context import Declined, Edit, RewriteContext
 from breakscan.fix.support.difference import Effect, differs
-from breakscan.fix.support.edit import Declined, Edit
 from breakscan.fix.support.operators import called
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import libcst as cst
 
 from breakscan.fix.support.build import operand
-from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.edit import Declined, Edit, OtherForm
+from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
 from breakscan.fix.support.operators import is_builtin
 
 _SHORT = cst.Name | cst.Attribute | cst.BaseNumber

@@ -10,11 +10,9 @@ import libcst as cst
 
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.build import call, copied
-from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
 from breakscan.fix.support.difference import Effect, differs
-from breakscan.fix.support.edit import Declined, Edit, OtherForm
-from breakscan.fix.support.numbers import is_size, written_number
-from breakscan.fix.support.operators import called, is_builtin
+from breakscan.fix.support.operators import called, is_builtin, is_size, written_number
 
 _TOLIST = m.Call(func=m.Attribute(value=m.Call(), attr=m.Name("tolist")), args=[])
 

@@ -11,9 +11,8 @@ import libcst as cst
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_bound_once, reads_of
-from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
 from breakscan.fix.support.difference import Effect, assumes, differs
-from breakscan.fix.support.edit import Declined, Edit, OtherForm, Replacement
 from breakscan.fix.support.names import read, written
 from breakscan.fix.support.operators import called
 from breakscan.fix.support.walking import findall, nodes_named

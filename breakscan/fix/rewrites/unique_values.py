@@ -7,10 +7,9 @@ import libcst as cst
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_read
 from breakscan.fix.support.build import copied
-from breakscan.fix.support.compiling import compiling
-from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.checks import compiling
+from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
 from breakscan.fix.support.difference import Effect, differs
-from breakscan.fix.support.edit import Declined, Edit, OtherForm
 from breakscan.fix.support.operators import called
 from breakscan.fix.support.walking import nodes_named
 

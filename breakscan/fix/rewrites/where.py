@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from breakscan.fix.support.breaks import refuse_breaks_in
+from breakscan.fix.support.assignments import is_needed_outside
 from breakscan.fix.support.build import (
     AUGMENTED,
     assignment,
@@ -22,14 +22,11 @@ from breakscan.fix.support.build import (
     joined_and,
     with_leading_lines,
 )
-from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
 from breakscan.fix.support.difference import Effect, differs
-from breakscan.fix.support.edit import Declined, Edit, OtherForm, Replacement
-from breakscan.fix.support.later_uses import is_needed_outside
 from breakscan.fix.support.names import read, written
-from breakscan.fix.support.numbers import written_number
-from breakscan.fix.support.operators import operator_of, what_costs
-from breakscan.fix.support.purity import why_may_raise, why_not_pure
+from breakscan.fix.support.operators import operator_of, what_costs, written_number
+from breakscan.fix.support.purity import refuse_breaks_in, why_may_raise, why_not_pure
 from breakscan.fix.support.tensor_test import TensorTest, tensor_test
 from breakscan.rulebook.torch_facts.operators import Shape
 

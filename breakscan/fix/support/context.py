@@ -1,24 +1,55 @@
-"""A finding in the concrete syntax tree of its file, and the questions that a rewrite can ask about its place."""
+"""A finding in the concrete syntax tree of its file, as a rewrite gets it, and the edit that a rewrite returns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TypeVar
 
 import libcst as cst
 
 from breakscan.fix.support.build import copied
-from breakscan.fix.support.edit import Declined, Edit
+from breakscan.fix.support.difference import Difference
 from breakscan.fix.support.names import written
-from breakscan.fix.support.places import spans_in
-from breakscan.fix.support.walking import code_children
+from breakscan.fix.support.walking import code_children, spans_in
 from breakscan.model.facts import UNKNOWN, Fact, FileFacts, Span
 from breakscan.model.findings import Finding, Mode, Site
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 Function = cst.FunctionDef | cst.Lambda
 Statement = cst.BaseCompoundStatement | cst.SimpleStatementLine
+
+
+Replacement = cst.CSTNode | Sequence[cst.BaseStatement] | None
+"""The replacement of a node: another node, several statements for one, or nothing."""
+
+
+class Declined(Exception):
+    """A rewrite does not apply here; the text says why, without a period at the end."""
+
+
+class OtherForm(Declined):
+    """The code has a different form from what the rewrite handles; reported only if no rewrite is closer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of one file.
+
+    ``replace`` maps nodes of the tree to their replacements.  ``differences`` are what the edit changes besides speed;
+    none for a safe edit.  ``remains`` is the condition, as code, under which the site still breaks; None if it never
+    does.  ``keeps_operations`` says that the same tensor operations run in the same order.
+    """
+
+    replace: Mapping[cst.CSTNode, Replacement]
+    differences: Sequence[Difference] = ()
+    remains: str | None = None
+    keeps_operations: bool = False
+
+    @property
+    def is_safe(self) -> bool:
+        return not self.differences
 
 
 class FileTree:

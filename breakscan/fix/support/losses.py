@@ -9,9 +9,8 @@ import libcst as cst
 
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined
-from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.context import Declined, RewriteContext
 from breakscan.fix.support.difference import Difference, Effect, differs
-from breakscan.fix.support.edit import Declined
 from breakscan.fix.support.operators import called
 from breakscan.fix.support.walking import findall
 from breakscan.rulebook.torch_facts.not_measured import OF_MODULES

@@ -10,9 +10,8 @@ import libcst as cst
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined, origin
-from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.context import Declined, OtherForm, RewriteContext
 from breakscan.fix.support.difference import Difference, Effect, assumes, differs
-from breakscan.fix.support.edit import Declined, OtherForm
 from breakscan.fix.support.operators import (
     called,
     flattens,

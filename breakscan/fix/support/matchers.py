@@ -96,6 +96,7 @@ def _value_matches(value: object, wanted: object) -> bool:
     if isinstance(wanted, MatchIfTrue):
         return bool(wanted.function(value))
     if isinstance(wanted, list | tuple):
-        is_sequence = isinstance(value, list | tuple) and len(value) == len(wanted)
-        return is_sequence and all(map(_value_matches, value, wanted))
+        if not isinstance(value, list | tuple) or len(value) != len(wanted):
+            return False
+        return all(_value_matches(one, other) for one, other in zip(value, wanted, strict=True))
     return value is wanted if wanted is None else value == wanted

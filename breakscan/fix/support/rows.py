@@ -10,8 +10,7 @@ import libcst as cst
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined
-from breakscan.fix.support.context import RewriteContext
-from breakscan.fix.support.edit import Declined
+from breakscan.fix.support.context import Declined, RewriteContext
 from breakscan.fix.support.names import read
 from breakscan.fix.support.operators import called, is_elementwise, writes
 from breakscan.fix.support.walking import findall

@@ -18,9 +18,8 @@ from breakscan.fix.support.build import (
     method,
     operand,
 )
-from breakscan.fix.support.context import RewriteContext
+from breakscan.fix.support.context import Declined, RewriteContext
 from breakscan.fix.support.difference import Difference, Effect, differs
-from breakscan.fix.support.edit import Declined
 from breakscan.fix.support.purity import why_may_raise, why_not_pure
 from breakscan.fix.support.walking import findall
 

@@ -14,8 +14,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 import breakscan
 from breakscan.fix.support import matchers
-from breakscan.fix.support.places import spans_in
-from breakscan.fix.support.walking import findall, walk
+from breakscan.fix.support.walking import findall, spans_in, walk
 
 SNIPPET = """
 import math
