@@ -136,11 +136,11 @@ class ForkServer:
     def _load(self) -> bool:
         """Returns whether there is a GPU."""
         with contextlib.suppress(ImportError):
-            self.preloaded.load("numpy")
+            self.preloaded.load("numpy", native=True)
         # The others are threads of BLAS, which it ends before a fork and starts again after it.
         threads = _threads()
         with _set(NVML, "1"):
-            self.preloaded.load("torch")
+            self.preloaded.load("torch", native=True)
             with self._timed(DYNAMO):
                 self.preloaded.load("torch._dynamo")
             with self._timed(INDUCTOR):
@@ -205,11 +205,7 @@ def _tell(status: int, number: int) -> None:
 
 def _threads() -> int:
     """The threads of this process, without that of NVML: a forked process does not use it."""
-    return sum(not _name_of_thread(number).startswith("cuda") for number in os.listdir("/proc/self/task"))
-
-
-def _name_of_thread(number: str) -> str:
-    return Path("/proc/self/task", number, "comm").read_text(encoding="utf-8", errors="replace")
+    return sum(not (task / "comm").read_bytes().startswith(b"cuda") for task in Path("/proc/self/task").iterdir())
 
 
 @contextlib.contextmanager

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 NOT_READ = ("ACCELERATE_", "TOKENIZERS_", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
-"""Variables that no module of a stage reads while it is imported."""
+"""Variables that no native library reads while it is loaded."""
 
 
 @dataclass(slots=True)
 class _Stage:
     """``modules`` by name, in the order in which their imports ended. ``children`` are those that are attributes of
-    modules of an earlier stage: parent, name and module."""
+    modules of an earlier stage: parent, name and module.  ``read`` are the variables that Python code read while they
+    were imported; None if native libraries, which may read any, were loaded, too."""
 
     modules: dict[str, ModuleType]
     children: list[tuple[ModuleType, str, ModuleType]]
+    read: set[str] | None
 
 
 class PreloadedModules:
@@ -29,20 +33,23 @@ class PreloadedModules:
     gets all of it, and those before it.
 
     ``hide`` removes them from ``sys.modules``. The program's own import brings a stage back, without executing it
-    again, if the environment variables are those with which it was imported.
+    again, if the environment variables that it read are those with which it was imported.
     """
 
     def __init__(self) -> None:
         self._stages: list[_Stage] = []
-        self._environment: dict[str, str] | None = None
-        self._restart: Callable[[], None] = _nothing
-        self._restored: Callable[[ModuleType], None] = _ignored
+        self._environment: dict[str, str] = {}
+        self._restart: Callable[[], object] = lambda: None
+        self._restored: Callable[[ModuleType], object] = lambda _: None
 
-    def load(self, name: str) -> None:
-        """Imports a module, and what it imports, as the next stage. Raises what the import raises."""
+    def load(self, name: str, native: bool = False) -> None:
+        """Imports a module, and what it imports, as the next stage: ``native`` libraries too. Raises what the import
+        raises."""
         before = set(sys.modules)
-        importlib.import_module(name)
-        self._stages.append(_stage({name: sys.modules[name] for name in sys.modules if name not in before}))
+        with _variables_read() as read:
+            importlib.import_module(name)
+        loaded = {name: sys.modules[name] for name in sys.modules if name not in before}
+        self._stages.append(_stage(loaded, None if native else read))
 
     @property
     def files(self) -> frozenset[str]:
@@ -50,9 +57,9 @@ class PreloadedModules:
         found = (getattr(module, "__file__", None) for stage in self._stages for module in stage.modules.values())
         return frozenset(os.path.realpath(path) for path in found if path)
 
-    def hide(self, restart: Callable[[], None], restored: Callable[[ModuleType], None]) -> None:
+    def hide(self, restart: Callable[[], object], restored: Callable[[ModuleType], object]) -> None:
         """Hides the modules. ``restored`` is called with each that is brought back, and ``restart`` if the program has
-        changed the environment before, so that they have to be imported again in a new process.
+        changed variables that they read, so that they have to be imported again in a new process.
         """
         if not self._stages:
             return
@@ -80,8 +87,9 @@ class PreloadedModules:
                 return stage.modules[name]
 
     def check_environment(self) -> None:
-        """Calls ``restart`` if the environment is not the one with which the modules were imported."""
-        if self._environment is not None and _read(self._environment) != _read(os.environ):
+        """Calls ``restart`` if modules that are still hidden read a variable that has changed."""
+        changed = {name for name, _ in self._environment.items() ^ os.environ.items() if not name.startswith(NOT_READ)}
+        if any(changed if stage.read is None else changed & stage.read for stage in self._stages):
             self._restart()
 
     def _restore(self, stage: _Stage) -> None:
@@ -112,27 +120,30 @@ class _Loader(Loader):
         module.__spec__ = self._own_spec
 
 
-def _stage(modules: Mapping[str, ModuleType]) -> _Stage:
+@contextlib.contextmanager
+def _variables_read() -> Iterator[set[str]]:
+    """Yields the names of the environment variables that Python code reads in the block."""
+    environment: Any = type(os.environ)
+    get, read = environment.__getitem__, set()
+
+    def noted(variables: object, name: str) -> object:
+        read.add(name)
+        return get(variables, name)
+
+    environment.__getitem__ = noted
+    try:
+        yield read
+    finally:
+        environment.__getitem__ = get
+
+
+def _stage(modules: Mapping[str, ModuleType], read: set[str] | None) -> _Stage:
     # Modules of the standard library are the same for all programs.
-    own = {name: module for name, module in modules.items() if not _is_standard(name)}
+    own = {name: module for name, module in modules.items() if name.partition(".")[0] not in sys.stdlib_module_names}
     children = []
     for name, module in own.items():
         above, _, last = name.rpartition(".")
         parent = sys.modules.get(above)
         if above not in own and parent is not None and vars(parent).get(last) is module:
             children.append((parent, last, module))
-    return _Stage(own, children)
-
-
-def _is_standard(name: str) -> bool:
-    return name.partition(".")[0] in sys.stdlib_module_names
-
-
-def _read(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if not name.startswith(NOT_READ)}
-
-
-def _nothing() -> None: ...
-
-
-def _ignored(_: ModuleType) -> None: ...
+    return _Stage(own, children, read)

@@ -81,7 +81,7 @@ class WorkerProcess:
         """Runs the program, then serves if it has not served yet."""
         os.environ.update(caches_in(self._cache))
         self._environment = dict(os.environ)
-        self._preloaded.hide(self._restart, lambda module: self._watch.execute(_nothing, module))
+        self._preloaded.hide(self._restart, lambda module: self._watch.execute(lambda _: None, module))
         if any(map(self._overlay.holds, self._preloaded.files)):
             self._restart()
         self._overlay.install()
@@ -90,7 +90,8 @@ class WorkerProcess:
         self._watch.after("torch._dynamo", self._capture.hook.install if self._whole is None else self._whole.install)
         self._settings.install(self._watch)
         self._watch.after("numpy.random", lambda module: module.seed(0))
-        _seed()
+        # All workers draw the same numbers where the program does not seed itself.
+        random.seed(0)
         self._obey_requests()
         error = failed_in = None
         try:
@@ -186,14 +187,6 @@ class WorkerProcess:
             self._replies.write(reply)
             self._replies.flush()
         self._stop_recording()
-
-
-def _seed() -> None:
-    """All workers draw the same numbers where the program does not seed itself."""
-    random.seed(0)
-
-
-def _nothing(_: ModuleType) -> None: ...
 
 
 def _main(arguments: list[str]) -> None:

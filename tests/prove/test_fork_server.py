@@ -43,6 +43,12 @@ os.environ["TORCHINDUCTOR_MAX_AUTOTUNE"] = "1"
 import torch._inductor.config
 print(torch._inductor.config.max_autotune)
 """
+UNREAD = """\
+import os
+print("started")
+import torch
+os.environ["KMP_INIT_AT_FORK"] = "FALSE"
+"""
 ENDS = """\
 import os, signal
 os.kill(os.getpid(), signal.SIGKILL)
@@ -84,6 +90,12 @@ def test_variables_that_are_set_before_the_compiler_is_imported_count(
     tmp_path: Path, server: ForkServerProcess
 ) -> None:
     assert output(tmp_path, server, AFTER_TORCH + CALLS)[-2] == "True"
+
+
+def test_a_variable_that_no_hidden_module_reads_starts_no_other_process(
+    tmp_path: Path, server: ForkServerProcess
+) -> None:
+    assert output(tmp_path, server, UNREAD + CALLS) == ["started", ""]
 
 
 def test_the_end_of_a_forked_process_is_known(tmp_path: Path, server: ForkServerProcess) -> None:
