@@ -27,17 +27,17 @@ class Room(NamedTuple):
 STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1293, 10),
-    "source": Room("model", 2185, 17),
-    "rulebook": Room("model source", 3080, 19),
+    "source": Room("model", 2133, 17),
+    "rulebook": Room("model source", 2962, 19),
     "check": Room(STATIC, 12684, 49),
     "fix": Room(f"{STATIC} check", 8473, 46),
-    "recording": Room(STATIC, 9362, 46),
-    "explanation": Room(f"{STATIC} check recording", 7635, 37),
+    "recording": Room(STATIC, 9276, 46),
+    "explanation": Room(f"{STATIC} check recording", 7495, 36),
     "survey": Room(f"{STATIC} check recording explanation", 2211, 16),
-    "prove": Room(f"{STATIC} check fix recording explanation", 12359, 45),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6172, 37),
+    "prove": Room(f"{STATIC} check fix recording explanation", 12353, 45),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6123, 37),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1639, 14),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 3005, 26),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2968, 26),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }

@@ -232,7 +232,7 @@ TIME = re.compile(r"\d[\d,]*(?:\.\d+)? ?(?:ns|µs|us|ms|s|min|h)\b(?: \d+ (?:s|m
 SIZE = re.compile(r"\d[\d,]*(?:\.\d+)? ?(?:[kMGT]i?)?(?:B|bytes)\b")
 NUMBER = re.compile(r"\d+(?:\.\d+)?%|(?<![\w.])\d+\.\d+(?![\w.])|\d{12,}")
 MEASURED = re.compile(r"bytes|memory|pid|seconds|began|ended")
-TREES = ("time", "compile_time")
+TREES = ("parts", "compile_time")
 """Keys of what time was spent on: what is too short to be measured is missing there."""
 
 

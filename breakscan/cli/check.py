@@ -44,12 +44,7 @@ from breakscan.source.module import SourceProblem, read_source
 from breakscan.source.paths import display_path
 from breakscan.source.python_text import python_text
 from breakscan.source.selectors import selects
-from breakscan.source.suppressions import (
-    UnusedSuppression,
-    unused_suppressions,
-    with_suppressions,
-    without_suppressions,
-)
+from breakscan.source.suppressions import unused_suppressions, with_suppressions
 from breakscan.source.writing import rewrite_file
 
 _SEVERITIES = (Severity.INFO, Severity.WARNING, Severity.ERROR)
@@ -71,11 +66,6 @@ class _Options:
         "--warn-unused-ignores",
         is_flag=True,
         help="Report suppression comments that are not needed.  PATHS must be the whole project.",
-    )
-    remove_unused_ignores: bool = option(
-        "--remove-unused-ignores",
-        is_flag=True,
-        help="Remove suppression comments that are not needed.",
     )
     fail_on: tuple[str, ...] | None = option(
         "--fail-on",
@@ -105,8 +95,8 @@ def _option(name: str) -> str:
     return "--recording" if name == "recordings" else f"--{name.replace('_', '-')}"
 
 
-_ABOUT_FILES = ("recordings", "diff", "add_ignore", "warn_unused_ignores", "remove_unused_ignores")
-_EXCLUSIVE = (("add_ignore", "remove_unused_ignores"), ("baseline", "diff"), ("exit_zero", "fail_on"))
+_ABOUT_FILES = ("recordings", "diff", "add_ignore", "warn_unused_ignores")
+_EXCLUSIVE = (("baseline", "diff"), ("exit_zero", "fail_on"))
 
 
 @click.command()
@@ -174,12 +164,8 @@ def check(
         compared = compare_with_commit(diff, where, files, result, settings, selection.jobs)
     if compared is not None:
         result = replace(result, findings=compared.new)
-    unused: Sequence[UnusedSuppression] = ()
-    if own.warn_unused_ignores or own.remove_unused_ignores:
-        unused = unused_suppressions(files, result.covered)
-    if own.remove_unused_ignores:
-        ctx.exit(_remove_ignores(result, unused))
-    result = replace(result, warnings=(*result.warnings, *(said for one in unused for said in one.warnings())))
+    unused = unused_suppressions(files, result.covered) if own.warn_unused_ignores else []
+    result = replace(result, warnings=(*result.warnings, *unused))
     if own.add_ignore is not None:
         ctx.exit(_add_ignores(result, own.add_ignore))
     seconds = time.perf_counter() - started
@@ -235,23 +221,6 @@ def _add_ignores(result: CheckResult, reason: str) -> int:
     }
     done = sum(finding.site.path not in problems for finding in result.findings)
     return _changed(f"{counted(done, 'finding')} suppressed", [*result.errors, *problems.values()])
-
-
-def _remove_ignores(result: CheckResult, unused: Sequence[UnusedSuppression]) -> int:
-    """Removes comments, or some rules from them, and returns the exit status."""
-    if result.errors:
-        return _changed("no comment removed, since not all files could be checked", result.errors)
-    by_file: dict[str, list[UnusedSuppression]] = defaultdict(list)
-    for one in unused:
-        by_file[one.path].append(one)
-    problems: list[SourceError] = []
-    done = 0
-    for path, comments in by_file.items():
-        places = {(one.directive.line, one.directive.column): one.words for one in comments}
-        problem = _rewrite(path, partial(without_suppressions, unused=places))
-        problems += [problem] if problem else []
-        done += 0 if problem else len(comments)
-    return _changed(f"{counted(done, 'comment')} removed or shortened", problems)
 
 
 def _rewrite(path: str, change: Callable[[str], str]) -> SourceError | None:

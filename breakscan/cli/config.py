@@ -24,20 +24,14 @@ from breakscan.source.paths import PathPattern, display_path
 @click.command()
 @click.argument("path", default=".", type=click.Path(exists=True))
 @click.option("--config", type=click.Path(path_type=Path), help="Use this configuration file.")
-@click.option("--schema", is_flag=True, help="Print the JSON schema of configuration files, for editors, and exit.")
 @output_option
-def config(path: str, config: Path | None, schema: bool, output: Path | None) -> None:
+def config(path: str, config: Path | None, output: Path | None) -> None:
     """Show the settings that apply to PATH, and the file that each comes from.
 
     PATH is a file, or a folder for the files in it; the default is the working directory.  Settings come from the
     nearest breakscan.toml, or pyproject.toml with a table [tool.breakscan], and from the files that it extends.
     """
     with report_stream(output) as stream:
-        if schema:
-            from breakscan.rulebook.config.config_file import config_schema
-
-            stream.write(json.dumps(config_schema(), indent=2) + "\n")
-            return
         (settings,) = settings_at([path], NearestSettings(config))
         stream.writelines(f"{line}\n" for line in settings_lines(settings, os.getcwd()))
 

@@ -1,15 +1,15 @@
-"""Compilations of functions: the time that each took, and the guards under which its code holds."""
+"""Compilations of functions: the time that each took and for what, and the guards under which its code holds."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from enum import Enum
 
 from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.forks import clock_shifts
-from breakscan.explanation.time_trees import TimeNode, time_trees
 from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller
 from breakscan.model.words import counted
@@ -21,13 +21,31 @@ from breakscan.recording.records import (
     CompileTimed,
     Guard,
     GuardsBuilt,
-    KernelsTimed,
     PackageInstalled,
     PythonMade,
     Record,
     ShapeSpecialised,
     SpansTimed,
 )
+
+
+class CompilePart(str, Enum):
+    """The parts of the compiler."""
+
+    TRACING = "tracing"
+    """Dynamo goes through the program's code."""
+    GUARDS = "guards"
+    AOT_AUTOGRAD = "aot-autograd"
+    INDUCTOR = "inductor"
+    """Its passes, and the code that it generates."""
+    KERNELS = "kernels"
+    """Triton's compiler, or the one for C++."""
+    AUTOTUNING = "autotuning"
+    CACHES = "caches"
+    """Loading what an earlier compilation has left."""
+    CUDA_GRAPHS = "cuda-graphs"
+    """Recording them."""
+    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +83,12 @@ class MadeLine:
 
 @dataclass(frozen=True, slots=True)
 class CompiledFrame:
-    """One compilation of a function: when it began, in seconds since the recording did, how long it took, how long its
-    backward, where that was compiled later, and the phases of both, which overlap; under which guards it holds, and
-    what checking them takes at each call.  ``guard_microseconds`` is what torch measured: once, with cold caches.
+    """One compilation of a function: when it began, in seconds since the recording did, how long it took, and how long
+    its backward, where that was compiled later; under which guards it holds, and what checking them takes at each call.
 
-    ``rest_only`` says that it is the part after a break; ``failed`` what ended it without compiled code.  ``time`` is
-    what it spent its time on, with its backward, and with what its graphs did when they first ran; ``kernel_seconds``
-    what the slowest Triton kernels took to compile, several at a time.  ``made`` is what Dynamo made of it, as
-    Python.
+    ``rest_only`` says that it is the part after a break; ``failed`` what ended it without compiled code.  ``parts`` is
+    what it spent its time on, with its backward, and with what its graphs did when they first ran: these do not
+    overlap.  ``made`` is what Dynamo made of it, as Python.
     """
 
     compile_id: str
@@ -83,16 +99,13 @@ class CompiledFrame:
     at: float
     seconds: float
     backward_seconds: float
-    phases: Mapping[str, float]
+    parts: Mapping[CompilePart, float]
     guards: Sequence[GuardLine]
     guard_count: int | None
     guard_seconds: float | None
-    guard_microseconds: float | None
     caches: Sequence[CacheUse]
     restarts: Sequence[str]
     failed: str | None
-    time: Sequence[TimeNode] = ()
-    kernel_seconds: Mapping[str, float] = field(default_factory=dict)
     made: Sequence[MadeLine] = ()
 
 
@@ -146,7 +159,6 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
     caches: dict[str, list[CacheUse]] = defaultdict(list)
     guards: dict[str | None, GuardsBuilt] = {}
     spans: dict[str, list[SpansTimed]] = defaultdict(list)
-    kernels: dict[str, Counter[str]] = defaultdict(Counter)
     made: dict[str, PythonMade] = {}
     rests: dict[_Rest, list[str]] = defaultdict(list)
     for record in records:
@@ -158,22 +170,88 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
             caches[record.compile_id].append(_cache_use(record))
         elif isinstance(record, SpansTimed):
             spans[record.compile_id].append(record)
-        elif isinstance(record, KernelsTimed):
-            kernels[record.compile_id].update(dict(zip(record.names, record.seconds, strict=True)))
         elif isinstance(record, PythonMade) and (begun := started.get(record.compile_id or "")):
             made[begun.compile_id] = record
             rests[begun.code.path, begun.code.name, record.goes_on].append(begun.compile_id)
     for compile_id, times in timed.items():
         begun = started.get(compile_id)
         if begun is not None:
-            frame = _frame(begun, times, guards.get(compile_id), caches[compile_id], shift, context)
             generated = {use.outcome for use in caches[compile_id] if use.cache == "fx_graph"}
-            trees = time_trees(spans[compile_id], is_cached=generated == {"hit"})
-            lines: Iterable[MadeLine] = ()
+            parts = time_by_part(spans[compile_id], is_cached=generated == {"hit"})
+            frame = _frame(begun, times, guards.get(compile_id), caches[compile_id], parts, shift, context)
             if compile_id in made:
                 ops = next((one.ops for one in times if not one.backward), None)
-                lines = _made_lines(made[compile_id], begun.code.path, ops, rests, context)
-            yield replace(frame, time=trees, kernel_seconds=dict(kernels[compile_id]), made=tuple(lines))
+                frame = replace(frame, made=tuple(_made_lines(made[compile_id], begun.code.path, ops, rests, context)))
+            yield frame
+
+
+_LOADING = "PyCodeCache.load_by_key_path"
+_PARTS = {
+    "bytecode_tracing": CompilePart.TRACING,
+    "build_guards": CompilePart.GUARDS,
+    "backend_compile": CompilePart.AOT_AUTOGRAD,
+    "create_aot_dispatcher_function": CompilePart.AOT_AUTOGRAD,
+    "entire_backward_compile": CompilePart.AOT_AUTOGRAD,
+    "min_cut_rematerialization_partition": CompilePart.AOT_AUTOGRAD,
+    "compile_fx.<locals>.fw_compiler_base": CompilePart.INDUCTOR,
+    "compile_fx.<locals>.bw_compiler": CompilePart.INDUCTOR,
+    "inductor_compile": CompilePart.INDUCTOR,
+    "inductor_import": CompilePart.INDUCTOR,
+    "_recursive_pre_grad_passes": CompilePart.INDUCTOR,
+    "_recursive_joint_graph_passes": CompilePart.INDUCTOR,
+    "_recursive_post_grad_passes": CompilePart.INDUCTOR,
+    "async_compile.wait": CompilePart.KERNELS,
+    "async_compile.precompile": CompilePart.KERNELS,
+    "compile_file": CompilePart.KERNELS,
+    "AotCodeCompiler.compile": CompilePart.KERNELS,
+    "reload_kernel_in_parent": CompilePart.KERNELS,
+    "CachingAutotuner.slow_precompile_config": CompilePart.KERNELS,
+    "CachingAutotuner.benchmark_all_configs": CompilePart.AUTOTUNING,
+    "CachingAutotuner.coordinate_descent_tuning": CompilePart.AUTOTUNING,
+    "CachingAutotuner.combo_sequential_autotune": CompilePart.AUTOTUNING,
+    "benchmark_fused_nodes": CompilePart.AUTOTUNING,
+    "benchmark_codegened_module": CompilePart.AUTOTUNING,
+    "AOTAutogradCache.inductor_load": CompilePart.CACHES,
+    "TritonBundler.read_and_emit": CompilePart.CACHES,
+    "inductor_codecache_torch_key": CompilePart.CACHES,
+    "CacheBase.get_system.triton_key": CompilePart.CACHES,
+    "CUDAGraphNode.record": CompilePart.CUDA_GRAPHS,
+    "cudagraphify.get_container": CompilePart.CUDA_GRAPHS,
+}
+"""The parts of torch's spans, by name.  Any other is part of what is around it."""
+_TEMPLATES = ("_template_autotuning", "_template_precompiling")
+
+
+def time_by_part(spans: Iterable[SpansTimed], *, is_cached: bool = False) -> Mapping[CompilePart, float]:
+    """The seconds of one compilation, its backward and what its graphs did when they first ran, by part.
+
+    Where all code was out of caches (``is_cached``), no kernel is compiled: to load one can take as long as to compile
+    it, as Inductor finds out about the C++ compiler first.
+    """
+    seconds: dict[CompilePart, float] = defaultdict(float)
+    for record in spans:
+        at_depth: dict[int, CompilePart] = {}
+        for name, depth, whole in zip(record.names, record.depths, record.seconds, strict=False):
+            around = at_depth.get(depth - 1, CompilePart.OTHER)
+            part = _part_of(name, around)
+            if part is CompilePart.KERNELS and (is_cached or around is CompilePart.CACHES):
+                part = CompilePart.CACHES
+            at_depth[depth] = part
+            seconds[part] += whole
+            if depth:
+                seconds[around] -= whole
+    return most_first({part: time for part, time in seconds.items() if time > 0})
+
+
+def _part_of(name: str, around: CompilePart) -> CompilePart:
+    if name == _LOADING:
+        # It runs the generated module, which has its kernels compiled, or finds them in a cache.
+        return CompilePart.KERNELS
+    return CompilePart.AUTOTUNING if name.endswith(_TEMPLATES) else _PARTS.get(name, around)
+
+
+def most_first(parts: Mapping[CompilePart, float]) -> Mapping[CompilePart, float]:
+    return dict(sorted(parts.items(), key=lambda item: -item[1]))
 
 
 def _made_lines(
@@ -203,12 +281,10 @@ def _frame(
     times: Sequence[CompileTimed],
     built: GuardsBuilt | None,
     caches: Sequence[CacheUse],
+    parts: Mapping[CompilePart, float],
     shift: float,
     context: ExplainContext,
 ) -> CompiledFrame:
-    phases: Counter[str] = Counter()
-    for timed in times:
-        phases.update(timed.phases)
     own = next((timed for timed in times if not timed.backward), None)
     return CompiledFrame(
         compile_id=begun.compile_id,
@@ -219,11 +295,10 @@ def _frame(
         at=begun.at + shift,
         seconds=own.seconds if own else 0.0,
         backward_seconds=sum(timed.seconds for timed in times if timed.backward),
-        phases=dict(phases),
+        parts=parts,
         guards=tuple(dict.fromkeys(_guard_line(guard, context) for guard in built.guards)) if built else (),
         guard_count=own.guards if own else None,
         guard_seconds=built.check_seconds if built else None,
-        guard_microseconds=own.guard_microseconds if own else None,
         caches=tuple(caches),
         restarts=tuple(reason.partition("\n")[0] for reason in own.restarts) if own else (),
         failed=own.failed if own else None,

@@ -1,4 +1,4 @@
-"""The compile time of a run: by part of the compiler, function and kernel."""
+"""The compile time of a run: by part of the compiler and function."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from breakscan.explanation.compilations import CompiledFrame
+from breakscan.explanation.compilations import CompiledFrame, CompilePart, most_first
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.forks import clock_shifts
-from breakscan.explanation.time_trees import CompilePart
 from breakscan.model.findings import Origin, Site
 from breakscan.model.words import seconds_in_words
 from breakscan.recording.records import CompileTimed, Record
@@ -29,23 +28,11 @@ class FunctionTime:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelTime:
-    """The time that a Triton kernel took to compile and to autotune, where torch reports it, and the lines that it
-    comes from."""
-
-    name: str
-    seconds: float
-    autotuning_seconds: float
-    lines: tuple[Site, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class CompileTime:
-    """Each list with what took most first."""
+    """Both with what took most first."""
 
     parts: Mapping[CompilePart, float]
     functions: Sequence[FunctionTime]
-    kernels: Sequence[KernelTime]
 
 
 def compile_time(explanation: Explanation) -> CompileTime:
@@ -55,7 +42,7 @@ def compile_time(explanation: Explanation) -> CompileTime:
     for function in functions:
         for part, seconds in function.parts.items():
             parts[part] += seconds
-    return CompileTime(_most_first(parts), functions, _kernels(explanation))
+    return CompileTime(most_first(parts), functions)
 
 
 def spent_compiling(processes: Sequence[Sequence[Record]], compiles: Iterable[CompiledFrame]) -> float:
@@ -90,38 +77,11 @@ def _functions(compiles: Iterable[CompiledFrame]) -> list[FunctionTime]:
 def _function(group: Sequence[CompiledFrame]) -> FunctionTime:
     parts: dict[CompilePart, float] = defaultdict(float)
     for member in group:
-        for tree in member.time:
-            for node in tree.all():
-                parts[node.part] += node.own_seconds
+        for part, spent in member.parts.items():
+            parts[part] += spent
     first = min(group, key=lambda one: (one.rest_only, one.site.line))
     seconds = max(sum(one.seconds + one.backward_seconds for one in group), sum(parts.values()))
-    return FunctionTime(first.function, first.site, first.origin, len(group), seconds, _most_first(parts))
-
-
-def _kernels(explanation: Explanation) -> list[KernelTime]:
-    lines: dict[str, dict[Site, None]] = defaultdict(dict)
-    compiling: dict[str, float] = defaultdict(float)
-    for graph in explanation.graphs:
-        for made in graph.generated:
-            for kernel in made.kernels:
-                lines[kernel.name] |= dict.fromkeys(kernel.lines)
-    tuning: dict[str, float] = defaultdict(float)
-    for compiled in explanation.compiles:
-        for name, seconds in compiled.kernel_seconds.items():
-            compiling[name] += seconds
-        for tree in compiled.time:
-            for node in tree.all():
-                if node.part is CompilePart.AUTOTUNING and node.name in lines:
-                    tuning[node.name] += node.seconds
-    found = [
-        KernelTime(name, compiling.get(name, 0.0), tuning.get(name, 0.0), tuple(lines.get(name, ())))
-        for name in {**compiling, **tuning}
-    ]
-    return sorted(found, key=lambda kernel: -(kernel.seconds + kernel.autotuning_seconds))
-
-
-def _most_first(parts: Mapping[CompilePart, float]) -> Mapping[CompilePart, float]:
-    return dict(sorted(parts.items(), key=lambda item: -item[1]))
+    return FunctionTime(first.function, first.site, first.origin, len(group), seconds, most_first(parts))
 
 
 PART_WORDS = {

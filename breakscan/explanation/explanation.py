@@ -18,7 +18,7 @@ from breakscan.explanation.notices import Notice
 from breakscan.explanation.problems import problems_of
 from breakscan.explanation.rank_report import RankReport
 from breakscan.explanation.recompiles import Recompile
-from breakscan.explanation.run_totals import Calls, RunTotals
+from breakscan.explanation.run_totals import Calls
 from breakscan.explanation.step_profile import StepProfile
 from breakscan.model.problem import Problem
 from breakscan.rulebook.document import Rule
@@ -60,7 +60,6 @@ class Explanation:
     precompiled: Sequence[Precompiled] = ()
     exports: Sequence[Export] = ()
     export_failures: Sequence[ExportFailure] = ()
-    runs: Sequence[RunTotals] = ()
     ranks: RankReport | None = None
     processes: int = 1
     traced: Mapping[str, Sequence[int]] = field(default_factory=dict)

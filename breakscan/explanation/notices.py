@@ -22,7 +22,6 @@ from breakscan.recording.records import (
     FrameEnded,
     HookFailed,
     HookInstalled,
-    HookLost,
     ProcessStarted,
     Record,
 )
@@ -74,15 +73,14 @@ def notices(processes: Sequence[Sequence[Record]]) -> Iterator[Notice]:
         yield from version_notice(started.torch)
     if started and started.profile_kept:
         yield _PROFILE_KEPT
-    lost = {r.name: r.without for records in processes for r in records if isinstance(r, HookLost)}
     for record in (r for records in processes for r in records):
-        if isinstance(record, HookInstalled | HookFailed):
-            name, without = record.name, lost.get(record.name, "something is missing")
-            if isinstance(record, HookFailed):
-                yield Notice("hook-failed", f"breakscan's hook for {name} failed, so {without} ({record.error})")
-            elif not record.available and _may_matter(name, processes):
-                version = f"torch {started.torch}" if started and started.torch else "this torch"
-                yield Notice("hook-missing", f"{version} lacks what breakscan hooks into for {name}: {without}")
+        if isinstance(record, HookFailed):
+            text = f"breakscan's hook for {record.name} failed, so {record.without} ({record.error})"
+            yield Notice("hook-failed", text)
+        elif isinstance(record, HookInstalled) and not record.available and _may_matter(record.name, processes):
+            version = f"torch {started.torch}" if started and started.torch else "this torch"
+            lacks = f"{version} lacks what breakscan hooks into for {record.name}"
+            yield Notice("hook-missing", f"{lacks}: {record.without}")
 
 
 _ONLY_WITH: Mapping[str, type[Record]] = {

@@ -88,7 +88,6 @@ def with_prices(
             for graph in explanation.graphs
         ],
         calls=list(ran.calls.values()),
-        runs=ran.runs,
     )
 
 

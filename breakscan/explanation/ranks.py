@@ -126,27 +126,17 @@ def _met(group: Sequence[Recompile]) -> str:
 def _steps(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
     """Recompiles that all ranks have, but not after as many runs of graphs: meanwhile, the others wait for the rank
     that compiles."""
-    if not all(run.runs and run.compiles for run in runs.values()):
-        return
-    steps = {rank: _runs_before_recompiles(run) for rank, run in runs.items()}
+    grouped = {rank: _by(run.recompiles, _recompile_key) for rank, run in runs.items()}
     for recompile in _each([run.recompiles for run in runs.values()], _recompile_key):
-        found = {rank: tuple(known.get(_recompile_key(recompile), ())) for rank, known in steps.items()}
-        if len({len(numbers) for numbers in found.values()}) == 1:
+        key = _recompile_key(recompile)
+        before = {rank: tuple(one.runs for one in groups.get(key, ())) for rank, groups in grouped.items()}
+        if len(set(map(len, before.values()))) == 1 and not any(None in numbers for numbers in before.values()):
             what = f"when {recompile.function or _UNNAMED}{_at(recompile.site)} is recompiled"
-            yield from _if_differing(what, recompile.site, found, _after_runs)
+            yield from _if_differing(what, recompile.site, before, _after_runs)
 
 
-def _after_runs(numbers: Sequence[int]) -> str:
+def _after_runs(numbers: Sequence[int | None]) -> str:
     return f"after {_listed(map(str, numbers))} runs of graphs"
-
-
-def _runs_before_recompiles(run: Explanation) -> dict[Hashable, list[int]]:
-    at = {frame.compile_id: frame.at for frame in run.compiles}
-    found: dict[Hashable, list[int]] = {}
-    for recompile in run.recompiles:
-        if (time := at.get(recompile.compile_id)) is not None:
-            found.setdefault(_recompile_key(recompile), []).append(sum(r.at < time for r in run.runs))
-    return found
 
 
 def _order(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:

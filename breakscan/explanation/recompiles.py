@@ -77,7 +77,8 @@ class Recompile:
     compiled alone only because another function runs eager, ``made_by`` is the break that does that, with its name.  If
     ``is_memo``, compiled code keeps what changed in an attribute until what it is for changes.  ``unrolled`` is a
     loop whose rounds depend on it, ``container`` the expression of the ``nn.Sequential`` that called the function.
-    ``alone_for`` is a break in the function, or in what it calls, without which its caller's graph would have it."""
+    ``alone_for`` is a break in the function, or in what it calls, without which its caller's graph would have it.
+    ``runs`` is how often graphs had run in the process before it."""
 
     rule: Rule | None
     function: str | None
@@ -106,6 +107,7 @@ class Recompile:
     unrolled: Caller | None = None
     alone_for: Caller | None = None
     container: str | None = None
+    runs: int | None = None
 
 
 _MOST_VALUES = 5
@@ -525,6 +527,7 @@ def _recompile(
         unrolled=_unrolled(seen, (guard, *met.also), context),
         container=_container(seen, context),
         made_by=_break_above(seen, eager, context) if origin is not Origin.USER else None,
+        runs=seen.runs,
     )
 
 

@@ -19,7 +19,6 @@ from breakscan.recording.records import (
     GraphCompiled,
     GraphRan,
     Record,
-    RunsTraced,
     Usual,
 )
 
@@ -42,15 +41,6 @@ class Calls:
         return max(0.0, self.seconds - self.graph_seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class RunTotals:
-    """One run of a graph on the timeline, in seconds since the recording began."""
-
-    graph: int
-    at: float
-    seconds: float
-
-
 R = TypeVar("R", GraphRan, GapRan, CallsRan, CallsOnDevice)
 _NOTHING = Usual(0.0, 0.0, 0.0)
 NO_GAPS = GapRan(-1, 0, 0.0, _NOTHING, 0.0, 0.0, 0, _NOTHING)
@@ -60,15 +50,14 @@ NO_GAPS = GapRan(-1, 0, 0.0, _NOTHING, 0.0, 0.0, 0, _NOTHING)
 @dataclass(slots=True)
 class Ran:
     """``graphs`` in the order of a report, with the runs of each and the gaps after it; ``calls`` by what was called,
-    each with its code; ``on_device`` what one of these calls spends on its device outside graphs, where that is known;
-    ``runs`` for a timeline."""
+    each with its code; ``on_device`` what one of these calls spends on its device outside graphs, where that is
+    known."""
 
     graphs: list[GraphCompiled] = field(default_factory=list)
     of_graph: dict[int, GraphRan] = field(default_factory=dict)
     after_graph: dict[int, GapRan] = field(default_factory=dict)
     calls: dict[Code | str, Calls] = field(default_factory=dict)
     on_device: dict[Code | str, float] = field(default_factory=dict)
-    runs: list[RunTotals] = field(default_factory=list)
 
 
 def what_ran(processes: Sequence[Sequence[Record]], context: ExplainContext) -> Ran:
@@ -97,14 +86,6 @@ def what_ran(processes: Sequence[Sequence[Record]], context: ExplainContext) -> 
             if what := called.get(process, calls.key):
                 timed[what.code or what.target].append((calls.outside, calls.timed))
     ran.on_device = {about: _together(parts).seconds for about, parts in timed.items()}
-    for process, (records, shift) in enumerate(zip(processes, shifts, strict=True)):
-        ran.runs += [
-            RunTotals(number, start + shift, seconds)
-            for traced in records
-            if isinstance(traced, RunsTraced)
-            for graph, start, seconds in zip(traced.graphs, traced.starts, traced.seconds, strict=True)
-            if (number := numbers.get(process, graph)) is not None
-        ]
     return ran
 
 

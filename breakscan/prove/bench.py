@@ -414,7 +414,7 @@ def _stages(processes: Sequence[Sequence[Record]]) -> dict[str, float]:
     for timed in (record for process in processes for record in process if isinstance(record, CompileTimed)):
         found["total"] += timed.seconds
         # A backward that is compiled later has only the last stage.
-        whole = [timed.phases.get(stage, 0.0) for stage in STAGES]
+        whole = [timed.stages.get(stage, 0.0) for stage in STAGES]
         for stage, seconds, inner in zip(STAGES, whole, [*whole[1:], 0.0], strict=True):
             if seconds:
                 found[stage] = found.get(stage, 0.0) + max(0.0, seconds - inner)

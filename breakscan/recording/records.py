@@ -112,25 +112,20 @@ class RankSeen(Record):
 
 @dataclass(frozen=True, slots=True)
 class HookInstalled(Record):
-    """Return whether the installed torch has what a hook needs."""
+    """The installed torch has what a hook needs, or lacks it: ``without`` is the clause of reports on what is missing
+    then."""
 
     name: str
     available: bool
+    without: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class HookFailed(Record):
-    """A hook of ours raised; the user's program did not notice."""
+    """A hook of ours raised; the user's program did not notice.  ``without`` as in :class:`HookInstalled`."""
 
     name: str
     error: str
-
-
-@dataclass(frozen=True, slots=True)
-class HookLost(Record):
-    """The clause of reports on what is missing without a hook that torch lacks something for, or that failed."""
-
-    name: str
     without: str
 
 
@@ -186,18 +181,17 @@ class CompileStarted(Record):
 
 @dataclass(frozen=True, slots=True)
 class CompileTimed(Record):
-    """The seconds that one frame took to compile, and ``phases`` of it by name, which overlap; ``ops`` of the graph
-    that it gave, None without one.  ``guard_microseconds`` is what its guards take to check once with cold caches, as
-    torch measured it; ``failed`` the type and text of what ended it."""
+    """The seconds that one frame took to compile, and those of its ``stages`` (``dynamo``, ``aot_autograd``,
+    ``inductor``), each with the later ones in it; ``ops`` of the graph that it gave, None without one; ``failed`` the
+    type and text of what ended it."""
 
     compile_id: str
     seconds: float
     backward: bool
     ops: int | None
     at: float
-    phases: dict[str, float]
+    stages: dict[str, float]
     guards: int | None
-    guard_microseconds: float | None
     restarts: tuple[str, ...]
     failed: str | None
 
@@ -240,21 +234,11 @@ class BreakSeen(Record):
 class SpansTimed(Record):
     """The work of the compiler for one compilation, from one beginning to its end, as torch names it: a tree whose
     nodes stand in order, each before its children.  What has the same name and the same parent is one node:
-    ``seconds`` is all of it, its children included, ``counts`` how often.  What took next to no time is left out."""
+    ``seconds`` is all of it, its children included.  What took next to no time is left out."""
 
     compile_id: str
     names: tuple[str, ...]
     depths: tuple[int, ...]
-    seconds: tuple[float, ...]
-    counts: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class KernelsTimed(Record):
-    """The seconds that the slowest Triton kernels took to compile.  Workers compile several at a time."""
-
-    compile_id: str
-    names: tuple[str, ...]
     seconds: tuple[float, ...]
 
 
@@ -288,7 +272,8 @@ class RecompileSeen(Record):
     """A frame is compiled again, since no version of it fits.  ``stack`` is that of the call; ``cut`` says that its two
     innermost frames are missing, as in torch's trace.  ``objects`` numbers the objects among the function's variables:
     equal for the same object.  ``stored_as`` are the variables that get the value of the call at which the graph
-    broke, or its parts; ``past_limit`` says that the limit forbids another version."""
+    broke, or its parts; ``past_limit`` says that the limit forbids another version.  ``runs`` is how often graphs have
+    run in the process until then, where that is counted."""
 
     compile_id: str | None
     frame: Code
@@ -298,6 +283,7 @@ class RecompileSeen(Record):
     objects: Mapping[str, int] = field(default_factory=dict)
     stored_as: tuple[str, ...] = ()
     past_limit: bool = False
+    runs: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -669,15 +655,6 @@ class GraphRaised(Record):
     text: str
     stack: tuple[StackFrame, ...]
     compilers: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RunsTraced(Record):
-    """The first runs of graphs, for a timeline: the numbers of the graphs, when each run started, how long it took."""
-
-    graphs: tuple[int, ...]
-    starts: tuple[float, ...]
-    seconds: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)

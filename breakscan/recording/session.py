@@ -27,7 +27,7 @@ from breakscan.recording.recording import SUFFIX, TORCH_IMPORTED, cut_by, read_r
 from breakscan.recording.records import Record
 from breakscan.source.regular_files import read_regular_file
 
-FORMAT = 6
+FORMAT = 7
 """Grows when the records or the manifest change so that another breakscan cannot read them.  No other is read."""
 MANIFEST = "run.json"
 SOURCES = "sources.json"

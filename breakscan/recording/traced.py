@@ -28,7 +28,6 @@ from breakscan.recording.records import (
     CompileTimed,
     DdpSplit,
     GuardsBuilt,
-    KernelsTimed,
     Record,
     ShapeSpecialised,
     SpansTimed,
@@ -73,32 +72,19 @@ class TracedError:
 
 @dataclass(frozen=True, slots=True)
 class TracedSpan:
-    """The compiler begins or ends something at a time in microseconds; ``kernel`` is what it is about, where torch
-    says."""
+    """The compiler begins or ends something at a time in microseconds."""
 
     compile_id: str
     name: str
     begins: bool
     at: float
-    kernel: str | None
 
 
 Traced = Record | TracedBreak | TracedRecompile | TracedGraph | TracedError | TracedSpan
 """A statement of the trace: a record, or the text from which :mod:`~breakscan.recording.trace_fallback` can make
 one."""
 
-_PHASES = {
-    "dynamo": "dynamo_cumulative_compile_time_us",
-    "aot_autograd": "aot_autograd_cumulative_compile_time_us",
-    "inductor": "inductor_cumulative_compile_time_us",
-    "code generation": "inductor_code_gen_cumulative_compile_time_us",
-    "kernel compilation": "triton_compile_time_us",
-    "pre-grad passes": "pre_grad_pass_time_us",
-    "joint-graph passes": "joint_graph_pass_time_us",
-    "post-grad passes": "post_grad_pass_time_us",
-    "autotuning": "compile_time_autotune_time_us",
-    "garbage collection": "gc_time_us",
-}
+_STAGES = ("dynamo", "aot_autograd", "inductor")
 _AUTOGRAD_GRAPHS = {f"aot_{phase}_graph": phase for phase in ("forward", "backward", "inference")}
 _CACHES = {
     f"{cache}_cache_{outcome}": (cache, outcome)
@@ -135,10 +121,8 @@ def trace_records(
     elif "dynamo_output_graph" in metadata:
         yield TracedGraph(compile_id, payload or "", at)
     elif timed := metadata.get("compilation_metrics"):
-        yield from _kernels(compile_id, timed)
         yield _timed(compile_id, timed, at, backward=False)
     elif timed := metadata.get("bwd_compilation_metrics"):
-        yield from _kernels(compile_id, timed)
         yield _timed(compile_id, timed, at, backward=True)
     elif specialised := metadata.get("symbolic_shape_specialization"):
         yield _specialised(compile_id, specialised, file_name)
@@ -215,18 +199,16 @@ def _frame(entry: Mapping[str, Any], file_name: Callable[[int | str], str]) -> S
 
 
 def _timed(compile_id: str, metrics: Mapping[str, Any], at: float, *, backward: bool) -> CompileTimed:
-    phases = {name: (metrics.get(key) or 0) / 1e6 for name, key in _PHASES.items()}
+    stages = {name: (metrics.get(f"{name}_cumulative_compile_time_us") or 0) / 1e6 for name in _STAGES}
     failed = ": ".join(filter(None, (metrics.get("fail_type"), metrics.get("fail_reason"))))
-    latency = metrics.get("guard_latency_us")
     return CompileTimed(
         compile_id=compile_id,
         seconds=(metrics.get("duration_us") or 0) / 1e6,
         backward=backward,
         ops=None if backward else metrics.get("graph_op_count"),
         at=at,
-        phases={name: seconds for name, seconds in phases.items() if seconds},
+        stages={name: seconds for name, seconds in stages.items() if seconds},
         guards=metrics.get("guard_count"),
-        guard_microseconds=None if latency is None else float(latency),
         restarts=tuple(sorted(metrics.get("restart_reasons") or ())),
         failed=failed or None,
     )
@@ -239,19 +221,7 @@ def _span(compile_id: str | None, event: Mapping[str, Any]) -> Iterator[TracedSp
     named = arguments.get("compile_id")
     about = compile_id or (named if isinstance(named, str) and _COMPILE_ID.fullmatch(named) else None)
     if about is not None and event.get("ph") in ("B", "E"):
-        kernel = arguments.get("kernel_name")
-        at = float(event.get("ts") or 0.0)
-        yield TracedSpan(
-            about, str(event.get("name")), event["ph"] == "B", at, kernel if kernel is None else str(kernel)
-        )
-
-
-def _kernels(compile_id: str, metrics: Mapping[str, Any]) -> Iterator[KernelsTimed]:
-    """The slowest Triton kernels, which torch reports as a JSON list of names with microseconds."""
-    timed = json.loads(metrics.get("triton_kernel_compile_times_us") or "[]")
-    if timed:
-        names, microseconds = zip(*timed, strict=True)
-        yield KernelsTimed(compile_id, tuple(map(str, names)), tuple(time / 1e6 for time in microseconds))
+        yield TracedSpan(about, str(event.get("name")), event["ph"] == "B", float(event.get("ts") or 0.0))
 
 
 LEAST_SECONDS = 5e-5
@@ -261,23 +231,12 @@ LEAST_PART = 0.002
 
 @dataclass(slots=True)
 class _Span:
-    """The work under one name in one place.  ``began`` is in microseconds; ``kernel`` is what it is about now."""
+    """The work under one name in one place.  ``began`` is in microseconds."""
 
     name: str
     began: float = 0.0
-    kernel: str | None = None
     seconds: float = 0.0
-    count: int = 0
     inner: dict[str, _Span] = field(default_factory=dict)
-
-    def child(self, name: str) -> _Span:
-        return self.inner.setdefault(name, _Span(name))
-
-    def add(self, seconds: float) -> None:
-        self.seconds += seconds
-        self.count += 1
-        if self.kernel is not None:
-            self.child(self.kernel).add(seconds)
 
 
 class SpanTrees:
@@ -291,15 +250,15 @@ class SpanTrees:
         key = (threading.get_ident(), said.compile_id)
         stack = self._open.setdefault(key, [])
         if said.begins:
-            span = stack[-1].child(said.name) if stack else _Span(said.name)
-            span.began, span.kernel = said.at, said.kernel
+            span = stack[-1].inner.setdefault(said.name, _Span(said.name)) if stack else _Span(said.name)
+            span.began = said.at
             stack.append(span)
             return
         if all(span.name != said.name for span in stack):
             return
         while stack:
             span = stack.pop()
-            span.add(max(0.0, said.at - span.began) / 1e6)
+            span.seconds += max(0.0, said.at - span.began) / 1e6
             if span.name == said.name:
                 break
         if not stack:
@@ -315,7 +274,6 @@ def _record(compile_id: str, root: _Span) -> SpansTimed:
         names=tuple(span.name for _, span in kept),
         depths=tuple(depth for depth, _ in kept),
         seconds=tuple(span.seconds for _, span in kept),
-        counts=tuple(span.count for _, span in kept),
     )
 
 

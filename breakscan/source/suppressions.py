@@ -1,6 +1,6 @@
 """Comments that suppress findings: ``# breakscan: ignore[BRK101] reason`` and ``# breakscan: ignore-file[...]``.
 
-This module reads, adds and removes them, and finds those that suppress nothing.
+This module reads and adds them, and finds those that suppress nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import io
 import re
 import tokenize
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -215,64 +215,17 @@ def _statements(text: str) -> Iterable[_Statement]:
                 current = None
 
 
-_WORDS = re.compile(r"#\s*breakscan:\s*[a-z-]+\s*\[([^\]]*)\]")
-_NEXT_COMMENT = re.compile(r"\s*(?=#\s*[^\s\d])")
-"""The end of the reason of a comment: another one after it (``# type: ignore``), but not the number of an issue."""
-
-
-def without_suppressions(text: str, unused: Mapping[tuple[int, int], tuple[str, ...] | None]) -> str:
-    """The text without some words of comments, or without the comments (None).  ``unused`` has them by the line and
-    column at which each comment begins, both from 1.
-
-    A comment that is left without words goes with its reason, and its line with it if it stood there alone.
-    """
-    lines = text.split("\n")
-    for (line, column), words in sorted(unused.items(), reverse=True):
-        before = lines[line - 1]
-        lines[line - 1] = after = _without(before, column - 1, words)
-        if not after.strip() and before.strip():
-            del lines[line - 1]
-    return "\n".join(lines)
-
-
-def _without(line: str, start: int, words: tuple[str, ...] | None) -> str:
-    named = _WORDS.match(line, start)
-    if words is not None and named is not None:
-        kept = [word for word in map(str.strip, named[1].split(",")) if word and word not in words]
-        if kept:
-            return f"{line[: named.start(1)]}{', '.join(kept)}{line[named.end(1) :]}"
-    behind = _NEXT_COMMENT.search(line, start + 1)
-    rest = line[behind.end() :] if behind else ""
-    return f"{line[:start]}{rest}".rstrip()
-
-
-@dataclass(frozen=True, slots=True)
-class UnusedSuppression:
-    """A comment, in the file of a path as it is reported, or some ``words`` of it, that suppress nothing; None for all
-    of a comment that names no rules."""
-
-    path: str
-    directive: Directive
-    words: tuple[str, ...] | None
-
-    def warnings(self) -> Iterator[SourceError]:
-        """The message about it, at the place of the comment."""
-        for word in self.words or (None,):
-            what = "nothing is found here" if word is None else f"{word} is not found here"
-            yield SourceError(self.path, self.directive.line, self.directive.column, f"unused suppression: {what}")
-
-
-def unused_suppressions(files: Iterable[Path], covered: Iterable[Finding]) -> list[UnusedSuppression]:
-    """The comments in files, given by their absolute paths, that suppress none of the findings ``covered``, or that
-    name a rule none of them is of."""
+def unused_suppressions(files: Iterable[Path], covered: Iterable[Finding]) -> list[SourceError]:
+    """Messages about the comments in files, given by their absolute paths, that suppress none of the findings
+    ``covered``, or that name a rule none of them is of."""
     by_path: dict[str, list[Finding]] = defaultdict(list)
     for finding in covered:
         by_path[finding.site.path].append(finding)
     cwd = Path.cwd()
-    return [one for file in files for one in _in_file(file, display_path(file, cwd), by_path)]
+    return [one for file in files for one in _unused_in(file, display_path(file, cwd), by_path)]
 
 
-def _in_file(file: Path, display: str, by_path: dict[str, list[Finding]]) -> Iterator[UnusedSuppression]:
+def _unused_in(file: Path, display: str, by_path: dict[str, list[Finding]]) -> Iterator[SourceError]:
     try:
         text = python_text(read_source(file, display), file, display)
         if "breakscan:" not in text:
@@ -281,14 +234,9 @@ def _in_file(file: Path, display: str, by_path: dict[str, list[Finding]]) -> Ite
     except SourceProblem:
         return  # it is reported as not checked
     for directive in directives:
-        words = _unused(directive, by_path[display])
-        if words is None or words:
-            yield UnusedSuppression(display, directive, words)
-
-
-def _unused(directive: Directive, findings: Sequence[Finding]) -> tuple[str, ...] | None:
-    """The words that suppress none of some findings; None for a comment without words that does not."""
-    if directive.selectors is None:
-        return () if any(map(directive.covers, findings)) else None
-    words = directive.selectors
-    return tuple(word for word in words if not any(map(replace(directive, selectors=(word,)).covers, findings)))
+        for word in directive.selectors or (None,):
+            part = replace(directive, selectors=None if word is None else (word,))
+            if not any(map(part.covers, by_path[display])):
+                what = "nothing is" if word is None else f"{word} is not"
+                message = f"unused suppression: {what} found here"
+                yield SourceError(display, directive.line, directive.column, message)

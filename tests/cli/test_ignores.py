@@ -1,4 +1,4 @@
-"""``breakscan check`` with ``--add-ignore``, ``--warn-unused-ignores`` and ``--remove-unused-ignores``."""
+"""``breakscan check`` with ``--add-ignore`` and ``--warn-unused-ignores``."""
 
 from __future__ import annotations
 
@@ -138,54 +138,3 @@ def test_without_the_option_nothing_is_said(breakscan: Run, folder: Path) -> Non
     done = breakscan("check", "one.py")
     assert (done.status, done.err) == (0, "")
     assert breakscan("check", "-", "--warn-unused-ignores").status == 2
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("x = x + 1  # breakscan: ignore[BRK401] why", "x = x + 1"),
-        ("x = x + 1  # breakscan: ignore", "x = x + 1"),
-        ("x = x + 1  # sum  # breakscan: ignore[BRK401] see #12", "x = x + 1  # sum"),
-        ("x = x + 1  # breakscan: ignore[BRK401] why  # type: ignore", "x = x + 1  # type: ignore"),
-        ("x = x + 1  # breakscan: ignore[BRK401]  # breakscan: ignore[BRK2]", "x = x + 1"),
-        ("print(x)  # breakscan: ignore[BRK401, BRK201] why", "print(x)  # breakscan: ignore[BRK401] why"),
-        ("print(x)  # breakscan: ignore[BRK201]  # breakscan: ignore[BRK4]", "print(x)  # breakscan: ignore[BRK4]"),
-        ("# breakscan: ignore[BRK401]\n    x = x + 1", "x = x + 1"),
-        ("x = '# breakscan: ignore'  # breakscan: ignore", "x = '# breakscan: ignore'"),
-        ("x = (x +  # breakscan: ignore\n         1)", "x = (x +\n         1)"),
-        ("print(x)  # breakscan: ignore[BRK401] why", "print(x)  # breakscan: ignore[BRK401] why"),
-    ],
-)
-def test_they_are_taken_out(breakscan: Run, folder: Path, before: str, after: str) -> None:
-    (folder / "one.py").write_text(f"{HEAD}    {before}\n    return x\n", encoding="utf-8")
-    found = breakscan("check", "one.py", "--format", "concise", "-q").out
-    assert breakscan("check", "one.py", "--remove-unused-ignores").status == 0
-    text = (folder / "one.py").read_text(encoding="utf-8")
-    assert text == f"{HEAD}    {after}\n    return x\n"
-    assert warnings(breakscan, text) == []
-    assert breakscan("check", "one.py", "--format", "concise", "-q").out == found
-
-
-def test_what_is_taken_out_is_said(breakscan: Run, folder: Path) -> None:
-    (folder / "one.py").write_text(f"{HEAD}    return x  # breakscan: ignore\n", encoding="utf-8")
-    done = breakscan("check", "one.py", "--remove-unused-ignores")
-    assert (done.status, done.out, done.err) == (0, "", "breakscan: 1 comment removed or shortened\n")
-
-
-def test_none_is_taken_out_where_a_file_cannot_be_checked(breakscan: Run, folder: Path) -> None:
-    (folder / "one.py").write_text(f"{HEAD}    return x  # breakscan: ignore\n", encoding="utf-8")
-    (folder / "two.py").write_text("def f(:\n", encoding="utf-8")
-    done = breakscan("check", "--remove-unused-ignores")
-    assert (done.status, done.err.splitlines()[-1]) == (
-        2, "breakscan: no comment removed, since not all files could be checked"
-    )  # fmt: skip
-    assert "ignore" in (folder / "one.py").read_text(encoding="utf-8")
-
-
-def test_in_a_notebook(breakscan: Run, folder: Path) -> None:
-    lines = [*HEAD.splitlines(True), "    return x  # breakscan: ignore\n", "y = 1"]
-    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": lines}
-    text = json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-    (folder / "one.ipynb").write_text(text, encoding="utf-8")
-    assert breakscan("check", "one.ipynb", "--remove-unused-ignores").status == 0
-    assert (folder / "one.ipynb").read_text(encoding="utf-8") == text.replace("  # breakscan: ignore", "")

@@ -12,7 +12,7 @@ import pytest
 from programs import Zoo
 
 from breakscan.explanation.notices import notices
-from breakscan.recording.records import CompileStarted, HookFailed, HookInstalled, HookLost, Record
+from breakscan.recording.records import CompileStarted, HookFailed, HookInstalled, Record
 
 pytestmark = pytest.mark.torch
 
@@ -178,12 +178,12 @@ def test_no_name_of_dynamos_is_left(report: Any) -> None:
 
 def test_a_hook_that_failed_is_told(zoo: Zoo) -> None:
     def fail(record: Record) -> Record:
-        failed = HookFailed("graphs", "KeyError: 'gone'")
+        failed = HookFailed("graphs", "KeyError: 'gone'", "graphs are missing")
         return failed if isinstance(record, CompileStarted) else record
 
     assert [notice for notice in zoo.explain(fail)["notices"] if "KeyError: 'gone'" in notice]
 
 
 def test_a_hook_of_another_breakscan_is_named() -> None:
-    (notice,) = notices([[HookInstalled("memory", False), HookLost("memory", "it is missing")]])
+    (notice,) = notices([[HookInstalled("memory", False, "it is missing")]])
     assert (notice.id, notice.text.rpartition(": ")[2]) == ("hook-missing", "it is missing")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import subprocess
@@ -20,7 +19,7 @@ from breakscan.explanation.frames import FrameStatus
 from breakscan.model.findings import Verdict
 from breakscan.recording.launch import INJECTED, ProgramExit
 from breakscan.recording.recording import read_recording
-from breakscan.recording.records import CallsOnDevice, CallsRan, GapRan, GraphRan, HookFailed, Record, RunsTraced, Usual
+from breakscan.recording.records import CallsOnDevice, CallsRan, GapRan, GraphRan, HookFailed, Record, Usual
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -145,18 +144,6 @@ def test_a_break_costs_what_lies_behind_it(run: Any, backend: str) -> None:
     assert (calls.name, calls.calls) == ("f", 10)
     assert 0.7 <= calls.gap_seconds <= calls.outside_seconds <= calls.seconds
     assert calls.graph_seconds + calls.gap_seconds <= calls.seconds
-
-
-def test_the_timeline_shows_each_run(run: Any) -> None:
-    ran = run(TWO_BREAKS.replace("BACKEND", "'eager'"))
-    runs = ran.explanation.runs
-    assert [run.graph for run in runs] == [0, 1, 2] * 11
-    assert all(a.at + a.seconds <= b.at for a, b in itertools.pairwise(runs))
-    assert 0 < runs[0].at < 120
-    # In the last call, nothing is compiled: what lies between the runs is what was slept.
-    first, second, third = runs[-3:]
-    assert second.at - first.at - first.seconds >= 0.050
-    assert third.at - second.at - second.seconds >= 0.020
 
 
 def test_a_break_within_a_call_is_passed_once(run: Any) -> None:
@@ -432,21 +419,6 @@ for n in range(10**9):
     price = ran.site("here").price
     assert price is not None
     assert 500 < price.passes <= runs
-    assert sum(len(record.graphs) for record in ran.records[0] if isinstance(record, RunsTraced)) > 1000
-
-
-def test_the_first_runs_make_the_timeline(run: Any) -> None:
-    ran = run(
-        """import torch
-compiled = torch.compile(lambda x: x.sin(), backend="eager")
-for _ in range(5000):
-    compiled(torch.ones(8))
-"""
-    )
-    traced = [record for record in ran.records[0] if isinstance(record, RunsTraced)]
-    assert sum(len(record.graphs) for record in traced) == 4096
-    assert max(len(record.graphs) for record in traced) <= 256
-    assert ran.last(GraphRan)[0].runs == 5000
 
 
 def test_where_torch_does_not_say_that_a_call_is_over(run: Any) -> None:

@@ -25,7 +25,6 @@ from breakscan.explanation.notices import Notice
 from breakscan.explanation.rank_report import NO_RECORDING, RUNNING, RankDifference, alike, exit_ending, ranks_in_words
 from breakscan.explanation.ranks import compare, merge
 from breakscan.explanation.recompiles import Recompile
-from breakscan.explanation.run_totals import RunTotals
 from breakscan.model.findings import Origin, Site
 from breakscan.recording.job import JobError, is_running, own_rank, shared_folder
 from breakscan.recording.parsers.export_errors import ExportProblem
@@ -379,7 +378,7 @@ def recompile(function: str, compile_id: str) -> Recompile:
 
 
 def compiled_frame(compile_id: str, at: float) -> CompiledFrame:
-    return CompiledFrame(compile_id, "f", SITE, Origin.USER, False, at, 0.1, 0, {}, (), 0, None, None, (), (), None)
+    return CompiledFrame(compile_id, "f", SITE, Origin.USER, False, at, 0.1, 0, {}, (), 0, None, (), (), None)
 
 
 def graph(number: int, function: str, ops: int) -> Graph:
@@ -430,11 +429,7 @@ class TestComparison:
         assert (list(merged.exports), merged.ranks.differences) == ([export], [])
 
     def test_a_recompile_in_another_step(self) -> None:
-        runs = tuple(RunTotals(0, float(at), 0.1) for at in range(10))
-        one, two = (
-            replace(PLAIN, recompiles=(recompile("f", "0/1"),), compiles=(compiled_frame("0/1", at),), runs=runs)
-            for at in (3.5, 7.5)
-        )
+        one, two = (replace(PLAIN, recompiles=(replace(recompile("f", "0/1"), runs=runs),)) for runs in (4, 8))
         (difference,) = compare({0: one, 1: two}).differences
         assert difference == RankDifference(
             "when f at train.py:4 is recompiled", SITE, {0: "after 4 runs of graphs", 1: "after 8 runs of graphs"}

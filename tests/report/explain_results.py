@@ -12,6 +12,7 @@ from breakscan.explanation.breaks import BreakSite, FunctionPart
 from breakscan.explanation.compilations import (
     CacheUse,
     CompiledFrame,
+    CompilePart,
     GuardLine,
     MadeLine,
     Precompiled,
@@ -27,9 +28,8 @@ from breakscan.explanation.notices import Notice
 from breakscan.explanation.problems import break_problem
 from breakscan.explanation.rank_report import RankDifference, RankReport, exit_ending
 from breakscan.explanation.recompiles import Recompile
-from breakscan.explanation.run_totals import Calls, RunTotals
+from breakscan.explanation.run_totals import Calls
 from breakscan.explanation.step_profile import StepProfile
-from breakscan.explanation.time_trees import CompilePart, TimeNode
 from breakscan.model.findings import (
     Condition,
     ConditionKind,
@@ -223,7 +223,6 @@ PLAIN_CALLS = Problem(
     count=3,
     called_from=(CALLER,),
 )
-WAIT = TimeNode("async_compile.wait", CompilePart.KERNELS, 1.0, 2)
 COMPILE = CompiledFrame(
     compile_id="0/0",
     function="Block.forward",
@@ -233,11 +232,16 @@ COMPILE = CompiledFrame(
     at=1.5,
     seconds=2.0,
     backward_seconds=0.5,
-    phases={"entire_frame_compile": 2.0, "inductor_compile": 1.25},
+    parts={
+        CompilePart.KERNELS: 1.0,
+        CompilePart.TRACING: 0.5,
+        CompilePart.OTHER: 0.25,
+        CompilePart.INDUCTOR: 0.25,
+        CompilePart.AUTOTUNING: 0.25,
+    },
     guards=(GuardLine("TENSOR_MATCH", "check_tensor(x)", SITE), GuardLine("GRAD_MODE", "on", None)),
     guard_count=2,
     guard_seconds=0.0000035,
-    guard_microseconds=90.0,
     caches=(
         CacheUse("fx_graph", "bypass", "a custom pass"),
         CacheUse("fx_graph", "miss", None),
@@ -245,19 +249,6 @@ COMPILE = CompiledFrame(
     ),
     restarts=("mutated while tracing", "<class 'torch._dynamo.exc.UnspecializeRestartAnalysis'>"),
     failed=None,
-    time=(
-        TimeNode(
-            "dynamo",
-            CompilePart.OTHER,
-            2.0,
-            inner=(
-                TimeNode("bytecode_tracing", CompilePart.TRACING, 0.5),
-                TimeNode("inductor_compile", CompilePart.INDUCTOR, 1.25, inner=(WAIT,)),
-            ),
-        ),
-        TimeNode("triton_0", CompilePart.AUTOTUNING, 0.25),
-    ),
-    kernel_seconds={"triton_0": 0.75},
     made=(
         MadeLine("def forward(self, x):", None, ""),
         MadeLine("    return print(x)", SITE, "line 41, not in a graph"),
@@ -323,7 +314,6 @@ def explanation(**changes: Any) -> Explanation:
         "precompiled": (Precompiled("helper", SITE, CALLER),),
         "exports": (Export(ExportWay.EXPORT, "Model", SITE, CALLER, True, ExportStatus.FAILED, 2, None, 0.25),),
         "export_failures": (EXPORT_FAILURE,),
-        "runs": (RunTotals(0, 1.6, 0.0001), RunTotals(1, 1.7, 0.0002)),
         "ranks": RankReport(
             2,
             (0, 1),

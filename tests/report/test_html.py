@@ -25,7 +25,6 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.graphs import Generated, Kernel, SavedValue
 from breakscan.explanation.kernel_calls import KernelKind
 from breakscan.explanation.rank_report import NO_RECORDING, RankDifference, RankReport, exit_ending
-from breakscan.explanation.run_totals import RunTotals
 from breakscan.model.findings import Origin, Site, Verdict
 from breakscan.model.problem import Price
 from breakscan.report import html_page
@@ -395,69 +394,6 @@ def test_recompiles_are_a_tree_of_call_cause_and_function(show: Any) -> None:
     assert "the code needs it as a Python number" in page.locator("#panel-recompiles section").inner_text()
 
 
-def timeline(runs: int) -> Explanation:
-    told = [RunTotals(number % 3, 2.0 + number * 0.001, 0.0004) for number in range(runs)]
-    graphs = [replace(GRAPH, number=number, generated=()) for number in range(3)]
-    compiles = [replace(COMPILE, compile_id=f"{number}/0", at=number * 0.5, seconds=0.4) for number in range(3)]
-    return explanation(runs=told, graphs=graphs, compiles=compiles)
-
-
-def view(page: Any) -> float:
-    """The seconds that the timeline shows, read off the tip of two points."""
-    return float(page.evaluate("app.panels.get('timeline').view.view.to - app.panels.get('timeline').view.view.from"))
-
-
-def test_the_timeline_zooms_and_pans(show: Any) -> None:
-    page = show(timeline(6000), "#timeline")
-    canvas = page.locator("canvas")
-    whole = view(page)
-    assert whole == pytest.approx(8.0, abs=0.01)
-    page.get_by_role("button", name="After compiling").click()
-    assert view(page) < whole - 1
-    canvas.press("+")
-    canvas.press("+")
-    zoomed = view(page)
-    assert zoomed < whole / 3
-    box = canvas.bounding_box()
-    page.mouse.move(box["x"] + 600, box["y"] + 60)
-    page.keyboard.down("Control")
-    page.mouse.wheel(0, -200)
-    page.keyboard.up("Control")
-    page.wait_for_function(
-        f"app.panels.get('timeline').view.view.to - app.panels.get('timeline').view.view.from < {zoomed}"
-    )
-    before = page.evaluate("app.panels.get('timeline').view.view.from")
-    page.mouse.down()
-    page.mouse.move(box["x"] + 500, box["y"] + 60, steps=4)
-    page.mouse.up()
-    assert page.evaluate("app.panels.get('timeline').view.view.from") > before
-    canvas.press("Home")
-    assert view(page) == pytest.approx(whole)
-
-
-def test_a_block_of_the_timeline_says_what_it_is(show: Any) -> None:
-    page = show(timeline(6), "#timeline")
-    page.get_by_role("button", name="After compiling").click()
-    box = page.locator("canvas").bounding_box()
-    page.mouse.move(box["x"] + 250, box["y"] + 24 + 30)
-    page.locator(".tip").wait_for()
-    assert "graph 0, Block.forward: 400 µs, 2.0000 s after the start" in page.locator(".tip").inner_text()
-    page.mouse.click(box["x"] + 250, box["y"] + 24 + 30)
-    page.locator(".told a").click()
-    # The tab is shown once the browser has told of the new address.
-    page.locator("#panel-graphs tr.open").wait_for()
-    assert page.locator("#panel-graphs tr.open").count() == 1
-
-
-def test_many_runs_are_drawn_fast(show: Any) -> None:
-    page = show(timeline(20_000), "#timeline")
-    milliseconds = page.evaluate(
-        "() => { const view = app.panels.get('timeline').view; const from = performance.now();"
-        "for (let i = 0; i < 20; i += 1) view.draw(); return (performance.now() - from) / 20; }"
-    )
-    assert milliseconds < 50
-
-
 def with_kernels() -> Explanation:
     made = Generated("forward", 12, (SavedValue("f32[8] relu", 32, None, False),), (SIN, MM), "/tmp/x.py", CODE)
     back = replace(made, phase="backward", kernels=(MM,), code=None)
@@ -502,57 +438,15 @@ def test_guards_are_shown_by_the_line_that_asks_for_them(show: Any) -> None:
     assert page.locator(".guard-group li").all_inner_texts() == ["TENSOR_MATCH\ncheck_tensor(x299)"]
 
 
-def test_compile_time_by_phase_and_function(show: Any) -> None:
-    page = show(explanation(compiles=[replace(COMPILE, time=())]), "#compiling")
-    assert "entire_frame_compile" in page.locator(".phases").first.inner_text()
+def test_compile_time_by_part_and_function(show: Any) -> None:
+    page = show(explanation(), "#compiling")
+    assert page.get_by_role("heading", name="Where compile time went on rank 0").is_visible()
+    assert re.match(r"compiling kernels\s+2.00 s\s+tracing\s+1.00 s", page.locator(".spent").first.inner_text())
     page.locator("#panel-compiling .opener").first.click()
     detail = page.locator("#panel-compiling tr.detail").inner_text()
-    for words in ("mutated while tracing", "fx_graph: bypass, a custom pass", "1.25 s"):
+    for words in ("mutated while tracing", "fx_graph: bypass, a custom pass", "500 ms"):
         assert words in detail
     assert page.get_by_text("never called").is_visible()
-
-
-def test_compile_time_is_a_flame_graph(show: Any) -> None:
-    other = replace(COMPILE, compile_id="1/0", function="Head.forward")
-    page = show(explanation(compiles=[COMPILE, replace(COMPILE, compile_id="0/1"), other]), "#compiling")
-    assert page.get_by_role("heading", name="Where compile time went on rank 0").is_visible()
-    blocks = page.locator(".flame .block")
-    assert blocks.first.inner_text() == "all compilations"
-    assert "compiling kernels 3.00 s" in page.locator(".time-parts").inner_text()
-
-    def width(label: str) -> float:
-        return float(page.get_by_role("button", name=label).first.bounding_box()["width"])
-
-    whole, function = width("all compilations"), width("Head.forward: ")
-    assert function == pytest.approx(whole / 3, rel=0.02)
-    assert width("bytecode_tracing") == pytest.approx(width("inductor_compile") * 0.4, rel=0.05)
-    page.get_by_role("button", name="Head.forward: ").click()
-    # It is drawn anew: until then, a block can be taken away between being found and being measured.
-    page.get_by_role("button", name="Block.forward (0/1)").wait_for(state="detached")
-    assert width("Head.forward: ") == pytest.approx(whole, rel=0.01)
-    assert page.get_by_role("button", name="Block.forward (0/1)").count() == 0
-    page.get_by_role("button", name="async_compile.wait").focus()
-    page.keyboard.press("ArrowUp")
-    assert "inductor_compile" in page.locator(":focus").inner_text()
-    page.keyboard.press("Escape")
-    assert page.get_by_role("button", name="Block.forward (0/1)").count() == 1
-
-
-def test_many_functions_are_together_by_file(show: Any) -> None:
-    sites = [Site(f"src/layer{number % 3}.py", number, 1, number, 5) for number in range(1, 61)]
-    many = [replace(COMPILE, function=f"step_{site.line}", site=site, compile_id=f"{site.line}/0") for site in sites]
-    page = show(explanation(compiles=many), "#compiling")
-    labels = page.locator(".flame .block").all_inner_texts()
-    assert {"layer0.py", "layer1.py", "layer2.py"} < set(labels)
-    least = min(float(block.bounding_box()["width"]) for block in page.locator(".flame .block").all()[:100])
-    assert least < 4, "blocks are as narrow as their time"
-
-
-def test_kernels_are_listed_by_their_time(show: Any) -> None:
-    page = show(explanation(), "#compiling")
-    page.get_by_role("heading", name="Kernels, by what compiling them took").wait_for()
-    text = page.locator("#panel-compiling").inner_text()
-    assert re.search(r"triton_0\s+1.50 s\s+500 ms\s+src/model.py:4", text)
 
 
 def test_ranks_stand_side_by_side(show: Any) -> None:
@@ -588,7 +482,7 @@ def test_exports_stand_below_what_stands_against_them(show: Any) -> None:
 
 
 def test_tabs_without_anything_to_show_are_left_out(show: Any) -> None:
-    happened = "breaks recompiles frames compiles specialisations cudagraph_skips calls runs targets graphs"
+    happened = "breaks recompiles frames compiles specialisations cudagraph_skips calls targets graphs"
     happened += " around exports export_failures precompiled"
     page = show(explanation(**dict.fromkeys(happened.split(), ()), ranks=None))
     assert page.get_by_role("tab").all_inner_texts() == ["Notes1"]

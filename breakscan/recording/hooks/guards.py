@@ -22,6 +22,7 @@ from breakscan.recording.hooks.object_facts import (
     stack_of,
     value_in_words,
 )
+from breakscan.recording.hooks.runs import RunHook
 from breakscan.recording.parsers.guards import (
     DUPLICATE,
     HELD_BY_FUNCTION,
@@ -91,6 +92,7 @@ class RecompileHook(Hook):
             stack=stack_above_dynamo(),
             objects=self.hooks.of(GuardHook).objects.of(frame.f_locals),
             stored_as=names_stored_after_break(frame.f_code),
+            runs=self.hooks.of(RunHook).meter.runs,
         )
         self.hooks.merged.saw_recompile(record)
 

@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from breakscan.recording.hooks.object_facts import OURS
-from breakscan.recording.records import HookFailed, HookInstalled, HookLost, Record
+from breakscan.recording.records import HookFailed, HookInstalled, Record
 from breakscan.recording.trace_fallback import TraceAndHooks
 
 P = ParamSpec("P")
@@ -178,9 +178,7 @@ class Hooks:
             available = self._stack.enter_context(hook.installed())
             if available:
                 self._available.add(hook.name)
-            self.write(HookInstalled(hook.name, available))
-            if not available:
-                self.write(HookLost(hook.name, hook.without))
+            self.write(HookInstalled(hook.name, available, "" if available else hook.without))
 
         self.guarded(type(hook), install)()
 
@@ -189,8 +187,7 @@ class Hooks:
         if hook.name not in self._failed:
             self._failed.add(hook.name)
             with suppress(Exception):
-                self.write(HookFailed(hook.name, f"{type(error).__name__}: {error}"))
-                self.write(HookLost(hook.name, hook.without))
+                self.write(HookFailed(hook.name, f"{type(error).__name__}: {error}", hook.without))
 
 
 def untraced(function: Callable[P, T]) -> Callable[P, T]:

@@ -23,11 +23,8 @@ from breakscan.recording.hooks.hook import Hook, Hooks
 from breakscan.recording.hooks.object_facts import calling_stack, value_in_words
 from breakscan.recording.hooks.run_tallies import KEPT, CallTally, GraphTally, Threads, ThreadState
 from breakscan.recording.parsers.guards import readable
-from breakscan.recording.records import DEFAULT_STANCE, GraphRaised, Record, RunsTraced
+from breakscan.recording.records import DEFAULT_STANCE, GraphRaised, Record
 
-TRACED_RUNS = 4096
-"""Runs of a process that the timeline shows."""
-_BATCH = 256
 LONGEST_ERROR = 2000
 """Characters of the text of an exception."""
 _SHORTEST = 0.1
@@ -55,10 +52,8 @@ class RunMeter:
         guarded: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function,
     ) -> None:
         self.is_on = False
-        self.trace = guarded(self._trace)
         self.raised = guarded(self._raised)
         self.write_again = guarded(self._write_again)
-        self.to_trace = TRACED_RUNS
         self._states: list[weakref.ref[ThreadState]] = []
         self.threads = Threads(self._states)
         self.device = DeviceTime(self.threads)
@@ -71,7 +66,6 @@ class RunMeter:
         self._since = 0.0
         self._graphs: list[GraphTally] = []
         self._calls: list[CallTally] = []
-        self._traced: list[tuple[int, float, float]] = []
         self._failed: set[object] = set()
         _meters.add(self)
 
@@ -98,6 +92,11 @@ class RunMeter:
         context.enter_exit_hooks.append(enter)
         return tally.key
 
+    @property
+    def runs(self) -> int | None:
+        """The number of runs of graphs until now; None if they are not counted."""
+        return sum(tally.runs for tally in self._graphs) if self.is_on else None
+
     def compiled(self) -> None:
         """Something was compiled: the calls and gaps that it fell into are not steady."""
         self.compilations += 1
@@ -115,13 +114,6 @@ class RunMeter:
             text = str(error)[:LONGEST_ERROR]
             self._write(GraphRaised(number, type(error).__name__, text, stack, _is_compilers(error)))
 
-    def _trace(self, number: int, began: float, seconds: float) -> None:
-        """Keeps a run for the timeline."""
-        self.to_trace -= 1
-        self._traced.append((number, began, seconds))
-        if len(self._traced) >= _BATCH or self.to_trace <= 0:
-            self._write_traced()
-
     def _write_again(self, now: float) -> None:
         """Writes less and less often, so that what is on disk is nearly what happened, and writing costs nothing."""
         began = perf_counter()
@@ -134,7 +126,6 @@ class RunMeter:
     def write(self) -> None:
         """Writes all that has not been written yet."""
         self.device.read()
-        self._write_traced()
         for tally in self._tallies():
             for record in tally.records():
                 self._write(record)
@@ -144,21 +135,12 @@ class RunMeter:
         self.device.forked()
         self.threads.state.clear()
         self.profile = None
-        self.to_trace = TRACED_RUNS
-        self._traced = []
         self.due = self._since = 0.0
         for tally in self._tallies():
             tally.clear()
 
     def _tallies(self) -> list[GraphTally | CallTally]:
         return [*self._graphs, *self._calls]
-
-    def _write_traced(self) -> None:
-        traced, self._traced = self._traced, []
-        # Another thread can have been faster.
-        if traced:
-            graphs, starts, seconds = zip(*traced, strict=True)
-            self._write(RunsTraced(graphs, starts, seconds))
 
 
 class RunHook(Hook):
@@ -282,8 +264,6 @@ def _timed(compiled: Callable[..., Any], tally: GraphTally, meter: RunMeter) -> 
             state.graph_seconds = before + seconds
             state.ended = ended
             state.last = tally
-        if meter.to_trace > 0:
-            meter.trace(tally.number, began, seconds)
         return result
 
     return run

@@ -71,7 +71,7 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     BreakSite: ("remedies", "disabled", "keeps", "is_whole", "hooked", "is_causal"),
     UncompiledFrame: ("hints", "raised_inside", "fixes_size", "only_compiled"),
     StepsProfiled: ("key",),
-    Recompile: ("also", "objects", "shared", "hit_limit", "how", "opened", "passed", "made_by", *FOR_REMEDIES),
+    Recompile: ("also", "objects", "shared", "hit_limit", "how", "opened", "passed", "made_by", "runs", *FOR_REMEDIES),
 }
 """Fields that have no key.  Generated code takes hundreds of kilobytes a graph; breaks and frames have the others, and
 the problem of recompiles what they have in common."""

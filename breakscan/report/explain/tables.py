@@ -14,11 +14,7 @@ from rich.text import Text
 
 from breakscan.explanation.breaks import part_words
 from breakscan.explanation.compilations import CompiledFrame, GuardLine, restarts_in_words
-from breakscan.explanation.compile_time import (
-    CompileTime,
-    compile_time,
-    parts_in_words,
-)
+from breakscan.explanation.compile_time import CompileTime, compile_time, parts_in_words
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.graphs import Generated, Graph, Kernel, saved_bytes_in_words, saved_memory
 from breakscan.explanation.rank_report import RankReport
@@ -50,8 +46,6 @@ def titled_table(title: str, columns: Sequence[str], rows: Sequence[Row]) -> Ren
 
 MOST_FUNCTIONS = 5
 """Of the table that a report shows without being asked."""
-_MOST_TIMES = 50
-"""Of a table that was asked for: JSON and HTML have all."""
 
 
 def function_table(time: CompileTime, most: int | None = None) -> RenderableType | None:
@@ -89,8 +83,6 @@ MOST_LINES = 20
 """Of a compiled function, the lines that ask for guards."""
 MOST_GUARDS = 5
 """Of such a line."""
-LEAST_PHASE = 0.05
-"""Of the time that a compilation took."""
 LONGEST_NOTE = 120
 """Characters of why a compilation failed: another part of the report shows all of it."""
 
@@ -213,10 +205,7 @@ def guard_list(explanation: Explanation) -> RenderableType | None:
 
 
 def _checking(compile_: CompiledFrame) -> str:
-    if compile_.guard_seconds is not None:
-        return f", {duration(compile_.guard_seconds)} to check"
-    cold = compile_.guard_microseconds
-    return "" if cold is None else f", {duration(cold / 1e6)} to check with cold caches"
+    return "" if compile_.guard_seconds is None else f", {duration(compile_.guard_seconds)} to check"
 
 
 def _guards_of(compile_: CompiledFrame, groups: Sequence[Sequence[GuardLine]], before: str) -> RenderableType:
@@ -250,25 +239,8 @@ def _indented(text: str | Text, depth: int, style: str = "") -> Padding:
     return Padding(shown, (0, 0, 0, depth * len(INDENT)), expand=False)
 
 
-def compile_time_tables(explanation: Explanation) -> RenderableType | None:
-    """The times of functions and kernels in all compilations."""
-    time = compile_time(explanation)
-    kernels = [
-        (
-            one.name,
-            *(duration(part) if part else "" for part in (one.seconds, one.autotuning_seconds)),
-            _places(one.lines),
-        )
-        for one in time.kernels[:_MOST_TIMES]
-    ]
-    of_kernels = ("kernel", ">compiled in", ">autotuned in", "lines")
-    tables = function_table(time), titled_table("Kernels, by what compiling them took", of_kernels, kernels)
-    shown = [table for table in tables if table is not None]
-    return Group(*shown) if shown else None
-
-
 def compile_table(explanation: Explanation) -> RenderableType | None:
-    """Each compilation, with its phases, caches and restarts."""
+    """Each compilation, with what it spent its time on, caches and restarts."""
     rows = []
     for compile_ in explanation.compiles:
         # Line ends are blanks by now, and indented lines follow the first.
@@ -284,20 +256,13 @@ def compile_table(explanation: Explanation) -> RenderableType | None:
                 seconds_in_words(compile_.at),
                 duration(compile_.seconds),
                 duration(compile_.backward_seconds) if compile_.backward_seconds else "",
-                _phases(compile_),
+                parts_in_words(compile_.parts),
                 ", ".join(f"{use.cache} {use.outcome}" for use in compile_.caches),
                 "; ".join(notes),
             )
         )
-    columns = ("compile", "function", ">at", ">took", ">backward", "phases", "caches", "notes")
+    columns = ("compile", "function", ">at", ">took", ">backward", "spent on", "caches", "notes")
     return titled_table("Compilations", columns, rows)
-
-
-def _phases(compile_: CompiledFrame) -> str:
-    """The longest first; not those that no one would look at."""
-    least = LEAST_PHASE * compile_.seconds
-    longest = sorted(((seconds, name) for name, seconds in compile_.phases.items() if seconds >= least), reverse=True)
-    return ", ".join(f"{name} {duration(seconds)}" for seconds, name in longest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +283,7 @@ LISTINGS: dict[str, Listing] = {
     ),
     "kernels": Listing(lambda e: any(graph.generated for graph in e.graphs), (kernel_table, saved_table)),
     "guards": Listing(lambda e: any(compile_.guards for compile_ in e.compiles), (guard_list,)),
-    "compiles": Listing(lambda e: bool(e.compiles), (compile_time_tables, compile_table)),
+    "compiles": Listing(lambda e: bool(e.compiles), (lambda e: function_table(compile_time(e)), compile_table)),
 }
 """By the word that asks for them."""
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from breakscan.model.findings import Confidence
 from breakscan.rulebook.config.keys import ConfigError, Key, absolute
 from breakscan.rulebook.config.settings import KEY, Settings
 from breakscan.rulebook.document import nearest
@@ -154,7 +153,7 @@ class _ConfigFile:
         for key, name in sorted(fields.items(), key=lambda one: one[1] != "rule_folders"):  # selectors name rules
             if key in self.table:
                 at = _Place(self, key, (*rule_folders, *values.get("rule_folders", ())))
-                values[name] = KEYS[name].kind.read(self.table[key], at)
+                values[name] = KEYS[name].read(self.table[key], at)
         if values.get("fullgraph") and (target := values.get("target", "compile")) != "compile":
             raise self.fail(f'is about torch.compile, and target is "{target}": remove one of the two', "fullgraph")
         return values
@@ -193,38 +192,3 @@ class _Place:
 
     def fail(self, message: str, word: str | None = None) -> ConfigError:
         return self.file.fail(message, self.key, word)
-
-
-_SOURCE = "https://json.schemastore.org/breakscan.json"
-
-
-def config_schema() -> dict[str, Any]:
-    """The schema of a ``breakscan.toml``, and of the table ``[tool.breakscan]``."""
-    defaults = {one.name: one.default for one in fields(Settings)}
-    properties: dict[str, Any] = {
-        EXTEND: {
-            "description": "A configuration file that this one goes over, relative to the folder of this one.",
-            "type": "string",
-            "minLength": 1,
-        }
-    }
-    for name, key in KEYS.items():
-        default = _plain(defaults[name])
-        properties[key.name] = {"description": key.meaning, **key.kind.schema()}
-        if default is not None:
-            properties[key.name]["default"] = {} if properties[key.name]["type"] == "object" else default
-    return {
-        "$schema": "http://json-schema.org/draft-07/schema#",
-        "$id": _SOURCE,
-        "title": "breakscan",
-        "description": "Settings of breakscan: breakscan.toml, or [tool.breakscan] of pyproject.toml.",
-        "type": "object",
-        "additionalProperties": False,
-        "properties": properties,
-    }
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
-    return value.value if isinstance(value, Confidence) else value

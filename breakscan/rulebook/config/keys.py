@@ -1,4 +1,4 @@
-"""Errors of configurations, and the kinds of values that their keys have: how one is read, and its JSON schema."""
+"""Errors of configurations, and functions that read the values of their keys."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from breakscan.model.errors import InputError
-from breakscan.model.torch_versions import SUPPORTED, has_compiler, supported_range
+from breakscan.model.torch_versions import has_compiler, supported_range
 from breakscan.rulebook.document import nearest
 from breakscan.rulebook.library import Library
 from breakscan.source.paths import PathPattern, Patterns
@@ -29,9 +29,6 @@ class ConfigError(InputError):
         super().__init__(f"{where}{what}{': ' if what else ''}{message}")
 
 
-Schema = dict[str, Any]
-
-
 class KeyPlace(Protocol):
     """The place of a key's value: the file of a folder, where ``library`` has the rules."""
 
@@ -45,146 +42,95 @@ class KeyPlace(Protocol):
         """An error that names the file, the key, and its line, or the line after it that has ``word``."""
 
 
-class ValueKind(Protocol):
-    """The type of a key's value."""
-
-    def read(self, value: object, at: KeyPlace) -> object:
-        """The value as settings have it.  Raises ConfigError for a wrong one."""
-
-    def schema(self) -> Schema:
-        """The values that are allowed, as JSON schema."""
+Reader = Callable[[object, KeyPlace], object]
+"""Returns the value of a key as settings have it.  Raises ConfigError for a wrong one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of a configuration file.  ``adds`` says that a value adds to the one that it goes over."""
+    """A key of a configuration file, as ``breakscan/schemas/config.schema.json`` describes it.  ``adds`` says that a
+    value adds to the one that it goes over."""
 
     name: str
-    kind: ValueKind
-    meaning: str
+    read: Reader
     adds: bool = False
 
 
-class Boolean:
-    def read(self, value: object, at: KeyPlace) -> bool:
-        if not isinstance(value, bool):
-            raise at.fail("must be true or false")
-        return value
-
-    def schema(self) -> Schema:
-        return {"type": "boolean"}
+def read_boolean(value: object, at: KeyPlace) -> bool:
+    if not isinstance(value, bool):
+        raise at.fail("must be true or false")
+    return value
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
-    """One of some words; ``convert`` makes what settings have."""
+def one_of(words: tuple[str, ...], convert: Callable[[str], object] = str) -> Reader:
+    """Reads one of some words; ``convert`` makes what settings have."""
 
-    words: tuple[str, ...]
-    convert: Callable[[str], object] = str
+    def read(value: object, at: KeyPlace) -> object:
+        if value not in words:
+            raise at.fail(f"must be one of {', '.join(words)}{nearest(value, words)}")
+        return convert(str(value))
 
-    def read(self, value: object, at: KeyPlace) -> object:
-        if value not in self.words:
-            raise at.fail(f"must be one of {', '.join(self.words)}{nearest(value, self.words)}")
-        return self.convert(str(value))
-
-    def schema(self) -> Schema:
-        return {"type": "string", "enum": list(self.words)}
+    return read
 
 
-class TorchVersion:
-    def read(self, value: object, at: KeyPlace) -> str:
-        if isinstance(value, float):
-            raise at.fail(f'must be a string: "{value}"')
-        if problem := version_problem(value):
-            raise at.fail(problem)
-        return str(value)
-
-    def schema(self) -> Schema:
-        return {"type": "string", "pattern": f"^{_VERSION.pattern}$", "examples": list(SUPPORTED)}
+def read_torch_version(value: object, at: KeyPlace) -> str:
+    if isinstance(value, float):
+        raise at.fail(f'must be a string: "{value}"')
+    if problem := version_problem(value):
+        raise at.fail(problem)
+    return str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class PathToBe:
-    """A file or a folder that need not exist."""
+def path_of(what: str) -> Reader:
+    """Reads the path of a file or a folder that need not exist."""
 
-    what: str
-
-    def read(self, value: object, at: KeyPlace) -> Path:
+    def read(value: object, at: KeyPlace) -> Path:
         if not isinstance(value, str) or not value.strip() or "\0" in value:
-            raise at.fail(f"must be the path of a {self.what}, as a string")
+            raise at.fail(f"must be the path of a {what}, as a string")
         return absolute(value, at.folder)
 
-    def schema(self) -> Schema:
-        return {"type": "string", "minLength": 1}
+    return read
 
 
-class Folders:
-    """Folders that exist."""
-
-    def read(self, value: object, at: KeyPlace) -> tuple[Path, ...]:
-        folders = []
-        for word in _strings(value, at):
-            folder = absolute(word, at.folder) if "\0" not in word else at.folder / "\ufffd"
-            if not folder.is_dir():
-                raise at.fail(f"there is no folder {word!r} in {at.folder}", word)
-            folders.append(folder)
-        return tuple(folders)
-
-    def schema(self) -> Schema:
-        return _list_of({"type": "string", "minLength": 1})
+def read_folders(value: object, at: KeyPlace) -> tuple[Path, ...]:
+    """Reads folders that exist."""
+    folders = []
+    for word in _strings(value, at):
+        folder = absolute(word, at.folder) if "\0" not in word else at.folder / "\ufffd"
+        if not folder.is_dir():
+            raise at.fail(f"there is no folder {word!r} in {at.folder}", word)
+        folders.append(folder)
+    return tuple(folders)
 
 
-class Selectors:
-    """Words that select rules."""
-
-    def read(self, value: object, at: KeyPlace) -> tuple[str, ...]:
-        return self.read_under(value, at, None)
-
-    def read_under(self, value: object, at: KeyPlace, under: str | None) -> tuple[str, ...]:
-        """As :meth:`read`, for a value in a table, under a key of its own."""
-        words = _strings(value, at, under)
-        for word in words:
-            if problem := selector_problem(word, at.library):
-                raise at.fail(problem, word)
-        return words
-
-    def schema(self) -> Schema:
-        return _list_of({"type": "string", "minLength": 1, "examples": ["ALL", "BRK1", "BRK101", "branch-on-tensor"]})
+def read_selectors(value: object, at: KeyPlace, under: str | None = None) -> tuple[str, ...]:
+    """Reads words that select rules; ``under`` is the key of a value in a table."""
+    words = _strings(value, at, under)
+    for word in words:
+        if problem := selector_problem(word, at.library):
+            raise at.fail(problem, word)
+    return words
 
 
-class PathPatterns:
-    """Gitignore-style patterns."""
-
-    def read(self, value: object, at: KeyPlace) -> tuple[PathPattern, ...]:
-        words = _strings(value, at)
-        for word in words:
-            if problem := pattern_problem(word):
-                raise at.fail(problem, word)
-        return tuple(PathPattern(at.folder, word) for word in words)
-
-    def schema(self) -> Schema:
-        return _list_of({"type": "string", "minLength": 1})
+def read_patterns(value: object, at: KeyPlace) -> tuple[PathPattern, ...]:
+    """Reads gitignore-style patterns."""
+    words = _strings(value, at)
+    for word in words:
+        if problem := pattern_problem(word):
+            raise at.fail(problem, word)
+    return tuple(PathPattern(at.folder, word) for word in words)
 
 
-class SelectorsByPattern:
-    """A table: pattern → selectors."""
-
-    def read(self, value: object, at: KeyPlace) -> tuple[tuple[PathPattern, tuple[str, ...]], ...]:
-        if not isinstance(value, dict):
-            raise at.fail('must be a table of lists, such as "tests/*" = ["BRK2"]')
-        entries = []
-        for pattern, selectors in value.items():
-            if problem := pattern_problem(pattern):
-                raise at.fail(problem, pattern)
-            entries.append((PathPattern(at.folder, pattern), Selectors().read_under(selectors, at, pattern)))
-        return tuple(entries)
-
-    def schema(self) -> Schema:
-        return {"type": "object", "additionalProperties": Selectors().schema()}
-
-
-def _list_of(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
+def read_selectors_by_pattern(value: object, at: KeyPlace) -> tuple[tuple[PathPattern, tuple[str, ...]], ...]:
+    """Reads a table: pattern → selectors."""
+    if not isinstance(value, dict):
+        raise at.fail('must be a table of lists, such as "tests/*" = ["BRK2"]')
+    entries = []
+    for pattern, selectors in value.items():
+        if problem := pattern_problem(pattern):
+            raise at.fail(problem, pattern)
+        entries.append((PathPattern(at.folder, pattern), read_selectors(selectors, at, pattern)))
+    return tuple(entries)
 
 
 def _strings(value: object, at: KeyPlace, under: str | None = None) -> tuple[str, ...]:

@@ -13,16 +13,16 @@ from breakscan.model.findings import CheckTarget, Confidence, Mode
 from breakscan.model.observations import Observations
 from breakscan.model.torch_versions import has_compiler, is_version, minor_version
 from breakscan.rulebook.config.keys import (
-    Boolean,
     ConfigError,
-    Folders,
     Key,
-    PathPatterns,
-    PathToBe,
-    Selectors,
-    SelectorsByPattern,
-    TorchVersion,
-    Word,
+    one_of,
+    path_of,
+    read_boolean,
+    read_folders,
+    read_patterns,
+    read_selectors,
+    read_selectors_by_pattern,
+    read_torch_version,
 )
 from breakscan.rulebook.ledger import ledger_version_for, measured_versions
 from breakscan.rulebook.library import Library, load_library
@@ -59,50 +59,22 @@ class Settings:
 
     root: Path
     config_file: Path | None = None
-    target_torch: str | None = field(
-        default=None,
-        metadata={KEY: Key("target-torch", TorchVersion(), "The torch version to check for.")},
-    )
-    target: Way = field(default="compile", metadata={KEY: Key("target", Word(WAYS), "How the code is compiled.")})
-    fullgraph: bool = field(
-        default=False, metadata={KEY: Key("fullgraph", Boolean(), "Check for torch.compile(fullgraph=True).")}
-    )
-    regions: Regions = field(
-        default="auto", metadata={KEY: Key("regions", Word(REGIONS), "Which code counts as compiled.")}
-    )
+    target_torch: str | None = field(default=None, metadata={KEY: Key("target-torch", read_torch_version)})
+    target: Way = field(default="compile", metadata={KEY: Key("target", one_of(WAYS))})
+    fullgraph: bool = field(default=False, metadata={KEY: Key("fullgraph", read_boolean)})
+    regions: Regions = field(default="auto", metadata={KEY: Key("regions", one_of(REGIONS))})
     confidence: Confidence = field(
-        default=Confidence.CONDITIONAL,
-        metadata={
-            KEY: Key("confidence", Word(CONFIDENCES, Confidence), "The lowest confidence of findings that are shown.")
-        },
+        default=Confidence.CONDITIONAL, metadata={KEY: Key("confidence", one_of(CONFIDENCES, Confidence))}
     )
-    select: tuple[str, ...] = field(
-        default=("ALL",), metadata={KEY: Key("select", Selectors(), "Rules to check, by id, start of an id, or name.")}
-    )
-    ignore: tuple[str, ...] = field(
-        default=(),
-        metadata={KEY: Key("ignore", Selectors(), "Rules to skip, by id, start of an id, or name.", adds=True)},
-    )
+    select: tuple[str, ...] = field(default=("ALL",), metadata={KEY: Key("select", read_selectors)})
+    ignore: tuple[str, ...] = field(default=(), metadata={KEY: Key("ignore", read_selectors, adds=True)})
     per_file_ignores: tuple[tuple[PathPattern, tuple[str, ...]], ...] = field(
-        default=(),
-        metadata={
-            KEY: Key("per-file-ignores", SelectorsByPattern(), "Rules to skip in files that patterns match.", adds=True)
-        },
+        default=(), metadata={KEY: Key("per-file-ignores", read_selectors_by_pattern, adds=True)}
     )
-    exclude: tuple[PathPattern, ...] = field(
-        default=(),
-        metadata={KEY: Key("exclude", PathPatterns(), "Files and folders to skip, as in a .gitignore.", adds=True)},
-    )
-    rule_folders: tuple[Path, ...] = field(
-        default=(), metadata={KEY: Key("rules", Folders(), "Folders with rule documents of your own.", adds=True)}
-    )
-    baseline: Path | None = field(
-        default=None,
-        metadata={KEY: Key("baseline", PathToBe("file"), "The file with the findings that are not reported.")},
-    )
-    cache_dir: Path | None = field(
-        default=None, metadata={KEY: Key("cache-dir", PathToBe("folder"), "The folder for cached results.")}
-    )
+    exclude: tuple[PathPattern, ...] = field(default=(), metadata={KEY: Key("exclude", read_patterns, adds=True)})
+    rule_folders: tuple[Path, ...] = field(default=(), metadata={KEY: Key("rules", read_folders, adds=True)})
+    baseline: Path | None = field(default=None, metadata={KEY: Key("baseline", path_of("file"))})
+    cache_dir: Path | None = field(default=None, metadata={KEY: Key("cache-dir", path_of("folder"))})
     no_cache: bool = False
     observations: Observations | None = None
     options: frozenset[str] = frozenset()

@@ -1,9 +1,8 @@
 """The data of an HTML report: the explanation as the JSON report has it, sentences of the terminal report, and source.
 
 What there is much of is kept short: a ``Site`` is
-``[path, line, column, end_line, end_column]``, a ``Caller`` ``[path, line, function, origin]``, a ``RunTotals``
-``[graph, at, seconds]``, a ``GuardLine`` ``[kind, text, site]``, a ``TimeNode`` ``[name, part, seconds, count,
-what is in it]``; paths are numbers into ``paths``."""
+``[path, line, column, end_line, end_column]``, a ``Caller`` ``[path, line, function, origin]``, a ``GuardLine``
+``[kind, text, site]``; paths are numbers into ``paths``."""
 
 from __future__ import annotations
 
@@ -21,8 +20,6 @@ from breakscan.explanation.frames import UncompiledFrame
 from breakscan.explanation.graphs import Generated, Graph, saved_memory
 from breakscan.explanation.problems import break_problem, causes_of, export_problem, frame_problem, sections_of
 from breakscan.explanation.recompiles import Recompile
-from breakscan.explanation.run_totals import RunTotals
-from breakscan.explanation.time_trees import TimeNode
 from breakscan.model.findings import Site
 from breakscan.model.problem import AROUND_COMPILER, Caller, Problem, ProblemKind
 from breakscan.model.words import short_path
@@ -104,8 +101,6 @@ MOST_CODE = 4_000_000
 """Characters of generated code in all of a report."""
 MOST_GUARDS = 2_000_000
 """Characters of guards in all of a report."""
-LEAST_NODE = 0.0005
-"""Seconds of what the compiler did."""
 LONGEST = 20_000
 """Characters of one text that is not code."""
 _TABS = {
@@ -211,19 +206,13 @@ class _PagePlain(Plain):
         number = self.sources.number(caller.path, caller.line, caller.line)
         return [number, caller.line, caller.function, caller.origin.value]
 
-    def _node(self, node: TimeNode) -> Any:
-        inner = [inner for inner in node.inner if inner.seconds >= LEAST_NODE]
-        return self([node.name, node.part, node.seconds, node.count, inner])
-
-    def _values(self, value: RunTotals | GuardLine) -> list[Any]:
-        return [self(getattr(value, field.name)) for field in fields(value)]
+    def _guard(self, guard: GuardLine) -> list[Any]:
+        return [guard.kind, self(guard.text), self(guard.site)]
 
     special: ClassVar[Mapping[type, Callable[[Any, Any], Any]]] = {
         Site: _site,
         Caller: _caller,
-        TimeNode: _node,
-        RunTotals: _values,
-        GuardLine: _values,
+        GuardLine: _guard,
         Generated: lambda plain, made: (
             plain({one.name: getattr(made, one.name) for one in fields(made)}) | {"code": made.code}
         ),

@@ -1,6 +1,6 @@
 /** The tabs: those without anything to show are left out; those of what was found come in the order of the report. */
 function tabList() {
-  const { breaks, recompiles, specialisations: sizes, graphs, runs, compiles, ranks, notices } = report;
+  const { breaks, recompiles, specialisations: sizes, graphs, compiles, ranks, notices } = report;
   const failures = report.export_failures;
   const loose = unexplained();
   const around = report.around.filter((found) => !found.cause);
@@ -11,7 +11,6 @@ function tabList() {
     { id: "exports", label: "Exports", count: failures.length, view: ExportsView, has: failures.length + report.exports.length },
     { id: "recompiles", label: "Recompiles", count: recompiles.length, view: RecompilesView, has: recompiles.length + sizes.length },
     { id: "source", label: "Source", view: SourceView, has: Object.keys(page.sources).length },
-    { id: "timeline", label: "Timeline", view: TimelineView, has: runs.length + compiles.length },
     { id: "graphs", label: "Graphs", count: graphs.length, view: GraphsView, has: graphs.length },
     { id: "guards", label: "Guards", view: GuardsView, has: guarded().length },
     { id: "compiling", label: "Compile time", view: CompilingView, has: compiles.length + report.targets.length },

@@ -1,4 +1,16 @@
-/** What compiling cost: as a flame graph, by function, by line, by kernel, and what the caches had. */
+const PARTS = {
+  tracing: "tracing",
+  guards: "guards",
+  "aot-autograd": "AOTAutograd",
+  inductor: "Inductor",
+  kernels: "compiling kernels",
+  autotuning: "autotuning",
+  caches: "loading from caches",
+  "cuda-graphs": "recording CUDA graphs",
+  other: "the rest of Dynamo",
+};
+
+/** What compiling cost: by part of the compiler, by function, and what the caches had. */
 class CompilingView {
   constructor() {
     const rows = report.compiles;
@@ -20,42 +32,22 @@ class CompilingView {
       sort: { column: total, down: true },
       key: (frame) => frame.compile_id,
     });
-    const hasTime = rows.some((frame) => frame.time.length);
-    this.flame = hasTime ? new FlameGraph(rows) : null;
     const ofRank = report.ranks ? ` on rank ${report.ranks.ranks[0]}` : "";
-    const flame = this.flame ? section(`Where compile time went${ofRank}`, this.flame.node) : phaseSummary(rows);
-    this.node = el("div", {}, flame, rows.length ? section("By function", this.table.node) : null, kernelTimes(), targets());
+    const parts = partBars(report.compile_time.parts);
+    this.node = el("div", {}, parts && section(`Where compile time went${ofRank}`, parts), rows.length ? section("By function", this.table.node) : null, targets());
   }
 
   show() {}
 }
 
-/** The Triton kernels whose times torch tells. */
-function kernelTimes() {
-  const { kernels } = report.compile_time;
-  if (!kernels.length) return null;
-  const columns = [
-    { label: "Kernel", kind: "mono", value: (kernel) => kernel.name, cell: (kernel) => kernel.name },
-    { label: "Compiled in", kind: "num", value: (kernel) => kernel.seconds, cell: (kernel) => duration(kernel.seconds) },
-    { label: "Autotuned in", kind: "num", value: (kernel) => kernel.autotuning_seconds, cell: (kernel) => (kernel.autotuning_seconds ? duration(kernel.autotuning_seconds) : "") },
-    { label: "Lines", kind: "path", cell: (kernel) => kernel.lines.map((line, index) => [index ? ", " : null, placeLink(site(line))]) },
-  ];
-  return section("Kernels, by what compiling them took", new Table({ label: "Kernel times", columns, rows: kernels }).node);
-}
-
-/** The longest phases over all functions. */
-function phaseSummary(rows) {
-  const spent = [...totals(rows.flatMap((frame) => Object.entries(frame.phases)))].sort((a, b) => b[1] - a[1]);
+/** The seconds of each part of the compiler, which do not overlap; null without any. */
+function partBars(parts) {
+  const spent = Object.entries(parts);
   if (!spent.length) return null;
-  return section("By phase", el("p", { class: "nothing" }, "Phases overlap: the longer ones hold the shorter ones."), phaseBars(spent.slice(0, 12)));
-}
-
-function phaseBars(spent) {
-  const most = spent[0]?.[1] || 1;
   return el(
     "table",
-    { class: "list phases", "aria-label": "Phases" },
-    el("tbody", {}, spent.map(([name, seconds]) => el("tr", {}, el("td", { class: "mono" }, name), el("td", { class: "num bars" }, bar(seconds / most), amount(seconds))))),
+    { class: "list spent", "aria-label": "Parts of the compiler" },
+    el("tbody", {}, spent.map(([part, seconds]) => el("tr", {}, el("td", {}, PARTS[part]), el("td", { class: "num bars" }, bar(seconds / spent[0][1]), amount(seconds))))),
   );
 }
 
@@ -64,7 +56,6 @@ function amount(seconds) {
 }
 
 function compileDetail(frame) {
-  const spent = Object.entries(frame.phases).sort((a, b) => b[1] - a[1]);
   return [
     facts([
       ["Failed", frame.failed],
@@ -72,7 +63,7 @@ function compileDetail(frame) {
       ["Caches", frame.caches.length ? el("ul", {}, frame.caches.map((use) => el("li", {}, `${use.cache}: ${use.outcome}${use.reason ? `, ${use.reason}` : ""}`))) : null],
       ["At", placeLink(site(frame.site))],
     ]),
-    spent.length ? phaseBars(spent) : null,
+    partBars(frame.parts),
     madeOf(frame),
   ];
 }

@@ -9,7 +9,7 @@ class GuardsView {
       columns: [
         { label: "Function", kind: "path", value: (frame) => frame.function, cell: compiledPlace },
         { label: "Guards", kind: "num", value: (frame) => frame.guard_count, cell: (frame) => (frame.guard_count === null ? "" : number(frame.guard_count)) },
-        { label: "To check", kind: "num", title: "At each call", value: checking, cell: (frame) => `${duration(checking(frame))}${frame.guard_seconds === null && checking(frame) ? ", cold" : ""}` },
+        { label: "To check", kind: "num", title: "At each call", value: (frame) => frame.guard_seconds, cell: (frame) => duration(frame.guard_seconds) },
         { label: "Compiled as", kind: "mono", value: (frame) => frame.compile_id, cell: (frame) => frame.compile_id },
       ],
       rows,
@@ -22,15 +22,9 @@ class GuardsView {
   show() {}
 }
 
-/** Seconds to check the guards; a trace has only what torch measured, with cold caches. */
-function checking(frame) {
-  if (frame.guard_seconds !== null) return frame.guard_seconds;
-  return frame.guard_microseconds === null ? null : frame.guard_microseconds * 1e-6;
-}
-
 /** The compilations with guards, the slowest to check first. */
 function guarded() {
-  const cost = (frame) => checking(frame) ?? frame.guard_count ?? 0;
+  const cost = (frame) => frame.guard_seconds ?? frame.guard_count ?? 0;
   return report.compiles.filter((frame) => frame.guard_count || frame.guards.length).sort((a, b) => cost(b) - cost(a));
 }
 
