@@ -27,8 +27,8 @@ class Room(NamedTuple):
 STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1293, 10),
-    "source": Room("model", 2133, 17),
-    "rulebook": Room("model source", 2962, 19),
+    "source": Room("model", 2126, 15),
+    "rulebook": Room("model source", 2941, 17),
     "check": Room(STATIC, 12684, 49),
     "fix": Room(f"{STATIC} check", 8473, 46),
     "recording": Room(STATIC, 9276, 46),

@@ -41,9 +41,8 @@ from breakscan.rulebook.config.keys import selector_problem
 from breakscan.rulebook.library import Library
 from breakscan.source.files import Discovery, discover, is_excluded
 from breakscan.source.module import SourceProblem, read_source
-from breakscan.source.paths import display_path
+from breakscan.source.paths import display_path, selects
 from breakscan.source.python_text import python_text
-from breakscan.source.selectors import selects
 from breakscan.source.suppressions import unused_suppressions, with_suppressions
 from breakscan.source.writing import rewrite_file
 

@@ -15,10 +15,9 @@ from breakscan.fix.registry import rewrite_ids
 from breakscan.model.findings import Confidence
 from breakscan.model.torch_versions import SUPPORTED
 from breakscan.report.printable import visible
-from breakscan.rulebook.callee_names import unknown_callees
 from breakscan.rulebook.config import REGIONS, WAYS, FileSettings, NearestSettings, Settings
 from breakscan.rulebook.document import nearest
-from breakscan.rulebook.library import Library
+from breakscan.rulebook.library import Library, unknown_callees
 from breakscan.source.files import Discovery
 from breakscan.source.paths import display_path
 

@@ -14,9 +14,8 @@ from breakscan.recording.records import StackFrame
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.remedies import remedies_at
 from breakscan.source.module import SourceModule, SourceProblem, parse_module
-from breakscan.source.outline import Outline
 from breakscan.source.source_files import SourceFiles
-from breakscan.source.spans import head_span, span
+from breakscan.source.spans import Outline, head_span, span
 
 Parents = Callable[[ast.AST], Iterator[tuple[ast.AST, ast.AST]]]
 """Gives each node that encloses a node, with the child that leads to it, from the inside out."""

@@ -10,7 +10,7 @@ from enum import Enum
 
 from breakscan.fix.source_map import SourceMap
 from breakscan.prove.protocol import ExpressionSpan, RanCode
-from breakscan.source.outline import Outline
+from breakscan.source.spans import Outline
 from breakscan.source.walking import asks_for_compiling, tested_expressions
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

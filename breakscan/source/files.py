@@ -10,9 +10,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from breakscan.model.findings import SourceError
-from breakscan.source.paths import PatternLayers, Patterns, display_path, relative_to
+from breakscan.source.paths import (
+    PatternLayers,
+    Patterns,
+    PatternSettings,
+    PatternSettingsOfFiles,
+    display_path,
+    relative_to,
+)
 from breakscan.source.python_text import NOTEBOOK
-from breakscan.source.selectors import PatternSettings, PatternSettingsOfFiles
 
 SKIPPED_FOLDERS = frozenset(
     {

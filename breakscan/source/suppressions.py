@@ -15,9 +15,8 @@ from pathlib import Path
 
 from breakscan.model.findings import Finding, SourceError
 from breakscan.source.module import SourceModule, SourceProblem, read_source
-from breakscan.source.paths import display_path
+from breakscan.source.paths import display_path, selects
 from breakscan.source.python_text import parse_text, python_text
-from breakscan.source.selectors import selects
 
 DIRECTIVE = re.compile(r"#\s*breakscan:\s*")
 WORD = re.compile(r"[a-z-]*")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from breakscan.model.findings import Place
-from breakscan.rulebook.callee_names import unknown_callees
 from breakscan.rulebook.document import ArgumentPattern, EventPattern, Rule
 from breakscan.rulebook.events import Argument, Event, EventKind
-from breakscan.rulebook.library import load_library
+from breakscan.rulebook.library import load_library, unknown_callees
 from breakscan.rulebook.matching import RuleIndex, explaining_rule
 
 CALL = Event(

@@ -16,7 +16,7 @@ from breakscan.model.findings import Condition, ConditionKind, Confidence, Findi
 from breakscan.model.observations import FunctionSeen, Observations
 from breakscan.rulebook.config import FileSettings, Settings, enabled_rules, resolve_target
 from breakscan.rulebook.library import load_library
-from breakscan.source.selectors import PerFileIgnores
+from breakscan.source.paths import PerFileIgnores
 
 
 class Checker:

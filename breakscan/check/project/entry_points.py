@@ -9,7 +9,7 @@ from breakscan.check.project.imports import Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.check.project.roots import Entry, Roots, find_roots, is_test, may_compile
 from breakscan.model.findings import Assumption, Mode, Region
-from breakscan.source.outline import without_locals
+from breakscan.source.spans import without_locals
 
 # Modules that only prepare data for a model, in the workers that load it: nobody compiles them.
 _TRANSFORMS = "torchvision.transforms."

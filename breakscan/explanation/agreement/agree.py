@@ -31,8 +31,7 @@ from breakscan.model.torch_versions import minor_version
 from breakscan.rulebook.config import FileSettings, Settings, enabled_rules
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import load_library
-from breakscan.source.paths import PatternLayers
-from breakscan.source.selectors import PerFileIgnores
+from breakscan.source.paths import PatternLayers, PerFileIgnores
 from breakscan.source.source_files import SourceFiles
 from breakscan.source.suppressions import Suppressions
 

@@ -16,9 +16,8 @@ from breakscan.explanation.frames import FrameStatus
 from breakscan.model.findings import CheckResult, Finding, Kind, Site, Verdict
 from breakscan.model.problem import FunctionHead, Problem, ProblemKind
 from breakscan.source.module import SourceModule, SourceProblem, parse_module
-from breakscan.source.outline import Outline, without_locals
 from breakscan.source.source_files import SourceFiles
-from breakscan.source.spans import may_be_skipped
+from breakscan.source.spans import Outline, may_be_skipped, without_locals
 
 
 class Sources:

@@ -1,4 +1,4 @@
-"""The values of names: where one was assigned last before a given place, and where else it is read."""
+"""The values of names: the last assignment before a place, and later reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands against running code once more, again or not at all: its side effects, and other breaks in it."""
+"""Side effects of code, and other breaks in it: the reasons not to run it once more, again or not at all."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from breakscan.model.words import counted, listed, place
 from breakscan.report.console import INDENT, paragraph, report_console
 from breakscan.report.findings import MODE_WORDS, conditions_in_words
 from breakscan.report.printable import printable
-from breakscan.source.outline import without_locals
+from breakscan.source.spans import without_locals
 
 
 def hidden_sentence(behind: Sequence[Finding]) -> str:

@@ -1,7 +1,7 @@
 """The settings, from configuration files and the command-line options."""
 
+from breakscan.rulebook.config.config_file import NearestSettings, load_settings
 from breakscan.rulebook.config.keys import ConfigError
-from breakscan.rulebook.config.nearest import NearestSettings, load_settings
 from breakscan.rulebook.config.settings import (
     REGIONS,
     WAYS,

@@ -26,8 +26,7 @@ from breakscan.rulebook.config.keys import (
 )
 from breakscan.rulebook.ledger import ledger_version_for, measured_versions
 from breakscan.rulebook.library import Library, load_library
-from breakscan.source.paths import PathPattern
-from breakscan.source.selectors import exactness, selects
+from breakscan.source.paths import PathPattern, exactness, selects
 
 Regions = Literal["auto", "roots", "modules", "all"]
 REGIONS = ("auto", "roots", "modules", "all")

@@ -14,8 +14,7 @@ from breakscan.model.findings import Confidence, Mode
 from breakscan.rulebook.config import ConfigError, Settings, enabled_rules, load_settings
 from breakscan.rulebook.library import load_library
 from breakscan.source.files import is_excluded
-from breakscan.source.paths import PathPattern
-from breakscan.source.selectors import PerFileIgnores
+from breakscan.source.paths import PathPattern, PerFileIgnores
 
 
 def write(folder: Path, text: str) -> Path:

@@ -12,8 +12,7 @@ import pytest
 
 from breakscan.model.findings import Site
 from breakscan.source.module import parse_module
-from breakscan.source.outline import Outline, without_locals
-from breakscan.source.spans import may_be_skipped
+from breakscan.source.spans import Outline, may_be_skipped, without_locals
 
 TEXT = """
 first = lambda: 0
