@@ -38,7 +38,7 @@ from breakscan.prove.protocol import (
     ValueDistance,
 )
 from breakscan.prove.regions import repeated_blocks
-from breakscan.prove.state import is_number, plain_copy, read_file, write_file
+from breakscan.prove.state import is_number, plain, plain_copy, read_file, write_file
 from breakscan.prove.step_timer import peak_of_process
 from breakscan.prove.torch_state import cuda_in_use, plain_modes, wait_for_device
 from breakscan.prove.user_loop import loops_around
@@ -162,7 +162,7 @@ class WholeProgram:
         Python's floats."""
         with plain_modes():
             values, floats = self._values()
-        write_file(values, path)
+            write_file({name: plain_copy(value) for name, value in values.items()}, path)
         return {name: FLOAT if name in floats else str(value.dtype) for name, value in values.items()}
 
     def distances(self, path: str) -> tuple[ValueDistance, ...]:
@@ -170,7 +170,7 @@ class WholeProgram:
         with plain_modes():
             own, _ = self._values()
             return tuple(
-                ValueDistance(name, _distance(own[name], value))
+                ValueDistance(name, _distance(plain(own[name]), value))
                 for name, value in read_file(path).items()
                 if name in own
             )
@@ -234,7 +234,7 @@ class WholeProgram:
         names = {**vars(sys.modules["__main__"]), **self._names}
         own = {name: value for name, value in names.items() if not name.startswith(("__", "@"))}
         walk = ObjectWalk(own, None)
-        values = {path: plain_copy(tensor) for path, tensor in walk.tensors.items()}
+        values: dict[str, Any] = dict(walk.tensors)
         values |= {path: torch.from_numpy(array.copy()) for path, array in walk.arrays.items()}
         numbers = {path: value for path, value in walk.plains.items() if is_number(value) and abs(value) < 2**63}
         floats = {path for path, value in numbers.items() if isinstance(value, float)}
@@ -352,23 +352,27 @@ def _most_memory() -> int | None:
 
 
 def _distance(one: Any, other: Any) -> float:
-    """The root mean square of the differences, relative to that of the values; infinite for other shapes.  Of integers
-    and bools, the share that differs."""
+    """The norm of the differences, relative to that of the values; infinite for other shapes.  Of integers and bools,
+    the share that differs.  Computed on the device of the first."""
     import torch
 
     if one.shape != other.shape:
         return float("inf")
     if not other.numel():
         return 0.0
+    other = other.to(one.device)
+    if one.dtype == other.dtype and torch.equal(one, other):
+        return 0.0
     if not (other.is_floating_point() or other.is_complex()) and not (one.is_floating_point() or one.is_complex()):
         return float((one != other).double().mean())
-    wide = torch.complex128 if other.is_complex() or one.is_complex() else torch.float64
-    one, other = one.to(wide), other.to(wide)
-    if not torch.equal(one.isfinite(), other.isfinite()):
+    # The norms are summed in double precision, without copies of that.
+    dtype = torch.promote_types(torch.promote_types(one.dtype, other.dtype), torch.float32)
+    one, other = one.to(dtype), other.to(dtype)
+    finite = other.isfinite()
+    if not torch.equal(one.isfinite(), finite):
         return float("inf")
-    one, other = one[other.isfinite()], other[other.isfinite()]
-    if not other.numel():
-        return 0.0
-    scale = float(other.abs().square().mean().sqrt())
-    error = float((one - other).abs().square().mean().sqrt())
+    if not finite.all():
+        one, other = one[finite], other[finite]
+    wide = torch.complex128 if other.is_complex() else torch.float64
+    error, scale = (float(torch.linalg.vector_norm(value, dtype=wide)) for value in (one - other, other))
     return error / scale if scale else (0.0 if not error else float("inf"))

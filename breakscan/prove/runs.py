@@ -53,7 +53,8 @@ MOST_ROUNDS = 64
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of the program.  ``values`` is the file of the values that it ended with, ``dtypes`` has theirs by path."""
+    """A run of the program.  ``values`` is the file of the values that it ended with, if they were kept, and ``dtypes``
+    has theirs by path."""
 
     about: Description
     report: RunReport
@@ -135,8 +136,10 @@ class Runs:
         longest: float,
         cache_of: Run | None = None,
         known: Sequence[Run] = (),
+        keep: bool = False,
     ) -> tuple[Run, Sequence[Mapping[str, float]]]:
         """Runs the program with these texts.  Also returns how far its values are from those of the ``known`` runs.
+        ``keep`` asks for the values that it ends with: those of a large model take seconds to write.
 
         Raises WorkerError where it fails, takes longer than ``longest`` seconds, or did not load a text."""
         lines = {path: source_map(self.originals[path], text) for path, text in texts.items()}
@@ -159,7 +162,7 @@ class Runs:
             if missing:
                 raise WorkerError(f"{display_path(missing[0], os.getcwd())} was not loaded")
             report = worker.ask(WholeProgram.report)
-            dtypes = worker.ask(WholeProgram.save, values)
+            dtypes = worker.ask(WholeProgram.save, values) if keep else {}
             distances = [
                 {one.path: one.distance for one in worker.ask(WholeProgram.distances, other.values)} for other in known
             ]

@@ -25,8 +25,8 @@ ROW = 2**13
 """Bytes that are summed up."""
 
 
-def plain_copy(tensor: Tensor) -> Tensor:
-    """The values of a tensor of any kind, as a dense tensor on the CPU with memory of its own."""
+def plain(tensor: Tensor) -> Tensor:
+    """The values of a tensor of any kind, as a dense tensor, which may share memory with it."""
     import torch
 
     with torch.no_grad():
@@ -36,10 +36,16 @@ def plain_copy(tensor: Tensor) -> Tensor:
             held = full()
         if held.layout is not torch.strided:
             held = held.to_dense()
-        if held.is_quantized:
-            held = held.dequantize()
-        copy = torch.empty(held.shape, dtype=held.dtype, device="cpu")
-        return copy.copy_(held)
+        return held.dequantize() if held.is_quantized else held
+
+
+def plain_copy(tensor: Tensor) -> Tensor:
+    """The values of a tensor of any kind, as a dense tensor on the CPU with memory of its own."""
+    import torch
+
+    held = plain(tensor)
+    with torch.no_grad():
+        return torch.empty(held.shape, dtype=held.dtype, device="cpu").copy_(held)
 
 
 def digest(value: Tensor) -> str:

@@ -225,7 +225,7 @@ class _Tune:
         self.runs.loops = tuple(one for one in self.look.report.found if one.path in self.texts)
         self.say(TuneStep.BASELINE)
         began = time.monotonic()
-        self.base, _ = self._run({}, RunRequest(seconds=self.longest))
+        self.base, _ = self._run({}, RunRequest(seconds=self.longest), keep=True)
         self.request = RunRequest(seconds=3600.0, steps=self.base.report.steps if self.base.report.cut else 0)
         self.loop = step_loop(self.base.report.loops)
         self.wall = time.monotonic() - began
@@ -256,10 +256,10 @@ class _Tune:
                 yield name, decode_source(Path(name).read_bytes(), name)
 
     def _run(
-        self, texts: Texts, request: RunRequest, known: Sequence[Run] = (), cold: bool = False
+        self, texts: Texts, request: RunRequest, known: Sequence[Run] = (), cold: bool = False, keep: bool = False
     ) -> tuple[Run, Sequence[Mapping[str, float]]]:
         longest = SLOWEST * self.look.report.run_seconds + 2 * MORE
-        return self.runs.run(texts, request, longest, None if cold else self.look, known)
+        return self.runs.run(texts, request, longest, None if cold else self.look, known, keep)
 
     # -- trying -------------------------------------------------------------------------------------------------------
 
