@@ -35,7 +35,6 @@ from breakscan.prove.protocol import (
     RunReport,
     RunRequest,
     StepTime,
-    ValueDistance,
 )
 from breakscan.prove.regions import repeated_blocks
 from breakscan.prove.state import is_number, plain, plain_copy, read_file, write_file
@@ -165,15 +164,11 @@ class WholeProgram:
             write_file({name: plain_copy(value) for name, value in values.items()}, path)
         return {name: FLOAT if name in floats else str(value.dtype) for name, value in values.items()}
 
-    def distances(self, path: str) -> tuple[ValueDistance, ...]:
-        """The distances of the values from those in a file, where both have them."""
+    def distances(self, path: str) -> dict[str, float]:
+        """The distances of the values from those in a file, by path, where both have them."""
         with plain_modes():
             own, _ = self._values()
-            return tuple(
-                ValueDistance(name, _distance(plain(own[name]), value))
-                for name, value in read_file(path).items()
-                if name in own
-            )
+            return {name: _distance(plain(own[name]), value) for name, value in read_file(path).items() if name in own}
 
     # -- what the program calls ---------------------------------------------------------------------------------------
 

@@ -123,14 +123,6 @@ FLOAT = "float"
 
 
 @dataclass(frozen=True)
-class ValueDistance:
-    """The distance of a value, by path, from that of another run: relative, or the share of integers that differ."""
-
-    path: str
-    distance: float
-
-
-@dataclass(frozen=True)
 class Failure:
     """A command or a call that failed: the stage, and the exception as text."""
 

@@ -54,7 +54,7 @@ MOST_ROUNDS = 64
 @dataclass(frozen=True, slots=True)
 class Run:
     """A run of the program.  ``values`` is the file of the values that it ended with, if they were kept, and ``dtypes``
-    has theirs by path."""
+    has theirs by path; ``distances`` are those from the values of another run."""
 
     about: Description
     report: RunReport
@@ -62,6 +62,7 @@ class Run:
     observations: Observations
     values: str
     dtypes: Mapping[str, str]
+    distances: Mapping[str, float]
     worker: Worker
 
     def figures(self, loop: int | None) -> RunFigures:
@@ -135,11 +136,11 @@ class Runs:
         request: RunRequest,
         longest: float,
         cache_of: Run | None = None,
-        known: Sequence[Run] = (),
+        known: Run | None = None,
         keep: bool = False,
-    ) -> tuple[Run, Sequence[Mapping[str, float]]]:
-        """Runs the program with these texts.  Also returns how far its values are from those of the ``known`` runs.
-        ``keep`` asks for the values that it ends with: those of a large model take seconds to write.
+    ) -> Run:
+        """Runs the program with these texts.  Its values are compared with those of the ``known`` run, and kept if
+        ``keep`` is True: those of a large model take seconds to write.
 
         Raises WorkerError where it fails, takes longer than ``longest`` seconds, or did not load a text."""
         lines = {path: source_map(self.originals[path], text) for path, text in texts.items()}
@@ -163,13 +164,11 @@ class Runs:
                 raise WorkerError(f"{display_path(missing[0], os.getcwd())} was not loaded")
             report = worker.ask(WholeProgram.report)
             dtypes = worker.ask(WholeProgram.save, values) if keep else {}
-            distances = [
-                {one.path: one.distance for one in worker.ask(WholeProgram.distances, other.values)} for other in known
-            ]
+            distances = worker.ask(WholeProgram.distances, known.values) if known else {}
             shown, processes = explained(worker, self.workers.library, texts)
             # It has nothing left to do, and the pool of Inductor's compile processes takes seconds to end.
             worker.kill()
-        return Run(about, report, shown, observations_of(processes), values, dtypes, worker), distances
+        return Run(about, report, shown, observations_of(processes), values, dtypes, distances, worker)
 
 
 @contextlib.contextmanager

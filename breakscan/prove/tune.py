@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -214,7 +214,7 @@ class _Tune:
         """Tunes the program."""
         self.say(TuneStep.RECORD)
         self.longest = max(5.0, SHARE * self.question.seconds)
-        self.look, _ = self.runs.run({}, RunRequest(seconds=self.longest), 10 * self.question.seconds)
+        self.look = self.runs.run({}, RunRequest(seconds=self.longest), 10 * self.question.seconds)
         if not self.look.report.blocks:
             raise NothingToMeasure(
                 "the program compiles nothing: torch.compile was not called (--compile module:name asks)"
@@ -225,15 +225,15 @@ class _Tune:
         self.runs.loops = tuple(one for one in self.look.report.found if one.path in self.texts)
         self.say(TuneStep.BASELINE)
         began = time.monotonic()
-        self.base, _ = self._run({}, RunRequest(seconds=self.longest), keep=True)
+        self.base = self._run({}, RunRequest(seconds=self.longest), keep=True)
         self.request = RunRequest(seconds=3600.0, steps=self.base.report.steps if self.base.report.cut else 0)
         self.loop = step_loop(self.base.report.loops)
         self.wall = time.monotonic() - began
         is_quick = self.wall < QUICK * self.question.seconds
-        again, repeated = self._run({}, self.request, [self.base]) if is_quick else (None, ())
+        again = self._run({}, self.request, self.base) if is_quick else None
         self.say(TuneStep.EAGER)
-        self.eager, from_eager = self._run({}, replace(self.request, eager=True), [self.base])
-        self.comparison = EndValues([*repeated, *from_eager], self.base.dtypes)
+        self.eager = self._run({}, replace(self.request, eager=True), self.base)
+        self.comparison = EndValues([one.distances for one in (again, self.eager) if one], self.base.dtypes)
         self.same = None if again is None else ratio_of(self.base, again, self.loop)
         self.best = _Made(run=self.base)
         left = self._left(0.0)
@@ -256,8 +256,8 @@ class _Tune:
                 yield name, decode_source(Path(name).read_bytes(), name)
 
     def _run(
-        self, texts: Texts, request: RunRequest, known: Sequence[Run] = (), cold: bool = False, keep: bool = False
-    ) -> tuple[Run, Sequence[Mapping[str, float]]]:
+        self, texts: Texts, request: RunRequest, known: Run | None = None, cold: bool = False, keep: bool = False
+    ) -> Run:
         longest = SLOWEST * self.look.report.run_seconds + 2 * MORE
         return self.runs.run(texts, request, longest, None if cold else self.look, known, keep)
 
@@ -394,13 +394,13 @@ class _Tune:
         self.seen[key] = None
         try:
             cold = self.question.goal is Goal.COMPILE
-            run, (distances,) = self._run(made.texts, self.request, [self.base], cold)
+            run = self._run(made.texts, self.request, self.base, cold)
         except WorkerError as error:
             if names:
                 self._add(names, made.kind, TrialVerdict.FAILS, error.first_line)
             return None
-        difference = self.comparison.difference(distances) if self.comparison.is_possible else None
-        if difference is not None and not self.comparison.is_near(distances):
+        difference = self.comparison.difference(run.distances) if self.comparison.is_possible else None
+        if difference is not None and not self.comparison.is_near(run.distances):
             if names:
                 self._add(names, made.kind, TrialVerdict.DIFFERS, difference)
             return None
@@ -536,8 +536,8 @@ class _Tune:
         """Runs the program as it is and a changed one in turns, the changed one first with empty caches."""
         pairs: list[tuple[Run, Run]] = []
         while True:
-            before, _ = self._run({}, self.request)
-            pairs.append((before, self._run(made.texts, self.request, cold=not pairs)[0]))
+            before = self._run({}, self.request)
+            pairs.append((before, self._run(made.texts, self.request, cold=not pairs)))
             turns, is_enough = self._turns(pairs), len(pairs) >= PAIRS
             is_clear = turns.ratio is None or turns.is_faster or (turns.is_slower and not turns.ratio.is_noisy)
             is_last = len(pairs) == MOST_PAIRS or self._left(0.0) <= (2 * self.wall if is_enough else 0.0)

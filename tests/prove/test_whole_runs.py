@@ -114,27 +114,28 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 def test_steps_of_the_loop_are_timed_up_to_the_same_one_and_values_compared(runs: Runs, tmp_path: Path) -> None:
     path = str(tmp_path / "train.py")
-    looked, _ = runs.run({}, RunRequest(), 300)
+    looked = runs.run({}, RunRequest(), 300)
     outer, inner = looked.report.found
     assert (outer.path, inner.path) == (path, path)
     assert outer.line + 1 == inner.line
 
     runs.loops, runs.originals = looked.report.found, {path: SCALED}
-    base, _ = runs.run({}, RunRequest(seconds=300), 300)
+    base = runs.run({}, RunRequest(seconds=300), 300, keep=True)
     assert [len(loop.steps) for loop in base.report.loops] == [2, 16]
     assert base.figures(step_loop(base.report.loops)).breaks
     assert not base.report.cut
-    cut, _ = runs.run({}, RunRequest(steps=6), 300)
+    cut = runs.run({}, RunRequest(steps=6), 300)
     assert cut.report.cut
     assert cut.report.steps == 6
 
-    eager, from_eager = runs.run({}, RunRequest(eager=True), 300, known=[base])
+    eager = runs.run({}, RunRequest(eager=True), 300, known=base)
     assert not eager.figures(1).graphs
-    comparison = EndValues(from_eager, base.dtypes)
+    comparison = EndValues([eager.distances], base.dtypes)
     assert comparison.is_possible
     # Values that are gone are not equal.
     assert comparison.difference({}) is not None
-    same, (distances,) = runs.run({path: WHOLE}, RunRequest(), 300, known=[base])
+    same = runs.run({path: WHOLE}, RunRequest(), 300, known=base)
+    distances = same.distances
     assert not same.figures(1).breaks
     assert comparison.difference(distances) is None
     # A sum is compared, a time is not.
@@ -142,15 +143,15 @@ def test_steps_of_the_loop_are_timed_up_to_the_same_one_and_values_compared(runs
     assert comparison.difference({**distances, "start": 0.1}) is None
     # A value that varies by itself, as after steps of training on a GPU, says little; others do.
     name = "net.fc.weight"
-    varying = EndValues([{**from_eager[0], name: 1e-3}], base.dtypes)
+    varying = EndValues([{**eager.distances, name: 1e-3}], base.dtypes)
     near, far = ({**distances, name: times * 1e-3} for times in (20, 100))
     assert name in (varying.difference(near) or "")
     assert [varying.is_near(one) for one in (near, far, {**near, "net.fc.bias": 1.0})] == [True, False, False]
     assert not comparison.is_near({**distances, name: 2e-5})
     # A gradient that flows through the scale is seen, and an error of one percent.
-    _, (distances,) = runs.run(
-        {path: SCALED.replace(".item()\n        return", "\n        return")}, RunRequest(), 300, known=[base]
+    leaking = runs.run(
+        {path: SCALED.replace(".item()\n        return", "\n        return")}, RunRequest(), 300, known=base
     )
-    assert "grad" in (comparison.difference(distances) or "")
-    _, (distances,) = runs.run({path: WHOLE.replace("scale + 1", "scale + 1.02")}, RunRequest(), 300, known=[base])
-    assert comparison.difference(distances) is not None
+    assert "grad" in (comparison.difference(leaking.distances) or "")
+    wrong = runs.run({path: WHOLE.replace("scale + 1", "scale + 1.02")}, RunRequest(), 300, known=base)
+    assert comparison.difference(wrong.distances) is not None
