@@ -34,7 +34,7 @@ ROOMS = {
     "recording": Room(STATIC, 9276, 46),
     "explanation": Room(f"{STATIC} check recording", 7495, 36),
     "survey": Room(f"{STATIC} check recording explanation", 2211, 16),
-    "prove": Room(f"{STATIC} check fix recording explanation", 12352, 45),
+    "prove": Room(f"{STATIC} check fix recording explanation", 12346, 44),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6123, 37),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1639, 14),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2968, 26),

@@ -85,12 +85,12 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
 
 
 class _Variants:
-    """Runs the variants of a program, and adds further ones depending on the results."""
+    """Runs the variants of a program."""
 
     def __init__(self, baseline: EagerBaseline, variants: Sequence[Candidate], say: Say) -> None:
         self.say = say
         self.baseline = baseline
-        self.variants = list(variants)
+        self.variants = variants
         self.rows: list[BenchRow] = []
         self.device = ""
         self._started: dict[str, Worker] = {}
@@ -102,34 +102,23 @@ class _Variants:
         self._run_again()
 
     def _try_all(self, skipped: Mapping[str, BenchRow]) -> None:
-        for variant in list(self.variants):
+        for variant in self.variants:
             row = skipped.get(variant.name) or without_recompiles(variant, self._usual())
             if row is not None:
                 self.rows.append(row)
                 continue
-            explanation = self._try(variant)
-            if variant.name == OWN and explanation is not None:
-                self._try_with_breaks(explanation)
+            self._try(variant)
 
-    def _try(self, variant: Candidate) -> Explanation | None:
+    def _try(self, variant: Candidate) -> None:
         measurement = _Measurement(variant, self.baseline, functools.partial(self._say, variant))
         measurement.run()
         self.rows.append(measurement.row)
         self._started[variant.name] = measurement.worker
         if measurement.explanation is not None:
             self.device = self.device or measurement.explanation.device or ""
-        return measurement.explanation
 
     def _say(self, variant: Candidate, step: MeasuringStep) -> None:
         self.say(MeasuringProgress(step, variant.name, self.variants.index(variant) + 1, len(self.variants)))
-
-    def _try_with_breaks(self, explanation: Explanation) -> None:
-        """Tries the program without ``fullgraph=True``, if it has graph breaks."""
-        kept = self.baseline.choices.kept
-        if kept.get("fullgraph") and explanation.breaks and self.rows[-1].status is MeasurementStatus.FAILED:
-            variant = Candidate('mode="default", fullgraph=False', {**kept, "fullgraph": False})
-            self._add(variant)
-            self._try(variant)
 
     def _run_again(self) -> None:
         """Repeats the variants that the reader relies on in more processes: the program's own, and the one to choose.
@@ -174,9 +163,6 @@ class _Variants:
             ratio=measure.ratio_of_processes(ratios),
         )
         return replace(row, pays_after_calls=pays_after(row, self.baseline.same))
-
-    def _add(self, variant: Candidate) -> None:
-        self.variants.insert(len(self.rows), variant)
 
     def _usual(self) -> BenchRow | None:
         """Returns the row of Inductor with its default settings."""

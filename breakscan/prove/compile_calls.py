@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
@@ -39,24 +39,36 @@ class Form(Enum):
 class CompileCall:
     """A call of ``torch.compile``: ``node`` is the decorator, or the expression whose value is what it returns;
     ``call`` has its arguments, None for ``@torch.compile`` alone; ``subject`` is the expression that is compiled, None
-    for a decorator; ``target`` is its text, or the qualified name of what is decorated."""
+    for a decorator; ``target`` is its text, or the qualified name of what is decorated; ``given`` are arguments that it
+    has from elsewhere, such as a partial."""
 
     form: Form
     node: cst.Decorator | cst.Call
     call: cst.Call | None
     subject: cst.BaseExpression | None
     target: str
+    given: tuple[cst.Arg, ...] = ()
 
-    def has(self, keyword: str) -> bool:
-        """Return whether it is given a keyword argument."""
-        arguments = self.call.args if self.call is not None else ()
-        return any(one.keyword is not None and one.keyword.value == keyword for one in arguments)
+    @property
+    def options(self) -> dict[str, cst.Arg]:
+        """Its keyword arguments by name."""
+        own = self.call.args if self.call is not None else ()
+        every = [one for one in (*self.given, *own) if one.keyword is not None and one.value is not self.subject]
+        return {one.keyword.value: one for one in every if one.keyword is not None}
 
     def arguments(self, file: UserFile) -> str:
         """The code of its arguments besides the subject."""
-        given = self.call.args if self.call is not None else ()
-        kept = (one for one in given if one.value is not self.subject and file.dotted(one.value) != COMPILE)
-        return ", ".join(file.code(one.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for one in kept)
+        return ", ".join(file.code(one.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for one in self.options.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """A function that returns compiled code.  ``takes_options`` says that it takes arguments of ``torch.compile``
+    besides what it compiles; ``call`` is the call that makes it, and ``given`` the arguments that it has already."""
+
+    takes_options: bool
+    call: cst.Call | None = None
+    given: tuple[cst.Arg, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,22 +151,19 @@ class UserFile(FileTree):
 
     def _call_of(self, node: cst.CSTNode) -> CompileCall | None:
         if isinstance(node, cst.Decorator):
-            above = self.parents[node]
-            given = node.decorator
-            if isinstance(above, cst.FunctionDef | cst.ClassDef) and self._is_compiler(given, decorates=True):
-                call = given if isinstance(given, cst.Call) else None
-                return CompileCall(Form.DECORATOR, node, call, None, self.qualified_name(above))
-            return None
+            above, maker = self.parents[node], self._maker(node.decorator)
+            if maker is None or not isinstance(above, cst.FunctionDef | cst.ClassDef):
+                return None
+            return CompileCall(Form.DECORATOR, node, maker.call, None, self.qualified_name(above), maker.given)
         if not isinstance(node, cst.Call) or isinstance(self.parents[node], cst.Decorator):
             return None
-        if self.dotted(node.func) == COMPILE:
+        maker = self._maker(node.func)
+        if maker is not None:
             subject = next(
                 (one.value for one in node.args if one.keyword is None or one.keyword.value == "model"), None
             )
-            return CompileCall(Form.CALL, node, node, subject, self.code(subject)) if subject is not None else None
-        if isinstance(node.func, cst.Call) and self._is_compiler(node.func) and len(node.args) == 1:
-            subject = node.args[0].value
-            return CompileCall(Form.CALL, node, node.func, subject, self.code(subject))
+            call = node if maker.takes_options else maker.call
+            return CompileCall(Form.CALL, node, call, subject, self.code(subject), maker.given) if subject else None
         if (
             isinstance(node.func, cst.Attribute)
             and node.func.attr.value == "compile"
@@ -164,13 +173,34 @@ class UserFile(FileTree):
             return CompileCall(Form.METHOD, node, node, node.func.value, self.code(node.func.value))
         return None
 
-    def _is_compiler(self, node: cst.BaseExpression, decorates: bool = False) -> bool:
-        """True for ``torch.compile(…)`` without anything to compile, a partial of it, and, as a decorator, its name."""
+    def _maker(self, node: cst.BaseExpression, names: frozenset[str] = frozenset()) -> _Maker | None:
+        """The function that ``torch.compile``, a partial of it, ``torch.compile(…)`` without anything to compile, or a
+        name for one of these is."""
+        if self.dotted(node) == COMPILE:
+            return _Maker(True)
+        if isinstance(node, cst.Name):
+            bound = self._assigned.get(node.value, ()) if node.value not in names else ()
+            maker = self._maker(bound[0], names | {node.value}) if len(bound) == 1 else None
+            return replace(maker, call=None) if maker is not None and maker.takes_options else maker
         if not isinstance(node, cst.Call):
-            return decorates and self.dotted(node) == COMPILE
-        if self.dotted(node.func) == "functools.partial":
-            return bool(node.args) and self.dotted(node.args[0].value) == COMPILE
-        return self.dotted(node.func) == COMPILE and all(one.keyword is not None for one in node.args)
+            return None
+        is_partial = self.dotted(node.func) == "functools.partial" and bool(node.args)
+        inner = self._maker(node.args[0].value if is_partial else node.func, names)
+        options = node.args[is_partial:]
+        if inner is None or not inner.takes_options:
+            return None
+        if any(one.keyword is None or one.keyword.value == "model" for one in options):
+            return None
+        return _Maker(is_partial, node, (*options, *inner.given))
+
+    @cached_property
+    def _assigned(self) -> dict[str, list[cst.BaseExpression]]:
+        """The values that are assigned to names, wherever that is."""
+        found: dict[str, list[cst.BaseExpression]] = {}
+        for node in walk(self.module):
+            if isinstance(node, cst.Assign) and isinstance(node.targets[0].target, cst.Name):
+                found.setdefault(node.targets[0].target.value, []).append(node.value)
+        return found
 
     def small_statement(self, node: cst.CSTNode) -> cst.BaseSmallStatement | None:
         """The simple statement that holds a node and evaluates it whenever it runs."""
@@ -235,23 +265,22 @@ def is_simple(node: cst.CSTNode | None) -> bool:
     return isinstance(node, cst.Name) or (isinstance(node, cst.Attribute) and is_simple(node.value))
 
 
-def with_keyword(call: CompileCall, function: cst.BaseExpression, name: str, value: str | None) -> Edit | None:
-    """The edit that gives a call a keyword argument, or takes it away; ``function`` is what a bare decorator calls."""
-    if call.call is None:
-        if value is None or not isinstance(call.node, cst.Decorator):
-            return None
-        return Edit({call.node: call.node.with_changes(decorator=cst.Call(function, [_keyword(name, value)]))})
-    given = list(call.call.args)
-    at = next((number for number, one in enumerate(given) if one.keyword and one.keyword.value == name), None)
-    if at is None:
-        return Edit({call.call: with_argument(call.call, name, value)}) if value is not None else None
+def with_keyword(call: CompileCall, name: str, value: str | None) -> Edit | None:
+    """The edit that gives a call a keyword argument, or takes it away."""
+    was = call.options.get(name)
+    if value is None if was is None else was.value.deep_equals(cst.parse_expression(value or "None")):
+        return None
+    given = list(call.call.args) if call.call is not None else []
+    if call.call is None or was is None or was not in given:
+        # One that a partial gives is not taken away: None in its place is the default.
+        if call.call is not None:
+            return Edit({call.call: with_argument(call.call, name, value or "None")})
+        assert isinstance(call.node, cst.Decorator)
+        decorator = cst.Call(call.node.decorator, [_keyword(name, value or "None")])
+        return Edit({call.node: call.node.with_changes(decorator=decorator)})
+    at = given.index(was)
     if value is not None:
-        expression = cst.parse_expression(value)
-        return (
-            None
-            if expression.deep_equals(given[at].value)
-            else Edit({given[at]: given[at].with_changes(value=expression)})
-        )
+        return Edit({was: was.with_changes(value=cst.parse_expression(value))})
     last = given.pop(at)
     if given and at == len(given):
         given[-1] = _as_last(given[-1], last)

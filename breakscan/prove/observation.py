@@ -82,6 +82,7 @@ class ObservationKind(str, Enum):
     )
     NOT_PROBED = "no outcomes of tests were recorded, and no calls were varied: {text}{calls}{detail}"
     VARIED_UNREPEATABLE = "not all varied calls were compared, as the program does not repeat itself in them: {detail}"
+    VARIED_CUT = "not all varied calls were compared: no time was left (--time)"
     NOT_PUT_BACK = "the position of an iterator cannot be put back before a call: {some}"
     NOT_COMPARED = "results were not compared, as the program does not repeat itself: {detail}"
     ONE_PROCESS = "{names} was timed in one process alone, as another one failed: {text}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -93,7 +94,8 @@ texts of plain values."""
 
 
 class Workers:
-    """Starts the processes of a program, each with its own folder in ``folder``."""
+    """Starts the processes of a program, each with its own folder in ``folder``.  ``until`` is the time of the
+    monotonic clock at which those that start from now on are ended."""
 
     def __init__(
         self, program: UserProgram, folder: Path, server: ForkServerProcess, library: Iterable[Rule] = ()
@@ -102,6 +104,7 @@ class Workers:
         self.server = server
         self._folder = folder
         self.library = library
+        self.until = math.inf
         self._numbers = itertools.count(1)
 
     def start(
@@ -114,7 +117,7 @@ class Workers:
         """Starts a process of the program with a change. It has the compiler caches of another one, if one is given."""
         folder = self._folder / f"worker{next(self._numbers)}"
         cache = None if cache_of is None else cache_of.folder
-        return Worker(self.program, candidate, folder, cache, self.server, probes, whole)
+        return Worker(self.program, candidate, folder, cache, self.server, probes, whole, self.until)
 
 
 NOT_TRIED = (ObservationKind.NOT_LOADED, ObservationKind.UNKNOWN_SETTINGS, ObservationKind.SETTINGS_LOST)

@@ -30,7 +30,7 @@ from breakscan.prove.overlay import span_of
 from breakscan.prove.proof import VariedDifference
 from breakscan.prove.protocol import RanCode, TestOutcome, Variation, VariedCall
 from breakscan.prove.varied_calls import VariedCalls
-from breakscan.prove.worker import Worker, WorkerError
+from breakscan.prove.worker import OutOfTime, Worker, WorkerError
 from breakscan.source.module import SourceProblem, decode_source, read_source
 from breakscan.source.paths import display_path
 
@@ -94,6 +94,8 @@ class Probe:
                 self._ask(worker, {path: text for path, (text, _) in texts.items()})
         except WorkerError as error:
             self.problem = Observation(ObservationKind.NOT_PROBED, error.first_line)
+        except OutOfTime:
+            self.problem = Observation(ObservationKind.VARIED_CUT)
 
     def _ask(self, worker: Worker, texts: Mapping[str, str]) -> None:
         about = worker.ready()
@@ -132,6 +134,9 @@ class Probe:
             except WorkerError as error:
                 found.append(VariedDifference(calls[0], self._names[calls[0].callable], error=error.first_line))
                 break
+            except OutOfTime:
+                self.problem = Observation(ObservationKind.VARIED_CUT)
+                break
             left -= run.seconds
             code.append(run.ran)
             for call, differences in zip(run.calls, run.differences, strict=True):
@@ -144,6 +149,9 @@ class Probe:
 
     def _unseen(self, candidate: Candidate, ran: Sequence[Mapping[str, RanCode]]) -> Iterator[UnseenCode]:
         """The code of a change that no call ran, and the outcomes of replaced tests that none had."""
+        if not self._ran:
+            yield UnseenCode(UnseenKind.OUTSIDE, "", 0, "it was not recorded which code the calls ran without it")
+            return
         for path, (before, after) in candidate.texts.items():
             name, lines = display_path(path, os.getcwd()), candidate.lines[path]
             old, new = (sum((one[path] for one in each if path in one), RanCode()) for each in (self._ran, ran))

@@ -11,10 +11,11 @@ import builtins
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from breakscan.prove.capture import (
     CapturedCallable,
@@ -23,24 +24,29 @@ from breakscan.prove.capture import (
     innermost,
     program_frames,
     stands_for,
+    subject_of,
     watch_backward,
 )
 from breakscan.prove.object_walk import OF_DYNAMO, ObjectWalk, is_own
 from breakscan.prove.overlay import plain_code
 from breakscan.prove.protocol import (
     FLOAT,
+    BlockList,
     CallableBlocks,
     LoopSite,
     LoopSteps,
+    OtherPart,
     RunReport,
     RunRequest,
     StepTime,
 )
-from breakscan.prove.regions import repeated_blocks
 from breakscan.prove.state import is_number, plain, plain_copy, read_file, write_file
 from breakscan.prove.step_timer import peak_of_process
 from breakscan.prove.torch_state import cuda_in_use, plain_modes, wait_for_device
 from breakscan.prove.user_loop import loops_around
+
+if TYPE_CHECKING:
+    from torch.nn import Module
 
 STEP, END = "__breakscan_step__", "__breakscan_end__"
 """Names in ``builtins``. Names that end in underscores are not changed in classes."""
@@ -278,7 +284,8 @@ class WholeProgram:
             raise ProgramStopped
 
     def _blocks(self) -> tuple[CallableBlocks, ...]:
-        return repeated_blocks(self._callables[:MOST_CALLABLES])
+        modules = map(_module_of, self._callables[:MOST_CALLABLES])
+        return tuple(blocks_of(module) if module is not None else CallableBlocks() for module in modules)
 
 
 def _unless_compiling(note: Callable[[int], None]) -> Callable[[int], None]:
@@ -371,3 +378,92 @@ def _distance(one: Any, other: Any) -> float:
     wide = torch.complex128 if other.is_complex() else torch.float64
     error, scale = (float(torch.linalg.vector_norm(value, dtype=wide)) for value in (one - other, other))
     return error / scale if scale else (0.0 if not error else float("inf"))
+
+
+# -- repeated blocks, which can be compiled by themselves ------------------------------------------------------------
+
+
+def blocks_of(module: Module) -> CallableBlocks:
+    """The outermost repeated blocks of a module, and the rest of it."""
+    lists: list[BlockList] = []
+    rest: list[OtherPart] = []
+    _collect("", module, lists, rest)
+    return CallableBlocks(tuple(lists), tuple(rest))
+
+
+def _collect(path: str, module: Module, lists: list[BlockList], rest: list[OtherPart]) -> bool:
+    """Adds the blocks in a module and what is next to them.  Returns whether it holds any."""
+    repeated = _repeated(path, module)
+    lists += [_block_list(path, module, names) for names in repeated]
+    blocks = {name for names in repeated for name in names}
+    inner = {f"{path}.{name}" if path else name: one for name, one in module.named_children() if name not in blocks}
+    others = {its: child for its, child in inner.items() if not _collect(its, child, lists, rest)}
+    if not blocks and len(others) == len(list(module.children())):
+        return False
+    rest += [part for its, child in others.items() for part in _callable_parts(its, child)]
+    return True
+
+
+def _repeated(path: str, module: Module) -> list[list[str]]:
+    """The names of siblings of one class in a list of modules, for each class with more than one."""
+    import torch
+
+    if not isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)):
+        return []
+    alike: dict[object, list[str]] = defaultdict(list)
+    for name, child in module.named_children():
+        if not _is_layer(child):
+            alike[_kind(child)].append(name)
+    return [names for names in alike.values() if len(names) > 1]
+
+
+def _kind(module: Module) -> object:
+    """A key that is equal for modules that run the same code.  A ``Sequential`` runs that of its parts."""
+    import torch
+
+    inner = map(type, module.modules()) if isinstance(module, torch.nn.Sequential) else ()
+    return type(module), *inner
+
+
+def _is_layer(module: Module) -> bool:
+    """Return True if it is a single layer of torch: compiled alone, there is little to fuse."""
+    return type(module).__module__.startswith("torch.nn.") and not any(True for _ in module.children())
+
+
+def _callable_parts(path: str, module: Module) -> Iterator[OtherPart]:
+    """A module, or the modules in a list that cannot be called itself."""
+    import torch
+
+    if type(module) in (torch.nn.ModuleList, torch.nn.ModuleDict):
+        for name, child in module.named_children():
+            yield from _callable_parts(f"{path}.{name}", child)
+    elif not (_is_layer(module) and not any(True for _ in _tensors(module))):
+        yield OtherPart(path, has_forward_of_torch(module))
+
+
+def _tensors(module: Module) -> Iterator[object]:
+    yield from module.parameters()
+    yield from module.buffers()
+
+
+def _block_list(path: str, module: Module, names: list[str]) -> BlockList:
+    children = dict(module.named_children())
+    first = children[names[0]]
+    is_whole = len(names) == len(module._modules)
+    return BlockList(path, type(first).__name__, has_forward_of_torch(first), tuple(names), is_whole)
+
+
+def has_forward_of_torch(module: Module) -> bool:
+    """Return True if the ``forward`` of a module is torch's: Dynamo does not start to trace in torch's files."""
+    return str(getattr(type(module).forward, "__module__", "")).startswith("torch.")
+
+
+def _module_of(captured: CapturedCallable) -> Module | None:
+    """The module that was compiled, or a method of which was compiled."""
+    import torch
+
+    subject = subject_of(captured.original)
+    for one in (subject, getattr(subject, "__self__", None)):
+        if isinstance(one, torch.nn.Module):
+            return one
+    return None

@@ -212,17 +212,6 @@ class CompileChoice:
     fullgraph: bool
 
 
-class RegionalCompile(str, Enum):
-    """The parts of a module that are compiled by themselves."""
-
-    BLOCKS = "blocks"
-    """Each of its repeated blocks."""
-    BLOCKS_AND_REST = "blocks-and-rest"
-    """Each block, and each of the largest parts that hold no block."""
-    NESTED = "nested"
-    """The whole, with the code of the blocks marked as a region that is compiled once."""
-
-
 @dataclass(frozen=True)
 class BlockList:
     """Siblings of one class in a list of modules: the path of the list, the name of the class, and their names in the
@@ -245,9 +234,9 @@ class OtherPart:
 
 @dataclass(frozen=True)
 class CallableBlocks:
-    """The repeated blocks of a callable, and the parts that hold none.  A function has neither."""
+    """The outermost repeated blocks of a callable, and the largest parts that hold none.  A function has neither, and
+    dropout and activations are no part of either: there is nothing to fuse in them alone."""
 
-    is_module: bool
     lists: tuple[BlockList, ...] = ()
     rest: tuple[OtherPart, ...] = ()
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import statistics
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from breakscan.prove.program_run import WholeProgram
 from breakscan.prove.protocol import FLOAT, Description, LoopSite, LoopSteps, RunReport, RunRequest, StepTime
 from breakscan.prove.rewrites import source_map
 from breakscan.prove.tuning import RunFigures, Texts
-from breakscan.prove.worker import Worker, WorkerError
+from breakscan.prove.worker import OutOfTime, Worker, WorkerError
 from breakscan.source.paths import display_path
 
 ROOM = 8.0
@@ -54,7 +53,7 @@ MOST_ROUNDS = 64
 @dataclass(frozen=True, slots=True)
 class Run:
     """A run of the program.  ``values`` is the file of the values that it ended with, if they were kept, and ``dtypes``
-    has theirs by path; ``distances`` are those from the values of another run."""
+    has theirs by path; ``distances`` are those from the values of another run, ``seconds`` those of its process."""
 
     about: Description
     report: RunReport
@@ -64,6 +63,7 @@ class Run:
     dtypes: Mapping[str, str]
     distances: Mapping[str, float]
     worker: Worker
+    seconds: float
 
     def figures(self, loop: int | None) -> RunFigures:
         """Its figures; ``loop`` is the number of the loop, an iteration of which is a step."""
@@ -142,49 +142,38 @@ class Runs:
         """Runs the program with these texts.  Its values are compared with those of the ``known`` run, and kept if
         ``keep`` is True: those of a large model take seconds to write.
 
-        Raises WorkerError where it fails, takes longer than ``longest`` seconds, or did not load a text."""
+        Raises WorkerError where it fails, takes longer than ``longest`` seconds, or did not load a text, and OutOfTime
+        where the time of all is up."""
         lines = {path: source_map(self.originals[path], text) for path, text in texts.items()}
         loops = tuple(replace(one, line=_after(lines.get(one.path), one.line)) for one in self.loops)
         # Loops are watched in a new text, also where nothing else changes.
         watched = {one.path: self.originals[one.path] for one in self.loops} | dict(texts)
         candidate = Candidate("", texts={path: (self.originals[path], text) for path, text in watched.items()})
         self._number += 1
+        began = time.monotonic()
         values = str(self._folder / f"values{self._number}.pt")
-        with (
-            self.workers.start(
-                candidate, cache_of.worker if cache_of else None, whole=replace(request, loops=loops)
-            ) as worker,
-            _ended_after(worker, longest),
-        ):
-            about = worker.ask(CommandHandler.describe)
-            if about.run.error:
-                raise WorkerError(about.run.error)
-            missing = [path for path in texts if path not in about.run.loaded]
-            if missing:
-                raise WorkerError(f"{display_path(missing[0], os.getcwd())} was not loaded")
-            report = worker.ask(WholeProgram.report)
-            dtypes = worker.ask(WholeProgram.save, values) if keep else {}
-            distances = worker.ask(WholeProgram.distances, known.values) if known else {}
-            shown, processes = explained(worker, self.workers.library, texts)
-            # It has nothing left to do, and the pool of Inductor's compile processes takes seconds to end.
-            worker.kill()
-        return Run(about, report, shown, observations_of(processes), values, dtypes, distances, worker)
-
-
-@contextlib.contextmanager
-def _ended_after(worker: Worker, seconds: float) -> Iterator[None]:
-    """Ends a worker that takes longer."""
-    timer = threading.Timer(seconds, worker.kill)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    except WorkerError:
-        if not timer.is_alive():
-            raise WorkerError(f"it took longer than {seconds:.0f} s") from None
-        raise
-    finally:
-        timer.cancel()
+        cache = cache_of.worker if cache_of else None
+        try:
+            with self.workers.start(candidate, cache, whole=replace(request, loops=loops)) as worker:
+                worker.until = min(worker.until, began + longest)
+                about = worker.ask(CommandHandler.describe)
+                if about.run.error:
+                    raise WorkerError(about.run.error)
+                missing = [path for path in texts if path not in about.run.loaded]
+                if missing:
+                    raise WorkerError(f"{display_path(missing[0], os.getcwd())} was not loaded")
+                report = worker.ask(WholeProgram.report)
+                dtypes = worker.ask(WholeProgram.save, values) if keep else {}
+                distances = worker.ask(WholeProgram.distances, known.values) if known else {}
+                shown, processes = explained(worker, self.workers.library, texts)
+                # It has nothing left to do, and the pool of Inductor's compile processes takes seconds to end.
+                worker.kill()
+        except OutOfTime:
+            if worker.until < self.workers.until:
+                raise WorkerError(f"it took longer than {longest:.0f} s") from None
+            raise
+        seconds = time.monotonic() - began
+        return Run(about, report, shown, observations_of(processes), values, dtypes, distances, worker, seconds)
 
 
 class EndValues:

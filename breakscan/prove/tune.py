@@ -33,7 +33,7 @@ from breakscan.prove.protocol import RunRequest
 from breakscan.prove.rewrites import Rewrites, diff_of, of_texts, source_map
 from breakscan.prove.runs import EndValues, Run, Runs, ratio_of, step_loop
 from breakscan.prove.tune_changes import changes_of
-from breakscan.prove.tune_regions import NOT_COMPILED, Ways
+from breakscan.prove.tune_regions import NOT_COMPILED, TunedProgram, Ways
 from breakscan.prove.tuning import (
     Best,
     Evidence,
@@ -47,7 +47,7 @@ from breakscan.prove.tuning import (
 )
 from breakscan.prove.verifier import Verifier
 from breakscan.prove.verify import write_candidate
-from breakscan.prove.worker import UserProgram, WorkerError, interrupted_once
+from breakscan.prove.worker import OutOfTime, UserProgram, WorkerError, interrupted_once
 from breakscan.rulebook.config import FileSettings
 from breakscan.rulebook.library import load_library
 from breakscan.source.module import SourceProblem, decode_source
@@ -78,6 +78,7 @@ PAIRS = 3
 """Runs of both programs in turns at the end, if there is time."""
 MOST_PAIRS = 9
 """Those where fewer do not decide."""
+NO_TIME = "no time was left (--time)"
 
 
 class TuneStep(Enum):
@@ -202,9 +203,10 @@ class _Tune:
         self.notes: list[str | Observation] = []
         self.best = _Made()
         self.not_compiled: ProgramChange | None = None
-        self.kept = 0.0
         self.wall = 0.0
         """Seconds that a run of the program as it is takes, with those of its process."""
+        self.loop: int | None = None
+        self.eager: Run | None = None
         self.number = 0
         self.of = 0
 
@@ -224,23 +226,12 @@ class _Tune:
         self.runs.originals = self.texts = dict(self._own_texts())
         self.runs.loops = tuple(one for one in self.look.report.found if one.path in self.texts)
         self.say(TuneStep.BASELINE)
-        began = time.monotonic()
-        self.base = self._run({}, RunRequest(seconds=self.longest), keep=True)
-        self.request = RunRequest(seconds=3600.0, steps=self.base.report.steps if self.base.report.cut else 0)
-        self.loop = step_loop(self.base.report.loops)
-        self.wall = time.monotonic() - began
-        is_quick = self.wall < QUICK * self.question.seconds
-        again = self._run({}, self.request, self.base) if is_quick else None
-        self.say(TuneStep.EAGER)
-        self.eager = self._run({}, replace(self.request, eager=True), self.base)
-        self.comparison = EndValues([one.distances for one in (again, self.eager) if one], self.base.dtypes)
-        self.same = None if again is None else ratio_of(self.base, again, self.loop)
-        self.best = _Made(run=self.base)
-        left = self._left(0.0)
-        self.kept = min(AT_MOST * left, max(FOR_PROOF * left, RUNS * self.wall))
+        self.base = self.look
+        self._keep(0.0)
         result: Best | None = None
         interrupted = False
         try:
+            self._baseline()
             self._climb()
             self._leave_out()
             self._try_eager()
@@ -248,7 +239,30 @@ class _Tune:
         except KeyboardInterrupt:
             interrupted = True
             result = self._result(self.best) if len(self.best) else None
+        except OutOfTime:
+            # Only the program as it is was running.
+            self.notes.append(f"nothing could be tried: {NO_TIME}")
         return self._tuning(result, interrupted)
+
+    def _baseline(self) -> None:
+        """Times the program as it is, and without the compiler."""
+        self.base = self._run({}, RunRequest(seconds=self.longest), keep=True)
+        self.request = RunRequest(seconds=3600.0, steps=self.base.report.steps if self.base.report.cut else 0)
+        self.loop = step_loop(self.base.report.loops)
+        self.best = _Made(run=self.base)
+        self.wall = self.base.seconds
+        again = self._run({}, self.request, self.base) if self.wall < QUICK * self.question.seconds else None
+        self.say(TuneStep.EAGER)
+        self.eager = self._run({}, replace(self.request, eager=True), self.base)
+        self.comparison = EndValues([one.distances for one in (again, self.eager) if one], self.base.dtypes)
+        self.same = None if again is None else ratio_of(self.base, again, self.loop)
+        left = self._left(0.0)
+        self._keep(min(AT_MOST * left, max(FOR_PROOF * left, RUNS * self.wall)))
+
+    def _keep(self, seconds: float) -> None:
+        """Keeps seconds of the time for later: until then, processes are ended when the others are over."""
+        self.kept = seconds
+        self.workers.until = self._began + self.question.seconds - seconds
 
     def _own_texts(self) -> Iterator[tuple[str, str]]:
         for name in self.look.report.files:
@@ -288,7 +302,7 @@ class _Tune:
         """Compiles nothing, if that is clearly faster than the best program.  Only this change may do so: others with
         which nothing is compiled say the same in more words."""
         change = self.not_compiled
-        if change is None or self.question.goal is not Goal.STEP:
+        if change is None or self.eager is None or self.question.goal is not Goal.STEP:
             return
         speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop)) / self.best.ratio
         if speed < FOR_EAGER:
@@ -298,6 +312,7 @@ class _Tune:
             self._try((), (change,), change.name)
 
     def _changes(self) -> list[ProgramChange]:
+        """The changes that the best run suggests."""
         run = self.best.run
         assert run is not None
         texts = {**self.texts, **self.best.texts}
@@ -305,11 +320,12 @@ class _Tune:
             goal=self.question.goal,
             device="cuda" if run.report.cuda else "cpu",
             backward=self.look.report.backward,
-            torch=run.explanation.torch,
             blocks=self.look.report.blocks,
             has_mode=any("mode=" in text for text in self.texts.values()),
         )
-        return changes_of(run.explanation, texts, ways)
+        program = TunedProgram(run.explanation, texts, ways)
+        self.notes += [f"{place} compiles by a call that cannot be changed" for place in program.elsewhere]
+        return changes_of(program)
 
     def _try_edits(self) -> None:
         """Tries the edits of ``fix`` at the problems of the best run: all together, then each where that does not
@@ -398,6 +414,10 @@ class _Tune:
         except WorkerError as error:
             if names:
                 self._add(names, made.kind, TrialVerdict.FAILS, error.first_line)
+            return None
+        except OutOfTime:
+            if names:
+                self._not_tried(names, made.kind)
             return None
         difference = self.comparison.difference(run.distances) if self.comparison.is_possible else None
         if difference is not None and not self.comparison.is_near(run.distances):
@@ -494,9 +514,16 @@ class _Tune:
                 continue
             unsure = self.best.unsure if self.comparison.is_possible else "its results could not be compared"
             if unsure and (proof is None or not proof.outputs_equal):
-                self._refuse(TrialVerdict.DIFFERS if self.best.unsure else TrialVerdict.FAILS, unsure)
+                if self._left() <= 0:
+                    self._refuse(TrialVerdict.NOT_TRIED, f"{unsure}, and the compiled calls were not: {NO_TIME}")
+                else:
+                    self._refuse(TrialVerdict.DIFFERS if self.best.unsure else TrialVerdict.FAILS, unsure)
                 continue
+            self._keep(0.0)
             turns = self._in_turns(self.best)
+            if turns is None:
+                self.notes.append(f"the steps were timed in a single run: {NO_TIME}")
+                return self._result(self.best, None, proof, is_varied)
             assert self.best.run is not None
             fewer = self.best.run.figures(None).problems < self.base.figures(None).problems
             if self.question.goal is Goal.STEP and (turns.is_slower or not (turns.is_faster or fewer)):
@@ -532,12 +559,16 @@ class _Tune:
             if self._is_better(other, self.best):
                 self.best = other
 
-    def _in_turns(self, made: _Made) -> _Turns:
-        """Runs the program as it is and a changed one in turns, the changed one first with empty caches."""
+    def _in_turns(self, made: _Made) -> _Turns | None:
+        """Runs the program as it is and a changed one in turns, the changed one first with empty caches.  Returns None
+        if there is no time for it."""
         pairs: list[tuple[Run, Run]] = []
         while True:
-            before = self._run({}, self.request)
-            pairs.append((before, self._run(made.texts, self.request, cold=not pairs)))
+            try:
+                before = self._run({}, self.request)
+                pairs.append((before, self._run(made.texts, self.request, cold=not pairs)))
+            except OutOfTime:
+                return self._turns(pairs) if pairs else None
             turns, is_enough = self._turns(pairs), len(pairs) >= PAIRS
             is_clear = turns.ratio is None or turns.is_faster or (turns.is_slower and not turns.ratio.is_noisy)
             is_last = len(pairs) == MOST_PAIRS or self._left(0.0) <= (2 * self.wall if is_enough else 0.0)
@@ -557,9 +588,8 @@ class _Tune:
     def _proof(self) -> tuple[Proof | None, bool]:
         """The proof of the best program by its compiled calls, and whether all varied calls were compared; None if
         there is no time for it."""
-        if self._left(0.0) < 2 * self.wall:
-            self.notes.append("the compiled calls were not compared one by one: no time was left (--time)")
-            return None, False
+        # The rest is for a run of both programs in turns, one of them with empty caches.
+        self._keep(min(AT_MOST * self._left(0.0), self.wall + self.look.seconds))
         candidate = self._candidate(self.best)
         try:
             with running_original(self.workers) as original:
@@ -570,7 +600,9 @@ class _Tune:
                 return proof, verifier.is_probed
         except (WorkerError, NothingToMeasure) as error:
             self.notes.append(f"the compiled calls could not be compared: {error}")
-            return None, False
+        except OutOfTime:
+            self.notes.append(f"the compiled calls were not compared one by one: {NO_TIME}")
+        return None, False
 
     def _candidate(self, made: _Made) -> Candidate:
         return of_texts({path: (self.texts[path], text) for path, text in made.texts.items()}, ", ".join(made.names))
@@ -608,7 +640,7 @@ class _Tune:
             patch=diff_of(self._candidate(made), shown),
             before=before,
             after=after,
-            ratio=None if turns is None else turns.ratio,
+            ratio=made.steps if turns is None else turns.ratio,
             compared=tuple(compared),
             assumes=tuple(dict.fromkeys(assumes)),
             held_back=tuple(dict.fromkeys(held)),
@@ -635,7 +667,7 @@ class _Tune:
             step=None if step is None else f"{display_path(step.path, os.getcwd())}:{step.line}",
             cut=self.base.report.cut,
             before=replace(self.base.figures(self.loop), compile_seconds=self.look.figures(None).compile_seconds),
-            eager=self.eager.figures(self.loop),
+            eager=self.eager.figures(self.loop) if self.eager is not None else None,
             best=best,
             tried=tuple(self.tried),
             notes=tuple(dict.fromkeys(self.notes)),
@@ -660,4 +692,4 @@ class _Tune:
         self.tried.append(Trial(names, kind, verdict, reason, figures, None if made is None else made.steps))
 
     def _not_tried(self, names: tuple[str, ...], kind: RemedyKind) -> None:
-        self.tried.append(Trial(names, kind, TrialVerdict.NOT_TRIED, "no time was left (--time)"))
+        self.tried.append(Trial(names, kind, TrialVerdict.NOT_TRIED, NO_TIME))

@@ -8,7 +8,6 @@ from functools import partial
 
 import libcst as cst
 
-from breakscan.explanation.explanation import Explanation
 from breakscan.fix.support.context import Edit
 from breakscan.fix.support.walking import nodes_named, walk
 from breakscan.model.problem import ChangeKind, Holder, Problem, ProblemKind, ValueChange
@@ -26,7 +25,6 @@ from breakscan.prove.compile_calls import (
 )
 from breakscan.prove.tune_regions import (
     TunedProgram,
-    Ways,
     of_blocks,
     of_callers,
     of_disabled,
@@ -34,7 +32,7 @@ from breakscan.prove.tune_regions import (
     of_loops,
     of_plain_calls,
 )
-from breakscan.prove.tuning import Goal, ProgramChange, Texts
+from breakscan.prove.tuning import Goal, ProgramChange
 
 MOST_CHANGES = 20
 MOST_OF_A_KIND = 5
@@ -47,14 +45,13 @@ _REORDERED = "what is printed may come later, with values as they are then"
 _REUSED = "the result of a compiled call is read, or copied, before the next call"
 
 
-def changes_of(explanation: Explanation, texts: Texts, ways: Ways) -> list[ProgramChange]:
+def changes_of(program: TunedProgram) -> list[ProgramChange]:
     """The changes to try, those first that are cheap and likely to gain."""
-    program = TunedProgram(explanation, texts, ways)
     found: dict[str, ProgramChange] = {}
     for changes in _KINDS:
         most = len(found) + MOST_OF_A_KIND
         for change in changes(program):
-            if len(found) < most and change.name not in found and change.write(texts) is not None:
+            if len(found) < most and change.name not in found and change.write(program.texts):
                 found[change.name] = change
     return list(found.values())[:MOST_CHANGES]
 
@@ -115,8 +112,7 @@ def _keyword(file: UserFile, keys: Sequence[CallKey], known: Container[CallKey],
     if len(calls) < len(keys):
         calls += [call for call in file.calls if file.key_of(call) not in known]
     value = None if setting.value == "None" else setting.value
-    function = cst.parse_expression(file.named(COMPILE))
-    edits = [edit for call in calls if (edit := with_keyword(call, function, setting.name, value)) is not None]
+    edits = [edit for call in calls if (edit := with_keyword(call, setting.name, value)) is not None]
     return Edit({node: new for edit in edits for node, new in edit.replace.items()}) if edits else None
 
 
@@ -379,10 +375,12 @@ _ATTRIBUTES: Mapping[str, tuple[str, Callable[..., Edit | None], str]] = {
 
 def _of_modes(program: TunedProgram) -> Iterator[ProgramChange]:
     """The modes of Inductor, and its settings that are not on by default."""
-    plain = [one for one in program.calls if one.target.backend in (None, "inductor") and not one.call.has("options")]
+    plain = [
+        one for one in program.calls if one.target.backend in (None, "inductor") and "options" not in one.call.options
+    ]
     if len(plain) != len(program.calls) or not plain:
         return
-    if program.ways.has_mode and any(one.call.has("mode") for one in plain):
+    if program.ways.has_mode and any("mode" in one.call.options for one in plain):
         yield _with_settings(program, [Setting(COMPILE, "mode", "None")], RemedyKind.SETTING)
     if program.ways.goal is Goal.COMPILE:
         return

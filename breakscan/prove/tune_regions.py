@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import libcst as cst
@@ -30,12 +30,8 @@ from breakscan.prove.compile_calls import (
     without_compile,
     writer,
 )
-from breakscan.prove.protocol import CallableBlocks, RegionalCompile
+from breakscan.prove.protocol import BlockList, CallableBlocks
 from breakscan.prove.tuning import Goal, ProgramChange, Texts
-from breakscan.prove.variants import LABELS, lines_for
-
-_BLOCKS = (RegionalCompile.BLOCKS, RegionalCompile.BLOCKS_AND_REST)
-
 
 _ASKED = {ChangeKind.BRANCH_ON_SIZE, ChangeKind.LENGTH, ChangeKind.FLAG, ChangeKind.KEYS}
 NOT_COMPILED = "without torch.compile"
@@ -51,7 +47,6 @@ class Ways:
     goal: Goal
     device: str
     backward: bool
-    torch: str
     blocks: Sequence[CallableBlocks] = ()
     has_mode: bool = True
 
@@ -96,11 +91,7 @@ class TunedProgram:
         found: dict[tuple[str, CallKey], RanCall] = {}
         for target in self.explanation.targets:
             file = self.file(target.caller.path) if target.caller is not None else None
-            if file is None or target.caller is None:
-                continue
-            spans = [(file.span(call.node), call) for call in file.calls]
-            there = [(end - line, call) for (line, _, end, _), call in spans if line <= target.caller.line <= end]
-            if there:
+            if file is not None and target.caller is not None and (there := self._calls_at(target.caller)):
                 path = self.path(target.caller.path)
                 # Several on one line run one after another.
                 call = min(there, key=lambda one: (one[0], (path, file.key_of(one[1])) in found))[1]
@@ -109,6 +100,18 @@ class TunedProgram:
                 is_method = isinstance(call.subject, cst.Attribute) and target.name.endswith(f".{last}")
                 found.setdefault((path, key), RanCall(path, call, key, target, is_method))
         return tuple(found.values())
+
+    def _calls_at(self, line: Caller) -> list[tuple[int, CompileCall]]:
+        """The calls that a line is a part of, with the lines from it to their ends."""
+        file = self.file(line.path)
+        spans = [(file.span(call.node), call) for call in file.calls] if file is not None else []
+        return [(end - line.line, call) for (start, _, end, _), call in spans if start <= line.line <= end]
+
+    @property
+    def elsewhere(self) -> list[str]:
+        """The lines that compile something by a call that cannot be changed."""
+        callers = (one.caller for one in self.explanation.targets)
+        return [f"{one.path}:{one.line}" for one in callers if one is not None and not self._calls_at(one)]
 
     def calls_for(self, problem: Problem) -> tuple[RanCall, ...]:
         """The calls that compiled the function of a problem, or one that leads to it; all where that is not known."""
@@ -327,26 +330,16 @@ def _decorated_edit(file: UserFile, name: str, decorator: str) -> Edit | None:
 
 
 def of_blocks(program: TunedProgram) -> Iterator[ProgramChange]:
-    """Repeated blocks, compiled one by one; for the time of compiling, also as regions that are compiled once."""
+    """Repeated blocks, compiled one by one, and with them the parts that hold none."""
     pairs = _with_blocks(program)
-    for regional in _BLOCKS:
+    for name, is_all in (("repeated blocks", False), ("blocks + rest", True)):
         edits = [
-            (ran.path, at_call(ran.key, partial(_blocks_alone, its=its, regional=regional, is_method=ran.is_method)))
+            (ran.path, at_call(ran.key, partial(_blocks_alone, its=its if is_all else replace(its, rest=()), ran=ran)))
             for ran, its in pairs
-            if its.rest or regional is RegionalCompile.BLOCKS
+            if its.rest or not is_all
         ]
         if edits:
-            yield ProgramChange(RemedyKind.REGION, LABELS[regional], writer(*edits))
-    if program.ways.goal is Goal.COMPILE:
-        kinds = {f"{one.kind}.forward" for _, its in pairs for one in its.lists if not one.of_torch}
-        marks = [
-            (path, partial(_decorated_edit, name=name, decorator="torch.compiler.nested_compile_region"))
-            for path in program.texts
-            if (file := program.file(path)) is not None
-            for name in sorted(kinds & file.functions.keys())
-        ]
-        if marks:
-            yield ProgramChange(RemedyKind.REGION, LABELS[RegionalCompile.NESTED], writer(*marks))
+            yield ProgramChange(RemedyKind.REGION, name, writer(*edits))
 
 
 def _with_blocks(program: TunedProgram) -> list[tuple[RanCall, CallableBlocks]]:
@@ -359,18 +352,47 @@ def _with_blocks(program: TunedProgram) -> list[tuple[RanCall, CallableBlocks]]:
     return [(modules[0], its) for its in alike.values()] if len(modules) == len(alike) == 1 else []
 
 
-def _blocks_alone(
-    file: UserFile, call: CompileCall, its: CallableBlocks, regional: RegionalCompile, is_method: bool
-) -> Edit | None:
+def _blocks_alone(file: UserFile, call: CompileCall, its: CallableBlocks, ran: RanCall) -> Edit | None:
     scope = _scope(file, call.node)
     if any(isinstance(one, cst.Name) and one.value == "block" and _scope(file, one) is scope for one in walk(scope)):
         return None
 
     def lines(owner: str, arguments: str) -> str:
-        owner = owner.rpartition(".")[0] if is_method else owner
-        return "\n".join(one.replace(": ", ":\n    ", 1) for one in lines_for(regional, its, arguments, owner))
+        return "\n".join(lines_for(its, arguments, owner.rpartition(".")[0] if ran.is_method else owner))
 
     return in_place_of(file, call, lines)
+
+
+def lines_for(its: CallableBlocks, arguments: str, model: str) -> Iterator[str]:
+    """The lines that compile parts of one callable by themselves; ``model`` is the expression of its module."""
+    for one in its.lists:
+        yield f"for block in {_iterated(one, model)}:\n    {_compiled('block', one.of_torch, arguments)}"
+    for part in its.rest:
+        yield _compiled(_expression(part.path, model), part.of_torch, arguments)
+
+
+def _compiled(module: str, of_torch: bool, arguments: str) -> str:
+    """``block.compile()``, which on torch 2.13 and older does nothing for modules of torch."""
+    if of_torch:
+        return f"{module}.forward = torch.compile({module}.forward{f', {arguments}' if arguments else ''})"
+    return f"{module}.compile({arguments})"
+
+
+def _iterated(one: BlockList, model: str) -> str:
+    owner = _expression(one.path, model)
+    return owner if one.whole else f"({', '.join(_expression(name, owner) for name in one.names)})"
+
+
+def _expression(path: str, owner: str) -> str:
+    """``model.layers[0].mlp`` for ``layers.0.mlp``."""
+    for name in path.split(".") if path else ():
+        if name.isdigit():
+            owner += f"[{name}]"
+        elif name.isidentifier():
+            owner += f".{name}"
+        else:
+            owner += f".get_submodule({name!r})"
+    return owner
 
 
 def of_eager(program: TunedProgram) -> Iterator[ProgramChange]:

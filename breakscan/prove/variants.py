@@ -1,63 +1,15 @@
-"""Plans the variants to try, and writes their code."""
+"""Plans the variants to try."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from breakscan.prove.bench_result import OWN, BenchProblem, BenchRow, MeasurementStatus
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.observation import Observation, ObservationKind
-from breakscan.prove.protocol import (
-    AvailableChoices,
-    BlockList,
-    CallableBlocks,
-    CompileChoice,
-    CompileOption,
-    RegionalCompile,
-    Stage,
-)
-
-LABELS = {
-    RegionalCompile.BLOCKS: "repeated blocks",
-    RegionalCompile.BLOCKS_AND_REST: "blocks + rest",
-    RegionalCompile.NESTED: "nested_compile_region",
-}
-
-
-def lines_for(regional: RegionalCompile, its: CallableBlocks, arguments: str, model: str) -> Iterator[str]:
-    """Returns the lines that compile parts of one callable by themselves; ``model`` is the expression of its module."""
-    for one in its.lists:
-        yield f"for block in {_iterated(one, model)}: {_compiled('block', one.of_torch, arguments)}"
-    if regional is RegionalCompile.BLOCKS_AND_REST and its.lists:
-        for part in its.rest:
-            yield _compiled(_expression(part.path, model), part.of_torch, arguments)
-
-
-def _compiled(module: str, of_torch: bool, arguments: str) -> str:
-    """``block.compile()``, which on torch 2.13 and older does nothing for modules of torch."""
-    if of_torch:
-        return f"{module}.forward = torch.compile({module}.forward{f', {arguments}' if arguments else ''})"
-    return f"{module}.compile({arguments})"
-
-
-def _iterated(one: BlockList, model: str) -> str:
-    owner = _expression(one.path, model)
-    return owner if one.whole else f"({', '.join(_expression(name, owner) for name in one.names)})"
-
-
-def _expression(path: str, owner: str) -> str:
-    """``model.layers[0].mlp`` for ``layers.0.mlp``."""
-    for name in path.split(".") if path else ():
-        if name.isdigit():
-            owner += f"[{name}]"
-        elif name.isidentifier():
-            owner += f".{name}"
-        else:
-            owner += f".get_submodule({name!r})"
-    return owner
-
+from breakscan.prove.protocol import AvailableChoices, CompileChoice, CompileOption, Stage
 
 INDUCTOR = "inductor"
 LADDER = ("eager", "aot_eager", INDUCTOR, "cudagraphs")

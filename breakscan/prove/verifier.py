@@ -205,7 +205,7 @@ class Verifier:
 
     def prove(self, candidate: Candidate, accepted_in: Label | None = None) -> Proof:
         """Runs the program with the change and returns the proof. It is not timed if it is known to be a member of a
-        set that is accepted.
+        set that is accepted.  Raises OutOfTime.
         """
         trial = _Trial(candidate, self.original, accepted_in)
         self._say(MeasuringStep.RUN, candidate.label)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import select
 import signal
@@ -93,12 +94,17 @@ class UserProgram:
     patience: float = PATIENCE
 
 
+class OutOfTime(Exception):
+    """A worker was ended, as its time is up."""
+
+
 class Worker:
     """Starts when it is created.
 
     ``folder`` is new: all files of the worker are in it.  ``cache_of`` is the folder of another worker whose compiler
     caches it uses; by default its caches are empty.  If the ``server`` cannot fork the process, it is a new one.
-    ``probes`` and ``whole`` are those of ProcessSettings.
+    ``probes`` and ``whole`` are those of ProcessSettings.  ``until`` is the time of the monotonic clock at which it is
+    ended.
     """
 
     def __init__(
@@ -110,8 +116,10 @@ class Worker:
         server: ForkServerProcess | None = None,
         probes: bool = False,
         whole: RunRequest | None = None,
+        until: float = math.inf,
     ) -> None:
         self.program = program
+        self.until = until
         self.folder = folder
         self.recording = folder / "recording"
         cache = (cache_of or folder) / "cache"
@@ -154,7 +162,7 @@ class Worker:
 
     def ask(self, command: Callable[Concatenate[Any, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of a method of an object that the worker serves.  Raises WorkerError where the worker fails, ends
-        or takes too long."""
+        or takes too long, OutOfTime where its time is up."""
         try:
             os.write(self._commands, command_line(command, *args, **kwargs))
         except BrokenPipeError:
@@ -213,15 +221,20 @@ class Worker:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # Otherwise it would be waited for until all is compiled.
         if kind is not None and issubclass(kind, KeyboardInterrupt):
-            # Otherwise it would be waited for until all is compiled.
             self.interrupt()
+        elif kind is not None and issubclass(kind, OutOfTime):
+            self.kill()
         self.close()
 
     def _line(self) -> bytes:
-        until = time.monotonic() + LONGEST
+        until = min(time.monotonic() + LONGEST, self.until)
         while b"\n" not in self._unread:
             ready, _, _ = select.select([self._replies], [], [], max(0.0, until - time.monotonic()))
+            if not ready and until == self.until:
+                self.kill()
+                raise OutOfTime
             if not ready:
                 raise WorkerError(f"it took longer than {LONGEST:.0f} s")
             part = os.read(self._replies, 1 << 16)

@@ -175,33 +175,6 @@ def test_what_is_compiled_again_at_every_call_is_unsteady(tmp_path: Path, valid:
     assert same["same_as"] == "program's own"
 
 
-FORBIDS_BREAKS = """\
-import torch
-
-
-@torch.compile(fullgraph=True, backend="aot_eager")
-def f(x):
-    if x.sum() > 0:
-        return x + 1
-    return x - 1
-
-
-for step in range(9):
-    f(torch.ones(8))
-"""
-
-
-@pytest.mark.slow
-def test_a_program_that_forbids_its_breaks_is_measured_with_them(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    (tmp_path / "it.py").write_text(FORBIDS_BREAKS, encoding="utf-8")
-    told = valid(bench(tmp_path, "--backends", "eager", "--format", "json", "it.py", brief=True).stdout, "bench")
-    own, free, eager = told["ways"]
-    assert (own["standing"], own["problem"]["stage"], own["breaks"]) == ("failed", "Dynamo", 1)
-    assert (free["way"], free["standing"], free["breaks"]) == ('mode="default", fullgraph=False', "measured", 1)
-    assert free["ratio"] is not None
-    assert (eager["way"], eager["standing"]) == ('backend="eager"', "failed")
-
-
 ENDED = """import os
 import signal
 

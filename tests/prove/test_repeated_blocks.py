@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from breakscan.prove.protocol import BlockList, CallableBlocks, OtherPart, RegionalCompile
-from breakscan.prove.regions import blocks_of
-from breakscan.prove.variants import lines_for
+from breakscan.prove.program_run import blocks_of
+from breakscan.prove.protocol import BlockList, CallableBlocks, OtherPart
+from breakscan.prove.tune_regions import lines_for
 
 pytestmark = pytest.mark.torch
 
@@ -34,7 +34,7 @@ def test_blocks_are_the_outermost_siblings_of_a_class() -> None:
         ("stages", "Block", ("0", "1"), False),
         ("alone.0.experts", "Sequential", ("0", "1"), True),
     ]
-    assert list(found.rest) == ["stages.2", "stem", "heads.a", "heads.b"]
+    assert [one.path for one in found.rest] == ["stages.2", "stem", "heads.a", "heads.b"]
 
 
 def test_parts_that_run_other_code_are_no_blocks() -> None:
@@ -52,16 +52,21 @@ def test_parts_that_run_other_code_are_no_blocks() -> None:
 @pytest.mark.parametrize(
     ("blocks", "line"),
     [
-        (BlockList("layers", "Block", False, ("0", "1"), True), "for block in net.layers: block.compile()"),
-        (BlockList("", "Stage", False, ("1", "3"), False), "for block in (net[1], net[3]): block.compile()"),
+        (
+            BlockList("layers", "Block", False, ("0", "1"), True),
+            "for block in net.layers:\n    block.compile(dynamic=True)",
+        ),
+        (
+            BlockList("", "Stage", False, ("1", "3"), False),
+            "for block in (net[1], net[3]):\n    block.compile(dynamic=True)",
+        ),
         (
             BlockList("a-b.0", "Block", True, ("0", "1"), True),
-            "for block in net.get_submodule('a-b')[0]: block.forward = torch.compile(block.forward)",
+            "for block in net.get_submodule('a-b')[0]:\n    block.forward = torch.compile(block.forward, dynamic=True)",
         ),
     ],
 )
 def test_the_code_names_the_blocks(blocks: BlockList, line: str) -> None:
-    parts = CallableBlocks(True, (blocks,), (OtherPart("norm", True),))
-    assert list(lines_for(RegionalCompile.BLOCKS, parts, "", "net")) == [line]
+    parts = CallableBlocks((blocks,), (OtherPart("norm", True),))
     rest = "net.norm.forward = torch.compile(net.norm.forward, dynamic=True)"
-    assert list(lines_for(RegionalCompile.BLOCKS_AND_REST, parts, "dynamic=True", "net"))[1:] == [rest]
+    assert list(lines_for(parts, "dynamic=True", "net")) == [line, rest]

@@ -13,7 +13,7 @@ import breakscan
 from breakscan.explanation.explanation import Explanation
 from breakscan.prove.protocol import BlockList, CallableBlocks
 from breakscan.prove.tune_changes import changes_of
-from breakscan.prove.tune_regions import Ways
+from breakscan.prove.tune_regions import TunedProgram, Ways
 from breakscan.prove.tuning import Goal, ProgramChange
 
 pytestmark = pytest.mark.torch
@@ -35,6 +35,7 @@ class Ran(NamedTuple):
     text: str
     counts: Counts
     changes: dict[str, ProgramChange]
+    elsewhere: list[str]
 
     def becomes(self, *names: str) -> str:
         """The text with changes, one after another."""
@@ -62,14 +63,14 @@ def recorded(path: Path) -> Explanation:
     return recording.explain().explanation
 
 
-def ran(folder: Path, text: str, *blocks: CallableBlocks, goal: Goal = Goal.STEP) -> Ran:
+def ran(folder: Path, text: str, *blocks: CallableBlocks) -> Ran:
     path = folder / "program.py"
     path.write_text(text, encoding="utf-8")
     run = recorded(path)
-    ways = Ways(goal, "cpu", True, run.torch, blocks)
-    changes = changes_of(run, {str(path): text}, ways)
+    ways = Ways(Goal.STEP, "cpu", True, blocks)
+    program = TunedProgram(run, {str(path): text}, ways)
     counts = Counts(run.break_events, len(run.recompiles), run.eager_frames, len(run.graphs))
-    return Ran(str(path), text, counts, {change.name: change for change in changes})
+    return Ran(str(path), text, counts, {one.name: one for one in changes_of(program)}, program.elsewhere)
 
 
 def counts_of(folder: Path, text: str) -> Counts:
@@ -421,7 +422,7 @@ def test_a_change_does_what_it_says(program: str, name: str, before: Counts, aft
     assert counts_of(tmp_path, run.becomes(name)) == after
 
 
-BLOCKS = CallableBlocks(True, (BlockList("layers", "Layer", False, ("0", "1", "2", "3"), True),))
+BLOCKS = CallableBlocks((BlockList("layers", "Layer", False, ("0", "1", "2", "3"), True),))
 STACKED = """\
 import torch
 
@@ -461,10 +462,44 @@ def test_blocks_are_compiled_one_by_one(tmp_path: Path) -> None:
     assert counts_of(tmp_path, text) == Counts(0, 0, 0, 1)
 
 
-def test_blocks_are_regions_that_are_compiled_once(tmp_path: Path) -> None:
-    text = ran(tmp_path, STACKED, BLOCKS, goal=Goal.COMPILE).becomes("nested_compile_region")
-    assert "    @torch.compiler.nested_compile_region\n    def forward(self, x):\n        return x * 2\n" in text
-    assert counts_of(tmp_path, text).graphs == 2
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("from torch import compile as C\n@C(backend='eager')", "@C(backend='eager', dynamic=True)"),
+        ("C = torch.compile\n@C(backend='eager', dynamic=None)", "@C(backend='eager', dynamic=True)"),
+        ("@partial(torch.compile, backend='eager')", "@partial(torch.compile, backend='eager', dynamic=True)"),
+        ("C = partial(torch.compile, backend='eager')\n@C", "@C(dynamic=True)"),
+        ("C = partial(torch.compile, backend='eager')\n@C(fullgraph=True)", "@C(fullgraph=True, dynamic=True)"),
+        ("C = torch.compile(backend='eager')\n@C", "C = torch.compile(backend='eager', dynamic=True)"),
+    ],
+)
+def test_settings_are_written_at_other_names_of_the_compiler(tmp_path: Path, before: str, after: str) -> None:
+    text = f"""import torch
+from functools import partial
+
+{before}
+def f(x):
+    return x + 1
+
+for size in (3, 4, 5):
+    f(torch.rand(size))
+"""
+    run = ran(tmp_path, text)
+    assert run.counts.recompiles == 1
+    changed = run.becomes("torch.compile(..., dynamic=True)")
+    assert after in changed.splitlines()
+    assert not counts_of(tmp_path, changed).recompiles
+
+
+def test_blocks_are_compiled_by_a_partial_and_what_no_call_compiles_is_named(tmp_path: Path) -> None:
+    text = STACKED.replace('torch.compile(tower, backend="eager")', "maker(tower)").replace(
+        "if __name__", 'from functools import partial\nmaker = partial(torch.compile, backend="eager")\nif __name__'
+    )
+    run = ran(tmp_path, text, BLOCKS)
+    assert '        block.compile(backend="eager")\n' in run.becomes("repeated blocks")
+    assert not run.elsewhere
+    other = ran(tmp_path, text.replace("maker(tower)", "next(map(maker, [tower]))"), BLOCKS)
+    assert len(other.elsewhere) == 1
 
 
 @pytest.mark.parametrize(

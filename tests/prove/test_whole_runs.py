@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from breakscan.prove.protocol import RunRequest
 from breakscan.prove.runs import EndValues, Runs, step_loop
 from breakscan.prove.tune import TuneQuestion, tune
 from breakscan.prove.tuning import Evidence, Goal, TrialVerdict, Tuning
-from breakscan.prove.worker import UserProgram
+from breakscan.prove.worker import OutOfTime, UserProgram, WorkerError
 from breakscan.rulebook.config import NearestSettings
 from breakscan.rulebook.library import load_library
 
@@ -48,11 +49,11 @@ print(loss.item())
 WHOLE = SCALED.replace(".item()\n        return", ".detach()\n        return")
 
 
-def tuned(folder: Path, text: str, goal: Goal = Goal.STEP) -> Tuning:
-    """``tune`` for a minute, in a folder that it is run in."""
+def tuned(folder: Path, text: str, goal: Goal = Goal.STEP, seconds: float = 60.0) -> Tuning:
+    """``tune`` in a folder that it is run in."""
     (folder / "train.py").write_text(text)
     settings = NearestSettings(target="compile", no_cache=True)
-    question = TuneQuestion(goal, 60.0, apply=False, apply_unseen=False, settings=settings)
+    question = TuneQuestion(goal, seconds, apply=False, apply_unseen=False, settings=settings)
     return tune(UserProgram(("train.py",)), question, lambda _: None)
 
 
@@ -105,6 +106,18 @@ def test_what_only_the_compiled_calls_show_refuses_a_change(tmp_path: Path, monk
     assert found.best is None
 
 
+ENDLESS = f"{SCALED}import os\nopen('ran', 'x') if not os.path.exists('ran') else time.sleep(600)\n"
+
+
+def test_tune_ends_when_its_time_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    # The first run is over, the second one has begun.
+    found = tuned(tmp_path, ENDLESS, seconds=5.0)
+    assert found.before.breaks
+    assert (found.best, found.tried, found.eager) == (None, (), None)
+    assert found.notes
+
+
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     monkeypatch.chdir(tmp_path)
@@ -155,3 +168,12 @@ def test_steps_of_the_loop_are_timed_up_to_the_same_one_and_values_compared(runs
     assert "grad" in (comparison.difference(leaking.distances) or "")
     wrong = runs.run({path: WHOLE.replace("scale + 1", "scale + 1.02")}, RunRequest(), 300, known=base)
     assert comparison.difference(wrong.distances) is not None
+
+
+def test_a_run_ends_when_its_time_is_up(runs: Runs, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import time\ntime.sleep(600)\n")
+    with pytest.raises(WorkerError, match="1 s"):
+        runs.run({}, RunRequest(), 1.0)
+    runs.workers.until = time.monotonic() + 1.0
+    with pytest.raises(OutOfTime):
+        runs.run({}, RunRequest(), 300)
