@@ -56,20 +56,7 @@ class EventKind(str, Enum):
 
 FORMS: dict[EventKind, frozenset[str]] = {
     EventKind.BRANCH: frozenset(
-        {
-            "if",
-            "guard",
-            "while",
-            "ternary",
-            "filter",
-            "and",
-            "or",
-            "not",
-            "assert",
-            "assert-plain",
-            "assert-message",
-            "in",
-        }
+        "if guard while ternary filter and or not assert assert-plain assert-message in".split()
     ),
     EventKind.CONVERT: frozenset({"item", "tolist", "float", "int", "bool", "complex"}),
     EventKind.CALL: frozenset({"skipped", "no-counterpart", "iterator", "optional-keys", "autograd-function", "plain"}),
@@ -92,43 +79,10 @@ FORMS: dict[EventKind, frozenset[str]] = {
 }
 
 OPERANDS = frozenset(
-    {
-        "tensor",
-        "tensor:float",
-        "tensor:int",
-        "tensor:bool",
-        "tensor:0d",
-        "tensor:parameter",
-        "tensor:intermediate",
-        "tensor:given",
-        "tensor:by-data",
-        "number",
-        "number:drawn",
-        "number:pointer",
-        "constant",
-        "true",
-        "false",
-        "none",
-        "shape",
-        "shape:by-data",
-        "module",
-        "container",
-        "container:tensor",
-        "instance",
-        "class",
-        "function:captures",
-        "parameter:unused",
-        "parameter:computed",
-        "parameter:returned",
-        "parameter:unrolled",
-        "parameter:keys",
-        "size:marked",
-        "size:unmarked",
-        "wrapper",
-        "wrapper:saved",
-        "wrapper:bypassed",
-        "unknown",
-    }
+    "tensor tensor:float tensor:int tensor:bool tensor:0d tensor:parameter tensor:intermediate tensor:given "
+    "tensor:by-data number number:drawn number:pointer constant true false none shape shape:by-data module container "
+    "container:tensor instance class function:captures parameter:unused parameter:computed parameter:returned "
+    "parameter:unrolled parameter:keys size:marked size:unmarked wrapper wrapper:saved wrapper:bypassed unknown".split()
 )
 """A kind of operand.  ``number`` is a Python number read from a tensor.  A tensor with a suffix is one of which
 more is known, and also counts as ``tensor``; ``container:tensor`` also counts as ``container``.  ``true`` is the

@@ -6,12 +6,14 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from breakscan.rulebook.config.keys import (
     ConfigError,
     Key,
+    KeyPlace,
     absolute,
     pattern_problem,
     selector_problem,
@@ -19,7 +21,7 @@ from breakscan.rulebook.config.keys import (
 )
 from breakscan.rulebook.config.settings import KEY, Settings
 from breakscan.rulebook.document import nearest
-from breakscan.rulebook.library import Library, load_library
+from breakscan.rulebook.library import load_library
 from breakscan.source.paths import PathPattern
 from breakscan.source.toml_text import TomlProblem, parse_toml
 
@@ -133,7 +135,7 @@ class _ConfigFile:
     def extended(self, extending: tuple[Path, ...]) -> Path:
         """The file that this one extends; ``extending`` are those on the way to it, this one last."""
         value = self.table[EXTEND]
-        at = _Place(self, EXTEND, ())
+        at = self.place(EXTEND)
         if not isinstance(value, str) or not value.strip() or "\0" in value:
             raise at.fail("must be the path of a configuration file, as a string")
         path = absolute(value, self.folder)
@@ -161,11 +163,19 @@ class _ConfigFile:
         values: dict[str, Any] = {}
         for key, name in sorted(fields.items(), key=lambda one: one[1] != "rule_folders"):  # selectors name rules
             if key in self.table:
-                at = _Place(self, key, (*rule_folders, *values.get("rule_folders", ())))
+                at = self.place(key, (*rule_folders, *values.get("rule_folders", ())))
                 values[name] = KEYS[name].read(self.table[key], at)
         if values.get("fullgraph") and (target := values.get("target", "compile")) != "compile":
             raise self.fail(f'is about torch.compile, and target is "{target}": remove one of the two', "fullgraph")
         return values
+
+    def place(self, key: str, rule_folders: tuple[Path, ...] = ()) -> KeyPlace:
+        """The place of a key; ``rule_folders`` has the user's rules that selectors can name there."""
+
+        def fail(message: str, word: str | None = None) -> ConfigError:
+            return self.fail(message, key, word)
+
+        return KeyPlace(self.folder, partial(load_library, rule_folders), fail)
 
     def fail(self, message: str, key: str, word: str | None = None) -> ConfigError:
         return ConfigError(message, path=self.path, line=self.line_of(key, word), key=key)
@@ -181,26 +191,6 @@ class _ConfigFile:
             quoted = (f'"{word}"', f"'{word}'")
             at = next((n for n, line in enumerate(self.lines[at:], at) if any(q in line for q in quoted)), at)
         return at + 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A key of a file; ``rule_folders`` has the user's rules that selectors can name there."""
-
-    file: _ConfigFile
-    key: str
-    rule_folders: tuple[Path, ...]
-
-    @property
-    def folder(self) -> Path:
-        return self.file.folder
-
-    @property
-    def library(self) -> Library:
-        return load_library(self.rule_folders)
-
-    def fail(self, message: str, word: str | None = None) -> ConfigError:
-        return self.file.fail(message, self.key, word)
 
 
 CACHE_VARIABLE = "BREAKSCAN_CACHE_DIR"

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from breakscan.model.errors import InputError
 from breakscan.model.torch_versions import has_compiler, supported_range
@@ -29,17 +28,17 @@ class ConfigError(InputError):
         super().__init__(f"{where}{what}{': ' if what else ''}{message}")
 
 
-class KeyPlace(Protocol):
-    """The place of a key's value: the file of a folder, where ``library`` has the rules."""
+@dataclass(frozen=True, slots=True)
+class KeyPlace:
+    """The place of a key's value: a file in ``folder``, where ``library()`` has the rules.
 
-    @property
-    def folder(self) -> Path: ...
+    ``fail(message, word)`` makes an error that names the file, the key, and its line, or the line after it that has
+    ``word``.
+    """
 
-    @property
-    def library(self) -> Library: ...
-
-    def fail(self, message: str, word: str | None = None) -> ConfigError:
-        """An error that names the file, the key, and its line, or the line after it that has ``word``."""
+    folder: Path
+    library: Callable[[], Library]
+    fail: Callable[..., ConfigError]
 
 
 Reader = Callable[[object, KeyPlace], object]
@@ -107,7 +106,7 @@ def read_selectors(value: object, at: KeyPlace, under: str | None = None) -> tup
     """Reads words that select rules; ``under`` is the key of a value in a table."""
     words = _strings(value, at, under)
     for word in words:
-        if problem := selector_problem(word, at.library):
+        if problem := selector_problem(word, at.library()):
             raise at.fail(problem, word)
     return words
 
