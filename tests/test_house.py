@@ -28,9 +28,9 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1293, 10),
     "source": Room("model", 2126, 15),
-    "rulebook": Room("model source", 2941, 17),
+    "rulebook": Room("model source", 2884, 17),
     "check": Room(STATIC, 12684, 49),
-    "fix": Room(f"{STATIC} check", 8473, 46),
+    "fix": Room(f"{STATIC} check", 8289, 43),
     "recording": Room(STATIC, 9276, 46),
     "explanation": Room(f"{STATIC} check recording", 7495, 36),
     "survey": Room(f"{STATIC} check recording explanation", 2211, 16),
