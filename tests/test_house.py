@@ -29,7 +29,7 @@ ROOMS = {
     "model": Room("", 1293, 10),
     "source": Room("model", 2126, 15),
     "rulebook": Room("model source", 2884, 17),
-    "check": Room(STATIC, 12684, 49),
+    "check": Room(STATIC, 12678, 49),
     "fix": Room(f"{STATIC} check", 8289, 43),
     "recording": Room(STATIC, 9276, 46),
     "explanation": Room(f"{STATIC} check recording", 7495, 36),

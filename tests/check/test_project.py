@@ -124,6 +124,14 @@ def test_what_a_root_compiles_is_said_to_be_compiled_from_there(project, tmp_pat
     assert (Path(finding.region.path).name, finding.region.line) == ("train.py", 4)
 
 
+def test_a_script_in_a_package_imports_what_lies_next_to_it(project, tmp_path: Path) -> None:
+    train = "import torch\nfrom model import Block\n\nmodel = torch.compile(Block())\n"
+    files = {"pkg/__init__.py": "", "pkg/model.py": MODEL, "pkg/train.py": train}
+    assert not places(project(files), tmp_path)
+    files["pkg/train.py"] += "if __name__ == '__main__':\n    model(torch.rand(2))\n"
+    assert places(project(files), tmp_path) == {("pkg/model.py", 7)}
+
+
 def test_submodules_bases_and_super_of_other_files(project, tmp_path: Path) -> None:
     files = {
         "base.py": """

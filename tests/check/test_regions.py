@@ -267,6 +267,14 @@ class Loss(nn.Module):
         ("import torch\nfrom model import Block\nfrom tools import speed_up\nspeed_up(Block())", {5}, {8}),
         ("from tools import speed_up\ndef run(model):\n    speed_up(model)", {5, 8}, set()),
         ("pass", {5, 8}, set()),
+        ("import torch\nfrom lib import load\nnet = load('a').half()\nfast = torch.compile(net)", set(), {5, 8}),
+        ("import torch, lib\ndef load(net):\n    return net\nnet = torch.compile(load(lib.Net()))", set(), {5, 8}),
+        ("import torch, lib\nf = torch.compile(lib.f)\ndef test():\n    return torch.compile(lib.g)", set(), {5, 8}),
+        (
+            "import torch, lib, model as m\nf = torch.compile(lib.f)\ndef test(): return torch.compile(m.Block())",
+            set(),
+            {5, 8},
+        ),
     ],
 )
 def test_what_a_project_that_compiles_by_name_does_not_compile_is_apart(

@@ -268,7 +268,8 @@ class ModuleNames:
         """The value of a name at the top level of a file."""
         if name in index.assigned:
             value = self.assigned(index).get(name)
-            if value is not None and (not isinstance(value, NoneValue) or name not in index.imports):
+            stands_in = isinstance(value, NoneValue) or (isinstance(value, Namespace) and value.name == "object")
+            if value is not None and not (stands_in and name in index.imports):
                 return value
         if name in index.functions:
             return Function(info=index.functions[name])

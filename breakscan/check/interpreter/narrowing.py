@@ -375,6 +375,9 @@ def narrow(frame: Frame, test: ast.expr, outcome: bool) -> list[Condition]:
     ):
         # Dynamo turns the validation of distributions off that were not asked to validate.
         return [has_outcome(test, outcome)]
+    if isinstance(test, ast.Attribute) and (value := _known(frame, test)) is not None and value.optional is not None:
+        is_unusual = value.optional.kind is ConditionKind.FLAG and value.optional.outcome is outcome
+        return [has_outcome(test, outcome)] if is_unusual else []
     return []
 
 

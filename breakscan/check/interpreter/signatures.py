@@ -67,18 +67,18 @@ class Signatures:
         )
 
     def left_out(self, info: FunctionInfo) -> dict[str, Value]:
-        """The parameters whose default is None, which no tensors are: an argument that may be left out may be given."""
-        none = {name for name, default in info.defaults.items() if _is_none(default)}
-        declared = {name: value for name, value in self.declared(info).items() if name in none}
-        return {
-            name: replace(
-                UNKNOWN if isinstance(value, NoneValue) else value,
-                maybe_none=not isinstance(value, NoneValue),
-                optional=Condition(ConditionKind.GIVEN, name),
-            )
-            for name, value in declared.items()
-            if isinstance(value, NoneValue | Constant | Unknown)
-        }
+        """The parameters whose default is None, which no tensors are, and flags: an argument that may be left out may
+        be given."""
+        found: dict[str, Value] = {}
+        for name, value in self.declared(info).items():
+            default = info.defaults.get(name)
+            if isinstance(default, ast.Constant) and isinstance(default.value, bool):
+                found[name] = replace(CONSTANT, optional=Condition(ConditionKind.FLAG, name, not default.value))
+            elif _is_none(default) and isinstance(value, NoneValue | Constant | Unknown):
+                is_none = isinstance(value, NoneValue)
+                given = Condition(ConditionKind.GIVEN, name)
+                found[name] = replace(UNKNOWN if is_none else value, maybe_none=not is_none, optional=given)
+        return found
 
     def declared_result(self, info: FunctionInfo) -> Value:
         """The value that the annotation of a function's result promises."""

@@ -10,6 +10,7 @@ from breakscan.check.project.index import ClassInfo, FunctionInfo, ModuleIndex
 from breakscan.check.project.roots import Entry, Roots, find_roots, is_test, may_compile
 from breakscan.model.findings import Assumption, Mode, Region
 from breakscan.source.spans import without_locals
+from breakscan.source.walking import is_name
 
 # Modules that only prepare data for a model, in the workers that load it: nobody compiles them.
 _TRANSFORMS = "torchvision.transforms."
@@ -17,63 +18,25 @@ _LIBRARIES = (_TRANSFORMS, "PIL.", "cv2.", "albumentations.", "skimage.")
 
 
 def prepares_data(project: Project, owner: ClassInfo) -> bool:
-    """True if a module without layers is a transform of torchvision, uses a library for images, or is in a file or
-    folder that is named for augmentation."""
-    chain = project.bases_of(owner)
-    derived = any(base.startswith(_TRANSFORMS) for base in project.outside_bases(owner)) or _is_for_augmentation(owner)
-    if not derived and not any(_imports_library(project, index) for index in {info.index: None for info in chain}):
+    """True if a module creates no layers and is a transform of torchvision, is in a file or folder that is named for
+    augmentation, or calls a library for images and no part of its own."""
+    methods = {name: method for info in project.bases_of(owner) for name, method in info.methods.items()}
+    calls = [
+        (method, node.func) for method in methods.values() for node in method.own_nodes if isinstance(node, ast.Call)
+    ]
+    names = [method.index.dotted(func) or "" for method, func in calls]
+    if any(name.startswith("torch.nn.") and name.count(".") == 2 for name in names):
         return False
-    methods = [method for info in chain for method in info.methods.values()]
-    if any(_takes_image(method) for method in methods if method.name == "forward"):
+    derived = any(base.startswith(_TRANSFORMS) for base in project.outside_bases(owner))
+    if derived or any(part.startswith("augment") for part in owner.index.name.split(".")):
         return True
-    if any(_uses_layers(method) for method in methods):
-        return False
-    if derived:
-        return True
-    names = {name for info in chain for name in info.methods}
-    computing = [method for method in methods if method.name != "__init__"]
-    return any(_uses_library(method) for method in computing) and not any(_calls_part(m, names) for m in computing)
-
-
-def _is_for_augmentation(info: ClassInfo) -> bool:
-    return any(part.startswith("augment") for part in info.index.name.split("."))
-
-
-def _imports_library(project: Project, index: ModuleIndex) -> bool:
-    def find() -> bool:
-        return any(f"{name}.".startswith((*_LIBRARIES, "torchvision.")) for name in index.imports.values())
-
-    return project.once(("library", index), index, find)
-
-
-def _uses_library(method: FunctionInfo) -> bool:
-    calls = (node for node in method.own_nodes if isinstance(node, ast.Call))
-    return any((method.index.dotted(call.func) or "").startswith(_LIBRARIES) for call in calls)
-
-
-def _takes_image(method: FunctionInfo) -> bool:
-    """True if a parameter is annotated as an image of PIL."""
-    arguments = method.node.args
-    named = (a.annotation for a in (*arguments.posonlyargs, *arguments.args) if a.annotation is not None)
-    return any((method.index.dotted(annotation) or "").startswith("PIL.") for annotation in named)
-
-
-def _uses_layers(method: FunctionInfo) -> bool:
-    """True if a method creates a layer or a parameter."""
-    names = (method.index.dotted(node.func) or "" for node in method.own_nodes if isinstance(node, ast.Call))
-    return any(name.startswith("torch.nn.") and name.count(".") == 2 for name in names)
-
-
-def _calls_part(method: FunctionInfo, own: set[str]) -> bool:
-    """True if a method calls something that the object holds, as a module calls its layers."""
-    called = (node.func for node in method.own_nodes if isinstance(node, ast.Call))
-    return any(
-        isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == method.first_parameter
-        and node.attr not in own
-        for node in called
-    )
+    of_self = [
+        func.attr
+        for method, func in calls
+        if isinstance(func, ast.Attribute) and is_name(func.value, method.first_parameter or "")
+    ]
+    calls_part = any(name not in methods for name in of_self)
+    return not calls_part and any(name.startswith(_LIBRARIES) for name in names)
 
 
 _DISABLING = frozenset({"torch.compiler.disable", "torch._dynamo.disable"})

@@ -251,6 +251,8 @@ class Project:
             text = python_text(data, path, display)
         module = parse_text(text, path, display)
         name, roots = self._place(path)
+        if "__main__" in text and str(path.parent) not in roots:
+            roots += (str(path.parent),)  # as Python does for a script, also in a package
         is_package = path.name == "__init__.py"
         return build_index(module, name, is_package, roots, self), digest
 

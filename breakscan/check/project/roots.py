@@ -87,9 +87,9 @@ PathLine = str
 
 @dataclass(slots=True)
 class CompileCalls:
-    """The calls that compile, outside tests.  Those in ``name`` compile a function or a module that they name, in
-    ``known`` are all whose target is known.  ``given`` compile a parameter, which other files may know, ``any`` may
-    compile any module."""
+    """The calls that compile, outside tests.  Those in ``name`` compile a function or a module that they name, or what
+    a library makes; in ``known`` are all whose target is known.  ``given`` compile a parameter, which other files may
+    know, ``any`` may compile any module."""
 
     name: set[PathLine] = field(default_factory=set)
     known: set[PathLine] = field(default_factory=set)
@@ -211,14 +211,20 @@ class RootFinder:
         if target is None or isinstance(target, ast.Constant):
             return  # a decorator with arguments
         found = [one for one in self.resolve(target, place) if not isinstance(one, _Type)]
-        if any(self._run_by(one)[0] for one in found):
+        runs = [info for one in found if (info := self._run_by(one)[0]) is not None]
+        in_test = is_test(index) or (place.function is not None and place.function.name.startswith("test"))
+        # A test compiles what works under its own settings.
+        if runs and (not in_test or (mode is not None and mode.exports) or all(is_test(info.index) for info in runs)):
             self._add(index, call, _spelling(call), keywords, mode, found)
-        if (mode is not None and mode.exports) or _is(_option(keywords, "disable"), True) or is_test(index):
+        if (mode is not None and mode.exports) or _is(_option(keywords, "disable"), True) or in_test:
             return
         at = {f"{index.module.display}:{call.lineno}"}
         if at <= self.roots.calls.known and not _is_own(target, found):
             self.roots.calls.name |= at
-        if _Unknown() in found or self._is_open(target, place):
+        is_open = _Unknown() in found or self._is_open(target, place)
+        if is_open is False:
+            self.roots.calls.name |= at
+        elif is_open:
             if not deep and isinstance(target, ast.Name) and place.function and _argument(place.function, target.id):
                 self.roots.calls.given |= at
             else:
@@ -271,33 +277,44 @@ class RootFinder:
             return False
         return self.project.find(place.index.imports[node.id], place.index) is None
 
-    def _is_open(self, node: ast.expr, place: Spot, deep: int = 0) -> bool:
-        """True if an expression that refers to nothing known may be any module: it is not when it is a lambda, what a
-        library makes, or a part of a module, such as a layer of a model."""
-        if deep > MOST_CALLS_DEEP or self._is_foreign(node, place):
+    def _is_open(self, node: ast.expr, place: Spot, deep: int = 0) -> bool | None:
+        """True if an expression that refers to nothing known may be any module, False if a library makes it, None for
+        a lambda or a part of a module, such as a layer of a model."""
+        if deep > MOST_CALLS_DEEP:
+            return None
+        if self._is_foreign(node, place):
             return False
         values: list[tuple[ast.expr, Spot]] = []
         match node:
-            case ast.Call() if place.index.dotted(node.func) in _HOLD:
+            case ast.Call() if (dotted := place.index.dotted(node.func)) in _HOLD or dotted in COMPILERS:
                 values = [(one, place) for one in node.args]
+            case ast.Call(func=func):
+                makers = [one.info if isinstance(one, Method) else one for one in self.resolve(func, place)]
+                for maker in (one for one in makers if isinstance(one, FunctionInfo)):
+                    passed = {name: (value, place) for name, value in _passed(node, maker).items()}
+                    results = [one.value for one in maker.own_nodes if isinstance(one, ast.Return) and one.value]
+                    values += [passed.get(getattr(one, "id", ""), (one, Spot(maker.index, maker))) for one in results]
+                if not makers and isinstance(func, ast.Attribute):
+                    values = [(func.value, place)]
             case ast.Name(id=name):
                 values = [(one, place) for one in self._bound(name, place) if not _mentions(one, name)]
                 function = place.function
                 if any(self._asked_for(name, place)):
-                    return False
+                    return None
                 if function is not None and not values and _argument(function, name) is not None:
                     calls = self._calls_of(function)
                     values = [(one, at) for call, at in calls if (one := _passed(call, function).get(name)) is not None]
             case ast.Attribute(attr=name):
                 owners = [one for one in self.resolve(node.value, place) if isinstance(one, ClassInfo)]
                 if not owners:
-                    return False
+                    return None
                 values = [pair for owner in owners for pair in self._assigned(owner, name)]
-            case ast.Call():
-                pass
             case _:
-                return False
-        return any(self._is_open(*one, deep + 1) for one in values) if values else not self.resolve(node, place)
+                return None
+        if not values:
+            return None if self.resolve(node, place) else True
+        answers = {self._is_open(*one, deep + 1) for one in values}
+        return True if True in answers else False if False in answers else None
 
     # -- what an expression refers to --------------------------------------------------------------------------
 
@@ -394,6 +411,8 @@ class RootFinder:
             yield from asked
         elif function is None:
             yield from self._defined(name, place.index)
+        elif inner := self._inner(name, function):
+            yield inner
         elif (argument := _argument(function, name)) is None:
             yield from self._of_name(name, self._around(place))
         elif (promised := _promised(place.index, argument.annotation)) is not None:
@@ -406,6 +425,12 @@ class RootFinder:
         else:
             for call, caller in self._calls_of(function):
                 yield from dict(self._given(call, function, caller)).get(name, ())
+
+    @staticmethod
+    def _inner(name: str, function: FunctionInfo) -> FunctionInfo | None:
+        """The function of that name that another one defines."""
+        qualname = f"{function.qualname}.<locals>.{name}"
+        return next((info for info in function.index.all_functions.values() if info.qualname == qualname), None)
 
     def _asked_for(self, name: str, place: Spot) -> Iterator[_Named]:
         """The classes that ``isinstance`` asks for before a value is used."""
