@@ -55,8 +55,8 @@ def show_failure(error: Exception) -> int:
     else:
         traceback.print_exception(type(error), error, error.__traceback__)
         print(
-            "Error: this is a fault in breakscan, not in your code. Please report it, with what "
-            "'breakscan --bug-report' prints.",
+            "Error: this is a fault in breakscan, not in your code. Please report it, with what 'breakscan --version' "
+            "and 'python -m torch.utils.collect_env' print.",
             file=sys.stderr,
         )
     return FAILED

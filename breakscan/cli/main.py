@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
 
 import click
 
@@ -54,23 +53,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
-def _print_bug_report(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    if asked:
-        from breakscan.cli.bug_report import print_bug_report
-
-        print_bug_report()
-        ctx.exit()
-
-
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, "-V", "--version", prog_name="breakscan", message="%(prog)s %(version)s")
-@click.option(
-    "--bug-report",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_bug_report,
-    help="Print versions for an issue, and exit.",
-)
-def cli(**_: Any) -> None:
+def cli() -> None:
     """Show where torch.compile breaks the graph, recompiles or falls back to eager, why, and what to write instead."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -11,7 +11,7 @@ from breakscan.model.findings import Origin, Site
 from breakscan.model.problem import Caller
 from breakscan.model.words import counted, listed, place, seconds_in_words
 from breakscan.recording.parsers.break_text import branches_on_data, parse_causes
-from breakscan.recording.parsers.export_errors import ExportProblem, ProblemRead, problem_of, problem_of_draft
+from breakscan.recording.parsers.export_errors import ExportProblem, ProblemRead, problem_of
 from breakscan.recording.parsers.frames import user_frames
 from breakscan.recording.parsers.guards import with_article
 from breakscan.recording.records import ExportEnded, Record, StackFrame
@@ -28,8 +28,6 @@ class ExportWay(str, Enum):
 
 class ExportStatus(str, Enum):
     DONE = "done"
-    UNSOUND = "unsound"
-    """``draft_export`` gave a program that is right for some inputs only."""
     FAILED = "failed"
 
 
@@ -66,7 +64,7 @@ class ExportFailure:
 
     ``about`` is what it is about: torch's expression, an operator, a size, a class.  ``reason`` is what torch or an
     exception says of it, in one line, and empty where ``problem`` says all; ``fixes`` are those that torch suggests.
-    ``fatal`` says that it ended an export; ``text`` is torch's whole text then.
+    ``text`` is torch's whole text.
     """
 
     problem: ExportProblem
@@ -81,7 +79,6 @@ class ExportFailure:
     function: str | None
     origin: Origin
     count: int
-    fatal: bool
     exports: tuple[ExportTry, ...]
     stack: tuple[Caller, ...]
     code: str | None
@@ -95,7 +92,6 @@ _WHY = {
     ExportProblem.SIZES: "the code does not leave the sizes free that dynamic_shapes declares",
     ExportProblem.EXAMPLE: "an export fixes the sizes 0 and 1, and {} of its example is one of them",
     ExportProblem.NO_FAKE_KERNEL: "the operator {} has no fake kernel, which gives what it returns without running it",
-    ExportProblem.WRONG_FAKE_KERNEL: "the fake kernel of {} gives another result than the operator",
     ExportProblem.INPUT: "it is given {}, a type that an export cannot take apart",
     ExportProblem.OUTPUT: "it returns {}, a type that an export cannot take apart",
     ExportProblem.UNTRACEABLE: "Dynamo cannot trace it",
@@ -114,7 +110,6 @@ _INSTEAD = {
     "it: torch.export.register_dataclass({})",
     ExportProblem.OUTPUT: "return tensors, numbers, and tuples, lists or dicts of them; if it is a dataclass, register "
     "it: torch.export.register_dataclass({})",
-    ExportProblem.WRONG_FAKE_KERNEL: "fix the function that is registered as its fake kernel",
 }
 _OF_LIBRARIES = dict.fromkeys(("DynamicCache", "EncoderDecoderCache"), "pass use_cache=False to the model")
 """Advice about the classes of a library: here of transformers."""
@@ -154,8 +149,6 @@ def failure_advice(failure: ExportFailure) -> str | None:
 
 def failure_label(failure: ExportFailure) -> str:
     """The result of the exports, in words."""
-    if not failure.fatal:
-        return "makes the export unsound"
     return "fails to compile ahead of time" if _are_compiled(failure.exports) else "fails to export"
 
 
@@ -164,20 +157,8 @@ def _are_compiled(exports: Sequence[Export] | Sequence[ExportTry]) -> bool:
 
 
 def failure_consequences(failure: ExportFailure) -> list[str]:
-    """The exports that met the problem, and what follows from that."""
-    ended = [export for export in failure.exports if export.way is not ExportWay.DRAFT]
-    drafts = [one for one in failure.exports if one.way is ExportWay.DRAFT]
-    said = []
-    if failure.fatal and ended:
-        said.append(f"It ends {listed(list(map(_tried, ended)), 'export')}.")
-    if drafts and failure.problem in _QUOTES_TORCH:
-        said.append(
-            f"{_tried(drafts[0])} goes on as with this input, and the exported program checks that "
-            "other inputs do the same."
-        )
-    elif drafts:
-        said.append(f"{_tried(drafts[0])} goes on, and what it gives is not sound.")
-    return said
+    """The exports that met the problem."""
+    return [f"It ends {listed(list(map(_tried, failure.exports)), 'export')}."]
 
 
 def way_words(way: ExportWay, strict: bool | None) -> str:
@@ -190,22 +171,16 @@ def _tried(one: ExportTry) -> str:
 
 
 def exports_total(exports: Sequence[Export]) -> str | None:
-    """``2 of 5 exports fail and 1 is unsound``; None without any."""
+    """``2 of 5 exports fail``; None without any."""
     every = sum(export.count for export in exports)
     nouns = (
         ("compilation ahead of time", "compilations ahead of time") if _are_compiled(exports) else ("export", "exports")
     )
     total = counted(every, *nouns)
     failed = sum(one.count for one in exports if one.status is ExportStatus.FAILED)
-    unsound = sum(one.count for one in exports if one.status is ExportStatus.UNSOUND)
-    if not every:
-        return None
-    if not failed and not unsound:
-        return f"{total} {'succeeds' if every == 1 else 'succeed'}"
-    parts = [f"{failed} of {total} {'fails' if failed == 1 else 'fail'}"] if failed else []
-    of = "" if failed else f" of {total}"
-    parts += [f"{unsound}{of} {'is' if unsound == 1 else 'are'} unsound"] if unsound else []
-    return " and ".join(parts)
+    if failed:
+        return f"{failed} of {total} {'fails' if failed == 1 else 'fail'}"
+    return f"{total} {'succeeds' if every == 1 else 'succeed'}" if every else None
 
 
 def exports_line(exports: Sequence[Export]) -> str | None:
@@ -227,7 +202,6 @@ def _exported(one: Export) -> str:
 
 
 _TYPES = (ExportProblem.INPUT, ExportProblem.OUTPUT)
-_OPERATORS = (ExportProblem.NO_FAKE_KERNEL, ExportProblem.WRONG_FAKE_KERNEL)
 _AT_THE_CALL = (ExportProblem.SIZES, ExportProblem.EXAMPLE, *_TYPES)
 """Torch finds these before it traces, or when all is traced: its exception comes from none of the lines."""
 
@@ -245,14 +219,13 @@ def exports(records: Iterable[Record], context: ExplainContext) -> list[Export]:
 
 
 def _export(record: ExportEnded, context: ExplainContext) -> Export:
-    ended = ExportStatus.UNSOUND if record.issues else ExportStatus.DONE
     return Export(
         way=ExportWay(record.way),
         name=record.target,
         site=context.site_of(record.code) if record.code else None,
         caller=_caller(record, context),
         strict=record.strict,
-        status=ExportStatus.FAILED if record.error is not None else ended,
+        status=ExportStatus.DONE if record.error is None else ExportStatus.FAILED,
         count=1,
         ops=record.ops,
         seconds=record.seconds,
@@ -260,42 +233,25 @@ def _export(record: ExportEnded, context: ExplainContext) -> Export:
 
 
 def export_failures(records: Iterable[Record], context: ExplainContext) -> list[ExportFailure]:
-    """The problems: those that ended an export come first, and of these, those in the user's code."""
+    """The problems, those in the user's code first."""
     found: dict[Hashable, ExportFailure] = {}
     for record in records:
-        for met in _met(record) if isinstance(record, ExportEnded) else ():
-            failure = _failure(met, context)
+        if isinstance(record, ExportEnded) and record.error is not None:
+            failure = _failure(record, problem_of(record.error, record.text), context)
             key = _key(failure)
             known = found.get(key)
             found[key] = _joined(known, failure) if known else failure
     nearness = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
-    return sorted(found.values(), key=lambda one: (not one.fatal, nearness.index(one.origin)))
+    return sorted(found.values(), key=lambda one: nearness.index(one.origin))
 
 
-@dataclass(frozen=True, slots=True)
-class _Met:
-    """A problem of an export, with its stack, a count, and torch's text if it ended it."""
-
-    record: ExportEnded
-    read: ProblemRead
-    stack: Sequence[StackFrame]
-    count: int
-    text: str
-
-
-def _met(record: ExportEnded) -> Iterator[_Met]:
-    for issue in record.issues:
-        yield _Met(record, problem_of_draft(issue.kind, issue.about, issue.reason), issue.stack, issue.count, "")
-    if record.error is not None:
-        yield _Met(record, problem_of(record.error, record.text), record.failed_at, 1, record.text)
-
-
-def _failure(met: _Met, context: ExplainContext) -> ExportFailure:
-    read, record = met.read, met.record
+def _failure(record: ExportEnded, read: ProblemRead, context: ExplainContext) -> ExportFailure:
     is_untraceable = read.problem is ExportProblem.UNTRACEABLE
-    cause = parse_causes(met.text)[0] if is_untraceable else None
+    cause = parse_causes(record.text)[0] if is_untraceable else None
     # Of sizes, torch names the line with strict=True alone.
-    own = _programs(user_frames(met.text) if met.text and read.problem in _AT_THE_CALL else met.stack, context)
+    own = _programs(
+        user_frames(record.text) if record.text and read.problem in _AT_THE_CALL else record.failed_at, context
+    )
     through = own or _programs(record.stack, context) or list(record.stack)
     at = through[-1]
     is_branch = read.problem is ExportProblem.TEST or (cause is not None and branches_on_data(cause.gb_type))
@@ -313,12 +269,11 @@ def _failure(met: _Met, context: ExplainContext) -> ExportFailure:
         site=context.sources.site(at.path, at.line, at.column, at.end_column, is_branch=is_branch),
         function=context.function(at.path, at.line, at.name),
         origin=origin,
-        count=met.count,
-        fatal=bool(met.text) or record.error is not None,
+        count=1,
         exports=(ExportTry(ExportWay(record.way), record.target, record.strict, _caller(record, context)),),
         stack=tuple(map(context.caller, own)),
         code=context.sources.line(at.path, at.line),
-        text=met.text,
+        text=record.text,
     )
 
 
@@ -327,21 +282,20 @@ def _key(failure: ExportFailure) -> Hashable:
     symbols, and otherwise with ``strict=True``."""
     if failure.problem in _QUOTES_TORCH:
         return _QUOTES_TORCH, failure.site
-    if failure.problem in (*_OPERATORS, *_TYPES):
+    if failure.problem in (ExportProblem.NO_FAKE_KERNEL, *_TYPES):
         return failure.problem, failure.about
     where = failure.exports[0].name if failure.problem is ExportProblem.SIZES else failure.site
     return failure.problem, where, failure.about, failure.gb_type or failure.reason
 
 
 def _joined(known: ExportFailure, other: ExportFailure) -> ExportFailure:
-    """Two problems as one.  The problem that ended an export says more, and so does a break, which rules know."""
-    most = max((known, other), key=lambda one: (one.rule is not None, one.fatal, bool(one.stack)))
+    """Two problems as one.  A break, which rules know, says more."""
+    most = max((known, other), key=lambda one: (one.rule is not None, bool(one.stack)))
     rest = other if most is known else known
     return replace(
         most,
         about=most.about or rest.about,
         count=known.count + other.count,
-        fatal=known.fatal or other.fatal,
         exports=tuple(dict.fromkeys((*known.exports, *other.exports))),
         text=most.text or rest.text,
     )

@@ -267,7 +267,7 @@ def export_problem(failure: ExportFailure) -> Problem:
     return Problem(
         ProblemKind.EXPORT,
         *_named(failure.rule, failure.gb_id or "export", failure.gb_type or "export"),
-        Verdict.RAISES if failure.fatal else None,
+        Verdict.RAISES,
         Severity.ERROR,
         failure.site,
         failure.origin,

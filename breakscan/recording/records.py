@@ -464,19 +464,6 @@ class CudaGraphSkipped(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class ExportIssue:
-    """An issue that ``draft_export`` found and went on from.  ``kind`` is torch's name for it
-    (``DATA_DEPENDENT_ERROR``), ``about`` the expression or the operator; ``reason`` says more of some; ``count`` is
-    how often it was met."""
-
-    kind: str
-    about: str
-    reason: str
-    stack: tuple[StackFrame, ...]
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class ExportEnded(Record):
     """A call of ``torch.export.export`` (``way`` is ``export``), ``draft_export``, AOTInductor (``aot_inductor``) or
     ``aot_compile`` of a compiled function, by the program itself, not by another such call.
@@ -497,7 +484,6 @@ class ExportEnded(Record):
     error: str | None
     text: str
     failed_at: tuple[StackFrame, ...]
-    issues: tuple[ExportIssue, ...]
 
 
 DEFAULT_STANCE = "default"

@@ -418,7 +418,7 @@ class TestComparison:
         export = Export(ExportWay.EXPORT, "Net", SITE, None, False, ExportStatus.DONE, 1, 3, 0.1)
         tried = ExportTry(ExportWay.EXPORT, "Net", False, None)
         user, test = Origin.USER, ExportProblem.TEST
-        rest = ("f", user, 2, True, (tried,), (), None, "")
+        rest = ("f", user, 2, (tried,), (), None, "")
         problem = ExportFailure(test, "u0 > 3", "", (), None, None, None, (), SITE, *rest)
         good = replace(PLAIN, exports=(export,))
         bad = replace(PLAIN, exports=(export,), export_failures=(problem,))

@@ -28,8 +28,8 @@ def test_the_conda_recipe_has_the_dependencies_of_the_package() -> None:
 
 
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
-def test_an_issue_form_asks_for_the_bug_report(path: Path) -> None:
-    assert "`breakscan --bug-report`" in path.read_text(encoding="utf-8")
+def test_an_issue_form_asks_for_versions(path: Path) -> None:
+    assert "`breakscan --version`" in path.read_text(encoding="utf-8")
 
 
 def test_there_is_a_form_for_each_kind_of_fault() -> None:

@@ -269,7 +269,6 @@ EXPORT_FAILURE = ExportFailure(
     function="Model.forward",
     origin=Origin.USER,
     count=2,
-    fatal=True,
     exports=(ExportTry(ExportWay.EXPORT, "Model", True, CALLER), ExportTry(ExportWay.DRAFT, "Model", False, None)),
     stack=(CALLER,),
     code="x = 1",

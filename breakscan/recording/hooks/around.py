@@ -8,13 +8,13 @@ import atexit
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import CodeType, FrameType, MethodType
 from typing import Any
 
-from breakscan.recording.hooks.hook import Hook, Hooks, leave_no_trace
+from breakscan.recording.hooks.hook import Hook, Hooks
 from breakscan.recording.hooks.object_facts import calling_stack, code_of
 from breakscan.recording.hooks.targets import name_of
 from breakscan.recording.records import PlainCallsRan, StateKeysSeen
@@ -213,28 +213,11 @@ class _KeysHook(Hook):
     """Records state dicts whose keys have the name under which a compiled model holds the original."""
 
     without = "checkpoints with the names of a compiled model are missing"
+    may_be_traced = True
 
     def __init__(self, hooks: Hooks) -> None:
         super().__init__(hooks)
         self._seen: set[object] = set()
-
-    def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Calls the original alone where Dynamo traces it: compiled code may save and load, too."""
-        import torch
-
-        recorded, is_traced = self.guarded(self.before), torch.compiler.is_dynamo_compiling
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if is_traced():
-                return original(*args, **kwargs)
-            recorded(*args, **kwargs)
-            try:
-                return original(*args, **kwargs)
-            except Exception as error:
-                leave_no_trace(error)
-                raise
-
-        return call
 
     def record(self, way: str, keys: int, fits: bool) -> None:
         stack = calling_stack(sys._getframe(1))

@@ -17,7 +17,7 @@ from breakscan.recording.hooks.hook import Hook, Hooks, leave_no_trace
 from breakscan.recording.hooks.object_facts import calling_stack, stack_of
 from breakscan.recording.hooks.structured_trace import InternedNames
 from breakscan.recording.hooks.targets import name_of, written_code
-from breakscan.recording.records import Code, ExportEnded, ExportIssue, StackFrame
+from breakscan.recording.records import Code, ExportEnded, StackFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,6 @@ class ExportHook(Hook):
                 error=None if error is None else type(error).__name__,
                 text="" if error is None else str(error),
                 failed_at=() if error is None else _stack_of_failure(error),
-                issues=tuple(_issues(getattr(result, "_report", None))),
             )
         )
 
@@ -108,7 +107,7 @@ class DraftHook(ExportHook):
     """The same for ``draft_export``."""
 
     name = "drafts"
-    without = "what draft_export found is missing"
+    without = "what draft_export exported is missing"
     wraps = ("torch.export._draft_export:draft_export",)
     waits_for = "torch.export._draft_export"
     way = "draft_export"
@@ -167,27 +166,3 @@ def _columns(code: CodeType, instruction: int) -> tuple[int | None, int | None]:
         return None, None
     line, end_line, column, end_column = next(itertools.islice(positions(), instruction // 2, None))
     return column, end_column if line == end_line else None
-
-
-def _issues(report: Any) -> Iterator[ExportIssue]:
-    """The issues that ``draft_export`` reports.  A failure that torch expects is none."""
-    names = getattr(report, "str_to_filename", {})
-    for failure in getattr(report, "failures", ()):
-        data = failure.data
-        if not getattr(failure, "xfail", False):
-            yield ExportIssue(
-                kind=str(failure.failure_type),
-                about=str(data.get("expr") or data.get("op") or ""),
-                reason=str(data.get("reason") or ""),
-                stack=tuple(_interned(data.get("user_stack") or data.get("stack") or (), names)),
-                count=int(data.get("occurrences") or 1),
-            )
-
-
-def _interned(stack: Iterable[Mapping[str, Any]], names: Mapping[Any, str]) -> Iterator[StackFrame]:
-    from torch._logging import structured
-
-    known = {number: name for name, number in structured.INTERN_TABLE.items()} | dict(names)
-    for frame in stack:
-        if frame["filename"] in known:
-            yield StackFrame(known[frame["filename"]], int(frame["line"]), str(frame["name"]))

@@ -43,7 +43,9 @@ class Hook:
     waits_for: ClassVar[str | None] = None
     """A module that a program may never load: importing Inductor takes longer than many programs run."""
     during_exports: ClassVar[bool] = False
-    """Return whether it sees what an export compiles on its way, which is not for the program to run."""
+    """It sees what an export compiles on its way, which is not for the program to run."""
+    may_be_traced: ClassVar[bool] = False
+    """Dynamo may trace the wrapped functions: there, they are called alone."""
 
     def __init__(self, hooks: Hooks) -> None:
         self.hooks = hooks
@@ -60,8 +62,14 @@ class Hook:
     def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """The replacement of a function.  It calls functions of ours through :meth:`guarded`."""
         before, after, raised = map(self._guarded_if_own, ("before", "after", "raised"))
+        if self.may_be_traced:
+            from torch.compiler import is_dynamo_compiling as is_traced
+        else:
+            is_traced = bool
 
         def call(*args: Any, **kwargs: Any) -> Any:
+            if is_traced():
+                return original(*args, **kwargs)
             if before is not None:
                 before(*args, **kwargs)
             try:

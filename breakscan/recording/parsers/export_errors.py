@@ -19,7 +19,6 @@ class ExportProblem(str, Enum):
     EXAMPLE = "example-size"
     """A size of the example is 0 or 1, which an export fixes."""
     NO_FAKE_KERNEL = "no-fake-kernel"
-    WRONG_FAKE_KERNEL = "wrong-fake-kernel"
     INPUT = "input-type"
     """It is given an object of a type that an export cannot take apart."""
     OUTPUT = "output-type"
@@ -62,12 +61,6 @@ _FIXED = re.compile(r"specialized it to be a constant \((\d+)\)")
 _EACH_SIZE = re.compile(r"^  - (.+)$", re.M)
 _FIXES = re.compile(r"^Suggested fixes:\n((?:[ \t]+\S.*(?:\n|$))+)", re.M)
 _BREAK = "Unsupported"
-_OF_DRAFT = {
-    "DATA_DEPENDENT_ERROR": ExportProblem.TEST,
-    "GUARD_ADDED": ExportProblem.SIZES,
-    "MISSING_FAKE_KERNEL": ExportProblem.NO_FAKE_KERNEL,
-    "MISMATCHED_FAKE_KERNEL": ExportProblem.WRONG_FAKE_KERNEL,
-}
 
 
 def problem_of(error: str, text: str) -> ProblemRead:
@@ -92,13 +85,6 @@ def problem_of(error: str, text: str) -> ProblemRead:
         if found := pattern.search(text):
             return ProblemRead(problem, found[1].rpartition(".")[2])
     return ProblemRead(ExportProblem.UNTRACEABLE if error == _BREAK else ExportProblem.ERROR, "")
-
-
-def problem_of_draft(kind: str, about: str, reason: str) -> ProblemRead:
-    """The problem that ``draft_export`` reports under this name."""
-    problem = _OF_DRAFT.get(kind, ExportProblem.ERROR)
-    is_operator = problem in (ExportProblem.NO_FAKE_KERNEL, ExportProblem.WRONG_FAKE_KERNEL)
-    return ProblemRead(problem, _operator(about) if is_operator else about, reason.strip())
 
 
 def _operator(name: str) -> str:

@@ -175,4 +175,4 @@ def _last(output: str) -> str:
 
 def fault_words(what: str) -> str:
     """Return the message of an error that is breakscan's own."""
-    return f"a fault in breakscan: {what}. Run breakscan --bug-report, and report it with this call."
+    return f"a fault in breakscan: {what}. Report it, with this call and what breakscan --version prints."

@@ -42,7 +42,7 @@ class ExportsView {
 }
 
 function exportMark(found) {
-  return el("span", { class: `verdict ${found.fatal ? "raises" : "splits"}` }, el("i", { class: "dot" }), found.label);
+  return el("span", { class: "verdict raises" }, el("i", { class: "dot" }), found.label);
 }
 
 function exportReason(found) {
@@ -52,7 +52,7 @@ function exportReason(found) {
 
 function exportDetail(found) {
   return [
-    excerpt(site(found.site), found.fatal ? "raises" : "splits"),
+    excerpt(site(found.site), "raises"),
     facts([
       ["Why", told(found.why)],
       ["So", found.so],
