@@ -31,13 +31,13 @@ ROOMS = {
     "rulebook": Room("model source", 2884, 17),
     "check": Room(STATIC, 12678, 49),
     "fix": Room(f"{STATIC} check", 8289, 43),
-    "recording": Room(STATIC, 9214, 46),
+    "recording": Room(STATIC, 9182, 43),
     "explanation": Room(f"{STATIC} check recording", 7446, 36),
-    "survey": Room(f"{STATIC} check recording explanation", 2211, 16),
+    "survey": Room(f"{STATIC} check recording explanation", 2203, 15),
     "prove": Room(f"{STATIC} check fix recording explanation", 12346, 44),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6123, 37),
-    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1639, 14),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2893, 25),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6054, 34),
+    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1616, 13),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2890, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }

@@ -16,11 +16,12 @@ from breakscan.cli.programs import RequestOptions, add_unmet, program_arguments,
 from breakscan.cli.reporting import check_option, explain_report, require_room, show_option
 from breakscan.explanation.explanation import Explanation
 from breakscan.recording.launch import LaunchError, end_like, outliving_termination, run_recorded
-from breakscan.recording.recent_runs import can_keep, keep_recent
 from breakscan.recording.session import (
     MOST_SECONDS,
     Session,
     SessionError,
+    can_keep,
+    keep_recent,
     read_run,
     start_session,
     wait_for_ranks,
@@ -114,7 +115,8 @@ def explain(
                 files = SourceFiles.trusted()
                 explanation = _explained(session, library, files)
                 explanation, unmet = add_unmet(explanation, requests, session.folder, say=output is not None)
-                made = explain_report(explanation, files, format_, check, tables, _again(session))
+                again = "breakscan report --last" if not session.kept and can_keep() else ""
+                made = explain_report(explanation, files, format_, check, tables, again)
                 _write(made, format_, output)
                 _keep_sources(session, files)
                 if not session.kept:
@@ -144,11 +146,6 @@ def _explained(session: Session, library: Library, files: SourceFiles) -> Explan
 
     run = read_run(session.root, session.rank.local_ranks if session.rank else None)
     return explain_run(run, rules=library, show=lambda path: display_path(path, run.cwd), files=files)
-
-
-def _again(session: Session) -> str:
-    """Return the command that reports this run again; empty if the recording has a name, or cannot be kept."""
-    return "breakscan report --last" if not session.kept and can_keep() else ""
 
 
 def _say_whom_it_waits_for(ranks: list[int]) -> None:

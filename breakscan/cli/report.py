@@ -71,7 +71,7 @@ def report(
     gates = gate.read(library)
     files = readable_files(relocation)
     if last:
-        from breakscan.recording.recent_runs import last_run
+        from breakscan.recording.session import last_run
 
         paths = (last_run(),)
     explanation = _explained(paths, library, relocation, files)

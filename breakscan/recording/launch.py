@@ -127,7 +127,7 @@ def _run_on_posix(command: list[str], environment: dict[str, str]) -> int:
     def prepare() -> None:
         if not in_foreground:
             os.setpgid(0, 0)
-        _die_with_parent()
+        die_with_parent(signal.SIGKILL)
         for number in signals:
             if callable(signal.getsignal(number)):
                 signal.signal(number, signal.SIG_DFL)
@@ -162,11 +162,12 @@ def _next_signal(signals: set[signal.Signals]) -> tuple[int, bool]:
     return number, number in (signal.SIGINT, signal.SIGQUIT)
 
 
-def _die_with_parent() -> None:
-    """Has the program end with breakscan: where that is killed, it must not go on unseen, holding its GPU."""
+def die_with_parent(number: int) -> None:
+    """Has this process end by a signal with its parent: where that is killed, it must not go on unseen, holding its
+    GPU."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+            ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, number)
 
 
 def _dump_no_core() -> None:

@@ -14,13 +14,12 @@ from pathlib import Path
 from breakscan.recording.hooks.around import LoadedKeysHook, MethodHook, PlainCallHook, SavedKeysHook
 from breakscan.recording.hooks.exports import AheadHook, AotHook, DraftHook, ExportHook
 from breakscan.recording.hooks.frames import BreakHook, BytecodeHook, FrameHook
-from breakscan.recording.hooks.fullgraph import FullgraphHook
 from breakscan.recording.hooks.graphs import BackwardLineHook, CudaGraphSkipHook, GraphHook
 from breakscan.recording.hooks.guards import GuardHook, RecompileHook
 from breakscan.recording.hooks.hook import Hook, Hooks, own_code_skipped
 from breakscan.recording.hooks.profile import ProfileHook
 from breakscan.recording.hooks.runs import BackwardHook, RunHook, StanceHook
-from breakscan.recording.hooks.targets import PackageHook, SkipHook, TargetHook
+from breakscan.recording.hooks.targets import FullgraphHook, PackageHook, SkipHook, TargetHook
 from breakscan.recording.hooks.trace import TraceHook
 from breakscan.recording.hooks.values import ValueHook
 from breakscan.recording.job import number_in

@@ -33,7 +33,7 @@ from breakscan.model.findings import Kind, Mode, Place, Verdict
 from breakscan.model.torch_versions import minor_version
 from breakscan.recording.hooks.frames import FrameHook, FrameOutcome, watched_conversion
 from breakscan.recording.hooks.hook import wrapped
-from breakscan.recording.hooks.structured_trace import structured_trace
+from breakscan.recording.hooks.trace import structured_trace
 from breakscan.recording.parsers.break_text import frame_skipped, parse_causes
 from breakscan.rulebook.document import Example, Rule
 from breakscan.rulebook.ledger import ExampleRulings, Ledger, Ruling, digest

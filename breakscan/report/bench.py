@@ -17,7 +17,6 @@ from breakscan.prove.bench_result import (
 )
 from breakscan.prove.faster import LEAST, PROCESSES
 from breakscan.prove.protocol import Stage
-from breakscan.report.json_report import write_json_report
 from breakscan.report.measured_page import MeasuredPage, PageRow
 from breakscan.report.measurements import (
     captured_words,
@@ -30,7 +29,7 @@ from breakscan.report.measurements import (
     steps,
     times_words,
 )
-from breakscan.report.printable import visible
+from breakscan.report.printable import visible, write_json_report
 
 STAGES = {"dynamo": "Dynamo", "aot_autograd": "AOTAutograd", "inductor": "Inductor"}
 ENTERING = 'backend="eager"'

@@ -14,8 +14,7 @@ from breakscan.model.findings import CheckResult, Mode, Severity
 from breakscan.model.words import counted
 from breakscan.report.diagnostics import DiagnosticReport, Remark, error_site, finding_diagnostic, unread_remark
 from breakscan.report.findings import MODE_WORDS, finding_object, targets_object, versions_words
-from breakscan.report.json_report import write_json_report
-from breakscan.report.printable import printable
+from breakscan.report.printable import printable, write_json_report
 from breakscan.report.sources import NotebookCells
 from breakscan.rulebook.library import Library
 

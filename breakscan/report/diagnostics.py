@@ -1,7 +1,7 @@
 """A message at a line of the user's code, which ``check`` and ``explain`` hand to the formats of services and
 to editors.
 
-Each command has one producer, and each format one renderer (``ci_formats.py``, ``sarif.py``).  All
+Each command has one producer, and each format one renderer (``ci_formats.py``).  All
 strings are printable: producers pass what they are given through :func:`breakscan.report.printable.printable`.
 """
 

@@ -22,8 +22,7 @@ from breakscan.model.findings import Finding, SourceError
 from breakscan.model.words import counted
 from breakscan.report.console import paragraph, print_diff, report_console
 from breakscan.report.findings import finding_object, targets_object, versions_words
-from breakscan.report.json_report import write_json_report
-from breakscan.report.printable import printable
+from breakscan.report.printable import printable, write_json_report
 from breakscan.report.sources import NotebookCells
 from breakscan.rulebook.library import Library
 from breakscan.source.writing import encoded, text_of

@@ -28,7 +28,7 @@ Report = TypeVar("Report")
 
 DIAGNOSTIC_FORMATS = {
     "github": "ci_formats:write_github",
-    "sarif": "sarif:write_sarif",
+    "sarif": "ci_formats:write_sarif",
     "gitlab": "ci_formats:write_gitlab",
 }
 """Formats of ``check``, ``explain`` and ``report``, written from diagnostics."""

@@ -1,15 +1,18 @@
-"""Foreign strings made safe to print: names, code, values and messages of a program must not steer what shows them."""
+"""Foreign strings made safe to print: names, code, values and messages of a program must not steer what shows them.
+And the JSON of a command, which escapes them."""
 
 from __future__ import annotations
 
+import json
 import operator
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, TextIO, TypeVar, cast
 
+from breakscan import __version__
 from breakscan.rulebook.document import Rule
 
 T = TypeVar("T")
@@ -89,3 +92,11 @@ def _names_with_text(kind: type) -> tuple[str, ...]:
     if not is_dataclass(kind) or issubclass(kind, Enum):
         return ()
     return tuple(field.name for field in fields(kind) if field.type not in _NUMBERS)
+
+
+def write_json_report(schema: int, report: Mapping[str, Any], stream: TextIO) -> None:
+    """Writes the number of the schema, the version of breakscan and the report as one JSON object, ASCII only, and a
+    line end."""
+    head = {"schema": schema, "tool": {"name": "breakscan", "version": __version__}}
+    json.dump({**head, **report}, stream, indent=2, default=repr)  # options of a backend may be anything
+    stream.write("\n")

@@ -15,9 +15,8 @@ from rich.text import Text
 from breakscan.model.words import bytes_in_words, counted, duration, listed
 from breakscan.report import markdown
 from breakscan.report.console import print_page, report_console
-from breakscan.report.json_report import write_json_report
 from breakscan.report.measured_page import MeasuredPage
-from breakscan.report.printable import visible
+from breakscan.report.printable import visible, write_json_report
 from breakscan.survey.comparison import CauseChange, ChangeGroup, EndingGroup, SurveyComparison, change_groups
 from breakscan.survey.overview import CauseCount, ConditionCount, SurveyOverview
 from breakscan.survey.unit_row import CauseKey, CauseKind, UnitRow

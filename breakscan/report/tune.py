@@ -15,10 +15,9 @@ from breakscan.prove.faster import LEAST
 from breakscan.prove.observation import Observation
 from breakscan.prove.proof import VariedDifference
 from breakscan.prove.tuning import Best, Evidence, Goal, RunFigures, Trial, TrialVerdict, Tuning
-from breakscan.report.json_report import write_json_report
 from breakscan.report.measured_page import MeasuredPage, PageDetail, PageRow
 from breakscan.report.measurements import interval, observation_words, ratio_words, steps, times_words
-from breakscan.report.printable import printable
+from breakscan.report.printable import printable, write_json_report
 from breakscan.report.verify import (
     MOST_NAMED,
     grouped,

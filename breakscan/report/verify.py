@@ -23,7 +23,6 @@ from breakscan.prove.proof import (
     Verification,
 )
 from breakscan.prove.protocol import Stage, Variation, VariedCall
-from breakscan.report.json_report import write_json_report
 from breakscan.report.measured_page import MeasuredPage, PageDetail, PageRow
 from breakscan.report.measurements import (
     captured_words,
@@ -36,7 +35,7 @@ from breakscan.report.measurements import (
     steps,
     times_words,
 )
-from breakscan.report.printable import printable
+from breakscan.report.printable import printable, write_json_report
 
 _LONGEST_CODE = 60
 _VALUES = {

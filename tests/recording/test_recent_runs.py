@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from programs import Folder
 
-from breakscan.recording import recent_runs
-from breakscan.recording.recent_runs import MOST_DAYS, MOST_RUNS, keep_recent, last_run
-from breakscan.recording.session import SessionError
+from breakscan.recording import session
+from breakscan.recording.session import MOST_DAYS, MOST_RUNS, SessionError, keep_recent, last_run
 
 PROGRAM = """import torch
 
@@ -58,7 +57,7 @@ def test_old_ones_are_deleted(tmp_path: Path, runs: Path) -> None:
 
 
 def test_together_they_have_a_limit(tmp_path: Path, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recent_runs, "MOST_BYTES", 25)
+    monkeypatch.setattr(session, "MOST_BYTES", 25)
     for number in range(4):
         keep_recent(recording(tmp_path, f"{number:010}"))
     assert len(list(runs.iterdir())) == 2

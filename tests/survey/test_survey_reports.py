@@ -10,8 +10,8 @@ from typing import TextIO
 import pytest
 
 from breakscan.report.survey import write_survey_markdown, write_survey_terminal
-from breakscan.survey.facts import explain_facts
 from breakscan.survey.overview import SurveyOverview, overview
+from breakscan.survey.run_unit import explain_facts
 from breakscan.survey.store import Surveyed
 from breakscan.survey.units import Environment, StageResult, Unit
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import CodeType, TracebackType
 from typing import Any, ClassVar
@@ -15,7 +16,6 @@ from weakref import WeakKeyDictionary
 
 from breakscan.recording.hooks.hook import Hook, Hooks, leave_no_trace
 from breakscan.recording.hooks.object_facts import calling_stack, stack_of
-from breakscan.recording.hooks.structured_trace import InternedNames
 from breakscan.recording.hooks.targets import name_of, written_code
 from breakscan.recording.records import Code, ExportEnded, StackFrame
 
@@ -166,3 +166,55 @@ def _columns(code: CodeType, instruction: int) -> tuple[int | None, int | None]:
         return None, None
     line, end_line, column, end_column = next(itertools.islice(positions(), instruction // 2, None))
     return column, end_column if line == end_line else None
+
+
+class InternedNames:
+    """Keeps the names of files that torch would have numbered without us.
+
+    ``draft_export`` turns the trace on for itself, and leaves out of its report the files that were numbered before.
+    Without a handler, torch numbers next to none; with ours, most.
+    """
+
+    def __init__(self) -> None:
+        self._alone: dict[str, int] | None = None
+
+    def saw(self, metadata: Mapping[str, Any]) -> None:
+        """A record of the trace.  Torch's own handler stands until the first record, which names of files precede."""
+        if self._alone is None and "str" not in metadata:
+            self._alone = dict(_table())
+
+    @contextmanager
+    def as_alone(self) -> Iterator[None]:
+        """Torch knows those names alone while the block runs.  Where the program has the trace on, it knows all."""
+        if any(map(_writes, logging.getLogger("torch.__trace").handlers)):
+            yield
+            return
+        table = _table()
+        with_us = None if self._alone is None else dict(table)
+        if self._alone is not None:
+            _fill(table, self._alone)
+        try:
+            yield
+        finally:
+            self._alone = dict(table)
+            if with_us is not None:
+                _fill(table, with_us)
+
+
+def _writes(handler: logging.Handler) -> bool:
+    """Return whether the handler is the program's: not ours, nor torch's own, which without a folder gives up at its
+    first record."""
+    if type(handler).__module__.startswith("breakscan."):
+        return False
+    return type(handler).__name__ != "LazyTraceHandler" or getattr(handler, "root_dir", None) is not None
+
+
+def _table() -> dict[str, int]:
+    from torch._logging import structured
+
+    return structured.INTERN_TABLE
+
+
+def _fill(table: dict[str, int], names: Mapping[str, int]) -> None:
+    table.clear()
+    table.update(names)

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any
 
-from breakscan.recording.hooks.fullgraph import FullgraphHook
 from breakscan.recording.hooks.graphs import GraphHook, root_cause
 from breakscan.recording.hooks.hook import Hook, leave_no_trace
 from breakscan.recording.hooks.object_facts import code_of, current_compile_id, stack_of
 from breakscan.recording.hooks.runs import RunHook
-from breakscan.recording.hooks.targets import SkipHook
+from breakscan.recording.hooks.targets import FullgraphHook, SkipHook
 from breakscan.recording.hooks.values import ValueHook
 from breakscan.recording.parsers.bytecode import goes_on_at, python_lines
 from breakscan.recording.parsers.frames import exceeds_limit

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from breakscan.recording.hooks.exports import ExportHook
 from breakscan.recording.hooks.hook import Hook
+from breakscan.recording.hooks.object_facts import stack_above_dynamo
 from breakscan.recording.hooks.runs import RunHook
-from breakscan.recording.hooks.structured_trace import records_of_trace, structured_trace
 from breakscan.recording.hooks.values import ValueHook
 from breakscan.recording.records import CompileStarted, CompileTimed, RankSeen
+from breakscan.recording.traced import Traced, trace_records
 
 
 class TraceHook(Hook):
@@ -59,3 +62,45 @@ class TraceHook(Hook):
         from torch import distributed
 
         return RankSeen(rank, distributed.get_world_size())
+
+
+Sink = Callable[[float, Mapping[str, object], str | None], None]
+"""Receives a record: its time in seconds since the epoch, its metadata, its payload."""
+
+
+class TraceHandler(logging.Handler):
+    """Hands every record to a sink, whose exceptions reach the caller of compiled code."""
+
+    def __init__(self, sink: Sink) -> None:
+        super().__init__(logging.DEBUG)
+        self.sink = sink
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.sink(record.created, getattr(record, "metadata", {}), getattr(record, "payload", None))
+
+
+@contextmanager
+def structured_trace(sink: Sink) -> Iterator[TraceHandler]:
+    """Records while the block runs.  ``torch`` is imported first: it sets the logger up."""
+    import torch._logging  # noqa: F401
+
+    logger = logging.getLogger("torch.__trace")
+    handler = TraceHandler(sink)
+    # First in line: torch's own lazy handler removes itself during its first record, and the loop over
+    # the handlers then skips the one after it.
+    logger.handlers.insert(0, handler)
+    try:
+        yield handler
+    finally:
+        logger.removeHandler(handler)
+
+
+def records_of_trace(metadata: Mapping[str, Any], payload: str | None) -> Iterator[Traced]:
+    """The statements of a record of the trace."""
+    return trace_records(metadata, payload, time.perf_counter(), _file_name, stack_above_dynamo)
+
+
+def _file_name(number: int | str) -> str:
+    from torch._logging import structured
+
+    return next((name for name, known in structured.INTERN_TABLE.items() if known == number), str(number))

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,7 +20,6 @@ from anyio.abc import ByteReceiveStream, Process
 
 from breakscan.report.printable import visible
 from breakscan.serve.agents.arguments import ToolFailure
-from breakscan.serve.agents.child import command_line
 
 KEPT = 16_000
 """Bytes of the output of a process, its last, that are kept."""
@@ -29,6 +29,15 @@ AT_ONCE = 1.0
 """Seconds that it has where nobody waits for the report."""
 EVERY = 1.0
 """Seconds between two notifications of progress."""
+
+_HERE = str(Path(__file__).resolve().parents[3])
+"""The folder that breakscan lies in."""
+_START = (
+    # The working directory is not searched: a folder named breakscan there would be run.
+    "import signal, sys; del sys.path[0]; {path} in sys.path or sys.path.append({path}); "
+    "from breakscan.recording.launch import die_with_parent; die_with_parent(signal.SIGTERM); "
+    "from breakscan.__main__ import main; sys.exit(main())"
+)
 
 Progress = Callable[[float, str], Awaitable[None]]
 
@@ -83,7 +92,7 @@ async def run_command(
         ended_by: float | None = None
         try:
             process = await anyio.open_process(
-                command_line([*words, *options]),
+                [sys.executable, "-c", _START.format(path=repr(_HERE)), *words, *options],
                 cwd=folder,
                 stdin=DEVNULL,
                 stdout=PIPE,

@@ -5,8 +5,13 @@ text nodes, and the page's own policy lets run no script but the one whose diges
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
+import json
 from importlib import resources
-from typing import TextIO
+from string import Template
+from typing import Any, TextIO
 
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.problems import Section, sections_of
@@ -14,7 +19,7 @@ from breakscan.model.problem import Problem
 from breakscan.model.words import sentences
 from breakscan.report.explain.html.island import island
 from breakscan.report.explain.report import ExplainReport
-from breakscan.report.html_page import escaped, page_style, scripted_page
+from breakscan.report.printable import visible
 
 MOST_ROWS = 300
 """Of each table: enough for a reader without scripts, and soon parsed for the others."""
@@ -46,6 +51,11 @@ def _row(problem: Problem) -> tuple[str, ...]:
 
 
 _SCRIPTS = (
+    "dom",
+    "words",
+    "table",
+    "theme",
+    "tabs",
     "model",
     "code",
     "details",
@@ -67,21 +77,37 @@ _SCRIPTS = (
 
 def write_html(report: ExplainReport, stream: TextIO) -> None:
     """Writes the report, ASCII only, with line ends as the stream has them."""
-    explanation = report.explanation
-    data = island(explanation, report.files)
-    stream.write(
-        scripted_page(
-            title=data["title"],
-            outcome=data["outcome"],
-            headline=data["headline"],
-            below='\n<div id="calls"></div>',
-            static=static_report(explanation),
-            data=data,
-            style=page_style(),
-            scripts=(_part(f"script/{name}.js") for name in _SCRIPTS),
-        )
+    data = island(report.explanation, report.files)
+    style, script = _part("style.css"), "\n".join(_part(f"script/{name}.js") for name in _SCRIPTS)
+    policy = f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}"
+    page = Template(_part("page.html")).substitute(
+        policy=f"{policy}; base-uri 'none'; form-action 'none'",
+        title=escaped(data["title"]),
+        style=style,
+        script=script,
+        outcome=escaped(data["outcome"]),
+        headline=escaped(data["headline"]),
+        static=static_report(report.explanation),
+        data=_json_for_html(data),
     )
+    stream.write(page)
+
+
+def escaped(text: str) -> str:
+    """Text as HTML in ASCII, also for attributes: one line, without characters that hide or reorder text."""
+    return html.escape(visible(text)).encode("ascii", "xmlcharrefreplace").decode()
+
+
+def _json_for_html(data: dict[str, Any]) -> str:
+    """Returns JSON that cannot end the script element around it."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _part(name: str) -> str:
     return (resources.files(__package__) / name).read_text(encoding="ascii")
+
+
+def _digest(text: str) -> str:
+    """The name of an inline script or style sheet with this text in a content security policy."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
