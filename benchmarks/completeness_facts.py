@@ -95,12 +95,10 @@ FACTS = {
     # What the compiler generated.
     "cache_hit": Fact((r"fx_graph_cache_hit|fx_graph( \d miss,)? 1 hit",), ()),
     "cache_miss_guards": Fact((r"for other sizes|miss[^\n]*guards|guards[^\n]*miss",), (), part=CACHE_MISS),
-    "cache_miss_setting": Fact((r"epilogue_fusion[^\n]*(?:True[^\n]*False|False[^\n]*True)",), (), part=CACHE_MISS),
     "cache_miss": Fact((r"fx_graph_cache_miss|fx_graph 1 miss",), ()),
     "compile_phases": Fact(
         (r"[Ii]nductor[^\n]{0,160}?\d+\.\d+|inductor \d+ (ms|s)",), (), part=r"_compile\.compile_inner"
     ),
-    "compile_lines": Fact((r"compile_lines\.py:\d+ [^\n]*\d (?:ms|s)\b",), part=r"_compile\.compile_inner"),
     "compiled_autograd_again": Fact(
         (r"another operation in it, MulBackward0|new autograd node[^\n]*MulBackward0",), ("third",), part=AUTOGRAD
     ),

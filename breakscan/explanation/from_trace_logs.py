@@ -82,10 +82,6 @@ def _by_rank(processes: Sequence[TracedProcess]) -> dict[int, list[TracedProcess
     grouped: dict[int, list[TracedProcess]] = {}
     for process in processes:
         grouped.setdefault(lowest if process.rank is None else process.rank, []).append(process)
-    for group in grouped.values():
-        if all(process.parent is not None for process in group):
-            # A rank that was forked off a process without one: here, nothing comes before it.
-            group[0] = replace(group[0], parent=None)
     return grouped
 
 
@@ -124,11 +120,8 @@ def _name(paths: Sequence[Path], cwd: Path) -> str:
 
 def _several_processes(processes: Sequence[TracedProcess]) -> Iterator[Notice]:
     """Torch gives each process a new log: those of several runs can lie in one folder."""
-    begun = [process for process in processes if process.parent is None]
-    if forked := len(processes) - len(begun):
-        yield Notice("forked-logs", f"forked processes compiled too, and are counted in: {forked}")
-    ranks = {process.rank for process in begun}
-    if len(begun) > len(ranks):
+    ranks = {process.rank for process in processes}
+    if len(processes) > len(ranks):
         several = f" for {len(ranks)} ranks" if len(ranks) > 1 else ""
-        text = f"{len(begun)} processes{several} left logs here, of one run or of several that wrote to the same folder"
-        yield Notice("several-logs", f"{text}: all are counted in")
+        text = f"{len(processes)} processes{several} left logs here, of one run or of several: all are counted in"
+        yield Notice("several-logs", text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import shutil
@@ -147,10 +146,10 @@ class TestNothingToReport:
 
 def test_damage_is_told(breakscan: Run, folder: Path) -> None:
     text = Path(LOG).read_bytes()
-    (folder / "cut.log.gz").write_bytes(gzip.compress(text[: len(text) // 2]))
-    done = breakscan("report", "cut.log.gz")
+    (folder / "cut.log").write_bytes(text[: len(text) // 2])
+    done = breakscan("report", "cut.log")
     assert done.status == 0
-    assert "Note: cut.log.gz ends within the record at line " in done.out
+    assert "Note: cut.log ends within the record at line " in done.out
 
 
 @pytest.mark.process

@@ -5,7 +5,6 @@ The logs in ``tests/data/traces`` are real; ``make.py`` there makes them.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import json
@@ -260,31 +259,9 @@ class TestProcesses:
         trace = read(tmp_path, name(pid=1) + name(pid=2, path="/app/b.py") + compiled(pid=1) + compiled(pid=2))
         assert [made.code.path for made in kinds(trace, CompileStarted)] == ["/app/model.py", "/app/b.py"]
 
-    def test_the_same_process_id_again(self, tmp_path: Path) -> None:
-        """Every container has a process 7."""
-        trace = read(tmp_path, name() + compiled() + name(path="/app/b.py") + compiled())
-        assert [made.code.path for made in kinds(trace, CompileStarted)] == ["/app/model.py", "/app/b.py"]
-        assert len(trace.processes) == 2
-
-    def test_a_forked_process_goes_on_with_the_numbers_of_files(self, tmp_path: Path) -> None:
-        child = compiled(1, pid=8, second=5.0)
-        for texts in ([name() + compiled() + child], [child, name() + compiled()]):
-            trace = read(tmp_path, *texts)
-            assert {made.code.path for made in kinds(trace, CompileStarted)} == {"/app/model.py"}
-            assert [process.parent for process in trace.processes] == [None, 7]
-            assert not trace.problems
-
-    def test_ranks_that_were_forked_off_a_process_tell_what_they_compiled(self, tmp_path: Path) -> None:
-        for number, text in enumerate([name() + compiled(rank=0), compiled(1, pid=8, second=5.0, rank=1)]):
-            (tmp_path / f"dedicated_log_torch_trace_{number}.log").write_text(text, encoding="utf-8")
-        report = explained(logs_in(tmp_path))
-        assert report["ranks"]["ranks"] == [0, 1]
-        assert not report["ranks"]["differences"]
-
     def test_a_number_that_nothing_explains(self, tmp_path: Path) -> None:
         trace = read(tmp_path, compiled(file=5))
         assert kinds(trace, CompileStarted)[0].code.path == "<file 5 of the trace>"
-        assert faults(trace) == [Fault.NAMELESS]
 
     def test_logs_of_several_runs_in_one_folder_are_told(self, tmp_path: Path) -> None:
         for number in range(3):
@@ -376,13 +353,6 @@ class TestDamage:
 
 
 class TestForms:
-    def test_packed(self, tmp_path: Path) -> None:
-        packed = gzip.compress(LOG.read_bytes())
-        whole = read_trace([LOG])
-        assert kinds(read(tmp_path, packed), BreakSeen) == kinds(whole, BreakSeen)
-        cut_off = read(tmp_path, packed[: len(packed) // 2])
-        assert 0 < len(kinds(cut_off, CompileTimed)) < len(kinds(whole, CompileTimed))
-
     def test_line_ends_of_windows(self, tmp_path: Path) -> None:
         trace = read(tmp_path, LOG.read_bytes().replace(b"\n", b"\r\n"))
         assert not trace.problems

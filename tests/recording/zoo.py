@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import os
 import threading
@@ -54,20 +53,6 @@ def in_loop(x: Tensor) -> Tensor:
 compiled(in_loop)(x)
 
 
-def in_try(x: Tensor) -> Tensor:
-    y = x.cos()
-    try:
-        with torch.no_grad():
-            print("", end="")  # in-try
-            y = y.sin()
-    finally:
-        y = y + 1
-    return y
-
-
-compiled(in_try)(x)
-
-
 def rest_in_try(x: Tensor) -> Tensor:
     y = x.cos()
     print("", end="")  # before-try
@@ -81,17 +66,6 @@ def rest_in_try(x: Tensor) -> Tensor:
 
 
 compiled(rest_in_try)(x)
-
-
-def in_lock(x: Tensor) -> Tensor:
-    y = x.cos()
-    with lock:  # in-lock
-        y = y.sin()
-    return y + 1
-
-
-lock = threading.Lock()
-compiled(in_lock)(x)
 
 
 def copies(x: Tensor) -> Tensor:
@@ -128,52 +102,6 @@ def by_size(x: Tensor) -> Tensor:  # by-size
 sized = compiled(by_size)
 for size in (4, 7, 8):
     sized(torch.ones(size))  # by-size-call
-
-
-class Counter(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.step = 0
-
-    def forward(self, x: Tensor) -> Tensor:
-        self.step += 1  # counter
-        return x * self.step
-
-
-counter = Counter()
-counter.compile(backend="eager")
-for _ in range(3):
-    counter(x)  # counter-call
-
-
-def strict(x: Tensor) -> Tensor:
-    y = x.sin()
-    return y.cos() if y.sum() > 0 else y  # fullgraph
-
-
-with contextlib.suppress(torch._dynamo.exc.Unsupported):
-    compiled(strict, fullgraph=True)(x)
-    raise AssertionError("fullgraph=True must raise as it does without breakscan")
-
-
-def failing_backend(graph: Any, inputs: Any) -> Any:
-    raise ValueError("no backend")
-
-
-def good(x: Tensor) -> Tensor:  # failing-backend
-    return x.sin()
-
-
-with contextlib.suppress(torch._dynamo.exc.BackendCompilerFailed):
-    torch.compile(good, backend=failing_backend)(x)
-    raise AssertionError("a failing backend must raise as it does without breakscan")
-
-
-def without_tensors(number: int) -> int:  # no-tensor
-    return number + 1
-
-
-compiled(without_tensors)(3)
 
 
 @torch._dynamo.disable(recursive=False)

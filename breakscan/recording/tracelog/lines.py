@@ -6,14 +6,11 @@ by its payload, each line of it indented by a tab; ``has_payload`` is the payloa
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import re
-import zlib
 from calendar import timegm
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -31,7 +28,6 @@ _HEAD = re.compile(
 _NEXT = re.compile(rb"\n(?=[^\t])")
 _MOST_HEADS = 20
 """Lines that may stand before the first record of a log."""
-_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +55,6 @@ class Fault(Enum):
     EMPTY = "empty"
     NO_RECORD = "no-record"
     """There is no record in all of the log."""
-    NAMELESS = "nameless"
-    """It has files that only the log of the process that was forked names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +66,14 @@ class Damage:
 
 
 def read_log(path: Path) -> Iterator[LogRecord | Damage]:
-    """The records of a log, packed by gzip or not, and what is damaged in it.
+    """The records of a log, and what is damaged in it.
 
     A record whose payload is not what was written follows the note of that.  Raises OSError where the file
     cannot be read.
     """
-    with ExitStack() as stack:
-        file: BinaryIO = stack.enter_context(path.open("rb"))
-        packed = file.read(2) == _GZIP
-        file.seek(0)
+    with path.open("rb") as file:
         changed = gmtime(path.stat().st_mtime)
-        blocks = _blocks(gzip.GzipFile(fileobj=file) if packed else file)
+        blocks = _blocks(file)
         line = 1
         block = next(blocks, None)
         while block is not None:
@@ -97,10 +88,7 @@ def is_log(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             start = file.read(CHUNK)
-        if start[:2] == _GZIP:
-            with gzip.open(path) as unpacked:
-                start = unpacked.read(4096)
-    except (OSError, EOFError, zlib.error):
+    except OSError:
         return False
     heads = [line for line in start.splitlines() if not line.startswith(b"\t")]
     return any(_HEAD.match(line) for line in heads[:_MOST_HEADS])
@@ -114,7 +102,7 @@ class _Block:
     lines: int
 
 
-def _blocks(stream: Any) -> Iterator[_Block]:
+def _blocks(stream: BinaryIO) -> Iterator[_Block]:
     held: list[bytes] = []
     size = lines = 0
 
@@ -132,7 +120,7 @@ def _blocks(stream: Any) -> Iterator[_Block]:
         return block
 
     ended = False
-    while chunk := _next_chunk(stream):
+    while chunk := stream.read(CHUNK):
         if ended and size and not chunk.startswith(b"\t"):
             yield release()
         start = 0
@@ -144,14 +132,6 @@ def _blocks(stream: Any) -> Iterator[_Block]:
         ended = chunk.endswith(b"\n")
     if size:
         yield release()
-
-
-def _next_chunk(stream: Any) -> bytes:
-    try:
-        chunk: bytes = stream.read1(CHUNK)
-    except (EOFError, gzip.BadGzipFile, zlib.error):  # a packed file that was cut off, or is damaged from here on
-        return b""
-    return chunk
 
 
 def _read_block(block: _Block, line: int, changed: struct_time, *, is_last: bool) -> Iterator[LogRecord | Damage]:

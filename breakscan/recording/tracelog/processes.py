@@ -19,7 +19,6 @@ from breakscan.recording.records import (
     CompileTimed,
     FailedGuard,
     GraphCompiled,
-    ProcessForked,
     ProcessStarted,
     RecompileSeen,
     Record,
@@ -81,7 +80,7 @@ _RANK = re.compile(r"trace_rank_(?P<rank>\d+)[_.]")
 @dataclass(slots=True)
 class TracedProcess:
     """The content of a log about one process.  ``texts`` are the lines of source that it quotes, by file and line;
-    ``parent`` the process that it was forked off; ``failures`` all guards that failed."""
+    ``failures`` all guards that failed."""
 
     pid: int
     log: Path
@@ -89,18 +88,13 @@ class TracedProcess:
     rank: int | None = None
     torch: str = ""
     python: str = ""
-    parent: int | None = None
     records: list[Record] = field(default_factory=list)
     texts: dict[tuple[str, int], str] = field(default_factory=dict)
     paths: set[str] = field(default_factory=set)
-    nameless: set[int] = field(default_factory=set)
     failures: list[GuardFailure] = field(default_factory=list)
 
     def recording(self) -> list[Record]:
         """The records, with what a recording says first of its process."""
-        records = with_new_values(self.records, self.failures)
-        if self.parent is not None:
-            return [ProcessForked(self.pid, self.parent), *records]
         started = ProcessStarted(
             pid=self.pid,
             parent_pid=0,
@@ -116,20 +110,16 @@ class TracedProcess:
             disabled_by=None,
             profile_kept=False,
         )
-        return [started, *records]
+        return [started, *with_new_values(self.records, self.failures)]
 
 
 class ProcessReader:
-    """Takes the records of one process in their order.
+    """Takes the records of one process in their order."""
 
-    ``elders`` are those that began before it: a process that was forked off one goes on with its numbers of files.
-    """
-
-    def __init__(self, log: Path, first: LogRecord, elders: Sequence[ProcessReader]) -> None:
+    def __init__(self, log: Path, first: LogRecord) -> None:
         named = _RANK.search(log.name)
         self.process = TracedProcess(first.pid, log, first.at, int(named["rank"]) if named else None)
         self.names: dict[int, str] = {}
-        self._elders = elders
         self._started: dict[str, int] = {}
         # No hook saw anything.
         self._merged = TraceAndHooks(lambda hook: False, cut=True)
@@ -154,34 +144,16 @@ class ProcessReader:
             checked: Traced = decoder(kind)(encode(made))
             self.process.records.extend(self._records(checked, metadata))
 
-    def restarts(self, record: LogRecord) -> bool:
-        """Return whether the record is of another process with the same id, as in containers: it numbers files from
-        0."""
-        if "str" not in record.metadata:
-            return False
-        name, number = record.metadata["str"]
-        return bool(self.names.get(number, name) != name)
-
     def _file_name(self, number: int | str) -> str:
         if isinstance(number, str):
             return number
         _whole(number)
-        name = self.names.get(number) or self._inherited_name(number)
+        name = self.names.get(number)
         if name is None:
-            self.process.nameless.add(number)
+            # A process that was forked off another one goes on with the numbers of that.
             return f"<file {number} of the trace>"
         self.process.paths.add(name)
         return name
-
-    def _inherited_name(self, number: int) -> str | None:
-        process = self.process
-        nearest = sorted(self._elders, key=lambda e: (e.process.rank == process.rank, e.process.began), reverse=True)
-        elder = next((elder for elder in nearest if number in elder.names), None)
-        if elder is None:
-            return None
-        process.parent = elder.process.pid
-        self.names[number] = elder.names[number]
-        return elder.names[number]
 
     def _keep_texts(self, stack: list[dict[str, Any]]) -> None:
         for entry in stack:
@@ -291,52 +263,37 @@ def logs_in(folder: Path) -> list[Path]:
 
 def read_trace(logs: Sequence[Path]) -> Trace:
     """The processes in the order in which they began.  Raises OSError where a log cannot be read."""
-    readers: list[ProcessReader] = []
+    processes: list[TracedProcess] = []
     problems: list[LogProblem] = []
-    # A process that was forked off another goes on with its numbers of files: what began first is read first.
-    for log in sorted(logs, key=_beginning):
-        found, damages = _read(log, readers)
+    for log in logs:
+        found, damages = _read(log)
         problems += _problems(log, found, damages)
-        readers += found
-    processes = [reader.process for reader in readers]
-    for process in processes:
-        if process.nameless:
-            files = f"{process.log.name} names {len(process.nameless)} files by numbers that another log explains"
-            text = f"{files}, of the process that this one was forked off"
-            problems.append(LogProblem(Fault.NAMELESS, text))
+        processes += found
     return Trace(sorted(processes, key=lambda process: process.began), problems)
-
-
-def _beginning(log: Path) -> float:
-    return next((record.at for record in read_log(log) if isinstance(record, LogRecord)), 0.0)
 
 
 MALFORMED = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)
 """The exceptions of a record that is not as torch writes it: numbers can be too large, and values nested too deeply."""
 
 
-def _read(log: Path, before: Sequence[ProcessReader]) -> tuple[list[ProcessReader], list[Damage]]:
-    current: dict[int, ProcessReader] = {}
-    found: list[ProcessReader] = []
+def _read(log: Path) -> tuple[list[TracedProcess], list[Damage]]:
+    readers: dict[int, ProcessReader] = {}
     damages: list[Damage] = []
     for record in read_log(log):
         if isinstance(record, Damage):
             damages.append(record)
             continue
-        reader = current.get(record.pid)
+        reader = readers.setdefault(record.pid, ProcessReader(log, record))
         try:
-            if reader is None or reader.restarts(record):
-                reader = current[record.pid] = ProcessReader(log, record, [*before, *found])
-                found.append(reader)
             reader.take(record)
         except MALFORMED:
             # What is cut off or changed is reported already.
             if not damages or damages[-1].line != record.line:
                 damages.append(Damage(record.line, Fault.DAMAGED))
-    return found, damages
+    return [reader.process for reader in readers.values()], damages
 
 
-def _problems(log: Path, found: Sequence[ProcessReader], damages: Sequence[Damage]) -> Iterator[LogProblem]:
+def _problems(log: Path, found: Sequence[TracedProcess], damages: Sequence[Damage]) -> Iterator[LogProblem]:
     if not found and not damages:
         yield LogProblem(Fault.EMPTY, f"{log.name} is empty")
     elif not found:
