@@ -35,7 +35,7 @@ ROOMS = {
     "explanation": Room(f"{STATIC} check recording", 7439, 36),
     "survey": Room(f"{STATIC} check recording explanation", 2203, 15),
     "prove": Room(f"{STATIC} check fix recording explanation", 12346, 44),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6054, 34),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6035, 34),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1616, 13),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2890, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

@@ -1,4 +1,4 @@
-"""Findings, their conditions and the values that a run saw, in words and in JSON: the same in all reports."""
+"""Findings and their conditions, in words and in JSON: the same in all reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from breakscan.model.findings import (
     Site,
     Verdict,
 )
-from breakscan.model.observations import TensorSeen, ValueSeen
 from breakscan.model.words import INSIDE, counted
 from breakscan.report.printable import visible
 from breakscan.report.sources import NotebookCells
@@ -203,21 +202,3 @@ def _region(region: Region, cells: NotebookCells) -> dict[str, Any]:
     start = cells.object(Site(region.path, region.line, 1, region.line, 1))
     at: dict[str, Any] = {key: value for key, value in start.items() if key in ("path", "cell", "line")}
     return {**at, "how": how_compiled(region), "entry": region.entry}
-
-
-MOST_NAMES = 4
-
-
-def tensor_in_words(seen: TensorSeen) -> str:
-    """``float32, 2-D``."""
-    ranks = [f"{rank}-D" for rank in seen.ranks]
-    gradient = ", with gradient" if True in seen.requires_grad else ""
-    gradient += " or without" if gradient and False in seen.requires_grad else ""
-    return f"{' or '.join(seen.dtypes)}, {' or '.join(ranks)}{gradient}"
-
-
-def value_in_words(seen: ValueSeen) -> str:
-    """``float32, 2-D``, ``True``, ``a list``."""
-    if seen.tensor is not None:
-        return tensor_in_words(seen.tensor)
-    return " or ".join(seen.texts if seen.texts is not None else seen.types)
