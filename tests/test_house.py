@@ -31,7 +31,7 @@ ROOMS = {
     "rulebook": Room("model source", 2884, 17),
     "check": Room(STATIC, 12678, 49),
     "fix": Room(f"{STATIC} check", 8289, 43),
-    "recording": Room(STATIC, 9119, 43),
+    "recording": Room(STATIC, 9118, 43),
     "explanation": Room(f"{STATIC} check recording", 7439, 36),
     "survey": Room(f"{STATIC} check recording explanation", 2203, 15),
     "prove": Room(f"{STATIC} check fix recording explanation", 12346, 44),

@@ -83,7 +83,6 @@ class TracedProcess:
     ``failures`` all guards that failed."""
 
     pid: int
-    log: Path
     began: float
     rank: int | None = None
     torch: str = ""
@@ -118,7 +117,7 @@ class ProcessReader:
 
     def __init__(self, log: Path, first: LogRecord) -> None:
         named = _RANK.search(log.name)
-        self.process = TracedProcess(first.pid, log, first.at, int(named["rank"]) if named else None)
+        self.process = TracedProcess(first.pid, first.at, int(named["rank"]) if named else None)
         self.names: dict[int, str] = {}
         self._started: dict[str, int] = {}
         # No hook saw anything.
