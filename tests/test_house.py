@@ -28,7 +28,7 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1293, 10),
     "source": Room("model", 2126, 15),
-    "rulebook": Room("model source", 2884, 17),
+    "rulebook": Room("model source", 2882, 17),
     "check": Room(STATIC, 12678, 49),
     "fix": Room(f"{STATIC} check", 8289, 43),
     "recording": Room(STATIC, 9118, 43),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
 import tokenize
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import click
@@ -17,7 +17,6 @@ from click.core import ParameterSource
 
 from breakscan.check.baseline import BaselineComparison, CheckedPaths, checked_lines
 from breakscan.cli.baseline import BaselineOptions, ComparedBaseline
-from breakscan.cli.commit_diff import compare_with_commit
 from breakscan.cli.options import format_option, option, options, output_option, words
 from breakscan.cli.output import ProgressBar, report_stream
 from breakscan.cli.selection import (
@@ -32,7 +31,7 @@ from breakscan.cli.selection import (
 )
 from breakscan.model.findings import CheckResult, Finding, Severity, SourceError
 from breakscan.model.words import counted
-from breakscan.report.check import CheckReport
+from breakscan.report.check import CheckReport, summary_line
 from breakscan.report.formats import CHECK
 from breakscan.report.printable import visible
 from breakscan.report.sources import cells_in
@@ -160,6 +159,8 @@ def check(
         from_texts = {name: text.split("\n") for name, text in texts.items()}.__getitem__
         compared = allowed.compare(result.findings, checked, checked_lines if stdin is None else from_texts)
     elif diff is not None:
+        from breakscan.cli.commit_diff import compare_with_commit
+
         compared = compare_with_commit(diff, where, files, result, settings, selection.jobs)
     if compared is not None:
         result = replace(result, findings=compared.new)
@@ -181,10 +182,12 @@ def check(
     for warning in result.warnings:
         click.echo(visible(f"warning: {warning.path}:{warning.line}:{warning.column}: {warning.message}"), err=True)
     warn_of_callees(library_of(named))
-    known = compared.known if compared else 0
-    report = CheckReport(result, seconds, library, texts, cells, known, own.quiet, edits)
+    report = CheckReport(result, seconds, library, texts, cells, compared.known if compared else 0, own.quiet, edits)
     with report_stream(output) as stream:
-        CHECK.write(format_, report, stream)
+        if format_ == "full" and not (result.findings or result.errors or own.quiet):
+            stream.write(f"{summary_line(report)}\n")  # rich takes longer to import than all else to start
+        else:
+            CHECK.write(format_, report, stream)
     unchecked = sum(not error.syntax for error in result.errors)
     failed = any(map(fails, result.findings))
     if isinstance(compared, ComparedBaseline) and stdin is None:
@@ -213,31 +216,23 @@ def _add_ignores(result: CheckResult, reason: str) -> int:
     by_file: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     for finding in result.findings:
         by_file[finding.site.path][finding.site.line].add(finding.rule)
-    problems = {
-        path: problem
-        for path, rules in by_file.items()
-        if (problem := _rewrite(path, partial(with_suppressions, rules=rules, reason=reason)))
-    }
+    problems = {path: problem for path, rules in by_file.items() if (problem := _suppress(path, rules, reason))}
+    for error in (*result.errors, *problems.values()):
+        click.echo(visible(f"{error.path}:{error.line}:{error.column}: {error.message}"), err=True)
     done = sum(finding.site.path not in problems for finding in result.findings)
-    return _changed(f"{counted(done, 'finding')} suppressed", [*result.errors, *problems.values()])
+    click.echo(f"breakscan: {counted(done, 'finding')} suppressed", err=True)
+    return 2 if result.errors or problems else 0
 
 
-def _rewrite(path: str, change: Callable[[str], str]) -> SourceError | None:
+def _suppress(path: str, rules: Mapping[int, Iterable[str]], reason: str) -> SourceError | None:
     try:
         before = python_text(read_source(Path(path), path), path, path)
-        rewrite_file(Path(path), path, before, change(before))
+        rewrite_file(Path(path), path, before, with_suppressions(before, rules, reason))
     except SourceProblem as problem:
         return problem.error
     except (tokenize.TokenError, SyntaxError) as error:
         return SourceError(path, 1, 1, f"the comments of this file cannot be read: {error}")
     return None
-
-
-def _changed(said: str, errors: Sequence[SourceError]) -> int:
-    for error in errors:
-        click.echo(visible(f"{error.path}:{error.line}:{error.column}: {error.message}"), err=True)
-    click.echo(f"breakscan: {said}", err=True)
-    return 2 if errors else 0
 
 
 def _check_files(
@@ -252,9 +247,14 @@ def _check_files(
     result = nothing
     if discovery.files:
         from breakscan.check.pipeline.check import check_paths
+        from breakscan.check.pipeline.checker import Checker
 
+        gc.disable()  # the process ends soon: neither search nor free the trees
+        checker, jobs = Checker(settings), selection.jobs
         with ProgressBar("Checking", quiet=quiet) as progress:
-            result = check_paths(discovery.files, settings, on_progress=progress, jobs=selection.jobs, apart=apart)
+            result = check_paths(
+                discovery.files, settings, on_progress=progress, jobs=jobs, checkers=checker, apart=apart
+            )
     warn_of_no_files(discovery, paths, selection)
     errors = sorted((*discovery.errors, *result.errors), key=lambda error: (error.path, error.line, error.column))
     return replace(result, errors=tuple(errors))

@@ -11,6 +11,9 @@ import click
 
 from breakscan.check.baseline import BaselineComparison, compare, known_findings
 from breakscan.check.git_tree import GitError, GitTree, MovedSettings, tree_before
+from breakscan.check.pipeline.check import check_paths
+from breakscan.check.pipeline.checker import Checker
+from breakscan.check.pipeline.results import FileResult
 from breakscan.model.findings import CheckResult
 from breakscan.rulebook.config import FileSettings
 from breakscan.source.files import is_excluded
@@ -29,10 +32,6 @@ def compare_with_commit(
     Both are checked with the present settings.  A cached result of now is used for both if all files that it depends
     on are unchanged.  Raises ClickException if git fails.
     """
-    from breakscan.check.pipeline.check import check_paths
-    from breakscan.check.pipeline.checker import Checker
-    from breakscan.check.pipeline.results import FileResult
-
     here = Path.cwd()
     present = Checker(settings)
     start = Path(os.path.abspath(paths[0]))

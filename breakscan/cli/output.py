@@ -9,7 +9,6 @@ import io
 import os
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from io import TextIOWrapper
@@ -74,6 +73,8 @@ def require_writable(path: Path) -> None:
         if path == STDOUT:
             return
         if not path.exists():
+            import tempfile  # slow to import
+
             tempfile.TemporaryFile(dir=Path(os.path.realpath(path)).parent).close()
         elif path.is_file():
             path.open("r+b").close()

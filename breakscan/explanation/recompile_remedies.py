@@ -9,8 +9,8 @@ from typing import Any
 from breakscan.explanation.context import package_of
 from breakscan.explanation.libraries import Against, known_for_library
 from breakscan.explanation.recompiles import Recompile, changes_of, is_of_one_object
-from breakscan.model.findings import Mode, Origin
-from breakscan.model.problem import ChangeKind, Holder, SharedCode, ValueChange
+from breakscan.model.findings import ChangeKind, Holder, Mode, Origin
+from breakscan.model.problem import SharedCode, ValueChange
 from breakscan.model.remedy import NewLine, Remedy, RemedyKind
 from breakscan.model.torch_versions import version_key
 from breakscan.model.words import place

@@ -14,8 +14,8 @@ from breakscan.explanation.compilations import CompiledFrame
 from breakscan.explanation.compile_targets import is_torchs_own
 from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.frames import UncompiledFrame
-from breakscan.model.findings import Origin, Site
-from breakscan.model.problem import Caller, ChangeKind, Holder, SharedCode, ValueChange, users_line
+from breakscan.model.findings import ChangeKind, Holder, Origin, Site
+from breakscan.model.problem import Caller, SharedCode, ValueChange, users_line
 from breakscan.recording.parsers.frames import calls_user_code, is_compiler_entry, is_module_wrapper, is_resumed
 from breakscan.recording.parsers.guards import (
     BEFORE_BREAK,

@@ -48,6 +48,67 @@ class Origin(str, Enum):
     FRAMEWORK = "framework"
 
 
+class ChangeKind(str, Enum):
+    """The kind of thing that a function was compiled for, and that was another in a later call."""
+
+    SIZE = "size"
+    BRANCH_ON_SIZE = "branch-on-size"
+    """A condition on a size that was left open: another branch is taken, or it has to divide evenly."""
+    EQUAL_SIZES = "equal-sizes"
+    """Two sizes that were equal when a version was compiled, which torch takes for one."""
+    RANK = "rank"
+    LAYOUT = "layout"
+    """Strides, or that a tensor is a view of another one."""
+    DTYPE = "dtype"
+    DEVICE = "device"
+    REQUIRES_GRAD = "requires-grad"
+    INFERENCE = "inference"
+    """The tensor was made under ``torch.inference_mode()``, or not."""
+    TENSOR = "tensor"
+    """Another property of a tensor."""
+    TENSOR_TYPE = "tensor-type"
+    """A tensor in one call, a parameter or no tensor in another."""
+    TYPE = "type"
+    NUMBER = "number"
+    FLAG = "flag"
+    """A bool, a string, None, a dtype, a tuple of such."""
+    SET_LATER = "set-later"
+    """An attribute that was missing or None when a version was compiled."""
+    LENGTH = "length"
+    KEYS = "keys"
+    """A key is in a dictionary, or not."""
+    FUNCTION = "function"
+    OBJECT = "object"
+    """Another object, where the version is for one object."""
+    FREED = "freed"
+    """An object that a version was compiled for is no longer in memory."""
+    TRAINING = "training"
+    GRAD_MODE = "grad-mode"
+    GLOBAL_STATE = "global-state"
+    """Autocast, default dtype, deterministic algorithms, number of threads, torch function modes."""
+    ALIAS = "alias"
+    BACKEND = "backend"
+    OTHER = "other"
+
+
+class Holder(str, Enum):
+    """The holder of a value that changed."""
+
+    ARGUMENT = "argument"
+    ATTRIBUTE = "attribute"
+    MODULE = "module"
+    """An attribute of a module, of which torch compiles each int in."""
+    GLOBAL = "global"
+    CLOSURE = "closure"
+    """A variable that a function closes over."""
+    DEFAULT = "default"
+    """A default argument, or what ``functools.partial`` holds."""
+    RESULT = "result"
+    """A value that crosses a break: computed before it, and used after it."""
+    NONE = "none"
+    """Nothing of the program's: a state of torch, or not known."""
+
+
 class Verdict(str, Enum):
     """The treatment of a piece of code by Dynamo on one torch version."""
 

@@ -10,7 +10,8 @@ import libcst as cst
 
 from breakscan.fix.support.context import Edit
 from breakscan.fix.support.walking import nodes_named, walk
-from breakscan.model.problem import ChangeKind, Holder, Problem, ProblemKind, ValueChange
+from breakscan.model.findings import ChangeKind, Holder
+from breakscan.model.problem import Problem, ProblemKind, ValueChange
 from breakscan.model.remedy import COMPILE, DYNAMO, NewLine, Remedy, RemedyKind, Setting
 from breakscan.model.words import short_path
 from breakscan.prove.compile_calls import (
@@ -245,11 +246,10 @@ def _of_inference_mode(program: TunedProgram) -> Iterator[ProgramChange]:
     """``torch.no_grad`` in place of ``torch.inference_mode``, where tensors of both kinds are met."""
     for problem in program.explanation.problems:
         if any(change.kind is ChangeKind.INFERENCE for change in problem.changes):
-            edits = [
-                (path, _without_inference_mode) for path in program.texts if "inference_mode" in program.texts[path]
-            ]
+            paths = [path for path, text in program.texts.items() if "inference_mode" in text]
             name = "torch.no_grad in place of torch.inference_mode"
-            if edits:
+            if paths:
+                edits = ((path, _without_inference_mode) for path in paths)
                 yield ProgramChange(RemedyKind.CONSTRUCT, name, writer(*edits))
 
 

@@ -16,8 +16,8 @@ from breakscan.explanation.frames import FrameStatus
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import Edit
 from breakscan.fix.support.walking import findall, walk
-from breakscan.model.findings import Origin, Verdict
-from breakscan.model.problem import Caller, ChangeKind, Problem, ProblemKind
+from breakscan.model.findings import ChangeKind, Origin, Verdict
+from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.remedy import COMPILE, RemedyKind
 from breakscan.prove.compile_calls import (
     CallKey,

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from breakscan.model.errors import InputError
-from breakscan.model.findings import Kind, Mode, Place, Severity
-from breakscan.model.problem import ChangeKind, Holder
+from breakscan.model.findings import ChangeKind, Holder, Kind, Mode, Place, Severity
 from breakscan.rulebook.events import FORMS, OPERANDS, EventKind
 from breakscan.source.toml_text import TomlProblem, parse_toml
 

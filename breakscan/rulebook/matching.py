@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import cache
 
-from breakscan.model.findings import Condition
-from breakscan.model.problem import ChangeKind, Holder
+from breakscan.model.findings import ChangeKind, Condition, Holder
 from breakscan.rulebook.document import OWN, ArgumentPattern, EventPattern, Rule
 from breakscan.rulebook.events import OPERANDS, Argument, Event, EventKind
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from breakscan.model.findings import Finding, Mode, Site, Verdict
@@ -27,7 +27,7 @@ DECIDE_OUTSIDE, COMPUTE_OUTSIDE = "decide-outside", "compute-outside"
 @cache
 def remedy_table() -> dict[str, Any]:
     """The kind, the text, the settings and the rewrites of each remedy, by name."""
-    return parse_toml((resources.files(__package__) / "remedies.toml").read_text(encoding="utf-8"))
+    return parse_toml(Path(__file__).with_name("remedies.toml").read_text(encoding="utf-8"))
 
 
 def remedy(name: str, write: NewLine | None = None, **facts: object) -> Remedy:

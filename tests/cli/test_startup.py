@@ -33,8 +33,11 @@ def test_check_loads_neither_torch_nor_numpy_nor_jinja2(folder: Path, format_: s
     assert not {name for name in loaded if name.startswith(("breakscan.recording", "breakscan.cli.explain"))}
 
 
-def test_json_needs_no_rich(folder: Path) -> None:
+def test_check_loads_rich_only_to_show_findings(folder: Path) -> None:
+    """And never what only other options or the explanations of runs need."""
     assert "rich" not in modules_after(folder, "check", "--format", "json")
+    loaded = modules_after(folder, "check", "--ignore", "ALL")
+    assert not {"rich", "subprocess", "breakscan.model.problem"} & loaded
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"]])

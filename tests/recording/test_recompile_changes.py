@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 from programs import explained_here
 
-from breakscan.model.findings import Severity
-from breakscan.model.problem import ChangeKind, Holder, Problem, ProblemKind, ValueChange
+from breakscan.model.findings import ChangeKind, Holder, Severity
+from breakscan.model.problem import Problem, ProblemKind, ValueChange
 
 pytestmark = pytest.mark.torch
 F = '@torch.compile(backend="eager")\ndef f('

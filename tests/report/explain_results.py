@@ -31,6 +31,7 @@ from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.run_totals import Calls
 from breakscan.explanation.step_profile import StepProfile
 from breakscan.model.findings import (
+    ChangeKind,
     Condition,
     ConditionKind,
     Confidence,
@@ -45,7 +46,7 @@ from breakscan.model.findings import (
     Verdict,
 )
 from breakscan.model.observations import TensorSeen, ValueSeen
-from breakscan.model.problem import Caller, ChangeKind, LongPass, Price, Problem, ProblemKind, SharedCode
+from breakscan.model.problem import Caller, LongPass, Price, Problem, ProblemKind, SharedCode
 from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.recording.parsers.export_errors import ExportProblem
 from breakscan.recording.parsers.guards import ParsedGuard

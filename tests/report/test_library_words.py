@@ -13,8 +13,8 @@ from breakscan.explanation.libraries import Against, libraries
 from breakscan.explanation.recompile_remedies import recompile_remedies
 from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.remedies import break_remedies, frame_remedies
-from breakscan.model.findings import Origin, Site
-from breakscan.model.problem import Caller, ChangeKind
+from breakscan.model.findings import ChangeKind, Origin, Site
+from breakscan.model.problem import Caller
 from breakscan.model.remedy import NewLine
 
 INSTALLED = "/venv/lib/python3.12/site-packages"

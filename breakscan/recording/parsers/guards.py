@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from breakscan.model.problem import ChangeKind, Holder
+from breakscan.model.findings import ChangeKind, Holder
 from breakscan.recording.parsers.frames import frames_of
 from breakscan.recording.records import FailedGuard, Guard
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from breakscan.explanation.recompiles import Recompile, recompile_sentence
-from breakscan.model.findings import Origin, Site
-from breakscan.model.problem import ChangeKind, Holder
+from breakscan.model.findings import ChangeKind, Holder, Origin, Site
 from breakscan.recording.parsers.guards import (
     NONE_FAILED,
     ParsedGuard,
