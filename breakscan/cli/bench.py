@@ -31,7 +31,7 @@ from breakscan.report.measurements import progress_words
     default=True,
     help="Whether to try the max-autotune modes, which take minutes.  [they are]",
 )
-@click.option("--dynamic/--no-dynamic", default=True, help="Whether to try dynamic=True and dynamic=False.  [they are]")
+@click.option("--dynamic/--no-dynamic", default=True, help="Whether to try dynamic=True.  [it is]")
 @options("measured", MeasuringOptions)
 @format_option(BENCH)
 @output_option

@@ -48,7 +48,6 @@ from breakscan.prove.variants import (
     doubles,
     interrupted,
     planned,
-    without_recompiles,
     write_for,
 )
 from breakscan.prove.worker import UserProgram, Worker, WorkerError, interrupted_once
@@ -103,7 +102,7 @@ class _Variants:
 
     def _try_all(self, skipped: Mapping[str, BenchRow]) -> None:
         for variant in self.variants:
-            row = skipped.get(variant.name) or without_recompiles(variant, self._usual())
+            row = skipped.get(variant.name)
             if row is not None:
                 self.rows.append(row)
                 continue
@@ -163,13 +162,6 @@ class _Variants:
             ratio=measure.ratio_of_processes(ratios),
         )
         return replace(row, pays_after_calls=pays_after(row, self.baseline.same))
-
-    def _usual(self) -> BenchRow | None:
-        """Returns the row of Inductor with its default settings."""
-        row = next((row for row in self.rows if row.label == 'mode="default"'), None)
-        if row is not None and row.same_as is not None:
-            row = next((one for one in self.rows if one.label == row.same_as), None)
-        return row
 
     def result(self, was_interrupted: bool) -> Bench:
         """Returns the measurements so far."""
@@ -250,16 +242,6 @@ class EagerBaseline:
         """Adds a note, unless it was added before."""
         if observation not in self.notes:
             self.notes.append(observation)
-
-
-def is_over_limit(explanation: Explanation) -> bool:
-    """Return True if a function was compiled again until torch fell back to eager."""
-    return any(frame.over_limit for frame in explanation.frames)
-
-
-def first_cause(explanation: Explanation) -> str:
-    """Returns what changes from one compilation to the next, empty if nothing is compiled again."""
-    return next((one.subject for one in explanation.recompiles), "")
 
 
 def _counts(explanation: Explanation) -> dict[str, Any]:
@@ -356,13 +338,14 @@ class _Measurement:
         return sum(stages.get(part, 0.0) for part in parts)
 
     def _require_steady(self, explanation: Explanation, result: CompiledResult) -> None:
-        if is_over_limit(explanation):
+        if any(frame.over_limit for frame in explanation.frames):
             self._stop_recompiling(explanation, ObservationKind.RECOMPILES_TO_LIMIT)
         if result.run is not None and result.run.endless:
             self._stop_recompiling(explanation, ObservationKind.RECOMPILES_EACH_CALL)
 
     def _stop_recompiling(self, explanation: Explanation, kind: ObservationKind) -> NoReturn:
-        self._stop(MeasurementStatus.UNSTEADY, Stage.RECOMPILING, Observation(kind, first_cause(explanation)))
+        cause = next((one.subject for one in explanation.recompiles), "")
+        self._stop(MeasurementStatus.UNSTEADY, Stage.RECOMPILING, Observation(kind, cause))
 
     def _time(self, worker: Worker) -> None:
         assert self.explanation is not None

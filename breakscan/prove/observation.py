@@ -62,7 +62,6 @@ class ObservationKind(str, Enum):
     NEEDS_CUDA = "CUDA graphs need tensors on a CUDA device"
     SAME_CHOICE = "torch.compile takes it for the same"
     NO_CUDA_GRAPHS = "without tensors on a GPU there are no CUDA graphs"
-    CONSTANT_SHAPES = "nothing is compiled again, so all shapes are constants already"
     INTERRUPTED = "it was interrupted"
 
     # Notes.

@@ -87,7 +87,7 @@ class Probe:
         self._ran: list[Mapping[str, RanCode]] = []
         self._varied: list[tuple[VariedCall, ...]] = []
         self._folder = ""
-        texts = {path: (text, text) for path in files if (text := _text(path)) is not None}
+        texts = {path: (text, text) for path in files if (text := text_of(path)) is not None}
         try:
             with original.workers.start(Candidate("", texts=texts), probes=True) as worker:
                 self._folder = str(worker.folder)
@@ -169,7 +169,7 @@ class Probe:
             yield from unrun(UnseenKind.NEW, name, after, before, lines.changed_lines(), new)
 
 
-def _text(path: str) -> str | None:
+def text_of(path: str) -> str | None:
     """The text of a file; None if it cannot be read."""
     with contextlib.suppress(SourceProblem):
         return decode_source(read_source(Path(path), path), path)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import os
+import re
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +44,7 @@ from breakscan.prove.protocol import (
     StepTime,
 )
 from breakscan.prove.state import is_number, plain, plain_copy, read_file, write_file
-from breakscan.prove.step_timer import peak_of_process
+from breakscan.prove.step_timer import event_now, peak_of_process
 from breakscan.prove.torch_state import cuda_in_use, plain_modes, wait_for_device
 from breakscan.prove.user_loop import loops_around
 
@@ -56,6 +59,12 @@ MOST_CALLABLES = 16
 """Those whose blocks are looked at."""
 WRAPPER = "._orig_mod"
 """The attribute in which ``torch.compile`` keeps a module that it was given."""
+
+
+PRINTED = "printed "
+"""The begin of the paths of printed numbers."""
+_DECIMAL = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
+_NUMBER = re.compile(_DECIMAL.pattern + r"(?![\de]|\s*(?:[mnuµ]?s|secs?|seconds?|min|it/s)\b)")
 
 
 class CompileClock:
@@ -174,7 +183,11 @@ class WholeProgram:
         """The distances of the values from those in a file, by path, where both have them."""
         with plain_modes():
             own, _ = self._values()
-            return {name: _distance(plain(own[name]), value) for name, value in read_file(path).items() if name in own}
+            return {
+                name: (_distance_of_printed if name.startswith(PRINTED) else _distance)(plain(own[name]), value)
+                for name, value in read_file(path).items()
+                if name in own
+            }
 
     # -- what the program calls ---------------------------------------------------------------------------------------
 
@@ -210,11 +223,7 @@ class WholeProgram:
     def _moment(self) -> _Moment:
         event = None
         if "torch" in sys.modules and cuda_in_use():
-            import torch
-
-            cuda: Any = torch.cuda
-            event = cuda.Event(enable_timing=True)
-            event.record()
+            event = event_now()
         return _Moment(time.perf_counter(), event, self._compiles.count)
 
     def _is_over(self, now: _Moment) -> bool:
@@ -246,6 +255,9 @@ class WholeProgram:
             for path, value in values.items()
             if not any(name in path for name in OF_DYNAMO)
         }
+        if not any(value.is_floating_point() for value in kept.values()):
+            printed = dict(_printed())
+            return {**kept, **printed}, set(printed)
         return kept, {path.replace(WRAPPER, "") for path in floats}
 
     # -- where the loops are ------------------------------------------------------------------------------------------
@@ -351,6 +363,27 @@ def _most_memory() -> int | None:
 
         return int(torch.cuda.max_memory_allocated())
     return peak_of_process()
+
+
+def _printed() -> Iterator[tuple[str, Any]]:
+    """The numbers that the program printed, with what their last digit is worth, by the text around them: without
+    times, and without lines of warnings and logs, which name lines of files."""
+    import torch
+
+    sys.stdout.flush()
+    with contextlib.suppress(OSError), open("/proc/self/fd/1", encoding="utf-8", errors="replace") as file:
+        counts: Counter[str] = Counter()
+        for line in file:
+            text = _DECIMAL.sub("…", line.strip())
+            counts[text] += 1
+            for at, one in enumerate(_NUMBER.findall(line) if ".py" not in line else ()):
+                worth = 10.0 ** int(Decimal(one).as_tuple().exponent)
+                yield f"{PRINTED}{text!r}[{counts[text]}][{at}]", torch.tensor([float(one), worth], dtype=torch.float64)
+
+
+def _distance_of_printed(one: Any, other: Any) -> float:
+    (value, worth), (expected, its) = one.tolist(), other.tolist()
+    return float(max(0.0, abs(value - expected) - max(worth, its)) / max(abs(expected), its))
 
 
 def _distance(one: Any, other: Any) -> float:

@@ -210,7 +210,7 @@ def _timed(run_cycles: Callable[[int], None], cycles: int) -> tuple[float, bool]
     several threads work on a step.
     """
     on_gpu = cuda_in_use()
-    mark, between = (_event, _event_seconds) if on_gpu else (time.perf_counter, operator.sub)
+    mark, between = (event_now, _event_seconds) if on_gpu else (time.perf_counter, operator.sub)
     size = -(-cycles // (PARTS_ON_DEVICE if on_gpu else PARTS))
     marks: list[tuple[Any, Any]] = []
     wait_for_device()
@@ -240,7 +240,8 @@ def _timed(run_cycles: Callable[[int], None], cycles: int) -> tuple[float, bool]
     return left, len(alone) < FEWEST_QUIET * len(parts)
 
 
-def _event() -> Any:
+def event_now() -> Any:
+    """An event of CUDA that is recorded."""
     import torch
 
     event: Callable[..., Any] = torch.cuda.Event

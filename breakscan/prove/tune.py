@@ -7,7 +7,6 @@ left out again, and the best program is proved as ``verify`` does, and timed in 
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import shutil
@@ -28,12 +27,13 @@ from breakscan.prove.faster import Ratio
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import NothingToMeasure, Observation, ObservationKind, environment_of, notes_of
 from breakscan.prove.original import Workers, running_original
+from breakscan.prove.probe import text_of
 from breakscan.prove.proof import NotApplied, Proof, ProofVerdict, VariedDifference
 from breakscan.prove.protocol import RunRequest
 from breakscan.prove.rewrites import Rewrites, diff_of, of_texts, source_map
 from breakscan.prove.runs import EndValues, Run, Runs, ratio_of, step_loop
 from breakscan.prove.tune_changes import changes_of
-from breakscan.prove.tune_regions import NOT_COMPILED, TunedProgram, Ways
+from breakscan.prove.tune_regions import NOT_COMPILED, TunedProgram
 from breakscan.prove.tuning import (
     Best,
     Evidence,
@@ -50,7 +50,6 @@ from breakscan.prove.verify import write_candidate
 from breakscan.prove.worker import OutOfTime, UserProgram, WorkerError, interrupted_once
 from breakscan.rulebook.config import FileSettings
 from breakscan.rulebook.library import load_library
-from breakscan.source.module import SourceProblem, decode_source
 from breakscan.source.paths import display_path
 
 SHARE = 0.1
@@ -223,7 +222,8 @@ class _Tune:
             )
         if not self.look.report.cuda:
             self.workers.server.check_compiler()
-        self.runs.originals = self.texts = dict(self._own_texts())
+        files = self.look.report.files
+        self.runs.originals = self.texts = {path: text for path in files if (text := text_of(path)) is not None}
         self.runs.loops = tuple(one for one in self.look.report.found if one.path in self.texts)
         self.say(TuneStep.BASELINE)
         self.base = self.look
@@ -264,11 +264,6 @@ class _Tune:
         self.kept = seconds
         self.workers.until = self._began + self.question.seconds - seconds
 
-    def _own_texts(self) -> Iterator[tuple[str, str]]:
-        for name in self.look.report.files:
-            with contextlib.suppress(OSError, SourceProblem):
-                yield name, decode_source(Path(name).read_bytes(), name)
-
     def _run(
         self, texts: Texts, request: RunRequest, known: Run | None = None, cold: bool = False, keep: bool = False
     ) -> Run:
@@ -306,7 +301,7 @@ class _Tune:
             return
         speed = self._speed(self.eager, ratio_of(self.base, self.eager, self.loop)) / self.best.ratio
         if speed < FOR_EAGER:
-            reason = "eager is not clearly faster" if speed > 1 else f"eager is {1 / speed:.2f}× slower"
+            reason = f"eager is {1 / speed:.2f}× slower" if speed < 1 / CLEARLY else "eager is not clearly faster"
             self._add((change.name,), change.kind, TrialVerdict.NO_GAIN, reason)
         elif self._left() > 0:
             self._try((), (change,), change.name)
@@ -316,14 +311,7 @@ class _Tune:
         run = self.best.run
         assert run is not None
         texts = {**self.texts, **self.best.texts}
-        ways = Ways(
-            goal=self.question.goal,
-            device="cuda" if run.report.cuda else "cpu",
-            backward=self.look.report.backward,
-            blocks=self.look.report.blocks,
-            has_mode=any("mode=" in text for text in self.texts.values()),
-        )
-        program = TunedProgram(run.explanation, texts, ways)
+        program = TunedProgram(run.explanation, texts, self.look.report, self.question.goal)
         self.notes += [f"{place} compiles by a call that cannot be changed" for place in program.elsewhere]
         return changes_of(program)
 
@@ -385,11 +373,12 @@ class _Tune:
 
     def _try(self, edits: tuple[Candidate, ...], changes: tuple[ProgramChange, ...], *names: str) -> bool:
         """Tries a program, which is the best from here on if it is better.  Returns whether it is."""
-        self.number += 1
-        self.say(TuneStep.TRY, ", ".join(names))
         texts = self._texts_of(edits, changes)
-        if not texts:
+        if not texts or tuple(sorted(texts.items())) in self.seen:
             return False
+        self.number += 1
+        self.of = max(self.of, self.number)
+        self.say(TuneStep.TRY, ", ".join(names))
         made = self._made(_Made(edits, changes, texts), names)
         if made is not None and self._is_noisy(made):
             del self.seen[tuple(sorted(texts.items()))]
@@ -478,7 +467,8 @@ class _Tune:
         speed = made.ratio / self.best.ratio
         if self._compiles_nothing(made):
             return "nothing is compiled with it"
-        return f"{1 / speed:.2f}× slower" if speed < 1 / self._noise else "no faster"
+        than = " than without it" if len(self.best) else ""
+        return f"{1 / speed:.2f}× slower{than}" if speed < 1 / self._noise else f"no faster{than}"
 
     def _leave_out(self) -> None:
         """Leaves out what does not help, one by one: a patch that is read has to be short."""
@@ -689,7 +679,9 @@ class _Tune:
         self, names: tuple[str, ...], kind: RemedyKind, verdict: TrialVerdict, reason: str, made: _Made | None = None
     ) -> None:
         figures = None if made is None or made.run is None else made.run.figures(self.loop)
-        self.tried.append(Trial(names, kind, verdict, reason, figures, None if made is None else made.steps))
+        steps = None if made is None else made.steps
+        over = None if self.best.run is None else self.best.run.figures(self.loop)
+        self.tried.append(Trial(names, kind, verdict, reason, figures, steps, over))
 
     def _not_tried(self, names: tuple[str, ...], kind: RemedyKind) -> None:
         self.tried.append(Trial(names, kind, TrialVerdict.NOT_TRIED, NO_TIME))

@@ -30,6 +30,7 @@ from breakscan.prove.tune_regions import (
     of_callers,
     of_disabled,
     of_eager,
+    of_enabled,
     of_loops,
     of_plain_calls,
 )
@@ -380,15 +381,15 @@ def _of_modes(program: TunedProgram) -> Iterator[ProgramChange]:
     ]
     if len(plain) != len(program.calls) or not plain:
         return
-    if program.ways.has_mode and any("mode" in one.call.options for one in plain):
+    if any("mode" in one.call.options for one in plain):
         yield _with_settings(program, [Setting(COMPILE, "mode", "None")], RemedyKind.SETTING)
-    if program.ways.goal is Goal.COMPILE:
+    if program.goal is Goal.COMPILE:
         return
     modes = ("reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
-    for mode in modes if program.ways.device == "cuda" else modes[1:2]:
+    for mode in modes if program.report.cuda else modes[1:2]:
         assumes = () if mode == modes[1] else (_REUSED,)
         yield _with_settings(program, [Setting(COMPILE, "mode", f'"{mode}"')], RemedyKind.SETTING, assumes=assumes)
-    if not program.ways.backward:
+    if not program.report.backward:
         setting = Setting("torch._inductor.config", "freezing", "True")
         yield _with_settings(program, [setting], RemedyKind.SETTING, assumes=(_FROZEN,))
 
@@ -403,6 +404,7 @@ _KINDS = (
     _of_inference_mode,
     _of_arguments,
     _of_attributes,
+    of_enabled,
     of_disabled,
     of_blocks,
     _of_modes,

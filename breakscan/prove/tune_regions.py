@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -14,6 +14,7 @@ from breakscan.explanation.compile_targets import CompileTarget
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import FrameStatus
 from breakscan.fix.support import matchers as m
+from breakscan.fix.support.build import copied
 from breakscan.fix.support.context import Edit
 from breakscan.fix.support.walking import findall, walk
 from breakscan.model.findings import ChangeKind, Origin, Verdict
@@ -30,25 +31,13 @@ from breakscan.prove.compile_calls import (
     without_compile,
     writer,
 )
-from breakscan.prove.protocol import BlockList, CallableBlocks
+from breakscan.prove.protocol import BlockList, CallableBlocks, RunReport
 from breakscan.prove.tuning import Goal, ProgramChange, Texts
 
 _ASKED = {ChangeKind.BRANCH_ON_SIZE, ChangeKind.LENGTH, ChangeKind.FLAG, ChangeKind.KEYS}
+_DISABLES = {"torch.compiler.disable", "torch._dynamo.disable"}
 NOT_COMPILED = "without torch.compile"
 """The name of the change that compiles nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ways:
-    """The facts of a run that ways of compiling depend on: ``device`` is the type, ``cpu`` or ``cuda``; ``backward``
-    says that the program runs a backward; ``blocks`` are those of each callable that it compiles, in that order;
-    ``has_mode`` says that the program as it is passes a mode."""
-
-    goal: Goal
-    device: str
-    backward: bool
-    blocks: Sequence[CallableBlocks] = ()
-    has_mode: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +54,12 @@ class RanCall:
 
 @dataclass(frozen=True)
 class TunedProgram:
-    """A run, the texts of its files, and how they compile."""
+    """A run, the texts of its files, how they compile, and the ``report`` on the program as it is."""
 
     explanation: Explanation
     texts: Texts
-    ways: Ways
+    report: RunReport
+    goal: Goal
     _files: dict[str, UserFile | None] = field(default_factory=dict)
 
     def file(self, path: str) -> UserFile | None:
@@ -313,6 +303,37 @@ def of_disabled(program: TunedProgram) -> Iterator[ProgramChange]:
             yield from _decorate(program, path, name)
 
 
+def of_enabled(program: TunedProgram) -> Iterator[ProgramChange]:
+    """The functions that compiled code calls and that are disabled, compiled: torch may have learned what they need."""
+    for site in program.explanation.breaks:
+        at = site.disabled
+        if at is None or site.keeps or (file := program.file(at.path)) is None:
+            continue
+        for name, function in file.functions.items():
+            first, _, last, _ = file.span(function)
+            if function.name.value == at.function and first <= at.line <= last:
+                write = writer((program.path(at.path), partial(_enabled, name=name)))
+                what = f"without torch.compiler.disable at {name}"
+                yield ProgramChange(RemedyKind.REGION, what, write, (f"{name} need not run eager",))
+
+
+def _enabled(file: UserFile, name: str) -> Edit | None:
+    """The function without its decorator; what ``disable(function)`` is written for without that call."""
+    found: dict[cst.CSTNode, cst.CSTNode | None] = {}
+    for node in walk(file.module):
+        made = node.decorator if isinstance(node, cst.Decorator) else node
+        disables = file.dotted(made.func if isinstance(made, cst.Call) else made) in _DISABLES
+        if disables and isinstance(node, cst.Decorator):
+            above = file.parents[node]
+            if isinstance(above, cst.FunctionDef) and file.qualified_name(above) == name:
+                found[node] = None
+        elif disables and isinstance(node, cst.Call) and node.args:
+            given = node.args[0].value
+            if file.code(given).rpartition(".")[2] == name.rpartition(".")[2]:
+                found[node] = copied(given)
+    return Edit(found) if found else None
+
+
 def _decorate(
     program: TunedProgram, path: str, name: str, decorator: str = "torch.compiler.disable", what: str = ""
 ) -> Iterator[ProgramChange]:
@@ -344,7 +365,7 @@ def of_blocks(program: TunedProgram) -> Iterator[ProgramChange]:
 
 def _with_blocks(program: TunedProgram) -> list[tuple[RanCall, CallableBlocks]]:
     """The calls whose modules have repeated blocks."""
-    blocks = program.ways.blocks
+    blocks = program.report.blocks
     if len(blocks) == len(program.calls):
         return [(ran, its) for ran, its in zip(program.calls, blocks, strict=True) if its.lists and ran.call.subject]
     modules = [ran for ran in program.calls if ran.call.subject is not None]

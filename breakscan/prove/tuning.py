@@ -92,7 +92,8 @@ class Evidence(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A change, or several together, that was tried.  ``reason`` is why it was not taken."""
+    """A change, or several together, that was tried.  ``reason`` is why it was not taken, ``over`` are the figures of
+    the program that it was tried on."""
 
     names: tuple[str, ...]
     kind: RemedyKind
@@ -100,6 +101,7 @@ class Trial:
     reason: str | Observation = ""
     figures: RunFigures | None = None
     ratio: Ratio | None = None
+    over: RunFigures | None = None
 
 
 @dataclass(frozen=True, slots=True)

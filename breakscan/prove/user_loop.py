@@ -6,8 +6,6 @@ import __future__
 import ast
 import contextlib
 import linecache
-import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CodeType
 from typing import Any
@@ -17,6 +15,7 @@ from breakscan.prove.capture import CapturedCallable, UserFrame, watch_backward
 from breakscan.prove.object_walk import ObjectWalk
 from breakscan.prove.protocol import TimedStep
 from breakscan.prove.torch_state import Modes, eager_stance
+from breakscan.prove.varied_calls import TimeLimitReached, time_limit
 
 MOST_CALLS = 64
 """Calls in one iteration: a loop with more is over epochs."""
@@ -60,11 +59,11 @@ class UserLoop:
             put_back(one, one.calls[-1])
         walk = ObjectWalk(self._names, {})
         try:
-            with _ended_in_time(), modes.set(), eager_stance(), _optimizer_steps(lambda: seen.add("optimizer")):
+            with time_limit(LONGEST), modes.set(), eager_stance(), _optimizer_steps(lambda: seen.add("optimizer")):
                 for one in callables:
                     one.instead = _counted(one, calls, lambda: seen.add("backward"))
                 self.run()
-        except (Exception, SystemExit, _TooMuch):
+        except (Exception, SystemExit, TimeLimitReached, _TooMuch):
             return None
         finally:
             self._names.update(self._bound)
@@ -79,7 +78,7 @@ class UserLoop:
 
 
 class _TooMuch(BaseException):
-    """An iteration takes too long, or makes too many calls."""
+    """An iteration makes too many calls."""
 
 
 def loops_of(frames: Iterable[UserFrame]) -> Iterator[UserLoop]:
@@ -161,22 +160,3 @@ def _optimizer_steps(seen: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         handle.remove()
-
-
-@contextlib.contextmanager
-def _ended_in_time() -> Iterator[None]:
-    """Ends the block after :data:`LONGEST` seconds, where signals can."""
-
-    def ended(*_: object) -> None:
-        raise _TooMuch
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, ended)
-    signal.alarm(LONGEST)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)

@@ -30,7 +30,7 @@ class WantedVariants:
     """The variants to try.
 
     ``backends`` and ``modes`` are names, None for all that exist. Without ``autotune``, modes that take minutes are
-    left out; without ``dynamic``, the choice of dynamic shapes is left out.
+    left out; without ``dynamic``, dynamic shapes are.
     """
 
     backends: tuple[str, ...] | None = None
@@ -83,7 +83,7 @@ def planned(wanted: WantedVariants, choices: Choices) -> tuple[Candidate, ...]:
     _require(wanted.modes, list(choices.available.modes), "mode", "those of inductor are meant")
     kept = choices.kept
     variants = [Candidate(OWN)]
-    for backend in wanted.backends or _backends(choices):
+    for backend in wanted.backends or dict.fromkeys((*LADDER, *choices.available.backends)):
         if backend == INDUCTOR:
             modes = wanted.modes or tuple(mode for mode in MODES if mode in choices.available.modes)
             variants += [
@@ -92,14 +92,10 @@ def planned(wanted: WantedVariants, choices: Choices) -> tuple[Candidate, ...]:
                 if wanted.autotune or not mode.startswith(AUTOTUNE)
             ]
             if wanted.dynamic:
-                variants += [Candidate(f"dynamic={value}", {**kept, "dynamic": value}) for value in (True, False)]
+                variants.append(Candidate("dynamic=True", {**kept, "dynamic": True}))
         else:
             variants.append(Candidate(f'backend="{backend}"', {"backend": backend, **kept}))
     return tuple(variants)
-
-
-def _backends(choices: Choices) -> tuple[str, ...]:
-    return (*LADDER, *(name for name in choices.available.backends if name not in LADDER))
 
 
 def _require(names: Sequence[str] | None, known: Sequence[str], what: str, more: str) -> None:
@@ -141,20 +137,6 @@ def _key(choice: CompileChoice, without: str | None = None) -> _ChoiceKey:
     """
     options = tuple((name, repr(value)) for name, value in sorted(choice.options.items()) if name != without)
     return choice.backend, options, choice.dynamic, choice.fullgraph
-
-
-def is_static(variant: Candidate) -> bool:
-    """Return True if all shapes are constants in a variant."""
-    return variant.options is not None and variant.options.get("dynamic") is False
-
-
-def without_recompiles(variant: Candidate, usual: BenchRow | None) -> BenchRow | None:
-    """Returns a skipped row for a static variant if nothing is compiled again: the code is then already compiled for
-    static shapes.
-    """
-    if not is_static(variant) or usual is None or usual.status is not MeasurementStatus.MEASURED or usual.recompiles:
-        return None
-    return _skipped(variant, usual.label, ObservationKind.CONSTANT_SHAPES)
 
 
 def interrupted(variant: Candidate) -> BenchRow:

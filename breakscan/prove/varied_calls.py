@@ -10,6 +10,7 @@ import linecache
 import math
 import os
 import signal
+import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +37,11 @@ class TimeLimitReached(BaseException):
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raises TimeLimitReached in the block after some seconds, as soon as Python code runs. Only in the main thread."""
+    """Raises TimeLimitReached in the block after some seconds, as soon as Python code runs: in the main thread, as only
+    that gets signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TimeLimitReached

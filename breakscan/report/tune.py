@@ -38,7 +38,7 @@ _VERDICTS = {
 _COMPARED = {
     Evidence.CALLS: "the results of the compiled calls, with their gradients and state",
     Evidence.VARIED: "the results of varied calls",
-    Evidence.RUN: "the tensors and numbers that the program has at the end of the run",
+    Evidence.RUN: "the tensors and numbers that the program has at the end of the run, or prints",
 }
 _Value = Callable[[RunFigures], int]
 _COUNTS: tuple[tuple[str, str, _Value], ...] = (
@@ -124,15 +124,15 @@ def table_rows(tuning: Tuning) -> list[tuple[str, ...]]:
     return [("", *titles), *(row for row in rows if set(row[1:]) - {"", "0"})]
 
 
-def outcome_words(trial: Trial, before: RunFigures) -> str:
+def outcome_words(trial: Trial) -> str:
     """``no faster``, ``1.20× slower, with 3 breaks → 0``, ``fails: it ended by signal 11``."""
-    reason = remark_words(trial.reason)
+    reason, over, after = remark_words(trial.reason), trial.over, trial.figures
+    is_fewer = over is not None and after is not None and after.graphs > 0 and after.problems < over.problems
+    counts = f", with {_counts(over, after)}" if is_fewer and over and after else ""
     if reason and trial.verdict is TrialVerdict.NO_GAIN:
-        after = trial.figures
-        is_fewer = after is not None and after.graphs > 0 and after.problems < before.problems
-        return f"{reason}, with {_counts(before, after)}" if after is not None and is_fewer else reason
+        return f"{reason}{counts}"
     ratio = f" ({ratio_words(trial.ratio)})" if trial.ratio is not None and not reason else ""
-    return f"{_VERDICTS[trial.verdict]}{ratio}{': ' if reason else ''}{reason}"
+    return f"{_VERDICTS[trial.verdict]}{ratio}{': ' if reason else counts}{reason}"
 
 
 def remark_words(remark: str | Observation) -> str:
@@ -150,12 +150,12 @@ def held_back_words(best: Best) -> list[str]:
 
 
 def not_taken(tuning: Tuning) -> list[tuple[str, str]]:
-    """The changes that are not in the best program, with the reason; those with one reason together."""
+    """The changes that are not in the best program, with the last reason; those with one together."""
     taken = {name for change in tuning.best.changes for name in change.names} if tuning.best else set()
     groups: dict[str, list[str]] = {}
-    for trial in tuning.tried:
+    for trial in {tuple(one.names): one for one in tuning.tried}.values():
         if not taken.issuperset(trial.names):
-            groups.setdefault(outcome_words(trial, tuning.before), []).append(" + ".join(trial.names))
+            groups.setdefault(outcome_words(trial), []).append(" + ".join(trial.names))
     return [(listed(names, "change", MOST_NAMED), words) for words, names in groups.items()]
 
 

@@ -11,9 +11,9 @@ import pytest
 
 import breakscan
 from breakscan.explanation.explanation import Explanation
-from breakscan.prove.protocol import BlockList, CallableBlocks
+from breakscan.prove.protocol import BlockList, CallableBlocks, RunReport
 from breakscan.prove.tune_changes import changes_of
-from breakscan.prove.tune_regions import TunedProgram, Ways
+from breakscan.prove.tune_regions import TunedProgram
 from breakscan.prove.tuning import Goal, ProgramChange
 
 pytestmark = pytest.mark.torch
@@ -67,8 +67,8 @@ def ran(folder: Path, text: str, *blocks: CallableBlocks) -> Ran:
     path = folder / "program.py"
     path.write_text(text, encoding="utf-8")
     run = recorded(path)
-    ways = Ways(Goal.STEP, "cpu", True, blocks)
-    program = TunedProgram(run, {str(path): text}, ways)
+    report = RunReport((), (), 0, 0.0, False, None, False, True, blocks, ())
+    program = TunedProgram(run, {str(path): text}, report, Goal.STEP)
     counts = Counts(run.break_events, len(run.recompiles), run.eager_frames, len(run.graphs))
     return Ran(str(path), text, counts, {one.name: one for one in changes_of(program)}, program.elsewhere)
 
@@ -459,6 +459,36 @@ def test_blocks_are_compiled_one_by_one(tmp_path: Path) -> None:
         fast(x)
 """
     )
+    assert counts_of(tmp_path, text) == Counts(0, 0, 0, 1)
+
+
+DISABLED = """\
+import torch
+
+class Scaled:
+    @torch.compiler.disable
+    def __init__(self, x):
+        self.x = x * 2
+
+def halved(x):
+    return x / 2
+
+halved = torch._dynamo.disable(halved, recursive=False)
+
+@torch.compile(backend="eager")
+def f(x):
+    return Scaled(halved(x)).x + 1
+
+f(torch.rand(3))
+"""
+
+
+def test_a_disable_that_compiled_code_meets_is_taken_away(tmp_path: Path) -> None:
+    run = ran(tmp_path, DISABLED)
+    assert run.counts.breaks == 2
+    names = [f"without torch.compiler.disable at {one}" for one in ("Scaled.__init__", "halved")]
+    text = run.becomes(*names)
+    assert "disable" not in text
     assert counts_of(tmp_path, text) == Counts(0, 0, 0, 1)
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from breakscan.prove.bench_result import OWN, BenchRow, MeasurementStatus
-from breakscan.prove.candidate import Candidate
+from breakscan.prove.bench_result import OWN
 from breakscan.prove.protocol import AvailableChoices, CompileChoice
 from breakscan.prove.variants import (
     Choices,
@@ -15,7 +14,6 @@ from breakscan.prove.variants import (
     WantedVariants,
     doubles,
     planned,
-    without_recompiles,
 )
 
 MODES: dict[str, dict[str, Any]] = {
@@ -61,7 +59,6 @@ def test_on_a_gpu_all_modes_are_ways_of_their_own() -> None:
         'mode="max-autotune-no-cudagraphs"',
         'mode="max-autotune"',
         "dynamic=True",
-        "dynamic=False",
         'backend="cudagraphs"',
     ]
     assert skipped == {'mode="default"': OWN}
@@ -106,15 +103,3 @@ def test_lists_narrow_and_widen_what_is_tried() -> None:
 def test_what_is_not_there_is_said_with_what_is(wanted: dict[str, Any], said: str) -> None:
     with pytest.raises(UnknownName, match=said):
         planned(WantedVariants(**wanted), GPU)
-
-
-@pytest.mark.parametrize(
-    ("recompiles", "label", "skipped"), [(0, "False", True), (2, "False", False), (0, "True", False)]
-)
-def test_constant_shapes_are_tried_where_something_was_compiled_again(
-    recompiles: int, label: str, skipped: bool
-) -> None:
-    usual = BenchRow(Candidate('mode="default"', {}), MeasurementStatus.MEASURED, recompiles=recompiles)
-    variant = Candidate(f"dynamic={label}", {"dynamic": label == "True"})
-    assert (without_recompiles(variant, usual) is not None) is skipped
-    assert without_recompiles(variant, None) is None
