@@ -112,7 +112,7 @@ ENDLESS = f"{SCALED}import os\nopen('ran', 'x') if not os.path.exists('ran') els
 def test_tune_ends_when_its_time_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     # The first run is over, the second one has begun.
-    found = tuned(tmp_path, ENDLESS, seconds=5.0)
+    found = tuned(tmp_path, ENDLESS, seconds=12.0)
     assert found.before.breaks
     assert (found.best, found.tried, found.eager) == (None, (), None)
     assert found.notes
