@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -14,23 +14,51 @@ MOST_KEPT = 2_048
 """For how many nodes the names are cached: rewrites often ask about the same function."""
 
 
+_TEXTS: dict[type[cst.CSTNode], tuple[str, str]] = {
+    cst.AnnAssign: ("target", "annotation value"),
+    cst.Arg: ("", "value"),
+    cst.AsName: ("name", ""),
+    cst.AssignTarget: ("target", ""),
+    cst.Attribute: ("", "value"),
+    cst.AugAssign: ("target", "target value"),
+    cst.ClassDef: ("name", "decorators bases keywords body"),
+    cst.CompFor: ("target", "iter ifs inner_for_in"),
+    cst.Del: ("target", ""),
+    cst.For: ("target", "iter body orelse"),
+    cst.FunctionDef: ("name", "decorators params returns body"),
+    cst.MatchAs: ("name", "pattern"),
+    cst.MatchMapping: ("rest", "elements"),
+    cst.MatchStar: ("name", ""),
+    cst.NamedExpr: ("target", "value"),
+    cst.Param: ("name", "annotation default"),
+}
+"""The fields of nodes that bind names, and of those that hold names which are no variables, with the fields to read."""
+_FIELDS = {kind: (binds.split(), reads.split()) for kind, (binds, reads) in _TEXTS.items()}
+
+
 class _Names:
     def __init__(self) -> None:
         self.read: dict[str, None] = {}
         self.bound: dict[str, None] = {}
 
-    def add(self, node: cst.CSTNode | None) -> None:
-        """Adds the names of a node and of those below it."""
-        if node is None:
-            return
-        special = _SPECIAL.get(type(node))
-        if special is None:
-            for child in code_children(node):
+    def add(self, node: Any) -> None:
+        """Adds the names of a node, or of several, and of those below."""
+        kind = type(node)
+        if kind is cst.Name:
+            self.read[node.value] = None
+        elif kind is cst.ImportAlias:
+            self.bound[node.evaluated_alias or node.evaluated_name.split(".")[0]] = None
+        elif kind in _FIELDS:
+            binds, reads = _FIELDS[kind]
+            for field in binds:
+                self.bind(getattr(node, field))
+            for field in reads:
+                self.add(getattr(node, field))
+        elif node is not None:
+            for child in node if kind in (list, tuple) else code_children(node):
                 self.add(child)
-        else:
-            special(self, node)
 
-    def bind(self, target: cst.CSTNode) -> None:
+    def bind(self, target: cst.CSTNode | None) -> None:
         if isinstance(target, cst.Name):
             self.bound[target.value] = None
         elif isinstance(target, cst.Tuple | cst.List):
@@ -40,112 +68,6 @@ class _Names:
             self.bind(target.value)
         else:
             self.add(target)
-
-
-def _name(names: _Names, node: cst.Name) -> None:
-    names.read[node.value] = None
-
-
-def _value(names: _Names, node: cst.Attribute | cst.Arg) -> None:
-    names.add(node.value)
-
-
-def _target(names: _Names, node: cst.AssignTarget | cst.Del) -> None:
-    names.bind(node.target)
-
-
-def _assignment(names: _Names, node: cst.NamedExpr) -> None:
-    names.bind(node.target)
-    names.add(node.value)
-
-
-def _annotated(names: _Names, node: cst.AnnAssign) -> None:
-    names.bind(node.target)
-    names.add(node.annotation)
-    names.add(node.value)
-
-
-def _augmented(names: _Names, node: cst.AugAssign) -> None:
-    names.bind(node.target)
-    names.add(node.target)
-    names.add(node.value)
-
-
-def _for(names: _Names, node: cst.For) -> None:
-    names.bind(node.target)
-    for part in (node.iter, node.body, node.orelse):
-        names.add(part)
-
-
-def _comprehension(names: _Names, node: cst.CompFor) -> None:
-    names.bind(node.target)
-    for part in (node.iter, *node.ifs, node.inner_for_in):
-        names.add(part)
-
-
-def _capture(names: _Names, node: cst.MatchAs | cst.MatchStar) -> None:
-    if node.name is not None:
-        names.bind(node.name)
-    names.add(node.pattern if isinstance(node, cst.MatchAs) else None)
-
-
-def _mapping(names: _Names, node: cst.MatchMapping) -> None:
-    if node.rest is not None:
-        names.bind(node.rest)
-    for element in node.elements:
-        names.add(element)
-
-
-def _as_name(names: _Names, node: cst.AsName) -> None:
-    names.bind(node.name)
-
-
-def _import(names: _Names, node: cst.ImportAlias) -> None:
-    if node.asname is not None:
-        names.bind(node.asname.name)
-    else:
-        names.bound[node.evaluated_name.split(".")[0]] = None
-
-
-def _parameter(names: _Names, node: cst.Param) -> None:
-    names.bound[node.name.value] = None
-    names.add(node.annotation)
-    names.add(node.default)
-
-
-def _function(names: _Names, node: cst.FunctionDef) -> None:
-    names.bound[node.name.value] = None
-    for part in (*node.decorators, node.params, node.returns, node.body):
-        names.add(part)
-
-
-def _class(names: _Names, node: cst.ClassDef) -> None:
-    names.bound[node.name.value] = None
-    for child in code_children(node):
-        names.add(child)
-
-
-_SPECIAL: dict[type[cst.CSTNode], Callable[[_Names, Any], None]] = {
-    cst.AnnAssign: _annotated,
-    cst.Arg: _value,
-    cst.AsName: _as_name,
-    cst.AssignTarget: _target,
-    cst.Attribute: _value,
-    cst.AugAssign: _augmented,
-    cst.ClassDef: _class,
-    cst.CompFor: _comprehension,
-    cst.Del: _target,
-    cst.For: _for,
-    cst.FunctionDef: _function,
-    cst.ImportAlias: _import,
-    cst.MatchAs: _capture,
-    cst.MatchMapping: _mapping,
-    cst.MatchStar: _capture,
-    cst.Name: _name,
-    cst.NamedExpr: _assignment,
-    cst.Param: _parameter,
-}
-"""The nodes that bind names, or that hold names which are no variables."""
 
 
 @lru_cache(maxsize=MOST_KEPT)
