@@ -1,4 +1,4 @@
-"""Applies edits to the text of a file, with the imports that they need, and records where the new lines come from.
+"""Applies edits to the text of a file, with the imports that they need.
 
 No comment is lost.  Calls are spread over several lines where a line would be wider than the file.
 """
@@ -9,11 +9,9 @@ import io
 import tokenize
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import libcst as cst
 
-from breakscan.fix.source_map import ChangedLines, RegionsDoNotFit, SourceMap
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import Edit, FileTree, Replacement
 from breakscan.fix.support.walking import children
@@ -38,16 +36,8 @@ def _statement(tree: FileTree, node: cst.CSTNode) -> cst.CSTNode:
     return node
 
 
-@dataclass(frozen=True, slots=True)
-class AppliedText:
-    """A text with edits applied, and where its lines come from."""
-
-    text: str
-    lines: SourceMap
-
-
 class _Replacer(cst.CSTTransformer):
-    """Puts the new nodes into the tree. ``sizes`` are the numbers of lines that each of ``units`` takes afterwards.
+    """Puts the new nodes into the tree, within the statements ``units``.
 
     ``lost`` are comments that no new code holds: they go above the code that replaces theirs, or that follows it.
     """
@@ -63,23 +53,21 @@ class _Replacer(cst.CSTTransformer):
         self.lost = lost
         self.left_over: dict[cst.CSTNode | None, list[cst.EmptyLine]] = {}
         """Comments of a statement that goes, by the block that it was in."""
-        self.moves_comments = False
         self.tree = tree
         self.module = tree.module
         self.replace = replace
-        self.sizes: dict[cst.CSTNode, int] = dict.fromkeys(units, 0)
+        self.units = units
 
     def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> cst.CSTNode:  # type: ignore[override]
         # libcst's types do not allow a visitor to replace a node by one of another type, although this works.
         made = self._made(original_node, updated_node)
-        if original_node in self.sizes:
+        if original_node in self.units:
             made = self._with_comments(original_node, made)
             indent = self.tree.span(original_node)[1] - 1
             made = [
                 fitted(one, indent, self.tree.text, self.module) if isinstance(one, cst.BaseStatement) else one
                 for one in made
             ]
-            self.sizes[original_node] = sum(_size(self.module, one) for one in made)
         elif self.left_over:
             made = self._with_left_over(original_node, made)
         if not made:
@@ -95,7 +83,6 @@ class _Replacer(cst.CSTTransformer):
                 comments.append(cst.EmptyLine(comment=cst.Comment(comment)))
         if not comments:
             return made
-        self.moves_comments = True
         if not made:
             self.left_over.setdefault(self.tree.parents.get(original), []).extend(comments)
             return made
@@ -111,7 +98,6 @@ class _Replacer(cst.CSTTransformer):
         if not made or not (block or is_statement) or above not in self.left_over:
             return made
         comments = self.left_over.pop(above)
-        self.moves_comments = True
         first = made[0]
         if block:
             return [first.with_changes(footer=[*comments, *first.footer])]  # type: ignore[attr-defined]
@@ -126,7 +112,7 @@ class _Replacer(cst.CSTTransformer):
         return [new] if isinstance(new, cst.CSTNode) else list(new)
 
 
-def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> AppliedText:
+def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> str:
     """Returns the text with the edits and the imports that the new code needs. The edits must not overlap.
 
     Raises ValueError if libcst would change code that no edit is about.
@@ -136,20 +122,10 @@ def applied(tree: FileTree, edits: Sequence[Edit], imports: Sequence[str]) -> Ap
         raise ValueError("libcst does not reproduce the text of this file")
     replace = {node: new for edit in edits for node, new in edit.replace.items()}
     units = _units(tree, replace)
-    replacer = _Replacer(tree, replace, units, Counter())
-    module = tree.module.visit(replacer)
+    module = tree.module.visit(_Replacer(tree, replace, units, Counter()))
     if lost := _comments(before) - _comments(module.code):
-        replacer = _Replacer(tree, replace, units, lost)
-        module = tree.module.visit(replacer)
-    regions = [
-        ChangedLines(_first_line(tree, one), _size(tree.module, one), size) for one, size in replacer.sizes.items()
-    ]
-    text = module.code
-    lines = SourceMap.of_one_change(before, text) if replacer.moves_comments else _source_map(before, text, regions)
-    added = with_imports(module, imports)
-    if added is not module:
-        lines, text = lines.then(SourceMap.of_one_change(text, added.code)), added.code
-    return AppliedText(text, lines)
+        module = tree.module.visit(_Replacer(tree, replace, units, lost))
+    return with_imports(module, imports).code
 
 
 def _comments(text: str) -> Counter[str]:
@@ -177,18 +153,10 @@ def _comments_in(node: cst.CSTNode) -> list[str]:
     return found
 
 
-def _source_map(before: str, after: str, regions: Sequence[ChangedLines]) -> SourceMap:
-    try:
-        return SourceMap.of_regions(before, after, regions)
-    except RegionsDoNotFit:
-        # A block that loses its last statement gets a ``pass``, which the statements do not include.
-        return SourceMap.of_one_change(before, after)
-
-
-def _units(tree: FileTree, replaced: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
+def _units(tree: FileTree, replaced: Iterable[cst.CSTNode]) -> set[cst.CSTNode]:
     """Returns the outermost statements, on lines not shared with others, that hold the replaced nodes."""
     holding = {_with_lines(tree, node) for node in replaced}
-    return [one for one in holding if not any(above in holding for above in _above(tree, one))]
+    return {one for one in holding if not any(above in holding for above in _above(tree, one))}
 
 
 def _with_lines(tree: FileTree, node: cst.CSTNode) -> cst.CSTNode:
@@ -202,20 +170,6 @@ def _above(tree: FileTree, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while (above := tree.parents.get(node)) is not None:
         yield above
         node = above
-
-
-def _size(module: cst.Module, node: cst.CSTNode) -> int:
-    """Returns the number of lines of a statement, including the comments that belong to it."""
-    return module.code_for_node(node).count("\n")
-
-
-def _first_line(tree: FileTree, node: cst.CSTNode) -> int:
-    """Returns the first line of a statement, counted from 0, including the comments that belong to it."""
-    start = node
-    if isinstance(node, cst.FunctionDef | cst.ClassDef) and node.decorators:
-        start = node.decorators[0]
-    leading = sum(len(getattr(one, "leading_lines", ())) for one in {node, start})
-    return tree.span(start)[0] - 1 - leading
 
 
 _DOCSTRING = m.SimpleStatementLine([m.Expr(m.SimpleString() | m.ConcatenatedString())])

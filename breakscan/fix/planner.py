@@ -380,13 +380,13 @@ class _Planner:
             imports = sorted({name for one in chosen for name in one.imports})
             after: Study | None = None
             try:
-                made = applied(tree, [one.edit for one in chosen], imports)
-                if marks(made.text) != marks(tree.text):
+                text = applied(tree, [one.edit for one in chosen], imports)
+                if marks(text) != marks(tree.text):
                     useless = dict.fromkeys(range(len(chosen)), MAGIC_INSIDE)
-                elif not _compiles(made.text):
+                elif not _compiles(text):
                     useless = dict.fromkeys(range(len(chosen)), INVALID)
                 else:
-                    after = self._study(made.text)
+                    after = self._study(text)
                     useless = _useless(seen, after, chosen)
             except (SourceProblem, cst.ParserSyntaxError):
                 useless = dict.fromkeys(range(len(chosen)), INVALID)
@@ -395,9 +395,9 @@ class _Planner:
                 if unsafe:
                     done = [one if one.edit.differences else _after_unsafe(one) for one in done]
                 self.applied += map(self._as_applied, done)
-                self.lines = self.lines.then(made.lines)
+                self.lines = self.lines.then(SourceMap.of_change(tree.text, text))
                 self.remaining |= {_key(one.finding, seen.module) for one in chosen if one.edit.remains}
-                return made.text, after
+                return text, after
             if len(useless) == len(chosen) > 1:
                 # One of them may invalidate the result of all, so they are tried one after the other.
                 chosen = chosen[:1]

@@ -1,27 +1,13 @@
-"""Maps the lines of a changed text to those of the old text. Code that changes a text reports the map, so that texts
-need not be compared.
-"""
+"""Maps the lines of a changed text to those of the old text."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 
 from breakscan.model.findings import Finding
-
-
-class RegionsDoNotFit(ValueError):
-    """The texts differ outside the regions that were reported as changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedLines:
-    """A change: ``new_size`` lines replace ``size`` lines of the old text, from line ``first`` (counted from 0)."""
-
-    first: int
-    size: int
-    new_size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,41 +29,29 @@ class SourceMap:
         return SourceMap(tuple(range(count)), (True,) * count)
 
     @staticmethod
-    def of_regions(before: str, after: str, regions: Iterable[ChangedLines]) -> SourceMap:
-        """Returns the map of a text in which these regions have changed. Raises RegionsDoNotFit."""
-        old, new = before.split("\n"), after.split("\n")
-        origins: list[int] = []
-        kept: list[bool] = []
-        cuts: set[int] = set()
-        at = 0
-        for region in sorted(regions, key=lambda one: (one.first, one.size)):
-            if region.first < at:
-                raise RegionsDoNotFit("the regions overlap")
-            origins += range(at, region.first)
-            kept += [True] * (region.first - at)
-            first_new = len(origins)
-            at = region.first + region.size
-            last = max(at - 1, 0)
-            origins += [min(region.first + number, last) for number in range(region.new_size)]
-            kept += [False] * region.new_size
-            _place_moved(old, new, range(region.first, at), range(first_new, len(origins)), origins)
-            if region.size and not region.new_size:
-                cuts.add(first_new)
-        origins += range(at, len(old))
-        kept += [True] * (len(old) - at)
-        if len(origins) != len(new) or any(k and old[o] != line for o, k, line in zip(origins, kept, new, strict=True)):
-            raise RegionsDoNotFit("the texts differ elsewhere")
-        return SourceMap(tuple(origins), tuple(kept), frozenset(cuts))
-
-    @staticmethod
-    def of_one_change(before: str, after: str) -> SourceMap:
-        """Returns the map of a text with one changed place: all lines from the first to the last that differ."""
+    def of_change(before: str, after: str) -> SourceMap:
+        """Returns the map of a changed text."""
         old, new = before.split("\n"), after.split("\n")
         most = min(len(old), len(new))
         head = next((at for at in range(most) if old[at] != new[at]), most)
         tail = next((at for at in range(most - head) if old[-1 - at] != new[-1 - at]), most - head)
-        region = ChangedLines(head, len(old) - head - tail, len(new) - head - tail)
-        return SourceMap.of_regions(before, after, [region] if region.size or region.new_size else [])
+        origins = list(range(head))
+        kept = [True] * head
+        cuts: set[int] = set()
+        gone: list[int] = []
+        matcher = SequenceMatcher(_is_blank, old[head : len(old) - tail], new[head : len(new) - tail], autojunk=False)
+        for tag, *at in matcher.get_opcodes():
+            first, end, new_first, new_end = (head + number for number in at)
+            last = max(end - 1, 0)
+            origins += [min(first + number, last) for number in range(new_end - new_first)]
+            kept += [tag == "equal"] * (new_end - new_first)
+            if tag != "equal":
+                gone += range(first, end)
+            if tag == "delete":
+                cuts.add(new_first)
+        _place_moved(old, new, gone, [at for at, is_kept in enumerate(kept) if not is_kept], origins)
+        origins += range(len(old) - tail, len(old))
+        return SourceMap(tuple(origins), (*kept, *[True] * tail), frozenset(cuts))
 
     def then(self, later: SourceMap) -> SourceMap:
         """Returns the map from the text after a further change to the text before this one."""
@@ -109,11 +83,15 @@ class SourceMap:
         return replace(finding, site=replace(site, line=lines[0], end_line=max(lines)))
 
 
-def _place_moved(old: Sequence[str], new: Sequence[str], gone: range, added: range, origins: list[int]) -> None:
-    """Sets the origins of lines that an edit has only moved within their region."""
-    was = Counter(old[at].strip() for at in gone)
-    now = Counter(new[at].strip() for at in added if at < len(new))
+def _is_blank(line: str) -> bool:
+    return not line.strip()
+
+
+def _place_moved(old: Sequence[str], new: Sequence[str], gone: list[int], added: list[int], origins: list[int]) -> None:
+    """Sets the origins of lines that have only moved."""
+    was = {old[at].strip(): at for at in gone}
+    counts = Counter(old[at].strip() for at in gone), Counter(new[at].strip() for at in added)
     for at in added:
-        text = new[at].strip() if at < len(new) else ""
-        if text and was[text] == now[text] == 1:
-            origins[at] = next(line for line in gone if old[line].strip() == text)
+        text = new[at].strip()
+        if text and all(count[text] == 1 for count in counts):
+            origins[at] = was[text]

@@ -10,7 +10,6 @@ from functools import cached_property
 import libcst as cst
 
 from breakscan.fix.apply import applied
-from breakscan.fix.source_map import RegionsDoNotFit
 from breakscan.fix.support.build import copied
 from breakscan.fix.support.context import Edit, FileTree, Replacement
 from breakscan.fix.support.walking import walk
@@ -389,8 +388,8 @@ def edited(text: str, edit: TextEdit) -> str | None:
         made = edit(file)
         if made is None:
             return None
-        new = applied(file, [made], file.needs).text
+        new = applied(file, [made], file.needs)
         compile(new, "<edited>", "exec", dont_inherit=True)
-    except (ValueError, SyntaxError, RegionsDoNotFit, cst.CSTValidationError):
+    except (ValueError, SyntaxError, cst.CSTValidationError):
         return None
     return new if new != text else None

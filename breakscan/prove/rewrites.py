@@ -12,7 +12,7 @@ from breakscan.check.pipeline.check import check_paths
 from breakscan.fix.planner import WantedRewrites, place_of
 from breakscan.fix.repair import repair_found
 from breakscan.fix.result import Applied, Repair
-from breakscan.fix.source_map import ChangedLines, SourceMap
+from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import CheckResult, Site
 from breakscan.prove.candidate import Candidate, Label, RewriteLabel, SetLabel
 from breakscan.prove.compiler_settings import settings_of
@@ -128,18 +128,7 @@ def _merged(one: Candidate, other: Candidate) -> Candidate:
 
 def of_texts(texts: Mapping[str, tuple[str, str]], label: str) -> Candidate:
     """The change of the texts of files, each before and after, by absolute path."""
-    return Candidate(label, texts=texts, lines={path: source_map(*pair) for path, pair in texts.items()})
-
-
-def source_map(before: str, after: str) -> SourceMap:
-    """Where the lines of a changed text come from."""
-    old, new = before.split("\n"), after.split("\n")
-    found = [
-        ChangedLines(first, last - first, new_last - new_first)
-        for tag, first, last, new_first, new_last in difflib.SequenceMatcher(None, old, new, False).get_opcodes()
-        if tag != "equal"
-    ]
-    return SourceMap.of_regions(before, after, found)
+    return Candidate(label, texts=texts, lines={path: SourceMap.of_change(*pair) for path, pair in texts.items()})
 
 
 def of_settings(words: Sequence[str]) -> Candidate:

@@ -22,7 +22,6 @@ from breakscan.prove.faster import Ratio, Rounds
 from breakscan.prove.original import Workers, explained
 from breakscan.prove.program_run import WholeProgram
 from breakscan.prove.protocol import FLOAT, Description, LoopSite, LoopSteps, RunReport, RunRequest, StepTime
-from breakscan.prove.rewrites import source_map
 from breakscan.prove.tuning import RunFigures, Texts
 from breakscan.prove.worker import OutOfTime, Worker, WorkerError
 from breakscan.source.paths import display_path
@@ -144,7 +143,7 @@ class Runs:
 
         Raises WorkerError where it fails, takes longer than ``longest`` seconds, or did not load a text, and OutOfTime
         where the time of all is up."""
-        lines = {path: source_map(self.originals[path], text) for path, text in texts.items()}
+        lines = {path: SourceMap.of_change(self.originals[path], text) for path, text in texts.items()}
         loops = tuple(replace(one, line=_after(lines.get(one.path), one.line)) for one in self.loops)
         # Loops are watched in a new text, also where nothing else changes.
         watched = {one.path: self.originals[one.path] for one in self.loops} | dict(texts)

@@ -18,6 +18,7 @@ from enum import Enum
 from pathlib import Path
 
 from breakscan.fix.planner import WantedRewrites
+from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import Origin, Site
 from breakscan.model.remedy import RemedyKind
 from breakscan.prove import faster as measure
@@ -30,7 +31,7 @@ from breakscan.prove.original import Workers, running_original
 from breakscan.prove.probe import text_of
 from breakscan.prove.proof import NotApplied, Proof, ProofVerdict, VariedDifference
 from breakscan.prove.protocol import RunRequest
-from breakscan.prove.rewrites import Rewrites, diff_of, of_texts, source_map
+from breakscan.prove.rewrites import Rewrites, diff_of, of_texts
 from breakscan.prove.runs import EndValues, Run, Runs, ratio_of, step_loop
 from breakscan.prove.tune_changes import changes_of
 from breakscan.prove.tune_regions import NOT_COMPILED, TunedProgram
@@ -353,7 +354,7 @@ class _Tune:
         path = str(Path(site.path).absolute())
         if path not in self.best.texts:
             return site
-        lines = source_map(self.texts[path], self.best.texts[path])
+        lines = SourceMap.of_change(self.texts[path], self.best.texts[path])
         return replace(site, line=lines.before(site.line), end_line=lines.before(site.end_line))
 
     def _texts_of(self, edits: Sequence[Candidate], changes: Sequence[ProgramChange]) -> Texts | None:

@@ -90,7 +90,7 @@ def prove(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prove]:
                 assert old in before
                 after = before.replace(old, new.replace("WARM", str(warm)), 1)
                 texts = {str(path): (before, after)} if old else {}
-                lines = {name: SourceMap.of_one_change(*both) for name, both in texts.items()}
+                lines = {name: SourceMap.of_change(*both) for name, both in texts.items()}
                 return verifier.prove(Candidate("it", texts=texts, targets=(site,) if "y" in old else (), lines=lines))
 
             prove.library = library  # type: ignore[attr-defined]

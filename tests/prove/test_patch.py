@@ -14,7 +14,6 @@ from breakscan.prove.changed_code import UnseenKind, changed_code_ran, unrun
 from breakscan.prove.overlay import executed_code
 from breakscan.prove.patch import PatchError, patched_files
 from breakscan.prove.protocol import RanCode
-from breakscan.prove.rewrites import source_map
 
 BEFORE = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n"
 
@@ -42,7 +41,7 @@ def test_a_diff_gives_the_text_that_it_was_made_of(tmp_path: Path, after: str, p
     files = patched_files(diff(BEFORE, after, prefix=prefix), tmp_path)
     assert files == {str(tmp_path / "x.py"): (BEFORE, after)}
     old, new = BEFORE.split("\n"), after.split("\n")
-    lines = source_map(BEFORE, after)
+    lines = SourceMap.of_change(BEFORE, after)
     for number, line in enumerate(new, 1):
         if number not in lines.changed_lines() or (line and line in old):
             assert old[lines.before(number) - 1] == line
@@ -123,7 +122,7 @@ def g(a, b):
 )
 def test_whether_changed_code_ran(old: str, new: str, executed: set[int], ran: bool) -> None:
     after = CODE.replace(old, new, 1)
-    assert changed_code_ran(after, SourceMap.of_one_change(CODE, after), executed) is ran
+    assert changed_code_ran(after, SourceMap.of_change(CODE, after), executed) is ran
 
 
 GUARDED = """\
@@ -139,7 +138,7 @@ def f(x):
 
 
 def unrun_code(before: str, after: str, ran: RanCode) -> list[str]:
-    lines = SourceMap.of_one_change(before, after)
+    lines = SourceMap.of_change(before, after)
     return [one.code for one in unrun(UnseenKind.NEW, "it.py", after, before, lines.changed_lines(), ran)]
 
 
@@ -178,7 +177,7 @@ def test_new_code_that_did_not_run_is_named(tmp_path: Path, code: str, named: li
 
 def test_a_comment_is_no_code() -> None:
     after = CODE.replace("import os\n\n", "import os\n# a comment\n")
-    assert changed_code_ran(after, SourceMap.of_one_change(CODE, after), {1}) is None
+    assert changed_code_ran(after, SourceMap.of_change(CODE, after), {1}) is None
 
 
 def test_a_diff_changes_no_file_outside_the_folder(tmp_path: Path) -> None:

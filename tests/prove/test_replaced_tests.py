@@ -52,7 +52,7 @@ def g(x):
 def test_replaced(old: str, new: str, expected: list[str]) -> None:
     assert old in BEFORE
     after = BEFORE.replace(old, new)
-    found = replaced_tests(BEFORE, after, SourceMap.of_one_change(BEFORE, after))
+    found = replaced_tests(BEFORE, after, SourceMap.of_change(BEFORE, after))
     assert [ast.unparse(test) for test in found] == expected
 
 
@@ -61,10 +61,10 @@ def test_code_that_moves_into_another_function_does_not_count() -> None:
     after = helper + BEFORE.replace("    z = y * 3\n", "    z = triple(y)\n").replace(
         "    return z\n", "    return +z\n"
     )
-    assert replaced_tests(BEFORE, after, SourceMap.of_one_change(BEFORE, after)) == []
+    assert replaced_tests(BEFORE, after, SourceMap.of_change(BEFORE, after)) == []
 
 
 def test_functions_that_change_places_do_not_count() -> None:
     first, second = BEFORE.split("\n\n\n")
     after = f"{second}\n\n{first}\n"
-    assert replaced_tests(BEFORE, after, SourceMap.of_one_change(BEFORE, after)) == []
+    assert replaced_tests(BEFORE, after, SourceMap.of_change(BEFORE, after)) == []

@@ -1,7 +1,7 @@
 """``x[mask] = f(y[mask])`` → ``x = torch.where(mask, f(y), x)``, and ``x[mask] += 1`` likewise.
 
 Both write ``f(y)`` where the mask is True and leave the rest of ``x``.  The mask must select single elements, not rows,
-because ``torch.where`` aligns shapes at the last dimension.  Selected elements may have names on the way.  A tensor
+because ``torch.where`` aligns shapes at the last dimension.  A tensor
 that something else may reach is still changed in place, by ``x.copy_``; only one that the function made and holds by
 one name is bound again.
 """
@@ -12,10 +12,9 @@ import libcst as cst
 
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
-from breakscan.fix.support.assignments import is_bound_once, reads_of
 from breakscan.fix.support.build import AUGMENTED, copied
-from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
-from breakscan.fix.support.difference import Difference, Effect, assumes, differs
+from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
+from breakscan.fix.support.difference import Effect, assumes, differs
 from breakscan.fix.support.escapes import is_local
 from breakscan.fix.support.masked import (
     Leaf,
@@ -49,11 +48,10 @@ def rewrite(context: RewriteContext) -> Edit:
 
 
 def _of_assignment(context: RewriteContext, small: cst.Assign, leaf: Leaf) -> Edit:
-    if isinstance(small.targets[0].target, cst.Name):
-        return _of_names(context, small, leaf)
     target = leaf_at(context, small.targets[0].target)
     if target is None or context.plain(target.mask) != context.plain(leaf.mask):
-        raise Declined("the selected elements are not assigned with the same mask, as in `y[mask] = x[mask]`")
+        kind = OtherForm if isinstance(small.targets[0].target, cst.Name) else Declined
+        raise kind("the selected elements are not assigned with the same mask, as in `y[mask] = x[mask]`")
     if len(small.targets) > 1:
         raise Declined("several targets are assigned at once")
     if not context.fact(target.owner).is_tensor:
@@ -63,41 +61,6 @@ def _of_assignment(context: RewriteContext, small: cst.Assign, leaf: Leaf) -> Ed
         raise Declined("the selected elements are reduced to a single value")
     value = whole(context, small.value, found.leaves)
     return _edit(context, small, target, value, [target, *found.leaves])
-
-
-def _of_names(context: RewriteContext, first: cst.Assign, leaf: Leaf) -> Edit:
-    """``part = y[mask]`` and ``x[mask] = f(part)``, each computed for all elements."""
-    if not isinstance(leaf.mask, cst.Name) or not is_bound_once(context, leaf.mask.value):
-        raise OtherForm("the mask may be another one where the selected elements are used: give it a name of its own")
-    chain, packed, stored = [first], set[str](), False
-    for small in chain:
-        target = small.targets[0].target
-        store = leaf_at(context, target)
-        stored |= store is not None
-        if store is not None and context.plain(store.mask) == context.plain(leaf.mask):
-            continue
-        if not isinstance(target, cst.Name) or not is_bound_once(context, target.value) or len(small.targets) > 1:
-            raise OtherForm("the selected elements are not assigned with the same mask, as in `y[mask] = x[mask]`")
-        packed.add(target.value)
-        users = [context.enclosing(cst.Assign, one) for one in reads_of(context, target, context.line(small))]
-        if None in users:
-            raise OtherForm(f"`{target.value}` is used for more than what is assigned with the same mask")
-        chain += [one for one in dict.fromkeys(users) if one is not None and one not in chain]
-    if not stored:
-        raise OtherForm("the selected elements are not assigned with the same mask, as in `y[mask] = x[mask]`")
-    replace: dict[cst.CSTNode, Replacement] = {}
-    needs: dict[Difference, None] = {}
-    for small in chain:
-        found = masked(context, small.value, leaf.mask, packed)
-        value = whole(context, small.value, found.leaves)
-        store = leaf_at(context, small.targets[0].target)
-        if store is None:
-            replace[small.value] = value
-            continue
-        edit = _edit(context, small, store, value, [store, leaf, *found.leaves])
-        replace.update(edit.replace)
-        needs.update(dict.fromkeys(edit.differences))
-    return Edit(replace, list(needs))
 
 
 def _of_augmented(context: RewriteContext, small: cst.AugAssign, leaf: Leaf) -> Edit:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -46,12 +46,9 @@ class Leaf:
 class Masked:
     """An expression of selected elements.
 
-    ``leaves`` are the expressions that select them, ``packed`` the names that hold such elements.  ``bends`` says that
-    a zero gradient may not stay zero.
+    ``leaves`` are the expressions that select them.  ``bends`` says that a zero gradient may not stay zero.
     """
 
-    mask: cst.BaseExpression
-    packed: Collection[str] = ()
     leaves: list[Leaf] = field(default_factory=list)
     bends: bool = False
 
@@ -122,11 +119,9 @@ def is_scalar(context: RewriteContext, node: cst.BaseExpression) -> bool:
 # -- for all elements ------------------------------------------------------------------------------------------------
 
 
-def masked(
-    context: RewriteContext, node: cst.BaseExpression, mask: cst.BaseExpression, packed: Collection[str] = ()
-) -> Masked:
+def masked(context: RewriteContext, node: cst.BaseExpression, mask: cst.BaseExpression) -> Masked:
     """An expression of elements that a mask selects.  Declines if it is not elementwise."""
-    found = Masked(mask, packed)
+    found = Masked()
     _collect(context, node, found, context.plain(mask))
     return found
 
@@ -135,11 +130,7 @@ def _collect(context: RewriteContext, node: cst.BaseExpression, found: Masked, m
     leaf = leaf_at(context, node)
     if leaf is not None and context.plain(leaf.mask) == mask:
         found.leaves.append(leaf)
-    elif (
-        (isinstance(node, cst.Name) and node.value in found.packed)
-        or is_scalar(context, node)
-        or _is_setting(context, node)
-    ):
+    elif is_scalar(context, node) or _is_setting(context, node):
         pass
     elif isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus | cst.BitInvert):
         _collect(context, node.expression, found, mask)
