@@ -212,7 +212,6 @@ class CallRuns:
     def __init__(self, callables: Sequence[CapturedCallable], stop_recording: Callable[[], None]) -> None:
         self._callables = callables
         self._stop_recording = stop_recording
-        self._moves = False
 
     def reference(self, path: str) -> ReferenceRun:
         """Runs each call eager, and in higher precision if that is possible.  Writes the results for all processes."""
@@ -244,8 +243,8 @@ class CallRuns:
         with executed_code(outside, closely=True) as executed:
             results = self._eager()
         ran = executed.found()
-        self._moves = any(set(lines) - set(ran[path].lines) for path, lines in outside.items())
-        return EagerRun(compare(reference, results, True, self._moves), ran, self._moves)
+        moves = any(set(lines) - set(ran[path].lines) for path, lines in outside.items())
+        return EagerRun(compare(reference, results, True, moves), ran, moves)
 
     def exact(self, reference: Reference, double: bool) -> Compared | None:
         """Runs each call eager in higher precision, if that is possible."""
@@ -305,7 +304,7 @@ class CallRuns:
                 busy=waited_for_core() - waited > BUSY * (time.perf_counter() - began),
                 endless=all(compiles for n, (_, compiles) in enumerate(row) if n % SEQUENCE >= SEQUENCE // 2),
             ),
-            tuple(compare(reference, one, False, self._moves) for one in (cold, steady) if reference is not None),
+            tuple(compare(reference, one, False) for one in (cold, steady) if reference is not None),
         )
 
     def _compiling(self, cold: Sequence[CallResult], row: Sequence[tuple[float, int]]) -> float:

@@ -51,12 +51,11 @@ class Compared:
     same_parts: bool = True
 
 
-def compare(reference: Reference, results: Sequence[CallResult], eager: bool, moves: bool = False) -> Compared:
-    """Compares the results of all calls.  ``moves`` says that parts of results may be at other places."""
+def compare(reference: Reference, results: Sequence[CallResult], eager: bool, moves: bool | None = None) -> Compared:
+    """Compares the results of all calls.  ``moves`` says if parts of results may be at other places, from now on."""
     with reference.opened() as expected:
-        expected.moves = moves
+        expected.moves = expected.moves if moves is None else moves
         found = expected.differences(results, eager)
-        expected.moves = False
         unlike = [one for one in found if _is_unlike(one, expected.results)]
         varying = [
             one

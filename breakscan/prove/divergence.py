@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,6 +72,14 @@ def find_divergence(original: Original, differences: Sequence[ResultDifference],
     return search.found if search is not None else found
 
 
+def _bisect(low: int, high: int, holds: Callable[[int], bool]) -> tuple[int, int]:
+    """The neighbours between which ``holds`` changes from False to True."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return low, high
+
+
 class _Search:
     def __init__(self, worker: Worker, original: Original, found: Divergence, program: Path | None) -> None:
         self.found = found
@@ -108,35 +116,29 @@ class _Search:
             self.found = replace(self.found, setting=next(filter(self._agrees_with, SETTINGS), None))
 
     def _find_operation(self, backend: str) -> None:
-        """Finds the operation with which a part from the beginning starts to differ."""
+        """Finds the operation with which a part from the beginning starts to differ, and the shortest part that ends
+        with it and differs."""
         ends = [0, *(number for number, one in enumerate(self._operations, 1) if one.ends_part)]
-        low, high = 0, len(ends) - 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._differs(part=CompiledPart(backend, 0, ends[middle])):
-                high = middle
-            else:
-                low = middle
-        # The others up to the next end take its result apart, or switch modes.
-        added = self._operations[ends[low] : ends[high]]
-        operation = next((one for one in added if one.path), added[0])
-        path = display_path(operation.path, os.getcwd()) if operation.path else ""
-        self.found = replace(self.found, operation=replace(operation, path=path))
+        _, last = _bisect(0, len(ends) - 1, lambda at: self._differs(part=CompiledPart(backend, 0, ends[at])))
+        self.found = replace(self.found, operation=self._operation(ends[last - 1], ends[last]))
+        part = CompiledPart(backend, 0, ends[last])
+        first, _ = _bisect(0, last, lambda at: not self._differs(part=replace(part, first=ends[at])))
+        if first < last - 1:
+            self.found = replace(self.found, since=self._operation(ends[first], ends[first + 1]))
         if self._program is not None:
-            self._write_program(self._program, backend, ends[: high + 1])
+            self._write_program(self._program, replace(part, first=ends[first], keep=True))
 
-    def _write_program(self, program: Path, backend: str, ends: Sequence[int]) -> None:
-        """Writes the shortest part that ends with the operation and differs, if it differs by itself."""
-        low, high = 0, len(ends) - 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._differs(part=CompiledPart(backend, ends[middle], ends[-1])):
-                low = middle
-            else:
-                high = middle
-        self._differs(part=CompiledPart(backend, ends[low], ends[-1], keep=True))
+    def _operation(self, first: int, last: int) -> GraphOperation:
+        # The others up to the next end take its result apart, or switch modes.
+        added = self._operations[first:last]
+        operation = next((one for one in added if one.path), added[0])
+        return replace(operation, path=display_path(operation.path, os.getcwd()) if operation.path else "")
+
+    def _write_program(self, program: Path, part: CompiledPart) -> None:
+        """Writes a part as a program, if it differs by itself."""
+        self._differs(part=part)
         first = self.found.differences[0]
-        words = f"torch {self._torch}: compiled differs from eager ({backend})"
+        words = f"torch {self._torch}: compiled differs from eager ({part.backend})"
         # The worker takes back what it writes elsewhere.
         written = self._worker.folder / "program.py"
         if self._worker.ask(CompiledParts.write_program, str(written), words, first.allowed or 0.0):

@@ -221,6 +221,7 @@ class Expected:
     def of_other_call(self, result: CallResult) -> Expected:
         """The same for another call of the unchanged program, whose values are as inexact for their size."""
         other = Expected([result])
+        other.moves = self.moves
         for (part, path), usual in (*self._own.items(), *self._noise.items()):
             tensor = _tensors(result, part).get(path)
             if tensor is not None and (size := self.sizes.get((part, path))):

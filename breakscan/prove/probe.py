@@ -119,7 +119,7 @@ class Probe:
                 self.problem = Observation(ObservationKind.VARIED_UNREPEATABLE, details=details)
 
     def vary(
-        self, candidate: Candidate, worker: Worker, ran: Mapping[str, RanCode], moves: bool
+        self, candidate: Candidate, worker: Worker, ran: Mapping[str, RanCode]
     ) -> tuple[list[VariedDifference], list[UnseenCode]]:
         """Runs the varied calls in the process of a changed program, which cannot be relied on afterwards. ``ran`` is
         the code of it that ran until now. Returns the differences, and what no call ran.
@@ -130,7 +130,7 @@ class Probe:
         left = LONGEST
         for calls in self._varied:
             try:
-                run = worker.ask(VariedCalls.compare, self._folder, self._original.reference, moves, calls, left)
+                run = worker.ask(VariedCalls.compare, self._folder, self._original.reference, calls, left)
             except WorkerError as error:
                 found.append(VariedDifference(calls[0], self._names[calls[0].callable], error=error.first_line))
                 break

@@ -133,13 +133,15 @@ class Divergence:
 
     ``differences`` has the first one of each value. ``stage`` is the first stage of compiling with which the results
     differ, None if they did not differ in a further process. ``operation`` is the first one that has to be compiled for
-    that, None if it was not found; ``setting`` is a setting of Inductor with which nothing differs.
+    that, None if it was not found; ``since`` is the first of those before it that have to be compiled with it, None if
+    it differs alone. ``setting`` is a setting of Inductor with which nothing differs.
     ``program`` is the file of a minimal program that was written and shows a difference, too.
     """
 
     differences: tuple[ResultDifference, ...]
     stage: Stage | None = None
     operation: GraphOperation | None = None
+    since: GraphOperation | None = None
     setting: tuple[str, CompileOption] | None = None
     program: str | None = None
 

@@ -322,18 +322,14 @@ class VariedCalls:
         write_file(kept, _results_in(folder, calls))
         return VariedRun(tuple(kept), tuple(differences[:1]), self._united(code), time.thread_time() - began)
 
-    def compare(
-        self, folder: str, reference: Reference, moves: bool, calls: tuple[VariedCall, ...], seconds: float
-    ) -> VariedRun:
+    def compare(self, folder: str, reference: Reference, calls: tuple[VariedCall, ...], seconds: float) -> VariedRun:
         """Runs varied calls of one kind in a changed program, and compares them with those of the unchanged one."""
         began = time.thread_time()
         results = read_file(_results_in(folder, calls))
         ended, differences, code = [], [], []
         for varied, result, ran in self._run(folder, calls, seconds):
             with reference.opened() as usual:
-                other = usual.of_other_call(results[varied])
-                other.moves = moves
-                differences.append(varied_differences(other, result))
+                differences.append(varied_differences(usual.of_other_call(results[varied]), result))
             ended.append(varied)
             code.append(ran)
         return VariedRun(tuple(ended), tuple(differences), self._united(code), time.thread_time() - began)

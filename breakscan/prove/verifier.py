@@ -267,7 +267,7 @@ class Verifier:
         else:
             trial.accept()
         if trial.candidate.texts:
-            varied, unseen = self._probe().vary(trial.candidate, worker, trial.ran, trial.moves)
+            varied, unseen = self._probe().vary(trial.candidate, worker, trial.ran)
             trial.proof = replace(trial.proof, varied=tuple(varied), unseen=(*trial.proof.unseen, *unseen))
 
     def _require_equal(self, trial: _Trial, worker: Worker, about: Description) -> None:
@@ -275,13 +275,12 @@ class Verifier:
         before = {path: about.run.ran.get(path, RanCode()) for path in trial.candidate.texts}
         changed = {path: lines.changed_lines() for path, lines in trial.candidate.lines.items()}
         run = self.original.run_eager(worker, {path: changed[path] & set(before[path].lines) for path in before})
-        trial.moves = run.moves
         trial.ran = {path: run.ran[path] + code for path, code in before.items()}
         trial.require_executed()
         eager = run.compared
         if self.original.prints_same and eager.printed is not None:
             trial.proof = replace(trial.proof, printed=(eager.printed[0], eager.printed[1]))
-        if trial.moves and not eager.same_parts:
+        if run.moves and not eager.same_parts:
             unseen = UnseenCode(UnseenKind.OUTSIDE, "", 0, "the calls return other parts, which changed code reads")
             trial.proof = replace(trial.proof, unseen=(*trial.proof.unseen, unseen))
         trial.add_differences(ObservationKind.EAGER_DIFFERS, eager.differences)
@@ -347,8 +346,6 @@ class _Trial:
         self.accepted_in = accepted_in
         self.ran: Mapping[str, RanCode] = {}
         """The code of the new texts that ran, by path."""
-        self.moves = False
-        """True if parts of results may be at other places, as the code that reads them has changed, too."""
         self._differing: set[object] = set()
         self._original = original
         finding = candidate.finding

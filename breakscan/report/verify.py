@@ -15,14 +15,14 @@ from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.equal import Change
 from breakscan.prove.proof import (
     DeclinedFinding,
-    Metrics,
+    Divergence,
     NotApplied,
     Proof,
     ProofVerdict,
     VariedDifference,
     Verification,
 )
-from breakscan.prove.protocol import Stage, Variation, VariedCall
+from breakscan.prove.protocol import GraphOperation, Stage, Variation, VariedCall
 from breakscan.report.measured_page import MeasuredPage, PageDetail, PageRow
 from breakscan.report.measurements import (
     captured_words,
@@ -246,16 +246,21 @@ def compiled_words(verification: Verification) -> list[str]:
     said = [sentence(f"Compiled differs from eager: {first}{rest}")]
     operation, stage = divergence.operation, divergence.stage
     if stage is not None:
-        at = f", {operation.path}:{operation.line}" if operation is not None and operation.path else ""
-        place = f"at {operation.name}{at}, " if operation is not None else ""
+        place = f"first at {_named(operation)}, " if operation is not None else "first "
+        if operation is not None and divergence.since is not None:
+            place = f"where {_named(divergence.since)}, to {_named(operation)}, are compiled together, "
         agrees = f": backend={_BEFORE[stage]!r} agrees" if stage in _BEFORE else ""
-        said.append(f"It differs first {place}in {stage.value}{agrees}.")
+        said.append(f"It differs {place}in {stage.value}{agrees}.")
     if divergence.setting is not None:
         name, value = divergence.setting
         said.append(f"With torch._inductor.config.{name} = {value!r} it agrees.")
     if divergence.program is not None:
         said.append(f"{divergence.program} shows it by itself.")
     return said
+
+
+def _named(operation: GraphOperation) -> str:
+    return f"{operation.name}, {operation.path}:{operation.line}" if operation.path else operation.name
 
 
 def nothing_words(verification: Verification) -> str:
@@ -265,20 +270,6 @@ def nothing_words(verification: Verification) -> str:
     if not verification.breaks:
         return "Nothing to prove: the captured calls break no graph, and no rewrite is offered for their code"
     return "Nothing to prove: no rewrite is offered for the code that the captured calls run"
-
-
-def notes(verification: Verification) -> list[str]:
-    """Further observations, in sentences."""
-    return [sentence(observation_words(note)) for note in verification.notes]
-
-
-def unproved(verification: Verification) -> list[tuple[str, list[str]]]:
-    """The changes of which nothing is proved alone, below what they have in common."""
-    groups = (
-        ("Proved together alone, as they need others first", verification.dependent),
-        ("Not proved, as the captured calls do not run there", verification.unreached),
-    )
-    return [(words, list(map(str, labels))) for words, labels in groups if labels]
 
 
 def declined_words(declined: DeclinedFinding) -> str:
@@ -317,16 +308,14 @@ def basis_words(verification: Verification) -> list[str]:
 
 def ending_words(verification: Verification) -> str:
     """The files that were written or not, and the options that write them."""
-    said = []
     not_applied = not_applied_words(verification.not_applied)
     if verification.applied:
-        said.append(f"Written: {', '.join(verification.applied)}.")
-        if not_applied:
-            said.append(f"Not written: {not_applied}.")
-    elif not_applied:
-        said.append(f"Your files are unchanged: {not_applied}.")
+        said = [
+            f"Written: {', '.join(verification.applied)}.",
+            *([f"Not written: {not_applied}."] if not_applied else []),
+        ]
     else:
-        said.append("Your files are unchanged.")
+        said = [f"Your files are unchanged{f': {not_applied}' if not_applied else ''}."]
     if verification.held_back:
         labels = ", ".join(map(str, verification.held_back))
         said.append(f"Held back: {labels}. --apply-unseen writes what is held back, too.")
@@ -382,7 +371,10 @@ def verify_page(verification: Verification) -> MeasuredPage:
         TITLES,
         rows,
         details=details,
-        basis=[*(("Note: ", note) for note in notes(printed)), *(("", words) for words in said)],
+        basis=[
+            *(("Note: ", sentence(observation_words(note))) for note in printed.notes),
+            *(("", words) for words in said),
+        ],
         ending=ending_words(printed),
         alarm=compiled if differs else "",
     )
@@ -397,9 +389,14 @@ def _more(proof: Proof) -> list[str]:
 
 
 def _unproved(verification: Verification) -> Iterator[str]:
-    for words, names in unproved(verification):
-        rest = len(names) - MOST_NAMED
-        yield f"{words}: {', '.join(names[:MOST_NAMED])}{f' and {rest} more' if rest > 0 else ''}."
+    """The changes of which nothing is proved alone, below what they have in common."""
+    for words, labels in (
+        ("Proved together alone, as they need others first", verification.dependent),
+        ("Not proved, as the captured calls do not run there", verification.unreached),
+    ):
+        if labels:
+            rest = len(labels) - MOST_NAMED
+            yield f"{words}: {', '.join(map(str, labels[:MOST_NAMED]))}{f' and {rest} more' if rest > 0 else ''}."
     yield from (f"No rewrite for {sentence(declined_words(one))}" for one in verification.declined[:MOST_NAMED])
     if (rest := len(verification.declined) - MOST_NAMED) > 0:
         yield f"Nor for {counted(rest, 'finding')} more: breakscan fix names them."
@@ -439,20 +436,26 @@ def _compiled(verification: Verification) -> dict[str, Any] | None:
     divergence = verification.divergence
     if divergence is None and not verification.compared:
         return None
-    operation, setting = (divergence.operation, divergence.setting) if divergence is not None else (None, None)
+    found = divergence or Divergence(())
     return {
         "agrees": divergence is None,
-        "differences": list(map(difference_words, divergence.differences)) if divergence is not None else [],
-        "stage": divergence.stage.value if divergence is not None and divergence.stage is not None else None,
-        "operation": {name: getattr(operation, name) for name in ("name", "path", "line")} if operation else None,
-        "setting": {"name": f"torch._inductor.config.{setting[0]}", "value": setting[1]} if setting else None,
-        "program": divergence.program if divergence is not None else None,
+        "differences": list(map(difference_words, found.differences)),
+        "stage": found.stage.value if found.stage is not None else None,
+        "operation": _operation(found.operation),
+        "since": _operation(found.since),
+        "setting": found.setting and {"name": f"torch._inductor.config.{found.setting[0]}", "value": found.setting[1]},
+        "program": found.program,
         "says": " ".join(compiled_words(printable(verification))),
     }
 
 
+def _operation(operation: GraphOperation | None) -> dict[str, Any] | None:
+    return {name: getattr(operation, name) for name in ("name", "path", "line")} if operation else None
+
+
 def _proof(proof: Proof) -> dict[str, Any]:
     reasons = [observation_words(reason) for reason in proof.reasons]
+    after = asdict(proof.after) if proof.after is not None else {}
     return {
         "label": str(proof.label),
         "rewrite": proof.rewrite,
@@ -484,19 +487,7 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "printed": list(proof.printed) if proof.printed else None,
         "held_back": proof.is_held_back,
         "outputs_equal": proof.outputs_equal,
-        **{
-            name: {"before": _metric(proof.before, name), "after": _metric(proof.after, name)}
-            for name in (
-                *("breaks", "recompiles", "graphs", "eager_frames", "kernels"),
-                *("compile_seconds", "first_call_seconds", "step_seconds", "memory_bytes"),
-            )
-        },
+        **{name: {"before": value, "after": after.get(name)} for name, value in asdict(proof.before).items()},
         "ratio": asdict(proof.ratio) if proof.ratio else None,
         "diff": proof.diff,
     }
-
-
-def _metric(metrics: Metrics | None, name: str) -> Any:
-    """A field of what was measured, None where nothing was."""
-    value = None if metrics is None else getattr(metrics, name)
-    return dict(value) if isinstance(value, Mapping) else value

@@ -26,15 +26,22 @@ def compared(program: Path, valid: Callable[..., Any], *options: str) -> tuple[i
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("program", "stage", "operation", "line", "setting"),
+    ("program", "stage", "operation", "line", "since", "setting"),
     [
-        ("half_cast", "Inductor", "Tensor.to", 8, "torch._inductor.config.emulate_precision_casts"),
-        ("uint8_abs", "Inductor", "Tensor.sum", 9, None),
-        ("unfold_gap", "AOTAutograd", "Tensor.add_", 9, None),
+        ("half_cast", "Inductor", "Tensor.to", 8, 8, "torch._inductor.config.emulate_precision_casts"),
+        ("uint8_abs", "Inductor", "Tensor.sum", 9, 8, None),
+        ("unfold_gap", "AOTAutograd", "Tensor.add_", 9, 8, None),
     ],
 )
 def test_a_difference_is_traced_to_an_operation(
-    program: str, stage: str, operation: str, line: int, setting: str | None, valid: Callable[..., Any], tmp_path: Path
+    program: str,
+    stage: str,
+    operation: str,
+    line: int,
+    since: int,
+    setting: str | None,
+    valid: Callable[..., Any],
+    tmp_path: Path,
 ) -> None:
     repro = tmp_path / "repro.py"
     status, told = compared(PROGRAMS / "differs" / f"{program}.py", valid, "--repro", str(repro))
@@ -43,6 +50,7 @@ def test_a_difference_is_traced_to_an_operation(
     assert told["differences"]
     assert told["stage"] == stage
     assert told["operation"] == {"name": operation, "path": f"{program}.py", "line": line}
+    assert told["since"]["line"] == since
     assert (told["setting"] and told["setting"]["name"]) == setting
     assert told["program"]
     alone = subprocess.run([sys.executable, repro], capture_output=True, text=True, timeout=300)

@@ -265,6 +265,7 @@ DIVERGENCE = Divergence(
     (DIFFERENCE, replace(DIFFERENCE, path="output 1")),
     Stage.INDUCTOR,
     GraphOperation("Tensor.sum", "net.py", 12, True),
+    GraphOperation("torch.abs", "net.py", 9, True),
     ("cpp.simdlen", 1),
     "repro.py",
 )
@@ -274,6 +275,7 @@ def test_the_report_says_where_compiled_differs_from_eager(valid: Callable[..., 
     told = valid(written("json", replace(WHOLE, divergence=DIVERGENCE)), "verify")["compiled"]
     assert (told["agrees"], len(told["differences"]), told["stage"]) == (False, 2, "Inductor")
     assert told["operation"] == {"name": "Tensor.sum", "path": "net.py", "line": 12}
+    assert told["since"] == {"name": "torch.abs", "path": "net.py", "line": 9}
     assert told["setting"] == {"name": "torch._inductor.config.cpp.simdlen", "value": 1}
     for format_ in ("terminal", "markdown"):
         shown = unescape(written(format_, replace(WHOLE, divergence=DIVERGENCE)))
