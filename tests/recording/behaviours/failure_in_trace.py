@@ -1,7 +1,7 @@
 """An operator's shapes cannot be computed, in a function that the compiled one calls.
 
 expect: frame("step")["failed_at"]["line"] == line("fails") and frame("step")["failed_code"].startswith("return") and \
-[c["function"] for c in frame("step")["stack"]] == [None, "step", "double"]
+[c["function"] for c in frame("step")["stack"]][-3:] == [None, "step", "double"]
 """
 
 import torch
