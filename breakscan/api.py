@@ -46,7 +46,7 @@ from breakscan.recording.isolation import (
 from breakscan.recording.recorder import Recorder
 from breakscan.recording.recording import read_recording
 from breakscan.recording.records import Record
-from breakscan.report.explain.report import ExplainReport
+from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.summary import headline
 from breakscan.report.formats import EXPLAIN
 from breakscan.rulebook.config import load_settings

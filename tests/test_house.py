@@ -33,10 +33,10 @@ ROOMS = {
     "fix": Room(f"{STATIC} check", 8097, 43),
     "recording": Room(STATIC, 9118, 43),
     "explanation": Room(f"{STATIC} check recording", 7439, 36),
-    "survey": Room(f"{STATIC} check recording explanation", 2203, 15),
+    "survey": Room(f"{STATIC} check recording explanation", 2194, 14),
     "prove": Room(f"{STATIC} check fix recording explanation", 12330, 44),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6026, 34),
-    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1616, 13),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6016, 32),
+    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1608, 12),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2890, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),

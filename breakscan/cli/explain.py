@@ -26,7 +26,7 @@ from breakscan.recording.session import (
     start_session,
     wait_for_ranks,
 )
-from breakscan.report.explain.report import ExplainReport
+from breakscan.report.explain import ExplainReport
 from breakscan.report.formats import EXPLAIN, FOR_LOGS
 from breakscan.rulebook.config import load_settings
 from breakscan.rulebook.library import Library, load_library

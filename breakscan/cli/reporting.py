@@ -16,7 +16,7 @@ from breakscan.explanation.frames import FrameStatus
 from breakscan.explanation.relocation import Relocation
 from breakscan.model.findings import Origin, Site
 from breakscan.model.torch_versions import is_version
-from breakscan.report.explain.report import ExplainReport
+from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.tables import FINDINGS, LISTINGS
 from breakscan.report.formats import WITH_AGREEMENT
 from breakscan.rulebook.config import NearestSettings

@@ -126,7 +126,7 @@ def diff(ctx: click.Context, /, before: str, after: str, format_: str, output: P
 
 def _engine(name: str, jobs: int | None, gpus: str | None, address: str | None) -> Engine:
     if name == "ray":
-        from breakscan.survey.ray_engine import RayEngine
+        from breakscan.survey.engine import RayEngine
 
         return RayEngine(address)
     from breakscan.source.cores import usable_cores

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from breakscan.prove.tuning import Tuning
     from breakscan.report.check import CheckReport
     from breakscan.report.diff import RunComparison
-    from breakscan.report.explain.report import ExplainReport
+    from breakscan.report.explain import ExplainReport
     from breakscan.report.fix import FixReport
     from breakscan.report.rules import RuleListReport, RuleReport
     from breakscan.survey.comparison import SurveyComparison

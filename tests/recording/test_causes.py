@@ -13,8 +13,8 @@ from programs import Folder, Zoo, explained_here
 import breakscan
 from breakscan.explanation.explanation import Explanation
 from breakscan.recording.records import FrameEnded, Record
+from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.json import explain_object
-from breakscan.report.explain.report import ExplainReport
 from breakscan.report.formats import EXPLAIN
 
 pytestmark = pytest.mark.torch

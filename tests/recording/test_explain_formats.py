@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from programs import ZOO, Folder, Zoo
 
-from breakscan.report.explain.report import ExplainReport
+from breakscan.report.explain import ExplainReport
 from breakscan.report.formats import EXPLAIN
 
 pytestmark = pytest.mark.torch

@@ -33,8 +33,8 @@ from breakscan.recording.records import (
 )
 from breakscan.recording.tracelog.lines import Fault, LogRecord, read_log
 from breakscan.recording.tracelog.processes import Trace, logs_in, read_trace
+from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.json import explain_object
-from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.terminal import write_explanation
 from breakscan.rulebook.library import load_library
 from breakscan.source.paths import shown_path

@@ -51,7 +51,7 @@ from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.recording.parsers.export_errors import ExportProblem
 from breakscan.recording.parsers.guards import ParsedGuard
 from breakscan.recording.records import HostCall, StepsProfiled
-from breakscan.report.explain.report import ExplainReport
+from breakscan.report.explain import ExplainReport
 from breakscan.report.formats import EXPLAIN
 from breakscan.rulebook.library import load_library
 

@@ -25,7 +25,7 @@ from breakscan.explanation.notices import RUNNING
 from breakscan.model.findings import Site
 from breakscan.model.problem import Price
 from breakscan.model.words import seconds_in_words
-from breakscan.report.explain.report import ExplainReport
+from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.tables import LISTINGS, MOST_GUARDS, MOST_LINES
 from breakscan.report.explain.terminal import write_explanation
 

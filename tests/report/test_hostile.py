@@ -20,8 +20,8 @@ from report_results import BEHIND, EAGER, SPLIT, UNPARSED, report, result, text_
 from sarif_validity import validate_sarif
 
 import breakscan
+from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.markdown import MARK
-from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.tables import LISTINGS
 from breakscan.report.formats import CHECK, EXPLAIN
 from breakscan.report.markdown import LIMIT

@@ -27,9 +27,9 @@ from breakscan.explanation.kernel_calls import KernelKind
 from breakscan.explanation.rank_report import NO_RECORDING, RankDifference, RankReport, exit_ending
 from breakscan.model.findings import Origin, Site, Verdict
 from breakscan.model.problem import Price
-from breakscan.report.explain.html import island as island_of
+from breakscan.report.explain import ExplainReport
+from breakscan.report.explain.html import write as page_of
 from breakscan.report.explain.html.write import write_html
-from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.summary import headline
 from breakscan.source.source_files import SourceFiles
 
@@ -105,7 +105,7 @@ def test_it_is_one_ascii_file_whose_policy_names_its_only_script_and_style() -> 
 
 def test_no_two_scripts_define_the_same_name() -> None:
     """They share one scope, in which the last definition counts."""
-    folder = Path(island_of.__file__ or "").parent / "script"
+    folder = Path(page_of.__file__ or "").parent / "script"
     texts = (path.read_text(encoding="ascii") for path in folder.glob("*.js"))
     names = [name for text in texts for name in re.findall(r"^(?:function|class|const|let) (\w+)", text, re.M)]
     assert len(names) > 100
@@ -141,14 +141,14 @@ def test_the_data_names_each_file_once_and_holds_its_text() -> None:
 def test_of_files_that_are_only_spoken_of_the_lines_around_are_kept() -> None:
     data = island(html(explanation()))
     ((first, text),) = data["sources"][str(data["paths"].index("train.py"))]
-    assert first == 41 - island_of.AROUND
+    assert first == 41 - page_of.AROUND
     assert text.split("\n")[41 - first] == "step_41()"
 
 
 def test_without_room_the_code_is_left_out_and_the_rest_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(island_of, "MOST_CODE", 10)
-    monkeypatch.setattr(island_of, "MOST_GUARDS", 40)
-    monkeypatch.setattr(island_of, "MOST_CHARACTERS", 0)
+    monkeypatch.setattr(page_of, "MOST_CODE", 10)
+    monkeypatch.setattr(page_of, "MOST_GUARDS", 40)
+    monkeypatch.setattr(page_of, "MOST_CHARACTERS", 0)
     data = island(html(explanation()))
     assert data["explanation"]["graphs"][0]["generated"][0]["code"] is None
     assert data["explanation"]["graphs"][0]["generated"][0]["kernels"]
@@ -158,13 +158,13 @@ def test_without_room_the_code_is_left_out_and_the_rest_stays(monkeypatch: pytes
 
 
 def test_files_are_whole_only_while_there_is_room(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(island_of, "MOST_CHARACTERS", 2000)
+    monkeypatch.setattr(page_of, "MOST_CHARACTERS", 2000)
     for name in ("a.py", "b.py"):
         (project / name).write_text("".join(f"{name}_{number}\n" for number in range(1, 151)), encoding="utf-8")
     breaks = [replace(BREAK, site=Site(name, 100, 1, 100, 5)) for name in ("a.py", "b.py")]
     data = island(html(explanation(breaks=breaks, recompiles=(), frames=(), specialisations=())))
     (whole,), (part,) = (data["sources"][str(data["paths"].index(name))] for name in ("a.py", "b.py"))
-    assert [whole[0], part[0]] == [1, 100 - island_of.AROUND]
+    assert [whole[0], part[0]] == [1, 100 - page_of.AROUND]
     assert "b.py_100" in part[1]
 
 

@@ -13,7 +13,7 @@ from breakscan.model.findings import Severity, Site, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.words import place
 from breakscan.report.diagnostics import Diagnostic, DiagnosticReport, Location, Remark
-from breakscan.report.explain.report import ExplainReport
+from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.summary import headline, outcome_line
 from breakscan.report.printable import printable
 

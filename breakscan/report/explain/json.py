@@ -33,8 +33,8 @@ from breakscan.model.problem import Price, Problem, ProblemKind
 from breakscan.model.remedy import Remedy, remedies_in_words
 from breakscan.recording.parsers.guards import ParsedGuard
 from breakscan.recording.records import StepsProfiled
+from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.agreement import agreement_object
-from breakscan.report.explain.report import ExplainReport
 from breakscan.rulebook.document import Rule
 
 SCHEMA = 2

@@ -12,7 +12,7 @@ from breakscan.explanation.rank_report import alike, rank_sentences
 from breakscan.model.findings import Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.words import counted, place
-from breakscan.report.explain.report import ExplainReport
+from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.summary import headline, made_lines, outcome_line, time_sentences
 from breakscan.report.markdown import LIMIT, code, paragraph, prose, row, table_head
 from breakscan.report.printable import printable

@@ -17,8 +17,8 @@ from breakscan.model.findings import Finding, Severity, Site
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.model.words import counted, place, position
 from breakscan.report.console import INDENT, STYLES, code_text, paragraph, print_page, report_console
+from breakscan.report.explain import ExplainReport
 from breakscan.report.explain.agreement import hidden_sentence, write_agreement
-from breakscan.report.explain.report import ExplainReport
 from breakscan.report.explain.summary import (
     LONG_COMPILING,
     MANY,

@@ -1,7 +1,11 @@
 """The HTML report of ``explain``: one file that needs nothing else, for any browser, with or without scripts.
 
 What the program is made of may be hostile: text reaches the page escaped or as JSON, the scripts build the page from
-text nodes, and the page's own policy lets run no script but the one whose digest it names."""
+text nodes, and the page's own policy lets run no script but the one whose digest it names.
+
+Its data are the explanation as the JSON report has it, sentences of the terminal report, and source.  What there is
+much of is kept short: a ``Site`` is ``[path, line, column, end_line, end_column]``, a ``Caller`` ``[path, line,
+function, origin]``, a ``GuardLine`` ``[kind, text, site]``; paths are numbers into ``paths``."""
 
 from __future__ import annotations
 
@@ -9,17 +13,269 @@ import base64
 import hashlib
 import html
 import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from importlib import resources
 from string import Template
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
+from breakscan import __version__
+from breakscan.explanation.breaks import BreakSite
+from breakscan.explanation.compilations import CompiledFrame, GuardLine
+from breakscan.explanation.compile_time import compile_time
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.problems import Section, sections_of
-from breakscan.model.problem import Problem
-from breakscan.model.words import sentences
-from breakscan.report.explain.html.island import island
-from breakscan.report.explain.report import ExplainReport
+from breakscan.explanation.exports import Export, ExportFailure, way_words
+from breakscan.explanation.frames import UncompiledFrame
+from breakscan.explanation.graphs import Generated, Graph, saved_memory
+from breakscan.explanation.problems import Section, break_problem, causes_of, export_problem, frame_problem, sections_of
+from breakscan.explanation.recompiles import Recompile
+from breakscan.model.findings import Site
+from breakscan.model.problem import AROUND_COMPILER, Caller, Problem, ProblemKind
+from breakscan.model.words import sentences, short_path
+from breakscan.report.explain import ExplainReport
+from breakscan.report.explain.json import COMPUTED, Computed, Plain
+from breakscan.report.explain.summary import headline, outcome_line, time_sentences
 from breakscan.report.printable import visible
+from breakscan.source.source_files import SourceFiles
+
+MOST_CHARACTERS = 5_000_000
+"""Of source, in all of a report."""
+LONGEST_WHOLE = 600_000
+AROUND = 4
+"""Lines kept before and after each mentioned line, if a file is not kept whole."""
+Segment = tuple[int, str]
+"""Consecutive lines: the number of the first, and their text."""
+
+
+class SourceStore:
+    """Gives each path a number, notes which of its lines are spoken of, and reads them in the end."""
+
+    def __init__(self, files: SourceFiles) -> None:
+        self._files = files
+        self._numbers: dict[str, int] = {}
+        self._lines: dict[str, set[int]] = {}
+        self._marked: set[str] = set()
+
+    def number(self, path: str, first: int, last: int, marked: bool = False) -> int:
+        """The number of a path, whose lines from ``first`` to ``last`` are spoken of.  Of ``marked`` files the reader
+        wants to see all."""
+        self._lines.setdefault(path, set()).update(range(first, min(last, first + AROUND) + 1))
+        if marked:
+            self._marked.add(path)
+        return self._numbers.setdefault(path, len(self._numbers))
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The number of each path, in order."""
+        return self._numbers
+
+    def segments(self) -> dict[int, list[Segment]]:
+        """By the number of its path, what is kept of each file that can be read: of all of them what is spoken of,
+        then as many whole ones as there is room for."""
+        room = MOST_CHARACTERS
+        kept: dict[int, list[Segment]] = {}
+        for path, number in sorted(self._numbers.items(), key=lambda item: item[0] not in self._marked):
+            segments = list(_excerpts(self._files.lines(path), self._lines[path]))
+            length = _length(segments)
+            if segments and length <= room:
+                kept[number] = segments
+                room -= length
+        for path, number in self._numbers.items():
+            if path not in self._marked or number not in kept:
+                continue
+            whole = [(1, "\n".join(self._files.lines(path)))]
+            more = _length(whole) - _length(kept[number])
+            if _length(whole) <= LONGEST_WHOLE and more <= room:
+                kept[number] = whole
+                room -= more
+        return kept
+
+
+def _length(segments: Iterable[Segment]) -> int:
+    return sum(len(text) for _, text in segments)
+
+
+def _excerpts(lines: list[str], wanted: Iterable[int]) -> Iterator[Segment]:
+    start = end = 0
+    for line in sorted(line for line in wanted if 1 <= line <= len(lines)):
+        if end and line - AROUND <= end + 1:
+            end = min(line + AROUND, len(lines))
+            continue
+        if end:
+            yield start, "\n".join(lines[start - 1 : end])
+        start, end = max(line - AROUND, 1), min(line + AROUND, len(lines))
+    if end:
+        yield start, "\n".join(lines[start - 1 : end])
+
+
+MOST_CODE = 4_000_000
+"""Characters of generated code in all of a report."""
+MOST_GUARDS = 2_000_000
+"""Characters of guards in all of a report."""
+LONGEST = 20_000
+"""Characters of one text that is not code."""
+_TABS = {
+    ProblemKind.BREAK: "breaks",
+    ProblemKind.FAILURE: "frames",
+    ProblemKind.FUNCTION: "frames",
+    ProblemKind.EXPORT: "exports",
+    **dict.fromkeys(AROUND_COMPILER, "around"),
+    ProblemKind.RECOMPILES: "recompiles",
+}
+"""The tab that shows a kind of problem."""
+_FIRST = (
+    "breaks", "frames", "recompiles", "exports", "export_failures", "around", "graphs",
+    "compiles",
+)  # fmt: skip
+_ABSENT = ("traced", "values")
+"""Fields of an explanation that the page does not show as they are; values of functions are for programs, and many."""
+
+
+def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
+    """Return all that the page shows, as objects that JSON can hold."""
+    plain = _PagePlain(files)
+    shown = replace(
+        explanation,
+        graphs=_with_room_for_code(explanation.graphs),
+        compiles=_with_room_for_guards(explanation.compiles),
+    )
+    data = {name: plain(getattr(shown, name)) for name in _FIRST}
+    data |= {
+        "causes": {cause: ". ".join([one.why, *one.consequences]) for cause, one in _causes(explanation).items()},
+        "advice": {cause: one.advice for cause, one in _causes(explanation).items()},
+        "compile_time": plain(compile_time(explanation)),
+        "saved_memory": plain(saved_memory(explanation.graphs)),
+    }
+    rest = [field.name for field in fields(explanation) if field.name not in (*data, *_ABSENT)]
+    data |= {name: plain(getattr(explanation, name)) for name in rest}
+    numbers = plain.sources.numbers
+    data["traced"] = {numbers[path]: list(lines) for path, lines in explanation.traced.items() if path in numbers}
+    return {
+        "breakscan": __version__,
+        "title": f"{_program(explanation.argv)} · breakscan explain",
+        "outcome": outcome_line(explanation),
+        "headline": headline(explanation),
+        "times": time_sentences(explanation),
+        # Failures can be breaks or functions: the first one decides.
+        "order": list(dict.fromkeys(_TABS[one.problems[0].kind] for one in sections_of(explanation.problems))),
+        "explanation": data,
+        "rules": {
+            id_: {"name": rule.name, "summary": rule.summary, "why": rule.why}
+            for id_, rule in explanation.rules.items()
+        },
+        "paths": list(numbers),
+        "short": [short_path(path) for path in numbers],
+        "sources": plain.sources.segments(),
+    }
+
+
+def _consequences(problem: Problem) -> str:
+    return " ".join(problem.consequences)
+
+
+class _PagePlain(Plain):
+    """As for the JSON report, with more words and less text.  Files of problems are kept whole where there is room."""
+
+    computed: ClassVar[Computed] = {
+        **COMPUTED,
+        BreakSite: {
+            **COMPUTED[BreakSite],
+            "hints": lambda site: break_problem(site).hints,
+            "so": lambda site: _consequences(break_problem(site)) or None,
+        },
+        UncompiledFrame: {**COMPUTED[UncompiledFrame], "label": lambda frame: frame_problem(frame).what},
+        Export: {"how": lambda one: way_words(one.way, one.strict), "result": lambda one: one.status},
+        ExportFailure: {
+            "advice": COMPUTED[ExportFailure]["advice"],
+            "why": lambda failure: export_problem(failure).why,
+            "label": lambda failure: export_problem(failure).what,
+            "so": lambda failure: _consequences(export_problem(failure)),
+            "hints": lambda failure: export_problem(failure).hints,
+        },
+    }
+
+    def __init__(self, files: SourceFiles) -> None:
+        self.sources = SourceStore(files)
+
+    def __call__(self, value: Any) -> Any:
+        made = super().__call__(value)
+        if type(value) in _WITH_WHOLE_FILE:
+            for site in filter(None, (value.site, getattr(value, "failed_at", None))):
+                self._number(site, marked=True)
+        return made
+
+    def text(self, text: str) -> str:
+        return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+    def _number(self, site: Site, *, marked: bool = False) -> int:
+        return self.sources.number(site.path, site.line, site.end_line, marked)
+
+    def _site(self, site: Site) -> list[int]:
+        return [self._number(site), site.line, site.column, site.end_line, site.end_column]
+
+    def _caller(self, caller: Caller) -> list[Any]:
+        number = self.sources.number(caller.path, caller.line, caller.line)
+        return [number, caller.line, caller.function, caller.origin.value]
+
+    def _guard(self, guard: GuardLine) -> list[Any]:
+        return [guard.kind, self(guard.text), self(guard.site)]
+
+    special: ClassVar[Mapping[type, Callable[[Any, Any], Any]]] = {
+        Site: _site,
+        Caller: _caller,
+        GuardLine: _guard,
+        Generated: lambda plain, made: (
+            plain({one.name: getattr(made, one.name) for one in fields(made)}) | {"code": made.code}
+        ),
+    }
+
+
+_WITH_WHOLE_FILE = (BreakSite, UncompiledFrame, Recompile, Problem, ExportFailure)
+
+
+def _causes(explanation: Explanation) -> dict[int, Problem]:
+    """The problems of recompiles by the number of their cause."""
+    problems = [problem for problem in explanation.problems if problem.kind is ProblemKind.RECOMPILES]
+    groups = causes_of(explanation.recompiles)
+    return {group[0].cause: problem for group, problem in zip(groups, problems, strict=True)}
+
+
+def _with_room_for_code(graphs: Iterable[Graph]) -> list[Graph]:
+    """The graphs, without the generated code for which there is no room."""
+    room = MOST_CODE
+
+    def kept(generated: Generated) -> Generated:
+        nonlocal room
+        length = len(generated.code or "")
+        if length > room:
+            return replace(generated, code=None)
+        room -= length
+        return generated
+
+    return [replace(graph, generated=tuple(kept(generated) for generated in graph.generated)) for graph in graphs]
+
+
+def _with_room_for_guards(compiles: Iterable[CompiledFrame]) -> list[CompiledFrame]:
+    """The compilations, without the guards for which there is no room; their number stays."""
+    room = MOST_GUARDS
+    shown = []
+    for frame in compiles:
+        guards = []
+        for guard in frame.guards:
+            room -= len(guard.kind) + len(guard.text)
+            if room < 0:
+                break
+            guards.append(guard)
+        count = frame.guard_count if frame.guard_count is not None else len(frame.guards) or None
+        shown.append(replace(frame, guards=guards, guard_count=count))
+    return shown
+
+
+def _program(argv: Sequence[str]) -> str:
+    if not argv:
+        return "this process"
+    return " ".join(argv[:2]) if argv[0] in ("-m", "-c") else argv[0]
+
 
 MOST_ROWS = 300
 """Of each table: enough for a reader without scripts, and soon parsed for the others."""
