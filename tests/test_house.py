@@ -28,7 +28,7 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1293, 10),
     "source": Room("model", 2126, 15),
-    "rulebook": Room("model source", 2882, 17),
+    "rulebook": Room("model source", 2877, 16),
     "check": Room(STATIC, 12678, 49),
     "fix": Room(f"{STATIC} check", 8097, 43),
     "recording": Room(STATIC, 9118, 43),

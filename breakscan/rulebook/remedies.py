@@ -1,18 +1,27 @@
-"""Remedies: those that a rule knows for the code at hand, and those of ``remedies.toml``, by name."""
+"""Remedies: those that a rule knows for the code at hand, and those of ``remedies.toml``, by name.
+
+Some depend on the uses of a value that the compiler does not know: on those that need it in Python, and on tests that
+leave a loop.
+"""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Collection, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from breakscan.model.findings import Finding, Mode, Site, Verdict
 from breakscan.model.remedy import NewLine, Remedy, RemedyKind, Setting
+from breakscan.model.torch_versions import PINNED
 from breakscan.rulebook.document import Rule
-from breakscan.rulebook.value_uses import leaves_loop, line_of_library, line_of_test, needed_at
+from breakscan.rulebook.torch_facts.table import KEEPS_DIMENSIONS, load_api
 from breakscan.source.module import SourceModule
+from breakscan.source.spans import nodes_around, span
 from breakscan.source.toml_text import parse_toml
+from breakscan.source.walking import Definition, push_children
 
 _CAPTURES = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
 """Code in which Python needs the value breaks all the same, or fails."""
@@ -75,3 +84,272 @@ def finding_remedies(finding: Finding, rule: Rule | None) -> tuple[Remedy, ...]:
     """The remedies for a finding of ``check``, the best first."""
     raises = finding.mode is Mode.DEFAULT and finding.verdict is Verdict.RAISES
     return rule_remedies(rule, Mode.FULLGRAPH if raises else finding.mode, finding.remedies) if rule else ()
+
+
+_PASSES_ON = {"int", "float", "max", "min", "abs", "round", "zip", "enumerate", "list", "tuple", "reversed"}
+"""Builtins that take an unknown number, and whose result is unknown as well."""
+_PARTS = {"tolist", "unbind", "split", "chunk", "tensor_split", "zip", "enumerate", "list", "tuple", "reversed"}
+"""Functions that take a tensor apart: the number of parts is its size."""
+_OWN = ("self", "cls", "super")
+_TRACED = {"math.sqrt", "math.floor", "math.ceil", "np.arange", "np.zeros", "numpy.arange", "numpy.zeros"}
+"""Functions that torch traces with an unknown number."""
+
+
+def needed_at(module: SourceModule, site: Site, *, returns: bool, sized: bool) -> ast.AST | None:
+    """The node at which Python itself needs the value that the code at a site reads from a tensor, or what is computed
+    from it: a test, a number of rounds, a text, the choice of an object, a call; the module where that is in code that
+    is not seen.  Values are followed through the functions of the file.
+
+    ``returns`` says that the function may return it: nothing that is compiled as well calls the function.  ``sized``
+    says that it is a tensor, of which only the size is not known.
+    """
+    around = [node for _, node in nodes_around(site, module)]
+    whole = site.line, site.column, site.end_line, site.end_column
+    at_site = [one for one in around if isinstance(one, ast.expr) and span(module, one) == whole]
+    own = next((one for one in reversed(around) if isinstance(one, Definition)), None)
+    uses = _uses(module.tree)
+    left: list[_Value] = [(at_site[0], sized)] if at_site else []
+    seen: set[_Value] = set()
+    while left:
+        value = left.pop()
+        if value not in seen:
+            seen.add(value)
+            holders = uses.follow(*value, own if returns else None)
+            if isinstance(holders, ast.AST):
+                return holders
+            left += holders
+    return None if at_site else module.tree
+
+
+def line_of_test(module: SourceModule, node: ast.AST) -> int | None:
+    """The line of the ``if`` that has the node in its test, if it does more than raise."""
+    parents = _uses(module.tree).parents
+    child, parent = node, node if isinstance(node, ast.If | ast.IfExp) else parents.get(node)
+    while isinstance(parent, ast.expr) and not isinstance(parent, ast.IfExp):
+        child, parent = parent, parents.get(parent)
+    is_test = isinstance(parent, ast.If | ast.IfExp) and (parent is node or child is parent.test)
+    if not is_test or (isinstance(parent, ast.If) and isinstance(parent.body[-1], ast.Raise)):
+        return None
+    return getattr(parent, "lineno", None)
+
+
+def line_of_library(node: ast.AST) -> int | None:
+    """The line of a node that is a call in a module other than torch."""
+    is_library = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _root(node.func) not in _OWN
+    return getattr(node, "lineno", None) if is_library else None
+
+
+def leaves_loop(module: SourceModule, site: Site) -> bool:
+    """Return whether the code at a site is part of a test on which a loop is left, and nothing else depends."""
+    around = [node for _, node in nodes_around(site, module)]
+    begins = next((i for i in reversed(range(len(around))) if isinstance(around[i], Definition)), -1) + 1
+    loops = [i for i, node in enumerate(around) if i >= begins and isinstance(node, ast.For | ast.While)]
+    test = next((node for node in reversed(around) if isinstance(node, ast.stmt)), None)
+    return (
+        bool(loops)
+        and isinstance(test, ast.If)
+        and test.test in around
+        and not test.orelse
+        and all(isinstance(statement, ast.Break | ast.Return) for statement in test.body)
+    )
+
+
+_Value = tuple[ast.expr, bool]
+"""An expression, and whether it is a tensor of which only the size is not known."""
+
+
+class _Uses:
+    """The uses of values in a file."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.tree = tree
+        nodes: list[ast.AST] = [tree]
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self.functions: dict[str, list[ast.FunctionDef]] = {}
+        for one in nodes:
+            first = len(nodes)
+            push_children(nodes, one)
+            self.parents.update(dict.fromkeys(nodes[first:], one))
+            if isinstance(one, ast.FunctionDef):
+                self.functions.setdefault(one.name, []).append(one)
+        self.reads = [one for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
+        self.calls: dict[ast.AST | None, list[ast.Call]] = {}
+        for one in nodes:
+            if isinstance(one, ast.Call) and (callee := self._callee(one)):
+                self.calls.setdefault(callee, []).append(one)
+        self.modules = {
+            alias.asname or alias.name.partition(".")[0]
+            for one in nodes
+            if isinstance(one, ast.Import)
+            for alias in one.names
+            if alias.name.partition(".")[0] != "torch"
+        }
+        """The names of modules that are not torch's."""
+
+    def follow(self, value: ast.expr, is_tensor: bool, own: ast.AST | None) -> ast.AST | list[_Value]:
+        """The expressions that hold it from then on, or the node at which Python needs it.  What the function ``own``
+        returns is not used in compiled code."""
+        below: ast.AST = value
+        child: ast.AST = value
+        while (parent := self.parents.get(child)) is not None:
+            if _asks(parent, child):
+                return parent
+            match parent:
+                case ast.comprehension() | ast.For() | ast.AsyncFor() if child is parent.iter:
+                    return parent if is_tensor else self._loads(parent.target, is_tensor)
+                case ast.Attribute():
+                    if is_tensor and parent.attr in _PARTS:
+                        return parent
+                    gives_number = _gives_number(parent.attr)
+                    is_tensor = is_tensor and not gives_number
+                    if not is_tensor and not gives_number:
+                        return []
+                case ast.Call() if child is not parent.func:
+                    name = parent.func.id if isinstance(parent.func, ast.Name) else None
+                    if callee := self._callee(parent):
+                        return self._inside(callee, parent, child, is_tensor)
+                    if _root(parent.func) in {*_OWN, *self.modules} and ast.unparse(parent.func) not in _TRACED:
+                        return parent
+                    if name is not None and name not in _PASSES_ON:
+                        return parent
+                    called = parent.func.attr if isinstance(parent.func, ast.Attribute) else name or ""
+                    if is_tensor and called in _PARTS:
+                        return parent
+                    whole = is_tensor and _is_whole(called, parent, len(parent.args))
+                    if whole or (name is None and not is_tensor and _root(parent.func) not in self.modules):
+                        return []
+                case ast.Call() if is_tensor and _is_whole(getattr(child, "attr", ""), parent, 1 + len(parent.args)):
+                    return []
+                case ast.Subscript() if child is parent.slice and not is_tensor:
+                    return parent if _root(parent.value) in _OWN or not isinstance(parent.value, ast.Name) else []
+                case ast.Slice():
+                    return []
+                case ast.Return():
+                    function = self._around(parent, ast.FunctionDef)
+                    return [] if function is own else self._returned(function, child, below, is_tensor)
+                case ast.Assign() | ast.AnnAssign() | ast.AugAssign() if child is parent.value:
+                    return self._assigned(parent, child, is_tensor)
+                case ast.stmt():
+                    return []
+            below, child = child, parent
+        return []
+
+    def _assigned(self, statement: ast.stmt, value: ast.AST, is_tensor: bool) -> ast.AST | list[_Value]:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", statement)]
+        held = []
+        for target in targets:
+            if any(isinstance(one, ast.Attribute) for one in ast.walk(target)):
+                return statement
+            if is_tensor and isinstance(target, ast.Tuple):
+                results = _results(value)
+                if results is None:
+                    return statement
+                held += [load for n, one in enumerate(target.elts) if n in results for load in self._loads(one, True)]
+            else:
+                held += self._loads(target, is_tensor)
+        return held
+
+    def _returned(
+        self, function: ast.AST | None, value: ast.AST, part: ast.AST, is_tensor: bool
+    ) -> ast.AST | list[_Value]:
+        """The calls of the function; of a part of what it returns, the names that get it there."""
+        calls = self.calls.get(function, [])
+        if not isinstance(value, ast.Tuple):
+            return [(call, is_tensor) for call in calls] or self.tree
+        number = next((n for n, one in enumerate(value.elts) if one is part), len(value.elts))
+        held: list[_Value] = []
+        for call in calls:
+            target = getattr(self.parents[call], "targets", [None])[0]
+            names = target.elts if isinstance(target, ast.Tuple) and len(target.elts) == len(value.elts) else []
+            if number >= len(names) or not isinstance(names[number], ast.Name):
+                return call
+            held += self._loads(names[number], is_tensor)
+        return held if calls else self.tree
+
+    def _inside(
+        self, callee: ast.FunctionDef, call: ast.Call, given: ast.AST, is_tensor: bool
+    ) -> ast.AST | list[_Value]:
+        """The uses of an argument in a function of the file."""
+        names = [one.arg for one in (*callee.args.posonlyargs, *callee.args.args)]
+        names = names[isinstance(call.func, ast.Attribute) :]
+        passed = zip(names, call.args, strict=False)
+        name = given.arg if isinstance(given, ast.keyword) else next((key for key, one in passed if one is given), None)
+        if name is None or any(isinstance(one, ast.Starred) for one in call.args):
+            return call
+        return [(one, is_tensor) for one in self._reads_of({name}, callee)]
+
+    def _loads(self, target: ast.AST, is_tensor: bool) -> list[_Value]:
+        names = {one.id for one in ast.walk(target) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        scope = self._around(target, Definition) or self.tree
+        return [(one, is_tensor) for one in self._reads_of(names, scope)]
+
+    def _reads_of(self, names: Collection[str], scope: ast.AST) -> list[ast.Name]:
+        return [one for one in self.reads if one.id in names and scope in self._outwards(one)]
+
+    def _callee(self, call: ast.Call) -> ast.FunctionDef | None:
+        """The function or the method of the same class that is called, if it is the only one of its name."""
+        match call.func:
+            case ast.Name(id=name):
+                holder: ast.AST | None = self.tree
+            case ast.Attribute(value=ast.Name(id="self"), attr=name):
+                holder = self._around(call, ast.ClassDef)
+            case _:
+                return None
+        named = self.functions.get(name, [])
+        is_there = len(named) == 1 and self.parents[named[0]] is holder and not named[0].decorator_list
+        return named[0] if is_there else None
+
+    def _around(self, node: ast.AST, kinds: Any) -> ast.AST | None:
+        return next((parent for parent in self._outwards(node) if isinstance(parent, kinds)), None)
+
+    def _outwards(self, node: ast.AST) -> Iterator[ast.AST]:
+        while (parent := self.parents.get(node)) is not None:
+            yield (node := parent)
+
+
+_uses = lru_cache(maxsize=1)(_Uses)
+"""Findings come file by file."""
+
+
+def _results(value: ast.AST) -> set[int] | None:
+    """Those of the tensors that a function returns whose size is not known; None if the value is a single tensor."""
+    call = value if isinstance(value, ast.Call) else None
+    name = getattr(call.func, "attr", "") if call else ""
+    flags = {one.arg for one in call.keywords} if call else set()
+    if name in ("unique", "unique_consecutive") and flags & {"return_inverse", "return_counts"}:
+        return {0, 2} if "return_inverse" in flags else {0, 1}
+    return set(range(8)) if name == "nonzero" and "as_tuple" in flags else None
+
+
+def _gives_number(attribute: str) -> bool:
+    """Return whether the attribute or method of a tensor gives numbers or flags, and no tensor: it does so in all
+    versions of torch alike."""
+    api = load_api(PINNED)
+    return (api.attributes.get(attribute) or api.methods.get(attribute)) in ("size", "python")
+
+
+def _is_whole(name: str, call: ast.Call, tensors: int) -> bool:
+    """Return whether the result of the call has one element, whatever the sizes of that many tensors are."""
+    return load_api(PINNED).is_whole(name, tensors) and not KEEPS_DIMENSIONS & {one.arg for one in call.keywords}
+
+
+def _asks(parent: ast.AST, child: ast.AST) -> bool:
+    """Return whether Python asks for the value of the child there."""
+    match parent:
+        case ast.If() | ast.While() | ast.IfExp() | ast.Assert():
+            return child is parent.test
+        case ast.comprehension():
+            return child in parent.ifs
+        case ast.UnaryOp():
+            return isinstance(parent.op, ast.Not)
+        case ast.Dict():
+            return child in parent.keys
+        case ast.BoolOp() | ast.JoinedStr() | ast.FormattedValue() | ast.Raise() | ast.Match():
+            return True
+    return False
+
+
+def _root(node: ast.AST) -> str | None:
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None

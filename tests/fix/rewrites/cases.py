@@ -4,19 +4,18 @@ A case is a section::
 
     ## two arms
     ```python before
-    import torch
-
-
     def f(x: torch.Tensor): ...
     ```
     ```python after unsafe
     ...
     ```
 
-with the text behind the rewrite (``safe`` or ``unsafe``), or with what it says where it declines::
+with the text after the rewrite (``safe`` or ``unsafe``).  Texts that begin with a definition get ``import torch`` on
+top.  Where the rewrite declines, a comment has what it says::
 
-    ```text declines
-    one side returns no tensor
+    ```python declines
+    # one side returns no tensor
+    def f(x: torch.Tensor): ...
     ```
 
 A case that is applied is run on both sides too, with the arguments that a third block lists, ``python inputs``: an
@@ -28,8 +27,8 @@ neither side, because of a mode for example), ``not-on-2.11`` (the Dynamo of thi
 
 The block ``text states`` has words of a difference that the rewrite must state.
 
-A case that declines may show what the rewrite would do wrong, in a block ``python wrong``: what it would write.
-Both sides are run, and one of the inputs must tell them apart.
+A case that declines may show what the rewrite would do wrong: then the text is in ``python before``, what it says in
+``text declines``, and what it would write in ``python wrong``.  Both sides are run, and must differ on an input.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ INPUTS = "[(torch.tensor([-2.0, -0.5, 0.5, 2.0]),), (torch.ones(4),), (-torch.on
 
 
 @dataclass(frozen=True)
-class CapturedCall:
+class Case:
     """One case.  ``after`` is None where the rewrite declines, with ``reason``."""
 
     rewrite: str
@@ -66,26 +65,34 @@ class CapturedCall:
         return f"{self.rewrite}-{self.name.replace(' ', '-')}"
 
 
-def cases() -> Iterator[CapturedCall]:
+def with_import(text: str) -> str:
+    """A text that begins with a definition, below the import of torch."""
+    return f"import torch\n\n\n{text}" if text.startswith(("@", "class ", "def ")) else text
+
+
+def cases() -> Iterator[Case]:
     """All cases, in the order of their files."""
     for path in sorted(FOLDER.glob("*.md")):
         parts = _SECTION.split(path.read_text(encoding="utf-8"))[1:]
         for name, body in zip(parts[::2], parts[1::2], strict=True):
             blocks = {kind: (words.split(), text) for kind, words, text in _BLOCK.findall(body)}
-            assert {"before", "after"} <= blocks.keys() or {"before", "declines"} <= blocks.keys(), f"{path}: {name}"
+            if "before" not in blocks:
+                reason, _, text = blocks["declines"][1].removeprefix("# ").partition("\n")
+                blocks |= {"before": ([], text), "declines": ([], reason)}
+            assert {"after", "declines"} & blocks.keys(), f"{path}: {name}"
             words, before = blocks["before"]
             safety, after = blocks.get("after", ([], None))
             assert after is None or safety in (["safe"], ["unsafe"]), f"{path.name}: {name}"
             reason = blocks["declines"][1].strip() if "declines" in blocks else None
             inputs = blocks.get("inputs", ([], INPUTS))[1]
-            wrong = blocks["wrong"][1] if "wrong" in blocks else None
+            wrong = with_import(blocks["wrong"][1]) if "wrong" in blocks else None
             assert wrong is None or reason is not None, f"{path.name}: {name}"
-            yield CapturedCall(
+            yield Case(
                 path.stem,
                 name,
                 frozenset(words),
-                before,
-                after,
+                with_import(before),
+                None if after is None else with_import(after),
                 safety == ["safe"],
                 reason,
                 inputs,

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from cases import CapturedCall, cases
+from cases import Case, cases
 
 from breakscan.fix.planner import WantedRewrites, repair_file
 from breakscan.fix.registry import rewrite_ids
@@ -32,7 +32,7 @@ def repaired(folder: Path, text: str, rewrite: str) -> FileRepair:
 
 
 @pytest.mark.parametrize("case", APPLIED, ids=str)
-def test_the_text_behind_it(case: CapturedCall, tmp_path: Path) -> None:
+def test_the_text_behind_it(case: Case, tmp_path: Path) -> None:
     found = repaired(tmp_path, case.before, case.rewrite)
     assert found.errors == ()
     assert found.after == case.after, found.refused
@@ -44,7 +44,7 @@ def test_the_text_behind_it(case: CapturedCall, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", [case for case in ALL if case.reason is not None], ids=str)
-def test_it_declines(case: CapturedCall, tmp_path: Path) -> None:
+def test_it_declines(case: Case, tmp_path: Path) -> None:
     found = repaired(tmp_path, case.before, case.rewrite)
     assert not found.changed, found.after
     reasons = [reason.text for refused in found.refused for reason in refused.reasons]
@@ -138,7 +138,7 @@ def with_gradients(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @pytest.mark.torch
 @pytest.mark.parametrize("case", RUN, ids=str)
-def test_both_sides_compute_the_same(case: CapturedCall, tmp_path: Path) -> None:
+def test_both_sides_compute_the_same(case: Case, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     before, after = load(case.before, "before", tmp_path), load(case.after or "", "after", tmp_path)
     given = list(eval(case.inputs, {"torch": torch}))
@@ -164,7 +164,7 @@ def outcome_of_text(text: str, name: str, folder: Path, arguments: tuple[Any, ..
 
 @pytest.mark.torch
 @pytest.mark.parametrize("case", [case for case in ALL if case.wrong is not None], ids=str)
-def test_it_would_be_wrong(case: CapturedCall, tmp_path: Path) -> None:
+def test_it_would_be_wrong(case: Case, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     given = list(eval(case.inputs, {"torch": torch}))
     texts = ("before", case.before), ("wrong", case.wrong or "")
@@ -175,7 +175,7 @@ def test_it_would_be_wrong(case: CapturedCall, tmp_path: Path) -> None:
 
 @pytest.mark.torch
 @pytest.mark.parametrize("case", [case for case in RUN if "not-compiled" not in case.words], ids=str)
-def test_the_compiler_agrees(case: CapturedCall, tmp_path: Path) -> None:
+def test_the_compiler_agrees(case: Case, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     if f"not-on-{'.'.join(torch.__version__.split('.')[:2])}" in case.words:
         pytest.skip("this version of Dynamo breaks on something else")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from breakscan.model.findings import Site
-from breakscan.rulebook.value_uses import leaves_loop, line_of_test, needed_at
+from breakscan.rulebook.remedies import leaves_loop, line_of_test, needed_at
 from breakscan.source.module import parse_module
 from breakscan.source.spans import span
 
