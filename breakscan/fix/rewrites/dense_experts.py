@@ -284,8 +284,6 @@ class _Loop:
             return [new] if isinstance(new, cst.BaseStatement) else list(new or ())  # type: ignore[arg-type]
         if isinstance(one, cst.If):
             return self._if(one)
-        if isinstance(one, cst.With) and self._finds_rows(one):
-            return [self._without_gradients(one)]
         if not isinstance(one, cst.SimpleStatementLine) or len(one.body) != 1:
             raise Declined("the loop has more than assignments and tests for rows")
         small = one.body[0]
@@ -300,26 +298,6 @@ class _Loop:
         if self.context.code(new_line) != self.context.code(one):
             self.changes[one] = new_line
         return [new_line]
-
-    def _finds_rows(self, one: cst.With) -> bool:
-        """``with torch.no_grad(): k, rows = torch.where(mask)``."""
-        items = [item.item for item in one.items]
-        if len(items) != 1 or one.items[0].asname is not None or not isinstance(items[0], cst.Call) or items[0].args:
-            return False
-        lines = one.body.body if isinstance(one.body, cst.IndentedBlock) else ()
-        if called(self.context, items[0])[0] != "torch.no_grad" or not all(line in self.changes for line in lines):
-            return False
-        return any(self.changes[line] is not None for line in lines)
-
-    def _without_gradients(self, one: cst.With) -> cst.With:
-        made: list[cst.BaseStatement] = []
-        for line in one.body.body:
-            assert isinstance(line, cst.BaseStatement)
-            made += self._statement(line)
-            del self.changes[line]
-        new = one.with_changes(body=one.body.with_changes(body=made))
-        self.changes[one] = new
-        return new
 
     def _is_own_number(self, small: cst.BaseSmallStatement) -> bool:
         """``i = i[0]``, where the loop iterates over a tensor with the numbers of experts."""
@@ -400,8 +378,6 @@ class _Loop:
         """``rows = h[hit]``: the name holds all rows instead."""
         if not isinstance(small, cst.Assign) or not self.rows.touches(self.context, small.value):
             return None
-        if m.matches(small, m.Assign([m.AssignTarget(m.Tuple())], m.Call(m.Attribute(attr=m.Name("chunk"))))):
-            return self._parts(small)
         if not m.matches(small, m.Assign([m.AssignTarget(m.Name())])):
             raise Declined(f"`{self.context.plain(small)}` stores selected rows")
         name = cst.ensure_type(small.targets[0].target, cst.Name).value
@@ -412,22 +388,6 @@ class _Loop:
             # Without its parentheses, an expression of several lines ends at the first.
             made = made.with_changes(lpar=small.value.lpar, rpar=small.value.rpar)
         return small.with_changes(value=made)
-
-    def _parts(self, small: cst.Assign) -> cst.Assign:
-        """``gate, up = rows.chunk(2, dim=-1)``: the names hold parts of all rows instead."""
-        call = cst.ensure_type(small.value, cst.Call)
-        target = cst.ensure_type(small.targets[0].target, cst.Tuple)
-        last = m.Arg(m.UnaryOperation(operator=m.Minus(), expression=m.Integer("1")))
-        if len(call.args) != 2 or not m.matches(call.args[1], last) or self.rows.touches(self.context, call.args[0]):
-            raise Declined(f"`{self.context.plain(call)}` may split rows from each other")
-        func = cst.ensure_type(call.func, cst.Attribute)
-        made = func.with_changes(value=build.operand(of_all(self.context, self.rows, func.value)))
-        for one in target.elements:
-            if not isinstance(one.value, cst.Name):
-                raise Declined(f"`{self.context.plain(small)}` stores selected rows")
-            self._refuse_carried(one.value.value, small.value)
-            self.rows.packed.add(one.value.value)
-        return small.with_changes(value=call.with_changes(func=made))
 
     # -- the result -------------------------------------------------------------------------------------------------
 

@@ -70,22 +70,8 @@ def asks_tensor(context: RewriteContext, test: cst.BaseExpression) -> bool:
         return asks_tensor(context, test.left) or asks_tensor(context, test.right)
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         return asks_tensor(context, test.expression)
-    return context.fact(test).kind in ("tensor", "number") or is_membership(context, test) or is_chain(context, test)
-
-
-def is_chain(context: RewriteContext, test: cst.BaseExpression) -> bool:
-    """True if the test is a chain of comparisons with a tensor, such as ``0 < t < 1``."""
-    if not isinstance(test, cst.Comparison) or len(test.comparisons) < 2:
-        return False
-    return any(context.fact(one).is_tensor for one in (test.left, *(target.comparator for target in test.comparisons)))
-
-
-def is_membership(context: RewriteContext, test: cst.BaseExpression) -> bool:
-    """True if the test is ``value in tensor`` or ``value not in tensor``."""
-    if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
-        return False
-    target = test.comparisons[0]
-    return isinstance(target.operator, cst.In | cst.NotIn) and context.fact(target.comparator).kind == "tensor"
+    sides = (test.left, *(one.comparator for one in test.comparisons)) if isinstance(test, cst.Comparison) else ()
+    return context.fact(test).kind in ("tensor", "number") or any(context.fact(one).is_tensor for one in sides)
 
 
 def operands(test: cst.BaseExpression) -> list[cst.BaseExpression]:
@@ -132,9 +118,10 @@ class _Reader:
             return self.read(test.expression, not negated)
         if isinstance(test, cst.BooleanOperation):
             return self._boolean(test, negated)
-        if isinstance(test, cst.Comparison) and len(test.comparisons) > 1:
-            made = self._chain(test)
-            return inverted(made) if negated else made
+        if isinstance(test, cst.Comparison):
+            operator = test.comparisons[0].operator
+            if len(test.comparisons) > 1 or isinstance(operator, cst.In | cst.NotIn):
+                raise Declined(f"`{self.context.code(test)}` is more than one comparison")
         return self._leaf(test, negated)
 
     def _boolean(self, test: cst.BooleanOperation, negated: bool) -> cst.BaseExpression:
@@ -179,28 +166,7 @@ class _Reader:
             if reason is not None:
                 raise Declined(f"all tests would be evaluated, and {reason}")
 
-    def _chain(self, test: cst.Comparison) -> cst.BaseExpression:
-        if not is_chain(self.context, test):
-            raise Declined(f"`{self.context.code(test)}` is not known to compare tensors")
-        left = test.left
-        made: cst.BaseExpression | None = None
-        for target in test.comparisons:
-            if isinstance(target.operator, cst.In | cst.NotIn | cst.Is | cst.IsNot):
-                raise Declined(f"`{self.context.code(test)}` chains `in` or `is`")
-            if not any(self.context.fact(one).is_tensor for one in (left, target.comparator)):
-                raise Declined(f"part of `{self.context.code(test)}` compares no tensors")
-            if left is not test.left and len(self.context.code(left)) > _SHORT:
-                raise Declined(f"`{self.context.code(left)}` would be computed twice: assign it to a variable first")
-            self._always_computed(target.comparator)
-            pair = compared(left, target.operator.deep_clone(), target.comparator)
-            made = pair if made is None else _joined(made, cst.BitAnd(), pair)
-            left = target.comparator
-        assert made is not None
-        return made
-
     def _leaf(self, test: cst.BaseExpression, negated: bool) -> cst.BaseExpression:
-        if isinstance(test, cst.Comparison) and isinstance(test.comparisons[0].operator, cst.In | cst.NotIn):
-            return self._membership(test, negated)
         if isinstance(test, cst.Call):
             name = self.context.dotted(test.func) or ""
             if name in EQUAL:
@@ -256,17 +222,6 @@ class _Reader:
             return node.with_deep_changes(node, func=self.context.imported("torch.isclose")).deep_clone()
         function = cst.Attribute(operand(node.func.value), cst.Name("isclose"))
         return cst.Call(function, [one.deep_clone() for one in node.args])
-
-    def _membership(self, test: cst.Comparison, negated: bool) -> cst.BaseExpression:
-        target = test.comparisons[0]
-        value, holder = self.context.fact(test.left), self.context.fact(target.comparator)
-        if not (value.is_number or value.zero_dim):
-            raise Declined(f"`{self.context.code(test.left)}` is not known to be a single number")
-        if not holder.is_tensor:
-            raise Declined(f"`{self.context.code(target.comparator)}` is not known to be a tensor")
-        absent = isinstance(target.operator, cst.NotIn) is not negated
-        operator = cst.NotEqual() if absent else cst.Equal()
-        return method(compared(target.comparator, operator, test.left), "all" if absent else "any")
 
 
 def _like(context: RewriteContext, right: cst.BaseExpression, both: bool) -> cst.BaseBinaryOp:

@@ -25,9 +25,6 @@ ATOMS = st.sampled_from(
         "torch.any(x == y)",
         "torch.equal(x, y)",
         "torch.allclose(x, y)",
-        "-1 < x.sum() < 3",
-        "0 in x",
-        "1 not in x",
         "any((v > 1).any() for v in (x, y))",
     ]
 )
