@@ -195,7 +195,7 @@ MOST_CALLABLES = 4
 
 LONGEST_LATER = 4.0
 """Seconds for which later calls are looked at."""
-MOST_LATER = 12
+MOST_LATER = 11
 FIRST_LATER = 4
 MOST_BYTES = 64 << 20
 """Of the values of a later call that are kept."""
@@ -203,11 +203,12 @@ MOST_BYTES = 64 << 20
 
 class LaterCalls:
     """The values that the program's calls have after those that are captured: those whose arguments or state are of
-    another kind than before, the first ones, and the 8th, 16th, … of all."""
+    another kind than before, the first ones, the 8th, 16th, … of all, and the last one."""
 
     def __init__(self) -> None:
-        self.kept: list[dict[str, Any]] = []
-        """The number of the callable, its arguments, and the plain values and tensors of the state that differ."""
+        self._kept: list[dict[str, Any]] = []
+        self._last: dict[str, Any] | None = None
+        """The last call, if it is not among those kept."""
         self._kinds: set[str] = set()
         self._looked = 0
         self._until: float | None = None
@@ -216,11 +217,9 @@ class LaterCalls:
         self, number: int, captured: CapturedCallable, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> bool:
         """Looks at a call of the callable with this number.  Returns whether to go on."""
-        import torch
-
         state = captured.state
         self._until = self._until or time.monotonic() + LONGEST_LATER
-        if state is None or time.monotonic() > self._until or len(self.kept) >= MOST_LATER:
+        if state is None or time.monotonic() > self._until or len(self._kept) >= MOST_LATER:
             return False
         self._looked += 1
         modules: dict[str, Module] = {}
@@ -232,19 +231,28 @@ class LaterCalls:
         kind = repr((number, given.plains, sizes, flags))
         is_new = kind not in self._kinds
         self._kinds.add(kind)
-        if not is_new and self._looked > FIRST_LATER and self._looked & (self._looked - 1):
-            return True
         other = {path: value for path, value in plains.items() if value != state.plains.get(path)}
-        values = state.now().values
-        if sum(value.nbytes for value in values.values()) > MOST_BYTES:
-            values = {}
-        kept = {"callable": number, "args": args, "kwargs": kwargs, "plains": other, "values": values}
+        self._last = {"callable": number, "args": args, "kwargs": kwargs, "plains": other, "values": {}}
+        if is_new or self._looked <= FIRST_LATER or not self._looked & (self._looked - 1):
+            values = state.now().values
+            if sum(value.nbytes for value in values.values()) <= MOST_BYTES:
+                self._last["values"] = values
+            self.kept()
+        return True
+
+    def kept(self) -> list[dict[str, Any]]:
+        """The number of the callable of each, its arguments, and the plain values and tensors of the state that
+        differ."""
+        import torch
+
         # Only what any process can read is kept.
         with contextlib.suppress(Exception):
-            written = io.BytesIO()
-            torch.save(kept, written)
-            self.kept.append(torch.load(io.BytesIO(written.getvalue()), weights_only=True))
-        return True
+            if self._last is not None:
+                written = io.BytesIO()
+                torch.save(self._last, written)
+                self._kept.append(torch.load(io.BytesIO(written.getvalue()), weights_only=True))
+        self._last = None
+        return self._kept
 
 
 @dataclass(frozen=True, slots=True)

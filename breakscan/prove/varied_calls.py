@@ -285,12 +285,12 @@ class VariedCalls:
     def __init__(self, callables: Sequence[CapturedCallable], files: Collection[str], later: LaterCalls | None) -> None:
         self._callables = callables
         self._files = files
-        self._later = later.kept if later is not None else None
+        self._later = later.kept() if later is not None else None
 
     def plan(self, names: tuple[str, ...], folder: str) -> tuple[VariedCall, ...]:
         """All variations; ``names`` are those of attributes and globals that the program sets to other values.  Writes
         the later calls into the folder."""
-        write_file(self._later, _later_in(folder))
+        write_file(self._later, f"{folder}/calls.pt")
         found: list[VariedCall] = []
         for number, captured in enumerate(self._callables):
             later = sum(one["callable"] == number for one in self._later or ())
@@ -319,13 +319,13 @@ class VariedCalls:
                 else:
                     kept[varied] = result
                     code += [ran] if _shows(result) else []
-        write_file(kept, _results_in(folder, calls))
+        write_file(kept, f"{folder}/{calls[0].kind.value}.pt")
         return VariedRun(tuple(kept), tuple(differences[:1]), self._united(code), time.thread_time() - began)
 
     def compare(self, folder: str, reference: Reference, calls: tuple[VariedCall, ...], seconds: float) -> VariedRun:
         """Runs varied calls of one kind in a changed program, and compares them with those of the unchanged one."""
         began = time.thread_time()
-        results = read_file(_results_in(folder, calls))
+        results = read_file(f"{folder}/{calls[0].kind.value}.pt")
         ended, differences, code = [], [], []
         for varied, result, ran in self._run(folder, calls, seconds):
             with reference.opened() as usual:
@@ -358,7 +358,7 @@ class VariedCalls:
         leaves = [leaf for snapshot in captured.snapshots_of(call) for leaf in snapshot.leaves().values()]
         backward = sum(leaf.numel() * leaf.element_size() for leaf in leaves) <= MOST_GRADIENTS
         if self._later is None:
-            self._later = read_file(_later_in(folder))
+            self._later = read_file(f"{folder}/calls.pt")
         try:
             with self._varied(captured, varied) as (other, plains):
                 if other is None:
@@ -446,12 +446,3 @@ def is_raised(result: CallResult, files: Collection[str]) -> bool:
 def _shows(result: CallResult) -> bool:
     """Return True if other code would hardly do the same: not where all is zero, infinite or NaN."""
     return result.error is not None or any(has_information(value) for value in result.tensors() if value.numel())
-
-
-def _later_in(folder: str) -> str:
-    return f"{folder}/later.pt"
-
-
-def _results_in(folder: str, calls: Sequence[VariedCall]) -> str:
-    """The file of the results of varied calls of one kind."""
-    return f"{folder}/{calls[0].kind.value}.pt"
