@@ -506,7 +506,7 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
         return torch_function(frame, node, dotted, last, arguments)
     if dotted.startswith("numpy.") and frame.traced:
         return numpy_call(frame, node, dotted, arguments)
-    sure = _sure_of_arguments(arguments)
+    sure = max((v.sure for v in arguments.values() if isinstance(v, Tensor)), default=Sure.POSSIBLE)
     if dotted.startswith(("math.", "cmath.")):
         emit_call(frame, node, dotted, arguments, Sure.CERTAIN)
         if node.args and _is_iterator(frame, node.args[0]):
@@ -560,7 +560,3 @@ _DRAWS = frozenset(
 )
 
 _STANDARD = ("time.", "random.", "os.", "warnings.", "logging.", "sys.", "datetime.", "json.", "uuid.", "inspect.")
-
-
-def _sure_of_arguments(arguments: Arguments) -> Sure:
-    return max((v.sure for v in arguments.values() if isinstance(v, Tensor)), default=Sure.POSSIBLE)

@@ -427,8 +427,9 @@ def _narrow_name(frame: Frame, test: ast.Name, outcome: bool) -> list[Condition]
 def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Condition]:
     subject = _none_test_subject(test)
     if subject is None:
-        if isinstance(test.ops[0], ast.Is | ast.IsNot) and _is_bool(test.comparators[0]):
-            same = isinstance(test.ops[0], ast.Is) is bool(ast.literal_eval(test.comparators[0]))
+        value = getattr(test.comparators[0], "value", None)
+        if isinstance(test.ops[0], ast.Is | ast.IsNot) and isinstance(value, bool):
+            same = isinstance(test.ops[0], ast.Is) is value
             return narrow(frame, test.left, outcome is same)
         usual = _known_comparison(frame, test, by_default=True)
         if usual is not None:
@@ -442,10 +443,6 @@ def _narrow_compare(frame: Frame, test: ast.Compare, outcome: bool) -> list[Cond
         return []
     frame.names[key] = replace(value, maybe_none=False, optional=None)
     return [value.optional] if value.optional else []
-
-
-def _is_bool(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, bool)
 
 
 def _device_or_dtype(test: ast.Compare, outcome: bool) -> list[Condition]:

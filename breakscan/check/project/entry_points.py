@@ -20,16 +20,19 @@ _LIBRARIES = (_TRANSFORMS, "PIL.", "cv2.", "albumentations.", "skimage.")
 def prepares_data(project: Project, owner: ClassInfo) -> bool:
     """True if a module creates no layers and is a transform of torchvision, is in a file or folder that is named for
     augmentation, or calls a library for images and no part of its own."""
-    methods = {name: method for info in project.bases_of(owner) for name, method in info.methods.items()}
+    chain = project.bases_of(owner)
+    derived = any(base.startswith(_TRANSFORMS) for base in project.outside_bases(owner))
+    is_named = derived or any(part.startswith("augment") for part in owner.index.name.split("."))
+    if not is_named and not any(f"{name}.".startswith(_LIBRARIES) for c in chain for name in c.index.imports.values()):
+        return False
+    methods = {name: method for info in chain for name, method in info.methods.items()}
     calls = [
         (method, node.func) for method in methods.values() for node in method.own_nodes if isinstance(node, ast.Call)
     ]
     names = [method.index.dotted(func) or "" for method, func in calls]
-    if any(name.startswith("torch.nn.") and name.count(".") == 2 for name in names):
-        return False
-    derived = any(base.startswith(_TRANSFORMS) for base in project.outside_bases(owner))
-    if derived or any(part.startswith("augment") for part in owner.index.name.split(".")):
-        return True
+    makes_layers = any(name.startswith("torch.nn.") and name.count(".") == 2 for name in names)
+    if is_named or makes_layers:
+        return not makes_layers
     of_self = [
         func.attr
         for method, func in calls

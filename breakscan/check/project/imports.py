@@ -469,16 +469,14 @@ class Project:
             if name in index.functions:
                 return index.functions[name] if len(names) == 1 else None
             if name in index.classes:
-                return index.classes[name] if len(names) == 1 else self._class_member(index.classes[name], names[1:])
+                info = index.classes[name]
+                return info if len(names) == 1 else self.method(info, names[1]) if len(names) == 2 else None
             if name in index.assigned:
                 return GlobalName(index, name) if len(names) == 1 else None
             through = self.star(index, name)
             return self.find(".".join([through, *names[1:]]), index) if through else None
         finally:
             self._finding.discard(step)
-
-    def _class_member(self, info: ClassInfo, names: list[str]) -> Definition | None:
-        return self.method(info, names[0]) if len(names) == 1 else None
 
     def star(self, index: ModuleIndex, name: str) -> str | None:
         """The dotted name under which a star import brings ``name`` into a file."""

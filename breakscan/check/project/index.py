@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -14,7 +15,9 @@ from breakscan.source.module import SourceModule
 from breakscan.source.walking import FunctionNode, blocks, own_nodes, walk
 
 BUILTINS = frozenset(dir(builtins))
-
+_STORE = r"{0}\.\w+(?:[^=\n(]*(?<![=!])=(?!=)| *: *[^\s]| in )"
+"""A line that may assign an attribute of a name; the others that may are continued, or end a target of many lines."""
+_STORE_OF_LINES = re.compile(r"\\\n|\n *[)\]]+ *=(?!=)| as \(")
 
 Answer = TypeVar("Answer")
 
@@ -63,10 +66,14 @@ class FunctionInfo:
     def own_attributes(self) -> frozenset[str]:
         """The attributes of its object that a method assigns."""
         receiver = None if self.is_static else self.first_parameter
+        text = "\n".join(self.index.module.lines[self.node.lineno - 1 : self.node.end_lineno])
+        may = re.search(_STORE.format(receiver), text) or _STORE_OF_LINES.search(text) or f" as {receiver}." in text
+        if receiver is None or not may:  # nearly all: to walk over them takes long
+            return frozenset()
         return frozenset(
             one.attr
             for one in self.own_nodes
-            if isinstance(one, ast.Attribute)
+            if one.__class__ is ast.Attribute
             and isinstance(one.ctx, ast.Store)
             and isinstance(one.value, ast.Name)
             and one.value.id == receiver

@@ -12,7 +12,7 @@ from breakscan.check.project.imports import Project
 from breakscan.check.project.index import ClassInfo, FunctionInfo, GlobalName, ModuleIndex
 from breakscan.model.findings import Mode, Region
 from breakscan.rulebook.torch_facts.not_measured import RETURN_THE_MODULE
-from breakscan.source.walking import is_name, own_nodes
+from breakscan.source.walking import is_name, own_nodes, reads
 
 COMPILE = "torch.compile"
 EXPORT = "torch.export.export"
@@ -297,7 +297,7 @@ class RootFinder:
                 if not makers and isinstance(func, ast.Attribute):
                     values = [(func.value, place)]
             case ast.Name(id=name):
-                values = [(one, place) for one in self._bound(name, place) if not _mentions(one, name)]
+                values = [(one, place) for one in self._bound(name, place) if not reads(one, name)]
                 function = place.function
                 if any(self._asked_for(name, place)):
                     return None
@@ -639,10 +639,6 @@ def is_test(index: ModuleIndex) -> bool:
     """True if a file holds tests: what it compiles, and the modules that it defines, say nothing of the project."""
     parts = index.module.display.split("/")
     return not {"test", "tests", "testing"}.isdisjoint(parts[:-1]) or parts[-1].startswith(("test_", "conftest"))
-
-
-def _mentions(node: ast.expr, name: str) -> bool:
-    return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node))
 
 
 def _option(keywords: Sequence[ast.keyword], name: str) -> ast.expr | None:
