@@ -237,7 +237,9 @@ def result_of(
         _note_gradients(found, returned, backward, snapshots)
     found.printed, found.outside = OUTSIDE.changes([file for snapshot in snapshots for file in snapshot.files])
     for snapshot, plains in zip(snapshots, before, strict=True):
-        _note_changes(found, snapshot, plains, owners)
+        # The state may be that of a later call: what is passed had the values of the inputs.
+        passed = set(map(id, snapshots[-1].tensors.values())) if snapshot is not snapshots[-1] else set()
+        _note_changes(found, snapshot, plains, owners, passed)
     if found.error is None and not with_hooks:
         _note_gradients(found, returned, backward, snapshots)
     return found
@@ -296,10 +298,15 @@ def _as_text(leaf: object) -> str:
 
 
 def _note_changes(
-    found: CallResult, snapshot: StateSnapshot, before: Mapping[str, object], owners: Mapping[int, str]
+    found: CallResult,
+    snapshot: StateSnapshot,
+    before: Mapping[str, object],
+    owners: Mapping[int, str],
+    passed: set[int],
 ) -> None:
     now = snapshot.now(gradients=False)
-    found.changed |= {path: found.keep(path, value) for path, value in now.values.items()}
+    kept = {path for path in now.values if path in now.bound or id(snapshot.tensors.get(path)) not in passed}
+    found.changed |= {path: found.keep(path, value) for path, value in now.values.items() if path in kept}
     owned = {path: owners.get(_storage(tensor) or 0) for path, tensor in now.bound.items()}
     found.aliases |= {path: owner for path, owner in owned.items() if owner is not None}
     for path in {**before, **now.plains}:

@@ -138,10 +138,10 @@ class _Made:
     the program as it is, in a single run; ``steps`` is the ratio of their steps, None where none can be compared.
     ``unsure`` is a value at the end that differs by what such programs may: the compiled calls decide."""
 
+    run: Run
     edits: tuple[Candidate, ...] = ()
     changes: tuple[ProgramChange, ...] = ()
     texts: Texts = field(default_factory=dict)
-    run: Run | None = None
     ratio: float = 1.0
     steps: Ratio | None = None
     unsure: str | None = None
@@ -201,7 +201,6 @@ class _Tune:
         self.files: dict[Path, None] = {}
         """Those with problems."""
         self.notes: list[str | Observation] = []
-        self.best = _Made()
         self.not_compiled: ProgramChange | None = None
         self.wall = 0.0
         """Seconds that a run of the program as it is takes, with those of its process."""
@@ -228,6 +227,7 @@ class _Tune:
         self.runs.loops = tuple(one for one in self.look.report.found if one.path in self.texts)
         self.say(TuneStep.BASELINE)
         self.base = self.look
+        self.best = _Made(self.base)
         self._keep(0.0)
         result: Best | None = None
         interrupted = False
@@ -250,7 +250,7 @@ class _Tune:
         self.base = self._run({}, RunRequest(seconds=self.longest), keep=True)
         self.request = RunRequest(seconds=3600.0, steps=self.base.report.steps if self.base.report.cut else 0)
         self.loop = step_loop(self.base.report.loops)
-        self.best = _Made(run=self.base)
+        self.best = _Made(self.base)
         self.wall = self.base.seconds
         again = self._run({}, self.request, self.base) if self.wall < QUICK * self.question.seconds else None
         self.say(TuneStep.EAGER)
@@ -288,7 +288,7 @@ class _Tune:
             was = self.best
             for change in changes:
                 if self._left() <= 0:
-                    self._not_tried((change.name,), change.kind)
+                    self._add((change.name,), change.kind, TrialVerdict.NOT_TRIED, NO_TIME)
                     continue
                 self._try(self.best.edits, (*self.best.changes, change), change.name)
             if self.best is was:
@@ -310,7 +310,6 @@ class _Tune:
     def _changes(self) -> list[ProgramChange]:
         """The changes that the best run suggests."""
         run = self.best.run
-        assert run is not None
         texts = {**self.texts, **self.best.texts}
         program = TunedProgram(run.explanation, texts, self.look.report, self.question.goal)
         self.notes += [f"{place} compiles by a call that cannot be changed" for place in program.elsewhere]
@@ -334,9 +333,6 @@ class _Tune:
 
     def _planned(self) -> list[Candidate]:
         run, wanted = self.best.run, WantedRewrites(unsafe=True)
-        assert run is not None
-        if run.explanation is None:
-            return []
         sites = [self._in_file(one.site) for one in run.explanation.problems if one.origin is not Origin.FRAMEWORK]
         lines: dict[str, set[int]] = {}
         for site in sites:
@@ -380,10 +376,10 @@ class _Tune:
         self.number += 1
         self.of = max(self.of, self.number)
         self.say(TuneStep.TRY, ", ".join(names))
-        made = self._made(_Made(edits, changes, texts), names)
+        made = self._made(edits, changes, texts, names)
         if made is not None and self._is_noisy(made):
             del self.seen[tuple(sorted(texts.items()))]
-            made = self._made(_Made(edits, changes, texts), names)
+            made = self._made(edits, changes, texts, names)
         if made is None or not self._is_better(made, self.best):
             if made is not None:
                 self._add(names, made.kind, TrialVerdict.NO_GAIN, self._no_gain(made), made)
@@ -392,32 +388,30 @@ class _Tune:
         self.best = made
         return True
 
-    def _made(self, made: _Made, names: tuple[str, ...]) -> _Made | None:
+    def _made(
+        self, edits: tuple[Candidate, ...], changes: tuple[ProgramChange, ...], texts: Texts, names: tuple[str, ...]
+    ) -> _Made | None:
         """Runs a program.  Returns None if it does not hold; the list of what was tried then has the ``names``."""
-        key = tuple(sorted(made.texts.items()))
+        key = tuple(sorted(texts.items()))
         if key in self.seen:
             return self.seen[key]
         self.seen[key] = None
         try:
-            cold = self.question.goal is Goal.COMPILE
-            run = self._run(made.texts, self.request, self.base, cold)
+            run = self._run(texts, self.request, self.base, self.question.goal is Goal.COMPILE)
         except WorkerError as error:
-            if names:
-                self._add(names, made.kind, TrialVerdict.FAILS, error.first_line)
-            return None
+            verdict, reason = TrialVerdict.FAILS, error.first_line
         except OutOfTime:
-            if names:
-                self._not_tried(names, made.kind)
-            return None
-        difference = self.comparison.difference(run.distances) if self.comparison.is_possible else None
-        if difference is not None and not self.comparison.is_near(run.distances):
-            if names:
-                self._add(names, made.kind, TrialVerdict.DIFFERS, difference)
-            return None
-        steps = ratio_of(self.base, run, self.loop)
-        result = replace(made, run=run, ratio=self._speed(run, steps), steps=steps, unsure=difference)
-        self.seen[key] = result
-        return result
+            verdict, reason = TrialVerdict.NOT_TRIED, NO_TIME
+        else:
+            difference = self.comparison.difference(run.distances) if self.comparison.is_possible else None
+            if difference is None or self.comparison.is_near(run.distances):
+                steps = ratio_of(self.base, run, self.loop)
+                self.seen[key] = _Made(run, edits, changes, texts, self._speed(run, steps), steps, difference)
+                return self.seen[key]
+            verdict, reason = TrialVerdict.DIFFERS, difference
+        if names:
+            self._add(names, changes[-1].kind if changes else RemedyKind.EDIT, verdict, reason)
+        return None
 
     def _speed(self, run: Run, steps: Ratio | None) -> float:
         """The ratio by which a run is better than that of the program as it is."""
@@ -434,8 +428,6 @@ class _Tune:
 
     def _is_better(self, one: _Made, other: _Made) -> bool:
         """Faster by more than single runs vary, or no slower and with fewer problems."""
-        assert one.run is not None
-        assert other.run is not None
         if self._compiles_nothing(one):
             return False
         faster, noise = one.ratio / other.ratio, self._noise
@@ -448,14 +440,11 @@ class _Tune:
         return not is_slower and one.run.figures(None).problems < other.run.figures(None).problems
 
     def _compiles_nothing(self, one: _Made) -> bool:
-        assert one.run is not None
         is_meant = any(change.name == NOT_COMPILED for change in one.changes)
         return not is_meant and bool(self.base.figures(None).graphs) and not one.run.figures(None).graphs
 
     def _is_noisy(self, one: _Made) -> bool:
         """Return True if it has fewer problems than the best program, and only looks slower in steps that vary."""
-        assert one.run is not None
-        assert self.best.run is not None
         is_fewer = one.run.figures(None).problems < self.best.run.figures(None).problems
         return is_fewer and one.steps is not None and one.steps.is_noisy and not self._is_better(one, self.best)
 
@@ -468,7 +457,7 @@ class _Tune:
         speed = made.ratio / self.best.ratio
         if self._compiles_nothing(made):
             return "nothing is compiled with it"
-        than = " than without it" if len(self.best) else ""
+        than = " than the patch" if len(self.best) else ""
         return f"{1 / speed:.2f}× slower{than}" if speed < 1 / self._noise else f"no faster{than}"
 
     def _leave_out(self) -> None:
@@ -480,11 +469,12 @@ class _Tune:
             kept = tuple(one for one in self.best.edits if one in edits)
             others = tuple(one for one in self.best.changes if one in changes)
             texts = self._texts_of(kept, others)
-            made = None if not texts else self._made(_Made(kept, others, texts), ())
-            if made is not None and made.run is not None and self.best.run is not None:
+            made = None if not texts else self._made(kept, others, texts, ())
+            if made is not None:
                 is_more = made.run.figures(None).problems > self.best.run.figures(None).problems
                 if not is_more and not self._compiles_nothing(made) and self.best.ratio < NOISE * made.ratio:
-                    self.best = made
+                    # Other changes may have made the same texts.
+                    self.best = replace(made, edits=kept, changes=others)
 
     def _smaller(self) -> Iterator[tuple[tuple[Candidate, ...], tuple[ProgramChange, ...], str]]:
         for edit in self.best.edits:
@@ -512,11 +502,14 @@ class _Tune:
                 continue
             self._keep(0.0)
             turns = self._in_turns(self.best)
-            if turns is None:
-                self.notes.append(f"the steps were timed in a single run: {NO_TIME}")
-                return self._result(self.best, None, proof, is_varied)
-            assert self.best.run is not None
             fewer = self.best.run.figures(None).problems < self.base.figures(None).problems
+            single = f"the steps were timed in a single run: {NO_TIME}"
+            if turns is None and not fewer:
+                self._refuse(TrialVerdict.NOT_TRIED, single)
+                continue
+            if turns is None:
+                self.notes.append(single)
+                return self._result(self.best, None, proof, is_varied)
             if self.question.goal is Goal.STEP and (turns.is_slower or not (turns.is_faster or fewer)):
                 is_noisy = turns.ratio is not None and turns.ratio.is_noisy
                 reason = "slower" if turns.is_slower else "too noisy to say" if is_noisy else "no faster"
@@ -537,13 +530,13 @@ class _Tune:
         self, verdict: TrialVerdict, reason: str | Observation, ratio: Ratio | None = None, edits: bool = False
     ) -> None:
         """Refuses the best program; the next one, without its ``edits`` if they are why, takes its place."""
-        figures = None if self.best.run is None else self.best.run.figures(self.loop)
+        figures = self.best.run.figures(self.loop)
         self.tried.append(Trial(self.best.names, self.best.kind, verdict, reason, figures, ratio))
         self.refused.append(self.best.texts)
         barred = self.best.edits if edits else ()
         if barred and self.best.changes and (texts := self._texts_of((), self.best.changes)):
-            self._made(_Made((), self.best.changes, texts), self.best.names)
-        self.best = _Made(run=self.base)
+            self._made((), self.best.changes, texts, self.best.names)
+        self.best = _Made(self.base)
         for other in self.seen.values() if self._left(0.0) > 0 else ():
             if other is None or other.texts in self.refused or any(one in barred for one in other.edits):
                 continue
@@ -605,7 +598,6 @@ class _Tune:
         proof: Proof | None = None,
         is_varied: bool = False,
     ) -> Best:
-        assert made.run is not None
         before, after = self.base.figures(self.loop), made.run.figures(self.loop)
         before = replace(before, compile_seconds=self.look.figures(None).compile_seconds)
         if turns is not None:
@@ -669,7 +661,7 @@ class _Tune:
 
     def say(self, doing: TuneStep, label: str | None = None) -> None:
         """Shows progress."""
-        gained = self.best.ratio if len(self.best) else None
+        gained = self.best.ratio if self.number and len(self.best) else None
         self._say(TuneProgress(doing, label, self.number, self.of, gained, max(0.0, self._left(0.0))))
 
     def _left(self, kept: float | None = None) -> float:
@@ -679,10 +671,6 @@ class _Tune:
     def _add(
         self, names: tuple[str, ...], kind: RemedyKind, verdict: TrialVerdict, reason: str, made: _Made | None = None
     ) -> None:
-        figures = None if made is None or made.run is None else made.run.figures(self.loop)
+        figures = None if made is None else made.run.figures(self.loop)
         steps = None if made is None else made.steps
-        over = None if self.best.run is None else self.best.run.figures(self.loop)
-        self.tried.append(Trial(names, kind, verdict, reason, figures, steps, over))
-
-    def _not_tried(self, names: tuple[str, ...], kind: RemedyKind) -> None:
-        self.tried.append(Trial(names, kind, TrialVerdict.NOT_TRIED, NO_TIME))
+        self.tried.append(Trial(names, kind, verdict, reason, figures, steps, self.best.run.figures(self.loop)))

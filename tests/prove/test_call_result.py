@@ -83,3 +83,10 @@ def test_higher_precision_is_without_autocast_and_tf32(double: bool, dtype: torc
     assert (precision.fp32_precision, torch.get_default_dtype()) == (before, torch.float32)
     with torch.autocast("cpu", torch.bfloat16):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
+
+
+def test_what_is_passed_is_changed_where_it_is_passed_alone() -> None:
+    passed, held = torch.zeros(2), torch.zeros(2)
+    state, inputs = StateSnapshot({"state": [passed, held]}), StateSnapshot({"args": (passed,)})
+    found = result_of(lambda: (passed.add_(1), held.add_(1)), False, [state, inputs])
+    assert set(found.changed) == {"args[0]", "state[1]"}
