@@ -30,7 +30,7 @@ ROOMS = {
     "source": Room("model", 2126, 15),
     "rulebook": Room("model source", 2877, 16),
     "check": Room(STATIC, 12675, 49),
-    "fix": Room(f"{STATIC} check", 7929, 43),
+    "fix": Room(f"{STATIC} check", 7901, 41),
     "recording": Room(STATIC, 9118, 43),
     "explanation": Room(f"{STATIC} check recording", 7439, 36),
     "survey": Room(f"{STATIC} check recording explanation", 2194, 14),

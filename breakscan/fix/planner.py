@@ -18,10 +18,9 @@ from breakscan.check.pipeline.checker import Checker
 from breakscan.check.pipeline.rewrite_facts import Studies, Study
 from breakscan.fix.apply import applied, overlap
 from breakscan.fix.registry import load_rewrite
-from breakscan.fix.result import Applied, FileRepair, Reason, Refused
+from breakscan.fix.result import Applied, Effect, FileRepair, Reason, Refused, assumes, differs, in_one_line
 from breakscan.fix.source_map import SourceMap
 from breakscan.fix.support.context import Declined, Edit, FileTree, OtherForm, RewriteContext
-from breakscan.fix.support.difference import Effect, assumes, differs, in_one_line
 from breakscan.fix.support.escapes import loud
 from breakscan.model.findings import Confidence, Finding, Kind, RewriteOffer, Site, SourceError, Verdict
 from breakscan.rulebook.config import FileSettings, Settings

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from breakscan.fix.result import Difference, Effect
 from breakscan.fix.source_map import SourceMap
-from breakscan.fix.support.difference import Difference, Effect
 from breakscan.model.findings import Finding, Site
 from breakscan.prove.protocol import CompileOption
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from breakscan.fix.support.difference import EXCEPTIONS, Effect, effects_of
+from breakscan.fix.result import EXCEPTIONS, Effect, effects_of
 from breakscan.prove.call_runs import CallRuns
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.changed_code import (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from breakscan.fix.support.difference import EXCEPTIONS, Effect
+from breakscan.fix.result import EXCEPTIONS, Effect
 from breakscan.prove.call_result import CallResult
 from breakscan.prove.equal import Change, Expected, Part, ResultDifference
 from breakscan.prove.probe import is_stated

@@ -13,12 +13,12 @@ from dataclasses import replace
 
 import libcst as cst
 
+from breakscan.fix.result import EXCEPTIONS, Effect, differs
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import reads_of
 from breakscan.fix.support.build import call, copied, inverted, method
 from breakscan.fix.support.checks import block_of, breaking, compiling, guard_of
 from breakscan.fix.support.context import Declined, Edit, RewriteContext
-from breakscan.fix.support.difference import EXCEPTIONS, Effect, differs
 from breakscan.fix.support.operators import cuts_gradient
 from breakscan.fix.support.purity import why_missed
 from breakscan.fix.support.tensor_test import When, not_python, tensor_test

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from breakscan.fix.result import Effect, assumes, differs
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_bound_once, is_read, is_read_outside, origin, plain_value, reads_of
 from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
-from breakscan.fix.support.difference import Effect, assumes, differs
 from breakscan.fix.support.escapes import is_local
 from breakscan.fix.support.masked import hits_of
 from breakscan.fix.support.names import read, written

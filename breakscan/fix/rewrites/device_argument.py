@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import libcst as cst
 
+from breakscan.fix.result import assumes
 from breakscan.fix.support import build
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
-from breakscan.fix.support.difference import assumes
 from breakscan.fix.support.operators import called, makes_new, only_argument
 from breakscan.fix.support.purity import why_not_pure
 from breakscan.fix.support.walking import nodes_of

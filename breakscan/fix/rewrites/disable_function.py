@@ -11,9 +11,9 @@ import builtins
 
 import libcst as cst
 
+from breakscan.fix.result import differs
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import Declined, Edit, RewriteContext
-from breakscan.fix.support.difference import differs
 from breakscan.fix.support.names import written
 from breakscan.fix.support.operators import called, what_costs
 from breakscan.fix.support.walking import code_children, findall, nodes_of

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from breakscan.fix.result import assumes
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined, is_needed_outside
 from breakscan.fix.support.build import operand_of_and
 from breakscan.fix.support.checks import and_not_compiling, compiling
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
-from breakscan.fix.support.difference import assumes
 from breakscan.fix.support.names import read, written
 from breakscan.fix.support.operators import called
 from breakscan.fix.support.tensor_test import asks_tensor, operands

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import libcst as cst
 
+from breakscan.fix.result import assumes
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
-from breakscan.fix.support.difference import assumes
 from breakscan.fix.support.walking import findall
 
 

@@ -12,20 +12,22 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from breakscan.fix.result import Effect, assumes, differs
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined, is_bound_once, origin, plain_value, reads_of
 from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
-from breakscan.fix.support.difference import Effect, assumes, differs
-from breakscan.fix.support.losses import Loss, loss_of, name_of_loss
 from breakscan.fix.support.masked import (
     Leaf,
+    Loss,
     conditions,
     filled,
     in_place_of,
     is_vector,
     leaf_of,
+    loss_of,
     masked,
+    name_of_loss,
     whole,
     zero,
 )
@@ -103,14 +105,9 @@ def rewrite(context: RewriteContext) -> Edit:
         ],
     )
     refuse_breaks_in(context, loss.call, new)
-    if code_differs(context, loss.call, new):
+    if context.plain(loss.call) != context.plain(new):
         changes[loss.call] = new
     return Edit(changes, [_AND_METRICS if has_metrics else _CLASSES, *conditions(context, leaf.mask, target.leaves)])
-
-
-def code_differs(context: RewriteContext, old: cst.Call, new: cst.Call) -> bool:
-    """True if new code is not the old one with other spaces."""
-    return context.plain(old) != context.plain(new)
 
 
 # -- what is computed -----------------------------------------------------------------------------------------------

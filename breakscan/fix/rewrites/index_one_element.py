@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from breakscan.fix.result import EXCEPTIONS, Effect, assumes, differs
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined
 from breakscan.fix.support.build import operand
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
-from breakscan.fix.support.difference import EXCEPTIONS, Effect, assumes, differs
 from breakscan.fix.support.operators import is_number
 
 _ARITHMETIC = cst.Add | cst.Subtract | cst.Multiply | cst.FloorDivide | cst.Modulo

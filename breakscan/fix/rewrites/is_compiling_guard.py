@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
+from breakscan.fix.result import Effect, differs
 from breakscan.fix.support.checks import and_not_compiling, block_of, breaking, guarded, is_caught, not_compiling
 from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext, Statement
-from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.escapes import reads_code
 from breakscan.fix.support.purity import is_line_or_record, is_reporting, why_missed, why_shown
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import libcst as cst
 
+from breakscan.fix.result import EXCEPTIONS, Difference, Effect, differs
 from breakscan.fix.rewrites.index_one_element import element_edit
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined, is_bound_once, is_changed_in_place, reads_of
 from breakscan.fix.support.build import copied, method, operand
 from breakscan.fix.support.context import Declined, Edit, RewriteContext
-from breakscan.fix.support.difference import EXCEPTIONS, Difference, Effect, differs
 from breakscan.fix.support.operators import called, cuts_gradient, is_number, makes_new, only_argument, takes_alike
 from breakscan.fix.support.walking import findall, nodes_named
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import libcst as cst
 
+from breakscan.fix.result import Effect, differs
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
-from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.masked import Leaf, conditions, hits_of, is_scalar
 from breakscan.fix.support.operators import called
 from breakscan.fix.support.purity import why_not_pure

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from breakscan.fix.result import Difference, Effect, differs
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
-from breakscan.fix.support.difference import Difference, Effect, differs
-from breakscan.fix.support.losses import loss_of, name_of_loss
 from breakscan.fix.support.masked import (
     COUNT,
     MEAN,
@@ -28,8 +27,10 @@ from breakscan.fix.support.masked import (
     in_place_of,
     is_scalar,
     leaf_of,
+    loss_of,
     masked,
     may_require_gradient,
+    name_of_loss,
     whole,
     zero,
 )

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import libcst as cst
 
+from breakscan.fix.result import Effect, assumes, differs
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.build import AUGMENTED, copied
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
-from breakscan.fix.support.difference import Effect, assumes, differs
 from breakscan.fix.support.escapes import is_local
 from breakscan.fix.support.masked import (
     Leaf,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import libcst as cst
 
+from breakscan.fix.result import Effect, differs
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.build import call, copied
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
-from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.operators import called, is_builtin, is_size, written_number
 
 _TOLIST = m.Call(func=m.Attribute(value=m.Call(), attr=m.Name("tolist")), args=[])

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import libcst as cst
 
+from breakscan.fix.result import Effect, differs
 from breakscan.fix.rewrites.keep_tensor import Uses
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.build import binary, call, method, operand, statements, with_leading_lines
 from breakscan.fix.support.context import Declined, Edit, Replacement, RewriteContext
-from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.walking import findall
 
 _IS_TENSOR = differs("the attribute is a tensor, not a Python number", Effect.TYPES)

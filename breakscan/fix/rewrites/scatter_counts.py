@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import libcst as cst
 
+from breakscan.fix.result import Effect, differs
 from breakscan.fix.support import build
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
-from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.operators import called
 
 

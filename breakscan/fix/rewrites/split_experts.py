@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import libcst as cst
 
+from breakscan.fix.result import Effect, assumes, differs
 from breakscan.fix.support import build
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_bound_once, reads_of
 from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
-from breakscan.fix.support.difference import Effect, assumes, differs
 from breakscan.fix.support.names import read, written
 from breakscan.fix.support.operators import called
 from breakscan.fix.support.walking import findall, nodes_named

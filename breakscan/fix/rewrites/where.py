@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from breakscan.fix.result import Effect, differs
 from breakscan.fix.support.assignments import is_needed_outside
 from breakscan.fix.support.build import (
     AUGMENTED,
@@ -23,7 +24,6 @@ from breakscan.fix.support.build import (
     with_leading_lines,
 )
 from breakscan.fix.support.context import Declined, Edit, OtherForm, Replacement, RewriteContext
-from breakscan.fix.support.difference import Effect, differs
 from breakscan.fix.support.names import read, written
 from breakscan.fix.support.operators import operator_of, what_costs, written_number
 from breakscan.fix.support.purity import refuse_breaks_in, why_may_raise, why_not_pure

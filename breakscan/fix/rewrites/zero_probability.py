@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import libcst as cst
 
+from breakscan.fix.result import Effect, assumes, differs
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined, is_outer, is_read
 from breakscan.fix.support.build import and_list, joined_and, operand, operand_of_and
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
-from breakscan.fix.support.difference import Effect, assumes, differs
 from breakscan.fix.support.walking import findall, nodes_named
 
 _UNIT = [m.Arg(one, keyword=None) for one in (m.Integer("0") | m.Float("0.0"), m.Integer("1") | m.Float("1.0"))]

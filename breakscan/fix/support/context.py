@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import libcst as cst
 
+from breakscan.fix.result import Difference
 from breakscan.fix.support.build import copied
-from breakscan.fix.support.difference import Difference
 from breakscan.fix.support.names import written
 from breakscan.fix.support.walking import code_children, spans_in
 from breakscan.model.facts import UNKNOWN, Fact, FileFacts, Span

@@ -41,16 +41,17 @@ def why_not_pure(context: RewriteContext, node: cst.CSTNode) -> str | None:
     Only code that is known to be pure counts as pure: functions and tensor methods of torch that were measured and have
     no side effects, functions of math, operators, and attributes.
     """
-    found = _Impurities(context)
-    node.visit(found)
-    return found.reasons[0] if found.reasons else None
+    return _first_reason(_Impurities(context), node)
 
 
 def why_may_raise(context: RewriteContext, node: cst.CSTNode) -> str | None:
     """The reason why an expression may raise for some values of its tensors; None if it does not."""
-    found = _Raises(context)
-    node.visit(found)
-    return found.reasons[0] if found.reasons else None
+    return _first_reason(_Raises(context), node)
+
+
+def _first_reason(visitor: Effects | _Raises, node: cst.CSTNode) -> str | None:
+    node.visit(visitor)
+    return next(iter(visitor.reasons), None)
 
 
 class Effects(cst.CSTVisitor):
@@ -174,9 +175,7 @@ def why_shown(context: RewriteContext, node: cst.CSTNode) -> str | None:
 
     Reading the values of tensors is none.
     """
-    found = _Shown(context)
-    node.visit(found)
-    return found.reasons[0] if found.reasons else None
+    return _first_reason(_Shown(context), node)
 
 
 class _Raises(cst.CSTVisitor):
@@ -241,9 +240,7 @@ def why_missed(context: RewriteContext, node: cst.CSTNode) -> str | None:
 
     Only calls known to have no side effects may be skipped, and functions whose names start with ``is_`` or ``has_``.
     """
-    found = _Missed(context)
-    node.visit(found)
-    return found.reasons[0] if found.reasons else None
+    return _first_reason(_Missed(context), node)
 
 
 _NOT_REPORTING = ("etLevel", "Handler", "Filter", "EnabledFor", "EffectiveLevel", "getChild")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from breakscan.fix.result import Difference, Effect, differs
 from breakscan.fix.support import matchers as m
 from breakscan.fix.support.build import (
     binary,
@@ -19,15 +20,12 @@ from breakscan.fix.support.build import (
     operand,
 )
 from breakscan.fix.support.context import Declined, RewriteContext
-from breakscan.fix.support.difference import Difference, Effect, differs
 from breakscan.fix.support.purity import why_may_raise, why_not_pure
 from breakscan.fix.support.walking import findall
 
 EQUAL = frozenset({"torch.equal", "torch.Tensor.equal"})
 ALLCLOSE = frozenset({"torch.allclose", "torch.Tensor.allclose"})
 NONZERO = frozenset({"torch.is_nonzero", "torch.Tensor.is_nonzero"})
-_SHORT = 24
-"""Longer code is not repeated."""
 
 ALL_COMPUTED = differs("all tests are computed, and any of them may raise", Effect.RAISES)
 
