@@ -45,7 +45,7 @@ from breakscan.prove.protocol import (
 )
 from breakscan.prove.state import is_number, plain, plain_copy, read_file, write_file
 from breakscan.prove.step_timer import event_now, peak_of_process
-from breakscan.prove.torch_state import cuda_in_use, plain_modes, wait_for_device
+from breakscan.prove.torch_state import cuda_in_use, higher_precision, plain_modes, wait_for_device
 from breakscan.prove.user_loop import loops_around
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ class WholeProgram:
         self._backward = False
         self._cut = False
         self._compiles = CompileClock()
+        self._until_exit = contextlib.ExitStack()
 
     def compile_text(self, text: str, path: str) -> Any:
         """The code of the text of a file, whose loops call :data:`STEP` and :data:`END`.  Raises SyntaxError."""
@@ -151,6 +152,10 @@ class WholeProgram:
         self._compiles.start()
         if self._request.eager:
             torch.compiler.set_stance("force_eager")
+        if self._request.precise:
+            # cuBLAS and cuDNN read it, whatever the program sets.
+            os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
+            self._until_exit.enter_context(higher_precision([], double=False))
         if not self._loops:
             self._hook.install(dynamo)
 

@@ -75,12 +75,13 @@ class LoopSite:
 class RunRequest:
     """A run of the whole program.  Without ``loops``, those around its compiled calls are looked for; else their steps
     are timed.  It is stopped after ``seconds`` from the first step, without those of compiling, and before step
-    ``steps`` of all loops together, if that is not 0."""
+    ``steps`` of all loops together, if that is not 0.  ``precise`` asks for no TF32 and no autocast."""
 
     loops: tuple[LoopSite, ...] = ()
     seconds: float = 3600.0
     steps: int = 0
     eager: bool = False
+    precise: bool = False
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,6 @@ ROOM = 8.0
 """The times of the tolerance of a single operation that values at the end of a run may be apart."""
 USUAL = 4.0
 """The times of the noise of the program itself."""
-NEAR = 16.0
-"""The times of what is allowed up to which a value that varies by itself decides nothing: steps of training on a GPU
-amplify rounding errors."""
 RANDOM = 0.05
 """The noise from which on values say nothing: they depend on other random numbers."""
 STEADY = 1e-6
@@ -181,7 +178,7 @@ class EndValues:
     ``noise`` holds how far those of runs of the program as it is are apart, compiled and eager."""
 
     def __init__(self, noise: Sequence[Mapping[str, float]], dtypes: Mapping[str, str]) -> None:
-        self._noise = noise
+        self.noise = noise
         self._dtypes = {path: dtype for path, dtype in dtypes.items() if dtype != FLOAT or self._of(path) <= STEADY}
         self._floats = [path for path, dtype in self._dtypes.items() if dtype in TOLERATED]
         self.is_possible = bool(self._floats) and statistics.median(map(self._of, self._floats)) < RANDOM
@@ -189,32 +186,23 @@ class EndValues:
 
     def difference(self, distances: Mapping[str, float]) -> str | None:
         """The path of the value that differs most, with how far it does, or how few values are there; None if they are
-        equal."""
+        equal, or cannot be compared."""
+        if not self.is_possible:
+            return None
         there = sum(path in distances for path in self._floats)
         if there < FEWEST * len(self._floats):
             return f"{there} of {len(self._floats)} values are there at the end of the run"
-        excess = self._excess(distances)
-        at = max(excess, key=excess.__getitem__, default=None)
-        return None if at is None else f"{at} differs by {distances[at]:.2g} (allowed {self._allowed(at):.2g})"
-
-    def is_near(self, distances: Mapping[str, float]) -> bool:
-        """Return True if what differs varies in the program itself, and differs by no more than :data:`NEAR` times
-        that: compiled calls have to be compared."""
-        excess = self._excess(distances)
-        return bool(excess) and all(
-            times <= NEAR and self._allowed(path) == USUAL * self._of(path) for path, times in excess.items()
-        )
-
-    def _excess(self, distances: Mapping[str, float]) -> Mapping[str, float]:
-        """The values that differ, and the times of what is allowed by which they do."""
         times = {path: distances[path] / (self._allowed(path) or TINY) for path in self._dtypes if path in distances}
-        return {path: one for path, one in times.items() if one > 1}
+        at = max(times, key=times.__getitem__, default="")
+        if times.get(at, 0.0) <= 1:
+            return None
+        return f"{at} differs by {distances[at]:.2g} (allowed {self._allowed(at):.2g})"
 
     def _allowed(self, path: str) -> float:
         return max(ROOM * TOLERATED.get(self._dtypes[path], 0.0), USUAL * self._of(path))
 
     def _of(self, path: str) -> float:
-        return max((one.get(path, 0.0) for one in self._noise), default=0.0)
+        return max((one.get(path, 0.0) for one in self.noise), default=0.0)
 
 
 def _after(lines: SourceMap | None, line: int) -> int:

@@ -7,6 +7,8 @@ left out again, and the best program is proved as ``verify`` does, and timed in 
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 import os
 import shutil
@@ -403,8 +405,8 @@ class _Tune:
         except OutOfTime:
             verdict, reason = TrialVerdict.NOT_TRIED, NO_TIME
         else:
-            difference = self.comparison.difference(run.distances) if self.comparison.is_possible else None
-            if difference is None or self.comparison.is_near(run.distances):
+            difference = self.comparison.difference(run.distances)
+            if difference is None or self.rounded.difference(run.distances) is None:
                 steps = ratio_of(self.base, run, self.loop)
                 self.seen[key] = _Made(run, edits, changes, texts, self._speed(run, steps), steps, difference)
                 return self.seen[key]
@@ -412,6 +414,16 @@ class _Tune:
         if names:
             self._add(names, changes[-1].kind if changes else RemedyKind.EDIT, verdict, reason)
         return None
+
+    @functools.cached_property
+    def rounded(self) -> EndValues:
+        """As ``comparison``, where it counts as noise how far a run without TF32 and autocast ends off: steps
+        of training amplify rounding.  Compiled calls decide then: a wrong change may differ by less."""
+        noise = [*self.comparison.noise]
+        if self.look.report.cuda or any("autocast" in text for text in self.texts.values()):
+            with contextlib.suppress(WorkerError, OutOfTime):
+                noise.append(self._run({}, replace(self.request, eager=True, precise=True), self.base).distances)
+        return EndValues(noise, self.base.dtypes)
 
     def _speed(self, run: Run, steps: Ratio | None) -> float:
         """The ratio by which a run is better than that of the program as it is."""
@@ -441,7 +453,7 @@ class _Tune:
 
     def _compiles_nothing(self, one: _Made) -> bool:
         is_meant = any(change.name == NOT_COMPILED for change in one.changes)
-        return not is_meant and bool(self.base.figures(None).graphs) and not one.run.figures(None).graphs
+        return not is_meant and not one.run.figures(None).graphs
 
     def _is_noisy(self, one: _Made) -> bool:
         """Return True if it has fewer problems than the best program, and only looks slower in steps that vary."""
@@ -592,11 +604,7 @@ class _Tune:
         return of_texts({path: (self.texts[path], text) for path, text in made.texts.items()}, ", ".join(made.names))
 
     def _result(
-        self,
-        made: _Made,
-        turns: _Turns | None = None,
-        proof: Proof | None = None,
-        is_varied: bool = False,
+        self, made: _Made, turns: _Turns | None = None, proof: Proof | None = None, is_varied: bool = False
     ) -> Best:
         before, after = self.base.figures(self.loop), made.run.figures(self.loop)
         before = replace(before, compile_seconds=self.look.figures(None).compile_seconds)
