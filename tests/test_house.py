@@ -29,7 +29,7 @@ ROOMS = {
     "model": Room("", 1293, 10),
     "source": Room("model", 2126, 15),
     "rulebook": Room("model source", 2877, 16),
-    "check": Room(STATIC, 12675, 49),
+    "check": Room(STATIC, 12674, 49),
     "fix": Room(f"{STATIC} check", 7901, 41),
     "recording": Room(STATIC, 9118, 43),
     "explanation": Room(f"{STATIC} check recording", 7439, 36),

@@ -97,7 +97,7 @@ class Argument:
     """An argument of a call: its position, its name, and its possible operands.
 
     ``true_if`` is the condition under which it is True, where that is not known, ``tensor_if`` that under which it is
-    a tensor, or holds one.
+    a tensor or an object, or holds a tensor.
     """
 
     index: int | None

@@ -136,7 +136,7 @@ def argument_conditions(event: Event, pattern: EventPattern) -> list[Condition]:
     return [condition for condition in found if condition is not None]
 
 
-_TENSORS = {state for state in OPERANDS if state.startswith("tensor")} | {"container:tensor"}
+_TENSORS = {state for state in OPERANDS if state.startswith("tensor")} | {"container:tensor", "instance"}
 
 
 def explaining_rule(

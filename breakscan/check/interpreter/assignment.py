@@ -54,7 +54,7 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
         if isinstance(value, Tensor):
             _emit_index(frame, node, owner, index, value, form)
         elif (isinstance(value, TensorNumber | DataSize) and _is_list(owner)) or (
-            isinstance(value, DrawnNumber) and not _is_mapping(owner)
+            isinstance(value, DrawnNumber) and not (isinstance(owner, Container) and (owner.mapping or owner.keys))
         ):
             frame.emit(EventKind.INDEX, node, form=form, operand=value, sure=value.sure)
     if isinstance(owner, Tensor):
@@ -76,10 +76,6 @@ def subscript(frame: Frame, node: ast.Subscript, owner: Value, form: str) -> Val
 def _is_list(owner: Value) -> bool:
     """True if only Python numbers can be indices; a tensor also takes those that are not known yet."""
     return isinstance(owner, Module) or (isinstance(owner, Container) and not owner.keys and not owner.mapping)
-
-
-def _is_mapping(owner: Value) -> bool:
-    return isinstance(owner, Container) and (owner.mapping or bool(owner.keys))
 
 
 def entry_of(node: ast.Subscript) -> tuple[str, str] | None:

@@ -83,7 +83,10 @@ def _patterns(frame: Frame, node: ast.Call, callee: str, arguments: Arguments) -
 
 
 def _tensor_if(value: Value) -> Condition | None:
-    """The condition under which an argument is a tensor, or holds one, where it may be something else."""
+    """The condition under which an argument is a tensor or an object, or holds a tensor, where it may be something
+    else."""
+    if isinstance(value, Instance):
+        return value.optional
     parts = (value,) if isinstance(value, Tensor) else elements_of(value) or ()
     doubts = [doubt(part) for part in parts if isinstance(part, Tensor)]
     return doubts[0] if doubts and None not in doubts else None

@@ -442,10 +442,12 @@ def _method_of_unknown(frame: Frame, node: ast.Call, name: str, arguments: Argum
     if name == "size":
         return SIZE
     emit_guessed(frame, node, name, arguments)
-    frame.program.pass_callables(frame, node, arguments.values())
+    if name not in _LEVELS:  # a logger may call a lambda for its text, once the graph has ended
+        frame.program.pass_callables(frame, node, arguments.values())
     return UNKNOWN
 
 
+_LEVELS = frozenset("trace debug info success warning error critical exception log".split())
 _REGISTERS = {
     "add_module": "module",
     "register_buffer": "tensor",
@@ -527,11 +529,15 @@ def _named(frame: Frame, node: ast.Call, dotted: str, arguments: Arguments) -> V
         return named_tuple_class(node)
     if dotted in _DRAWS and frame.traced:
         return DrawnNumber()
+    if dotted in ("loguru.logger.opt", "loguru.logger.bind"):
+        return Namespace(name="loguru.logger")
     made = _MAKES.get(dotted) or (dotted if last[:1].isupper() and not last.isupper() else None)
     if made is not None:
         return Instance(Sure.LIKELY if made == dotted else Sure.CERTAIN, name=made)
     if dotted.startswith(_STANDARD):
         return CONSTANT
+    if dotted.startswith("loguru."):
+        return UNKNOWN
     frame.program.pass_callables(frame, node, arguments.values())
     return UNKNOWN
 

@@ -74,7 +74,7 @@ def _plain(index: ModuleIndex, dotted: str) -> Value:
         return CONSTANT
     if dotted.startswith("torch.nn."):
         return Module(name=dotted)
-    if dotted == LOGGER or dotted.startswith("torch.optim."):
+    if dotted in (LOGGER, GENERATOR) or dotted.startswith("torch.optim."):
         return Instance(name=dotted)
     owner = index.class_named(dotted)
     if owner is not None and index.project is not None and "typing.Protocol" not in owner.bases:
@@ -131,6 +131,7 @@ def _union(values: list[Value]) -> Value:
 
 
 LOGGER = "logging.Logger"
+GENERATOR = "torch.Generator"
 
 
 def makes_logger(dotted: str | None) -> bool:
@@ -274,6 +275,10 @@ def _parameter(
         value = replace(at_most(value, Sure.LIKELY), one_dim=True)
     if value.optional:
         value = replace(value, optional=Condition(ConditionKind.TENSOR, name))
+    if name == "generator" and isinstance(value, Unknown | NoneValue | Instance):
+        is_left_out = isinstance(default, ast.Constant) and default.value is None
+        given = Condition(ConditionKind.GIVEN, name) if is_left_out else None
+        value = Instance(Sure.LIKELY, is_left_out, given, name=GENERATOR)
     if isinstance(default, ast.Constant) and isinstance(default.value, bool):
         value = CONSTANT  # a flag, whatever its annotation says
     return _with_default(name, value, default) if entry and isinstance(default, ast.Constant) else value

@@ -159,7 +159,8 @@ class Signatures:
         for position, name in enumerate([*names, *(a.arg for a in node.kwonlyargs)]):
             value = given.get(position if position < len(names) else _NO_POSITION, name)
             if value is None and not given.spread and name in defaults:
-                value = _default_value(defaults[name], base.get(name, UNKNOWN))
+                default = defaults[name]
+                value = literal(default.value) if isinstance(default, ast.Constant) else base.get(name, UNKNOWN)
             declared = base.get(name, UNKNOWN)
             value = _as_declared(value, declared, name)
             if isinstance(value, Tensor) and value.sure is not Sure.CERTAIN and _is_none(defaults.get(name)):
@@ -224,12 +225,6 @@ def _differs(name: str, known: Value, value: Value) -> Condition | None:
     if any(isinstance(v, NoneValue) for v in kinds):
         return Condition(ConditionKind.GIVEN, name)
     return None
-
-
-def _default_value(default: ast.expr, base: Value) -> Value:
-    if isinstance(default, ast.Constant):
-        return literal(default.value)
-    return base
 
 
 def _as_declared(value: Value | None, base: Value, name: str) -> Value:

@@ -275,15 +275,12 @@ def _varying(frame: Frame, name: str, arguments: Arguments, first: int) -> str:
 def _asked(frame: Frame, name: str, arguments: Arguments, first: int) -> frozenset[str]:
     """The arguments given that make a function return several tensors."""
     chooses = frame.api.several_when.get(name, frozenset())
-    found = {key for key in chooses & set(arguments.named) if not _is_false(arguments.named[key])}
+    given = {key: arguments.named[key] for key in chooses & set(arguments.named)}
+    found = {k for k, v in given.items() if not (isinstance(v, Constant) and (v.truth is False or v.literal is False))}
     if "dim" in chooses:
         dim = arguments.get(first, "dim")
         return frozenset({"dim"}) if isinstance(dim, Constant | Size) else frozenset()
     return frozenset(found)
-
-
-def _is_false(value: Value) -> bool:
-    return isinstance(value, Constant) and (value.truth is False or value.literal is False)
 
 
 def _several(frame: Frame, name: str, given: str | None, arguments: Arguments, first: int, sure: Sure) -> Value:

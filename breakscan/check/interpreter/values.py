@@ -306,7 +306,7 @@ class Instance(ClassOrObject):
     kind = "instance"
 
     def words(self) -> frozenset[str]:
-        return frozenset({"unknown" if self.maybe_none else "instance"})
+        return frozenset({"unknown" if self.maybe_none and self.optional is None else "instance"})
 
 
 @dataclass(slots=True, unsafe_hash=True)

@@ -411,7 +411,7 @@ class RootFinder:
             yield from asked
         elif function is None:
             yield from self._defined(name, place.index)
-        elif inner := self._inner(name, function):
+        elif inner := _qualified(place.index, f"{function.qualname}.<locals>.{name}"):
             yield inner
         elif (argument := _argument(function, name)) is None:
             yield from self._of_name(name, self._around(place))
@@ -425,12 +425,6 @@ class RootFinder:
         else:
             for call, caller in self._calls_of(function):
                 yield from dict(self._given(call, function, caller)).get(name, ())
-
-    @staticmethod
-    def _inner(name: str, function: FunctionInfo) -> FunctionInfo | None:
-        """The function of that name that another one defines."""
-        qualname = f"{function.qualname}.<locals>.{name}"
-        return next((info for info in function.index.all_functions.values() if info.qualname == qualname), None)
 
     def _asked_for(self, name: str, place: Spot) -> Iterator[_Named]:
         """The classes that ``isinstance`` asks for before a value is used."""
@@ -510,8 +504,7 @@ class RootFinder:
         """The place around a function: the function that it is in, or the top level."""
         assert place.function is not None
         outer = place.function.qualname.rpartition(".<locals>.")[0] if place.function.nested else ""
-        around = (one for one in place.index.all_functions.values() if outer and one.qualname == outer)
-        return Spot(place.index, next(around, None))
+        return Spot(place.index, _qualified(place.index, outer))
 
     def _nodes(self, place: Spot) -> Sequence[ast.AST]:
         if place.function is not None:
@@ -639,6 +632,10 @@ def is_test(index: ModuleIndex) -> bool:
     """True if a file holds tests: what it compiles, and the modules that it defines, say nothing of the project."""
     parts = index.module.display.split("/")
     return not {"test", "tests", "testing"}.isdisjoint(parts[:-1]) or parts[-1].startswith(("test_", "conftest"))
+
+
+def _qualified(index: ModuleIndex, qualname: str) -> FunctionInfo | None:
+    return next((info for info in index.all_functions.values() if info.qualname == qualname), None)
 
 
 def _option(keywords: Sequence[ast.keyword], name: str) -> ast.expr | None:
