@@ -194,9 +194,8 @@ class EndValues:
             return f"{there} of {len(self._floats)} values are there at the end of the run"
         times = {path: distances[path] / (self._allowed(path) or TINY) for path in self._dtypes if path in distances}
         at = max(times, key=times.__getitem__, default="")
-        if times.get(at, 0.0) <= 1:
-            return None
-        return f"{at} differs by {distances[at]:.2g} (allowed {self._allowed(at):.2g})"
+        is_equal = times.get(at, 0.0) <= 1
+        return None if is_equal else f"{at} differs by {distances[at]:.2g} (allowed {self._allowed(at):.2g})"
 
     def _allowed(self, path: str) -> float:
         return max(ROOM * TOLERATED.get(self._dtypes[path], 0.0), USUAL * self._of(path))

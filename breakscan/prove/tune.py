@@ -138,7 +138,7 @@ def tune(program: UserProgram, question: TuneQuestion, say: Callable[[TuneProgre
 class _Made:
     """A program with changes: edits of ``fix``, and others in their order.  ``ratio`` says how much better it is than
     the program as it is, in a single run; ``steps`` is the ratio of their steps, None where none can be compared.
-    ``unsure`` is a value at the end that differs by what such programs may: the compiled calls decide."""
+    ``unsure`` is a value at the end that differs by what rounding may: the compiled calls decide."""
 
     run: Run
     edits: tuple[Candidate, ...] = ()
@@ -417,8 +417,7 @@ class _Tune:
 
     @functools.cached_property
     def rounded(self) -> EndValues:
-        """As ``comparison``, where it counts as noise how far a run without TF32 and autocast ends off: steps
-        of training amplify rounding.  Compiled calls decide then: a wrong change may differ by less."""
+        """The same comparison, with the rounding of TF32 and autocast, which training amplifies, as noise."""
         noise = [*self.comparison.noise]
         if self.look.report.cuda or any("autocast" in text for text in self.texts.values()):
             with contextlib.suppress(WorkerError, OutOfTime):
