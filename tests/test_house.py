@@ -26,12 +26,12 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1293, 10),
+    "model": Room("", 1279, 10),
     "source": Room("model", 2126, 15),
     "rulebook": Room("model source", 2877, 16),
     "check": Room(STATIC, 12674, 49),
     "fix": Room(f"{STATIC} check", 7901, 41),
-    "recording": Room(STATIC, 9118, 43),
+    "recording": Room(STATIC, 9104, 43),
     "explanation": Room(f"{STATIC} check recording", 7439, 36),
     "survey": Room(f"{STATIC} check recording explanation", 2194, 14),
     "prove": Room(f"{STATIC} check fix recording explanation", 12324, 44),

@@ -91,10 +91,9 @@ def _problem(
         origin, code = context.origin(where.path), context.sources.line(where.path, where.line)
         where = context.sources.site(where.path, where.line)
     kept = tuple(remedy for remedy in remedies if remedy is not None)
-    name = kind.words
     return Problem(
-        kind, kind.value, name, None, verdict, severity, where, origin or Origin.USER, tuple(functions), what, why,
-        kept, count, code=code, **others,  # type: ignore[arg-type]
+        kind, kind.value, kind.words, None, verdict, severity, where, origin or Origin.USER, tuple(functions), what,
+        why, kept, count, code=code, **others,  # type: ignore[arg-type]
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from breakscan.explanation.function_values import values_at_breaks
 from breakscan.explanation.graphs import cudagraph_skips, reported_graph, traced_lines, with_generated
 from breakscan.explanation.notices import asked_of, notices, set_aside_notice, unmet_requests
 from breakscan.explanation.prices import with_prices
+from breakscan.explanation.recompile_remedies import with_shared_causes
 from breakscan.explanation.recompiles import recompiles
 from breakscan.explanation.step_profile import profile_notices, step_profile
 from breakscan.explanation.user_source import UserSource
@@ -157,14 +158,16 @@ def explain_processes(
         torch_imported=torch_imported,
         disabled_by=recorded.process.disabled_by,
         breaks=list(sites.values()),
-        recompiles=recompiles(
-            recorded.processes,
-            fates,
-            compiles,
-            recorded.all_breaks,
-            recorded.calls,
-            recorded.process.torch,
-            context,
+        recompiles=with_shared_causes(
+            recompiles(
+                recorded.processes,
+                fates,
+                compiles,
+                recorded.all_breaks,
+                recorded.calls,
+                recorded.process.torch,
+                context,
+            )
         ),
         frames=fates,
         graphs=with_generated(graphs, recorded.graphs, recorded.all, context),

@@ -27,7 +27,7 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.frames import Ending, FrameStatus, UncompiledFrame
 from breakscan.explanation.graphs import Graph
 from breakscan.explanation.run_totals import NO_GAPS, Ran, what_ran
-from breakscan.model.problem import LongPass, Price
+from breakscan.model.problem import Price
 from breakscan.recording.parsers.frames import is_resumed
 from breakscan.recording.records import (
     BreakSeen,
@@ -41,10 +41,6 @@ from breakscan.recording.records import (
     Usual,
 )
 
-_STANDS_OUT = 10
-"""A pass that takes so many times what is usual is reported."""
-_LEAST_LONG = 0.01
-"""Seconds from which on such a pass is worth a word."""
 _READS_DATA = (1, 2, 3)
 """The families of rules about what depends on the values of a tensor."""
 
@@ -124,16 +120,8 @@ def _price(
         compile_seconds=compiling,
         low_seconds=host["low"] / passes if passes else 0.0,
         high_seconds=host["high"] / passes if passes else 0.0,
-        longest=_longest(gap.ran for gap in ran),
         eager=bool(whole),
     )
-
-
-def _longest(gaps: Iterable[GapRan]) -> LongPass | None:
-    """The longest of all passes, if it stands out from those after the same graph."""
-    found = [gap for gap in gaps if gap.passes > 1 and gap.longest > max(_LEAST_LONG, _STANDS_OUT * gap.usual.seconds)]
-    longest = max(found, key=lambda gap: gap.longest, default=None)
-    return LongPass(longest.longest, longest.longest_at) if longest else None
 
 
 def _reads_data(site: BreakSite) -> bool:

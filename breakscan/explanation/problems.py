@@ -302,7 +302,9 @@ def _recompile_problems(
         first = group[0]
         over = over_limit.get(first.function or "")
         of_function = [one for one in groups if one[0].function == first.function]
-        is_main = over is not None and group is max(of_function, key=len)
+        # Where the limit is an error, the function did not run eager.
+        is_past = over is not None or (first.shared is not None and first.shared.limit is not None)
+        is_main = is_past and group is max(of_function, key=len)
         limit = [f"{first.function} runs eager from then on: {over.reason.text}."] if over and is_main else []
         words = () if first.function in described else _versions_words(first.shared)
         described.add(first.function)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -15,7 +14,6 @@ from breakscan.explanation.graphs import Graph
 from breakscan.explanation.rank_report import RankDifference, RankEnding, RankReport, exit_ending
 from breakscan.explanation.recompiles import Recompile
 from breakscan.model.findings import Site
-from breakscan.model.problem import LongPass
 from breakscan.model.words import counted, place
 
 T = TypeVar("T")
@@ -35,7 +33,7 @@ def compare(
     if endings is None:
         endings = {rank: exit_ending(by_rank[rank].status) for rank in ranks}
     runs = {rank: by_rank[rank] for rank in ranks}
-    differences = [*_breaks(runs), *_frames(runs), *_recompiles(runs), *_steps(runs), *_order(runs), *_exports(runs)]
+    differences = [*_breaks(runs), *_frames(runs), *_recompiles(runs), *_steps(runs), *_exports(runs)]
     differences += _graphs(runs, unexplained=not differences)
     return RankReport(max(world_size or 0, len(ranks)), ranks, dict(sorted(endings.items())), differences)
 
@@ -48,7 +46,6 @@ def merge(
 ) -> Explanation:
     """The explanation of the lowest rank, with the breaks, functions and recompiles that only other ranks have, and
     with what :func:`compare` finds.  Compile ids of another rank carry it in front: ``rank1:0/0``."""
-    by_rank = with_waits(by_rank)
     ranks = sorted(by_rank)
     first = by_rank[ranks[0]]
     breaks, frames, recompiles = list(first.breaks), list(first.frames), list(first.recompiles)
@@ -137,14 +134,6 @@ def _steps(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
 
 def _after_runs(numbers: Sequence[int | None]) -> str:
     return f"after {_listed(map(str, numbers))} runs of graphs"
-
-
-def _order(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
-    """The same recompiles in another order."""
-    orders = {rank: [_recompile_key(r) for r in run.recompiles] for rank, run in runs.items()}
-    if len({frozenset(Counter(order).items()) for order in orders.values()}) == 1:
-        functions = {rank: tuple(r.function or _UNNAMED for r in run.recompiles) for rank, run in runs.items()}
-        yield from _if_differing("the order of recompiles", None, functions, _listed)
 
 
 def _exports(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
@@ -242,46 +231,3 @@ def _by(things: Iterable[T], key: Callable[[T], Hashable]) -> dict[Hashable, lis
     for thing in things:
         groups.setdefault(key(thing), []).append(thing)
     return groups
-
-
-_Span = tuple[float, float]
-"""Seconds since the epoch."""
-
-
-def with_waits(by_rank: Mapping[int, Explanation]) -> dict[int, Explanation]:
-    """The explanations, with the rank that was waited for at passes that took long."""
-    spans = {rank: list(_compiling(run)) for rank, run in by_rank.items()}
-    return {
-        rank: replace(
-            run,
-            breaks=[
-                _with_wait(site, run.began, {other: spans[other] for other in spans if other != rank})
-                for site in run.breaks
-            ],
-        )
-        for rank, run in by_rank.items()
-    }
-
-
-def _compiling(run: Explanation) -> Iterable[_Span]:
-    for compiled in run.compiles:
-        if run.began is not None:
-            yield run.began + compiled.at, run.began + compiled.at + compiled.seconds
-
-
-def _with_wait(site: BreakSite, began: float | None, others: Mapping[int, Iterable[_Span]]) -> BreakSite:
-    longest = site.price and site.price.longest
-    if site.price is None or not longest or began is None:
-        return site
-    meanwhile = {rank: _within(spans, longest, began) for rank, spans in others.items()}
-    rank = max(meanwhile, key=lambda one: meanwhile[one], default=None)
-    # Where another rank compiled for less than half of the time, it may be chance.
-    if rank is None or meanwhile[rank] < longest.seconds / 2:
-        return site
-    return replace(site, price=replace(site.price, longest=replace(longest, for_rank=rank)))
-
-
-def _within(spans: Iterable[_Span], longest: LongPass, began: float) -> float:
-    """Seconds of the spans that lie within the pass."""
-    start, end = began + longest.at, began + longest.at + longest.seconds
-    return sum(max(0.0, min(end, last) - max(start, first)) for first, last in spans)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from breakscan.explanation.context import package_of
@@ -23,6 +24,7 @@ _STATE = re.compile(r"\bself\.state\b")
 _MOMENTUM = re.compile(r"\.param_groups\[\d+\]\['(?:betas|momentum)'\]")
 _INTEGERS = re.compile(r"-?\d+")
 _LITERAL = re.compile(r"'[^']*'|-?\d+(?:\.\d+)?|True|False")
+_ITEM = re.compile(r"(.+)\[\d+\]")
 _APART = {"0", "1"}
 """Sizes that are compiled separately from all others."""
 _SIZES = (ChangeKind.SIZE, ChangeKind.BRANCH_ON_SIZE)
@@ -39,12 +41,14 @@ _OF_RULE = {
 """Changes about which the rule says all that there is to do."""
 _OF_OBJECTS = {ChangeKind.NUMBER, ChangeKind.FLAG, ChangeKind.SET_LATER, ChangeKind.TYPE}
 """Changes of values that a compiled function can be given in place of the object."""
+_OWN = _OF_OBJECTS | {ChangeKind.LENGTH, ChangeKind.KEYS}
 _NAMES = {
     ChangeKind.BRANCH_ON_SIZE: "test-outside",
     ChangeKind.TRAINING: "both-modes",
     ChangeKind.GRAD_MODE: "both-modes",
     ChangeKind.GLOBAL_STATE: "one-state",
     ChangeKind.REQUIRES_GRAD: "with-gradient",
+    ChangeKind.RANK: "one-rank",
     ChangeKind.INFERENCE: "no-inference-mode",
 }
 _NAMES_OF_FEW = {
@@ -71,6 +75,22 @@ def limit_remedies(first: Recompile, shared: SharedCode) -> Remedies:
     return (*isolated, remedy("recompile_limit", what="objects" if number else "versions", number=number or "N"))
 
 
+def with_shared_causes(recompiles: Sequence[Recompile]) -> list[Recompile]:
+    """The recompiles, where those of a function that the same change would remove have one cause."""
+    groups: dict[int, list[Recompile]] = {}
+    for recompile in recompiles:
+        groups.setdefault(recompile.cause, []).append(recompile)
+    known: dict[object, int] = {}
+    numbers: dict[int, int] = {}
+    for cause, group in groups.items():
+        first = group[0]
+        kept = recompile_remedies(group, first.shared)
+        is_kept = not kept or kept[0].kind is RemedyKind.NOTHING
+        about = (first.function, kept, first.subject if is_kept else None)
+        numbers[cause] = known.setdefault(about if kept else cause, len(known))
+    return [replace(recompile, cause=numbers[recompile.cause]) for recompile in recompiles]
+
+
 def recompile_remedies(group: Sequence[Recompile], shared: SharedCode | None) -> Remedies:
     """The remedies for recompiles of one cause, the best first; ``shared`` is the function, if it has many versions."""
     first = group[0]
@@ -91,21 +111,24 @@ def recompile_remedies(group: Sequence[Recompile], shared: SharedCode | None) ->
         return (remedy("no-memo", **_facts(first, change)),)
     if change.kind is ChangeKind.SET_LATER and {*change.values} == {"None", "missing"}:
         return (remedy("set-always", **_facts(first, change)),)
-    own = next((one for one in changes if one.objects > 1 and (one.is_parameter or one.kind in _OF_OBJECTS)), None)
+    own = next((one for one in changes if one.objects > 1 and (one.is_parameter or one.kind in _OWN)), None)
     if any(one.objects > 1 for one in changes) and first.alone_for is not None:
         return (remedy("remove-break-inside", at=place(first.alone_for), function=first.function),)
-    if own is not None and own.kind is ChangeKind.TYPE and not first.hit_limit:
+    is_past = first.hit_limit or (shared is not None and shared.limit is not None)
+    if own is not None and own.kind is ChangeKind.TYPE and not is_past:
         own = None
     if own is not None:
-        number = _number_of_objects(first, own, shared) if own == change else None
+        is_known = own == change or first.how.calls > 1
+        number = _number_of_objects(first, own, shared) if is_known else None
         # What has its own sizes cannot be given the values of another one.
         has_sizes = any(one.is_parameter or one.kind is ChangeKind.SIZE for one in changes)
-        return tuple(one for one in _of_objects(first, own, number) if one.name != "hoist" or not has_sizes)
+        kept = (one for one in _of_objects(first, own, number, is_past=is_past) if one.name != "hoist" or not has_sizes)
+        return (*kept, *_open_parameters(changes, shared))
     functions = [one.subject for one in changes if one.kind in (ChangeKind.FUNCTION, ChangeKind.OBJECT)]
     if functions and len(changes) > 1:
         return (remedy("own-version", subject=functions[0]),)
     if change.kind is ChangeKind.SIZE:
-        return _of_sizes(group, change)
+        return _of_sizes(group, change, shared)
     if first.unrolled is not None and shared is not None:
         return (remedy("loop-outside", at=place(first.unrolled)),)
     if change.kind is ChangeKind.NUMBER and first.hit_limit and change.holder is Holder.ATTRIBUTE:
@@ -113,8 +136,11 @@ def recompile_remedies(group: Sequence[Recompile], shared: SharedCode | None) ->
     name = _name(first, changes, once=len(group) == 1)
     if name == "apart":
         return _apart(first, changes)
+    if name == "number-open":
+        return _of_open_number(group, changes)
     if name is not None:
-        return (remedy(name, **_facts(first, change)),)
+        limit = ("recompile_limit",) if name == "one-rank" and first.hit_limit else ()
+        return tuple(remedy(one, **_facts(first, change), what="versions", number="N") for one in (name, *limit))
     if first.rule is None:
         return ()
     if change.kind is ChangeKind.NUMBER and change.holder is Holder.MODULE and _are_integers(change):
@@ -153,26 +179,47 @@ def _number_of_objects(first: Recompile, change: ValueChange, shared: SharedCode
     """The number of objects with a value of their own, those too for which there is no version; None if not known."""
     if first.how.calls > 1:
         return first.how.calls
-    if first.hit_limit and change.kind not in _OF_OBJECTS:
+    if first.hit_limit and change.kind not in _OWN:
         return None
     return max(change.objects, len({*change.values, *(shared.eager_values if shared else ())}))
 
 
-def _of_objects(first: Recompile, change: ValueChange, number: int | None) -> Remedies:
+def _of_objects(first: Recompile, change: ValueChange, number: int | None, *, is_past: bool) -> Remedies:
     """The remedies where each object of a class has its own value, and all of them share the code of a function."""
     names = ["compile-container"] if first.container and first.how.calls > 1 else []
     if change.holder is Holder.MODULE and _are_integers(change):
         names.append(INTEGERS_OPEN)
     if first.how.calls > 1 and version_key(first.how.torch) >= (2, 13):
         names.append("isolate_recompiles")
-    if first.hit_limit:
+    if is_past:
         names.append("recompile_limit")
     if change.kind in _OF_OBJECTS and change.kind is not ChangeKind.TYPE:
         names.append("hoist")
-    if not first.hit_limit:
+    if not is_past:
         names.append("own-version")
     facts = {**_facts(first, change), "container": first.container, "what": "objects", "number": number or "N"}
     return tuple(remedy(name, **facts) for name in names)
+
+
+def _of_open_number(group: Sequence[Recompile], changes: Sequence[ValueChange]) -> Remedies:
+    """The remedies for numbers that torch leaves open from their second value on, each on its own."""
+    numbers = [one for one in changes if one.kind is ChangeKind.NUMBER]
+    is_single = len(group) == len(numbers) == 1
+    items = {found[1] for one in numbers if (found := _ITEM.fullmatch(one.subject))}
+    names = ["number-open"] if is_single or not group[0].opened else []
+    if group[0].opened and group[0].how.dynamic != "True":
+        names.append("dynamic-numbers")
+    if len(items) == 1 and not is_single:
+        names.append("one-tensor")
+    return tuple(remedy(name, owner=next(iter(items), "")) for name in names)
+
+
+def _open_parameters(changes: Sequence[ValueChange], shared: SharedCode | None) -> Remedies:
+    """The setting that leaves sizes of parameters open, where nothing but sizes differs, and more than two versions of
+    the code were compiled: the second one leaves them open."""
+    is_of_sizes = any(one.is_parameter and one.kind is ChangeKind.SIZE for one in changes)
+    has_others = any(one.kind in _OF_OBJECTS for one in changes)
+    return (remedy("open-parameters"),) if is_of_sizes and not has_others and shared is not None else ()
 
 
 def _grows(change: ValueChange) -> bool:
@@ -222,15 +269,17 @@ def _name(first: Recompile, changes: Sequence[ValueChange], *, once: bool) -> st
             return "both-sides"
         case ChangeKind.LAYOUT if holder is Holder.ARGUMENT and change.owner.isidentifier():
             return "contiguous"
-        case ChangeKind.DTYPE | ChangeKind.DEVICE | ChangeKind.REQUIRES_GRAD if change.is_parameter:
+        case ChangeKind.DTYPE | ChangeKind.DEVICE if change.is_parameter:
             return "convert-before"
+        case ChangeKind.REQUIRES_GRAD if change.is_parameter:
+            return "frozen-sets"
         case ChangeKind.OBJECT | ChangeKind.FREED if change.objects < 2:
             return "made-once"
         case ChangeKind.KEYS:
             return "filled-once" if once and holder is Holder.ATTRIBUTE else "same-keys"
         case ChangeKind.NUMBER if holder is Holder.MODULE and _are_integers(change):
             return None
-        case ChangeKind.NUMBER if once:
+        case ChangeKind.NUMBER if once or first.opened:
             return "number-open"
         case ChangeKind.NUMBER if holder in (Holder.GLOBAL, Holder.CLOSURE):
             return "argument"
@@ -240,7 +289,7 @@ def _name(first: Recompile, changes: Sequence[ValueChange], *, once: bool) -> st
             return "few-values"
         case ChangeKind.SET_LATER | ChangeKind.LENGTH if once:
             return "once"
-    return _NAMES.get(kind) or (_NAMES_OF_FEW.get(kind) if once or len(change.values) <= _FEW else None)
+    return (_NAMES_OF_FEW.get(kind) if once or len(change.values) <= _FEW else None) or _NAMES.get(kind)
 
 
 def _meets_one(changes: Sequence[ValueChange]) -> bool:
@@ -261,7 +310,7 @@ def _apart(first: Recompile, changes: Sequence[ValueChange]) -> Remedies:
     return (remedy("apart"), *([remedy("one-size")] if is_first else []))
 
 
-def _of_sizes(group: Sequence[Recompile], change: ValueChange) -> Remedies:
+def _of_sizes(group: Sequence[Recompile], change: ValueChange, shared: SharedCode | None) -> Remedies:
     first = group[0]
     if first.how.dynamic == "False":
         limit = [remedy("recompile_limit", what="sizes", number="N")] if first.hit_limit else []
@@ -270,16 +319,19 @@ def _of_sizes(group: Sequence[Recompile], change: ValueChange) -> Remedies:
     if len(change.values) == 2 and _APART & {*change.values}:
         return _apart(first, changes)
     if not change.owner.isidentifier() and is_of_one_object(first, change):
-        return (remedy("fixed-size", owner=change.owner), *([remedy("dynamic")] if first.opened else []))
+        fixed = remedy("fixed-size", owner=change.owner)
+        return (*_open_parameters(changes, shared), fixed, *([remedy("dynamic")] if first.opened else []))
     then, now = (dict(objects).get("self") for objects in first.objects)
     if any(one.is_parameter for one in changes) or (None not in (then, now) and then != now):
-        return (remedy("own-sizes"),)
+        return (remedy("own-sizes"), *_open_parameters(changes, shared))
     if not any(one.opened for one in group):
         return (remedy("one-size"),) if change.owner.isidentifier() else ()
     sizes = [one for one in changes if one.kind is ChangeKind.SIZE and one.dimension is not None]
     marked = {one.subject for one in sizes if one.owner in first.passed}
     # A mark does not reach what is compiled behind a graph break.
-    if (call := first.trigger) is None or marked != {one.subject for one in group}.union(one.subject for one in sizes):
+    others = any(one.kind in (ChangeKind.NUMBER, ChangeKind.SIZE) and one not in sizes for one in changes)
+    is_marked = marked == {one.subject for one in group}.union(one.subject for one in sizes) and not others
+    if (call := first.trigger) is None or not is_marked:
         return (remedy("dynamic"), remedy("one-size"))
     code = "; ".join(f"torch._dynamo.mark_dynamic({first.passed[one.owner]}, {one.dimension})" for one in sizes)
     return (remedy("mark-dynamic", NewLine(call.path, call.line, code), code=code, at=place(call)), remedy("one-size"))

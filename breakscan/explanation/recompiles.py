@@ -118,9 +118,11 @@ _MOST_OTHERS = 2
 def changes_of(group: Sequence[Recompile]) -> list[ValueChange]:
     """The changes that came at once, in recompiles of one cause: the one that torch noticed first comes first."""
     by_subject: dict[str, list[tuple[Recompile, ParsedGuard]]] = {}
+    frame = group[0].compile_id.rpartition("/")[0]
     for recompile in group:
-        # What else was compiled again follows from it.
-        if (recompile.subject, recompile.function) == (group[0].subject, group[0].function):
+        # What else was compiled again, as the part after a break, follows from it.
+        is_same = frame and recompile.compile_id.rpartition("/")[0] == frame
+        if is_same or (recompile.subject, recompile.function) == (group[0].subject, group[0].function):
             own = replace(recompile.guard, subject=recompile.subject, old=recompile.old, new=recompile.new)
             for guard in (own, *recompile.also):
                 by_subject.setdefault(guard.subject, []).append((recompile, guard))
@@ -149,16 +151,20 @@ def _change(met: Sequence[tuple[Recompile, ParsedGuard]]) -> ValueChange:
     )
 
 
-def _objects_with_own_values(met: Iterable[tuple[Recompile, ParsedGuard]]) -> int:
+def _objects_with_own_values(met: Sequence[tuple[Recompile, ParsedGuard]]) -> int:
     """The number of objects, if each was met with one value alone."""
     values: dict[Objects, set[str | None]] = {}
+    selves = set()
     for recompile, guard in met:
         root = _ROOT.match(guard.subject)
         for objects, value in zip(recompile.objects, (guard.old, guard.new), strict=True):
             named = tuple((name, number) for name, number in objects)
-            own = tuple(one for one in named if root and one[0] == root[0]) or named
+            own = tuple(one for one in named if root and one[0] == root[0]) or named[:1]
             values.setdefault(own, set()).add(value)
-    is_each = () not in values and all(len(own) == 1 for own in values.values())
+            selves.add(dict(objects).get("self"))
+    # An object that a call of one model is given is one of the call's values, and may be another each time.
+    is_given = len(selves) == 1 and None not in selves and not met[0][1].is_parameter
+    is_each = not is_given and () not in values and all(len(own) == 1 for own in values.values())
     return len(values) if is_each and len(values) > 1 else 0
 
 
@@ -177,8 +183,8 @@ def recompile_sentence(group: Sequence[Recompile]) -> str:
     """The changes: ``x.shape[0] was 32, then 31``."""
     first, *others = changes_of(group)
     if not first.subject:
-        is_torchs = group[0].guard != NONE_FAILED
-        return f"no compiled version fits (torch says: {first.demand})" if is_torchs else first.demand
+        is_own = group[0].guard == NONE_FAILED
+        return first.demand if is_own else f"no compiled version fits (torch says: {first.demand})"
     more = f"; and {len(others) - _MOST_OTHERS} more" if len(others) > _MOST_OTHERS else ""
     is_new = len(first.values) == 1 and group[0].old is None
     sentence = "; ".join((_sentence(first, is_new=is_new), *map(_sentence, others[:_MOST_OTHERS]))) + more
@@ -197,7 +203,8 @@ def _sentence(change: ValueChange, *, is_new: bool = False) -> str:
     if kind is ChangeKind.FREED:
         return f"{subject} was freed, and with it the version that was compiled for it"
     if kind in (ChangeKind.OBJECT, ChangeKind.FUNCTION) and known[:1] == ("another object",):
-        return f"{subject} is another object than before{f' ({known[1]})' if known[1:] else ''}"
+        others = ", ".join(known[1:_MOST_VALUES]) + (" and so on" if len(known) > _MOST_VALUES else "")
+        return f"{subject} is another object than before{f' ({others})' if others else ''}"
     if len(known) < 2:
         if kind in (ChangeKind.GLOBAL_STATE, ChangeKind.GRAD_MODE):
             return f"{subject} changed"
@@ -231,6 +238,7 @@ _SPREADING = {
     ChangeKind.GLOBAL_STATE: "state",
 }
 """Kinds of guards that, once one fails, fail in all functions that the changed input runs through."""
+_INDEX = re.compile(r"\[\d+\]$")
 _SAME = {ChangeKind.FREED: ChangeKind.OBJECT, ChangeKind.FUNCTION: ChangeKind.OBJECT}
 
 
@@ -401,9 +409,9 @@ class _Causes:
         about = (trigger, kind) if guard.kind in _SPREADING else (trigger, kind, guard.subject)
         change = None if begins_call else self.changes.get(about, self._unplaced(kind))
         if change is None or not change.brings(frame, guard, values, is_last=change is self.last):
-            change = _Change(
-                f"{frame.path}:{frame.line}:{_SAME.get(guard.kind, guard.kind).value}:{guard.subject}", trigger, kind
-            )
+            same_kind = _SAME.get(guard.kind, guard.kind)
+            subject = _INDEX.sub("", guard.subject) if guard.kind is ChangeKind.NUMBER else guard.subject
+            change = _Change(f"{frame.path}:{frame.line}:{same_kind.value}:{subject}", trigger, kind)
         self.changes[about] = change
         self.last = change
         change.frames.add(frame)
@@ -521,7 +529,7 @@ def _recompile(
             begins_call=_begins_call(seen, context),
         ),
         how=how,
-        opened=bool(sizes) and all(leaves_open(demands, one.owner, one.dimension or 0) for one in sizes),
+        opened=_opened(guard, sizes, demands),
         passed=_passed(seen, sizes, context),
         is_memo=is_memo,
         unrolled=_unrolled(seen, (guard, *met.also), context),
@@ -529,6 +537,13 @@ def _recompile(
         made_by=_break_above(seen, eager, context) if origin is not Origin.USER else None,
         runs=seen.runs,
     )
+
+
+def _opened(guard: ParsedGuard, sizes: Sequence[ParsedGuard], demands: Sequence[str]) -> bool:
+    """Return whether a version whose guards have these demands leaves open what changed."""
+    if guard.kind is ChangeKind.NUMBER:
+        return any(f"{guard.subject} is {kind}" in demands for kind in ("an int", "a float"))
+    return bool(sizes) and all(leaves_open(demands, one.owner, one.dimension or 0) for one in sizes)
 
 
 def _closes_over(frame: Code, subject: str, context: ExplainContext) -> bool:
@@ -571,8 +586,8 @@ def _switch(met: _Met, broken: _Broken, run: _Process, context: ExplainContext) 
         for frame in reversed(context.not_torchs(stack)) if names else ():
             if line := context.sources.switch(frame.path, frame.line, names):
                 return replace(frame, line=line, column=None, end_column=None)
-    if met.guard.kind is ChangeKind.GLOBAL_STATE:
-        setters = [name for name in _STATES if met.guard.subject in name]
+    if met.guard.kind in (ChangeKind.GLOBAL_STATE, ChangeKind.REQUIRES_GRAD):
+        setters = [name for name in (*_STATES, "requires_grad_") if met.guard.subject.rpartition(".")[2] in name]
         for frame in reversed(context.not_torchs(met.seen.stack)):
             if line := context.sources.only_call(frame.path, setters):
                 return StackFrame(frame.path, line, "")

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from breakscan.explanation.context import ExplainContext
-from breakscan.explanation.forks import Inherited, clock_shifts
+from breakscan.explanation.forks import Inherited
 from breakscan.recording.records import (
     CallsOnDevice,
     CallsRan,
@@ -43,7 +43,7 @@ class Calls:
 
 R = TypeVar("R", GraphRan, GapRan, CallsRan, CallsOnDevice)
 _NOTHING = Usual(0.0, 0.0, 0.0)
-NO_GAPS = GapRan(-1, 0, 0.0, _NOTHING, 0.0, 0.0, 0, _NOTHING)
+NO_GAPS = GapRan(-1, 0, 0.0, _NOTHING, 0, _NOTHING)
 """After a graph that nothing followed."""
 
 
@@ -71,15 +71,13 @@ def what_ran(processes: Sequence[Sequence[Record]], context: ExplainContext) -> 
                 numbers.add(process, record.graph, len(ran.graphs))
                 ran.graphs.append(record)
     timed: dict[Code | str, list[tuple[Usual, int]]] = defaultdict(list)
-    shifts = clock_shifts(processes)
-    for process, (records, shift) in enumerate(zip(processes, shifts, strict=True)):
+    for process, records in enumerate(processes):
         for run in _last(records, GraphRan, "graph"):
             if (number := numbers.get(process, run.graph)) is not None:
                 ran.of_graph[number] = _with_run(ran.of_graph.get(number), run)
         for gap in _last(records, GapRan, "follows"):
             if (number := numbers.get(process, gap.follows)) is not None:
-                own = replace(gap, longest_at=gap.longest_at + shift)
-                ran.after_graph[number] = _with_gaps(ran.after_graph.get(number, NO_GAPS), own)
+                ran.after_graph[number] = _with_gaps(ran.after_graph.get(number, NO_GAPS), gap)
         for record in _last(records, CallsRan, "key"):
             _add_calls(ran.calls, called.get(process, record.key), record, context)
         for calls in _last(records, CallsOnDevice, "key"):
@@ -102,14 +100,11 @@ def _with_run(known: GraphRan | None, run: GraphRan) -> GraphRan:
 
 
 def _with_gaps(known: GapRan, gaps: GapRan) -> GapRan:
-    longest = max(known, gaps, key=lambda one: one.longest)
     return GapRan(
         follows=gaps.follows,
         passes=known.passes + gaps.passes,
         seconds=known.seconds + gaps.seconds,
         usual=_together([(known.usual, known.passes), (gaps.usual, gaps.passes)]),
-        longest=longest.longest,
-        longest_at=longest.longest_at,
         timed_on_device=known.timed_on_device + gaps.timed_on_device,
         usual_on_device=_together(
             [(known.usual_on_device, known.timed_on_device), (gaps.usual_on_device, gaps.timed_on_device)]

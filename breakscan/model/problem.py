@@ -33,16 +33,6 @@ def users_line(stack: Sequence[Caller]) -> Caller | None:
 
 
 @dataclass(frozen=True, slots=True)
-class LongPass:
-    """A pass that took much longer than the others: its seconds, and when it began, in seconds since the recording
-    began.  ``for_rank`` is the rank that compiled meanwhile: this one waited for it."""
-
-    seconds: float
-    at: float
-    for_rank: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Price:
     """The part of what a break costs that was seen, each time that the program runs through it: the time between the
     graph before it and the next one, on the host and, where timed, on the device, and whether the host waits for the
@@ -51,7 +41,7 @@ class Price:
     function that runs eager.
 
     ``host_seconds`` and ``device_seconds`` are medians; half of the passes took between ``low_seconds`` and
-    ``high_seconds`` on the host.  ``longest`` is None where no pass stands out.
+    ``high_seconds`` on the host.
 
     Where the host waits for the device, it waits for work that has to be done anyhow: then what counts is the time
     that the device does not spend on graphs there.
@@ -64,7 +54,6 @@ class Price:
     compile_seconds: float
     low_seconds: float = 0.0
     high_seconds: float = 0.0
-    longest: LongPass | None = None
     eager: bool = False
 
     @property
@@ -93,9 +82,6 @@ class Price:
     def words(self) -> str:
         """``1.2 ms a pass between graphs, 340 passes; 0.9 s to compile what follows it``."""
         said = [self._each_pass] if self.passes else []
-        if self.longest:
-            meanwhile = "" if self.longest.for_rank is None else f", in which rank {self.longest.for_rank} compiled"
-            said.append(f"not counted: one pass of {duration(self.longest.seconds)}{meanwhile}")
         if self.is_on_device and self.host_seconds > _NOTABLY * self.seconds:
             said.append(f"the host spends {duration(self.host_seconds)} there and waits for the device")
         elif self.waits:

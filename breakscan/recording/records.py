@@ -518,15 +518,12 @@ class GraphRan(Record):
 class GapRan(Record):
     """The gaps between the end of a graph and the start of the next one, or the end of the call: eager code, and the
     compiled code's own overhead.  Gaps in which something was compiled are left out.  ``follows`` names the graph
-    before; ``longest`` is the longest of all gaps, and ``longest_at`` when it began; ``usual_on_device`` is of those
-    ``timed_on_device``.  The last record of a graph counts."""
+    before; ``usual_on_device`` is of those ``timed_on_device``.  The last record of a graph counts."""
 
     follows: int
     passes: int
     seconds: float
     usual: Usual
-    longest: float
-    longest_at: float
     timed_on_device: int
     usual_on_device: Usual
 

@@ -46,8 +46,7 @@ class Library:
 
     def get(self, word: str) -> Rule | None:
         """The rule with that id or name, in any case."""
-        by_id = self._rules.get(word.upper())
-        return by_id or next((rule for rule in self if rule.name == word.lower()), None)
+        return self._rules.get(word.upper()) or next((rule for rule in self if rule.name == word.lower()), None)
 
     def select(self, selector: str) -> list[Rule]:
         """The rules that a selector of ``select`` or ``ignore`` selects.

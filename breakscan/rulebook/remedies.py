@@ -30,7 +30,7 @@ LEAVE_LOOP = "leave-loop"
 NESTED = "nested_graph_breaks"
 ASKS_FOR_NAMES = "BRK504"
 """With NESTED, torch 2.13 calls ``globals()`` in a caller of the function that asks, which may be another file's."""
-DECIDE_OUTSIDE, COMPUTE_OUTSIDE = "decide-outside", "compute-outside"
+DECIDE_OUTSIDE, COMPUTE_OUTSIDE, ASSERT = "decide-outside", "compute-outside", "assert-in-graph"
 
 
 @cache
@@ -62,6 +62,8 @@ def remedies_at(rule: Rule, module: SourceModule, site: Site, *, returns: bool) 
             names.append(name)
         elif line := line_of_test(module, need):
             names.append(f"{DECIDE_OUTSIDE} {line}")
+        elif not is_sized and (line := line_of_test(module, need, raises=True)):
+            names.append(f"{ASSERT} {line}")
         elif (line := line_of_library(need)) and not is_sized:
             names.append(f"{COMPUTE_OUTSIDE} {line}")
     return tuple(names)
@@ -74,7 +76,7 @@ def rule_remedies(rule: Rule, mode: Mode, at_site: tuple[str, ...] = ()) -> tupl
     kept = at_site if mode is Mode.DEFAULT else () if mode.exports else (LEAVE_LOOP,)
     entries = [entry.partition(" ") for entry in at_site if entry in kept]
     others = [remedy(name, line=line) for name, _, line in entries if name in remedy_table()]
-    if others and others[0].name in (LEAVE_LOOP, DECIDE_OUTSIDE, COMPUTE_OUTSIDE):
+    if others and others[0].name in (LEAVE_LOOP, DECIDE_OUTSIDE, COMPUTE_OUTSIDE, ASSERT):
         # Python needs the value: what keeps it a tensor moves the break to that line.
         return (replace(others[0], rewrites=others[0].rewrites or rule.rewrites), *others[1:])
     return (instead, *others)
@@ -121,16 +123,15 @@ def needed_at(module: SourceModule, site: Site, *, returns: bool, sized: bool) -
     return None if at_site else module.tree
 
 
-def line_of_test(module: SourceModule, node: ast.AST) -> int | None:
-    """The line of the ``if`` that has the node in its test, if it does more than raise."""
+def line_of_test(module: SourceModule, node: ast.AST, *, raises: bool = False) -> int | None:
+    """The line of the ``if`` that has the node in its test, if it does more than raise, or does that alone."""
     parents = _uses(module.tree).parents
     child, parent = node, node if isinstance(node, ast.If | ast.IfExp) else parents.get(node)
     while isinstance(parent, ast.expr) and not isinstance(parent, ast.IfExp):
         child, parent = parent, parents.get(parent)
     is_test = isinstance(parent, ast.If | ast.IfExp) and (parent is node or child is parent.test)
-    if not is_test or (isinstance(parent, ast.If) and isinstance(parent.body[-1], ast.Raise)):
-        return None
-    return getattr(parent, "lineno", None)
+    only_raises = isinstance(parent, ast.If) and isinstance(parent.body[-1], ast.Raise)
+    return getattr(parent, "lineno", None) if is_test and only_raises is raises else None
 
 
 def line_of_library(node: ast.AST) -> int | None:

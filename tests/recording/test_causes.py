@@ -235,7 +235,7 @@ step(torch.ones(3))
 """,
     )
     assert "self.weight.requires_grad was True, then False." in text
-    assert "Instead: convert, move or freeze the model before its first compiled call" in text
+    assert "freeze before the first compiled call" in text
 
 
 @pytest.mark.parametrize("sizes", [(1, 2), (2, 1)])
@@ -660,3 +660,75 @@ for size in (4, 1):
     assert names["cache.key.shape[0]"][0] == "fixed-size"
     assert names["len(seen)"] == ["written-outside"]
     assert names["x.shape[0]"] == ["apart", "unbacked"]
+
+
+def test_parameters_that_are_frozen_in_stages_have_a_version_for_each(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
+compiled = torch.compile(net, backend="eager")
+
+def stage(frozen):
+    for parameter in net[0].parameters():
+        parameter.requires_grad = not frozen  # here
+    compiled(torch.ones(2, 3))
+
+stage(True)
+stage(False)
+stage(True)
+""",
+    )
+    (problem,) = (one for one in report["problems"] if one["kind"] == "recompiles")
+    assert {one["subject"].rpartition(".")[2] for one in problem["changes"]} == {"requires_grad"}
+    assert {tuple(one["values"]) for one in problem["changes"]} == {("False", "True")}
+    assert [one["name"] for one in problem["remedies"]] == ["frozen-sets"]
+
+
+def test_a_wrapper_of_many_functions_is_one_cause(folder: Folder) -> None:
+    """Wherever it is called, and with however many arguments."""
+    report = report_of(
+        folder,
+        """
+def checked(function):
+    def wrapped(*args):
+        return function(*args)
+    return wrapped
+
+@checked
+def double(x):
+    return x * 2
+
+@checked
+def plus(x, y):
+    return x + y
+
+@checked
+def scale(x, y, z):
+    return x * y + z
+
+ops = [torch.compile(one, backend="eager") for one in (double, plus, scale)]
+x = torch.ones(3)
+ops[0](x)
+ops[1](x, x)
+ops[2](x, x, x)
+""",
+    )
+    (problem,) = (one for one in report["problems"] if one["kind"] == "recompiles")
+    assert problem["count"] == 2
+
+
+def test_items_of_a_list_are_one_cause(folder: Folder) -> None:
+    report = report_of(
+        folder,
+        """
+@torch.compile(backend="eager")
+def step(x, lengths):
+    return sum(x[row, :length].sum() for row, length in enumerate(lengths))
+
+for lengths in ([4, 4], [3, 4], [3, 2]):
+    step(torch.ones(2, 8), lengths)
+""",
+    )
+    (problem,) = (one for one in report["problems"] if one["kind"] == "recompiles")
+    assert [remedy["name"] for remedy in problem["remedies"]] == ["dynamic-numbers", "one-tensor"]

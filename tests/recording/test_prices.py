@@ -117,8 +117,6 @@ def test_one_long_pass_is_told_apart(run: Any) -> None:
     assert price.passes == 15
     assert price.host_seconds < 0.1
     assert price.low_seconds <= price.host_seconds <= price.high_seconds < 0.1
-    assert price.longest.seconds > 1.5
-    assert price.longest.for_rank is None
     (calls,) = ran.explanation.calls
     assert calls.gap_seconds < 1.5 < calls.total_seconds
 

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from programs import Done, Folder, environment
 
-from breakscan.explanation.compilations import CompiledFrame
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
 from breakscan.explanation.from_recording import explain_run
@@ -191,15 +190,12 @@ class TestTorchrun:
     @pytest.mark.slow
     def test_waiting_once_for_a_rank_that_compiles_is_no_cost(self, folder: Folder) -> None:
         folder.write("program.py", WAITS)
-        done, report = self.explain(folder, "program.py")
+        _, report = self.explain(folder, "program.py")
         price = report.breaks[0].price
         assert price.passes == 29
         assert price.host_seconds < 0.2
-        assert price.longest.seconds > 1
-        assert price.longest.for_rank == 1
         (calls,) = (one for one in report.calls if one.name == "step")
         assert calls.seconds < 1 < calls.total_seconds
-        assert "not counted: one pass of" in " ".join(done.report.split())
 
     @pytest.mark.slow
     def test_ranks_that_the_program_starts_are_told_apart(self, folder: Folder) -> None:
@@ -377,10 +373,6 @@ def recompile(function: str, compile_id: str) -> Recompile:
     )
 
 
-def compiled_frame(compile_id: str, at: float) -> CompiledFrame:
-    return CompiledFrame(compile_id, "f", SITE, Origin.USER, False, at, 0.1, 0, {}, (), 0, None, (), (), None)
-
-
 def graph(number: int, function: str, ops: int) -> Graph:
     return Graph(number, f"{number}/0", function, SITE, ops, (), (), None, None, None, None, None, (), ())
 
@@ -436,12 +428,6 @@ class TestComparison:
         )
         assert not compare({0: one, 1: one}).differences
 
-    def test_recompiles_in_another_order(self) -> None:
-        one = replace(PLAIN, recompiles=(recompile("f", "0/1"), recompile("g", "1/1")))
-        two = replace(PLAIN, recompiles=(recompile("g", "0/1"), recompile("f", "1/1")))
-        (difference,) = compare({0: one, 1: two}).differences
-        assert difference == RankDifference("the order of recompiles", None, {0: "f and g", 1: "g and f"})
-
     def test_graphs_that_differ_for_no_other_reason(self) -> None:
         other = replace(PLAIN, graphs=(graph(0, "f", 3), graph(1, "g", 2)))
         total, of_function = compare({0: PLAIN, 1: other}).differences
@@ -467,15 +453,6 @@ class TestComparison:
             ("f", "0/1", 0),
             ("g", "rank1:1/1", 1),
         ]
-
-    def test_only_the_first_of_many_are_named(self) -> None:
-        functions = ("a", "b", "c", "d", "e", "f")
-        one, two = (
-            replace(PLAIN, recompiles=tuple(recompile(name, f"{n}/1") for n, name in enumerate(order)))
-            for order in (functions, (*functions[:4], "f", "e"))
-        )
-        (difference,) = compare({0: one, 1: two}).differences
-        assert set(difference.by_rank.values()) == {"a, b, c, d and 2 more"}
 
     def test_ranks_are_named_in_few_words(self) -> None:
         assert ranks_in_words([3]) == "rank 3"

@@ -46,7 +46,7 @@ from breakscan.model.findings import (
     Verdict,
 )
 from breakscan.model.observations import TensorSeen, ValueSeen
-from breakscan.model.problem import Caller, LongPass, Price, Problem, ProblemKind, SharedCode
+from breakscan.model.problem import Caller, Price, Problem, ProblemKind, SharedCode
 from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.recording.parsers.export_errors import ExportProblem
 from breakscan.recording.parsers.guards import ParsedGuard
@@ -80,7 +80,6 @@ PRICE = Price(
     compile_seconds=0.9,
     low_seconds=0.0012,
     high_seconds=0.0013,
-    longest=LongPass(3.8, 41.5, for_rank=1),
 )
 
 BREAK = BreakSite(

@@ -40,7 +40,7 @@ def test_nothing_is_said_without_breaks_graphs_or_time(breaks: list[object], cal
 
 def test_a_wait_is_the_device_time_and_what_the_host_spends_more() -> None:
     """The host waits 5 ms for the graph before, which has to run anyhow; the device idles for 1 ms."""
-    waits = replace(PRICE, passes=10, host_seconds=0.005, device_seconds=0.001, longest=None, compile_seconds=0.0)
+    waits = replace(PRICE, passes=10, host_seconds=0.005, device_seconds=0.001, compile_seconds=0.0)
     assert waits.words == (
         "1.0 ms a pass between graphs on the device, 10 passes; the host spends 5.0 ms there and waits for the device"
     )
@@ -50,7 +50,7 @@ def test_a_wait_is_the_device_time_and_what_the_host_spends_more() -> None:
 
 
 def test_calls_that_run_eager_are_called_that() -> None:
-    calls = replace(PRICE, passes=10, eager=True, waits=False, longest=None, compile_seconds=0.0)
+    calls = replace(PRICE, passes=10, eager=True, waits=False, compile_seconds=0.0)
     assert calls.words == "1.2 ms a call eager, 10 calls"
     assert replace(calls, passes=1).words == "1.2 ms eager in the only call that was timed"
     assert "1.2 ms a call eager" in written("terminal", explanation(breaks=[], frames=[replace(FRAME, price=calls)]))
@@ -58,7 +58,7 @@ def test_calls_that_run_eager_are_called_that() -> None:
 
 @pytest.mark.parametrize("format_", ["terminal", "json", "markdown", "github", "sarif"])
 def test_formats_have_the_same_words(format_: str) -> None:
-    price = replace(PRICE, longest=None, waits=False)
+    price = replace(PRICE, waits=False)
     text = " ".join(written(format_, explanation(breaks=[replace(SPLITS, price=price)], frames=[])).split())
     assert "1.2 ms a pass between graphs, 340 passes; 900 ms to compile what follows it" in text
     assert "could save" not in text

@@ -47,8 +47,7 @@ def usual(durations: Sequence[float], count: int) -> Usual:
 class GraphTally:
     """The runs of one graph until now, and the gaps after it.  ``broke`` says that a break ended it.
 
-    ``gaps`` holds the last gaps, ``longest_gap`` the longest of all, and ``longest_at`` when it began; ``device_gaps``
-    those on the device.
+    ``gaps`` holds the last gaps, ``device_gaps`` those on the device.
     """
 
     number: int
@@ -60,8 +59,6 @@ class GraphTally:
     gap_seconds: float = 0.0
     device_seconds: float = 0.0
     gaps: array[float] = field(default_factory=ring)
-    longest_gap: float = 0.0
-    longest_at: float = 0.0
     device_gaps: list[float] = field(default_factory=list)
     written: tuple[int, ...] = (0, 0, 0, 0)
 
@@ -84,8 +81,6 @@ class GraphTally:
                 passes=self.passes,
                 seconds=self.gap_seconds,
                 usual=usual(self.gaps, self.passes),
-                longest=self.longest_gap,
-                longest_at=self.longest_at,
                 timed_on_device=len(self.device_gaps),
                 usual_on_device=usual(self.device_gaps, len(self.device_gaps)),
             )

@@ -244,9 +244,6 @@ def _timed(compiled: Callable[..., Any], tally: GraphTally, meter: RunMeter) -> 
             last.gaps[last.passes & newest] = gap
             last.passes += 1
             last.gap_seconds += gap
-            if gap > last.longest_gap:
-                last.longest_gap = gap
-                last.longest_at = state.ended
             if last.broke:
                 state.gap_seconds += gap
         try:
@@ -291,9 +288,6 @@ def _entered(tally: CallTally, meter: RunMeter) -> Callable[[], Callable[[], Non
                 last.gaps[last.passes & newest] = gap
                 last.passes += 1
                 last.gap_seconds += gap
-                if gap > last.longest_gap:
-                    last.longest_gap = gap
-                    last.longest_at = state.ended
                 if last.broke:
                     state.gap_seconds += gap
             if state.steady:
