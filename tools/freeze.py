@@ -198,7 +198,7 @@ def static_steps() -> Iterator[Step]:
     add = ("check", *every, "--baseline", "baseline.json", "--baseline-add", "examples")
     yield Step("check/baseline.file", add, file="baseline.json")
     for path in ("examples", "behaviours", "packages/distributions"):
-        for name in ("diff", "json", *(LOG_FORMATS if path == "examples" else ())):
+        for name in ("diff", "json"):
             arguments = ("fix", *every, "--unsafe", "--format", name, path)
             yield Step(f"fix/{Path(path).name}.{name}", arguments)
     yield Step("fix/safe.diff", ("fix", "--no-cache", "examples", "behaviours"))
