@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -11,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from breakscan.cli.main import COMMANDS
+from breakscan.model.dataclass_json import decoder
 from breakscan.model.findings import Kind
+from breakscan.recording.recording import SUFFIX
+from breakscan.recording.records import KINDS
 from breakscan.rulebook.ledger import load_ledger, measured_versions
 from breakscan.rulebook.library import load_library
 from tools.site.command_pages import commands_page
@@ -95,13 +99,16 @@ def test_the_full_text_has_the_guides_and_every_rule() -> None:
 
 
 @pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.name)
-def test_a_recording_of_the_gallery_names_no_machine_and_holds_no_source_of_others(entry: Entry) -> None:
+def test_a_recording_of_the_gallery_is_whole_names_no_machine_and_holds_no_source_of_others(entry: Entry) -> None:
     with tarfile.open(entry.archive) as archive:
         files = {member.name: archive.extractfile(member) for member in archive.getmembers() if member.isfile()}
         texts = {name: file.read().decode() for name, file in files.items() if file is not None}
     packages = [name for name in sys.path if Path(name).name == "site-packages"]
     places = (sys.prefix, str(ROOT), str(Path.home()), *packages)
     assert [place for place in places if any(place in text for text in texts.values())] == []
+    # A line that is no record of today is left out without a word.
+    records = [json.loads(line) for name, text in texts.items() if name.endswith(SUFFIX) for line in text.splitlines()]
+    assert all(decoder(KINDS[kind])(values) for kind, values in records)
     sources = [text for name, text in texts.items() if name.endswith("sources.json")]
     assert sources
     assert all(
