@@ -318,7 +318,8 @@ class VariedCalls:
                     differences.append(difference)
                 else:
                     kept[varied] = result
-                    code += [ran] if _shows(result) else []
+                    # Where all is zero, infinite or NaN, other code would do the same.
+                    code += [ran] if result.error is not None or any(map(has_information, result.tensors())) else []
         write_file(kept, f"{folder}/{calls[0].kind.value}.pt")
         return VariedRun(tuple(kept), tuple(differences[:1]), self._united(code), time.thread_time() - began)
 
@@ -441,8 +442,3 @@ def is_raised(result: CallResult, files: Collection[str]) -> bool:
     path, line = result.raised_at[-1] if result.raised_at else ("", 0)
     text = linecache.getline(path, line).strip()
     return os.path.realpath(path) in map(os.path.realpath, files) and text.startswith(("raise", "assert"))
-
-
-def _shows(result: CallResult) -> bool:
-    """Return True if other code would hardly do the same: not where all is zero, infinite or NaN."""
-    return result.error is not None or any(has_information(value) for value in result.tensors() if value.numel())

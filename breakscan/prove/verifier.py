@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import NoReturn
 
 from breakscan.fix.source_map import SourceMap
+from breakscan.fix.support.difference import effects_of
 from breakscan.model.findings import Site
 from breakscan.prove import faster as measure
 from breakscan.prove.call_runs import CallRuns
 from breakscan.prove.candidate import UNCHANGED, Candidate, Label, MeasuringStep
 from breakscan.prove.changed_code import UnseenCode, UnseenKind, changed_code_ran
 from breakscan.prove.divergence import find_divergence
-from breakscan.prove.equal import NOTED, Change, ResultDifference
+from breakscan.prove.equal import NOTED, Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio, Rounds, Unsteady
 from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.original import NOT_TRIED, CompiledProgram, Original, compile_as
-from breakscan.prove.probe import Probe
+from breakscan.prove.probe import Probe, is_stated
 from breakscan.prove.proof import Divergence, Proof, ProofVerdict
 from breakscan.prove.protocol import Description, RanCode, StepKind
 from breakscan.prove.rewrites import diff_of
@@ -281,8 +282,7 @@ class Verifier:
         if self.original.prints_same and eager.printed is not None:
             trial.proof = replace(trial.proof, printed=(eager.printed[0], eager.printed[1]))
         if run.moves and not eager.same_parts:
-            unseen = UnseenCode(UnseenKind.OUTSIDE, "", 0, "the calls return other parts, which changed code reads")
-            trial.proof = replace(trial.proof, unseen=(*trial.proof.unseen, unseen))
+            trial.add_unseen("the calls return other parts, which changed code reads")
         trial.add_differences(ObservationKind.EAGER_DIFFERS, eager.differences)
         if eager.differences or eager.distances:
             trial.add_differences(ObservationKind.EXACT_DIFFERS, self.original.exact_differences(worker))
@@ -385,10 +385,19 @@ class _Trial:
             self._differing.add(key)
             is_number = one.change is Change.NUMBER
             is_rewrite = bool(self.candidate.rewrite or self.candidate.members)
-            if one.change not in NOTED or (is_number and is_rewrite and not self.candidate.changes_types):
+            if (one.part, one.change, one.now) == (Part.OUTPUT, Change.ALIAS, None):
+                # Nothing but a later change in place shows that a result is a copy.
+                if not is_stated(one, effects_of(self.candidate.differences)):
+                    self.add_unseen(f"{one.path} no longer shares its memory with {one.was}")
+            elif one.change not in NOTED or (is_number and is_rewrite and not self.candidate.changes_types):
                 self.add(Observation(kind, details=(one,)))
             elif not (is_number and is_rewrite):
                 self.proof = replace(self.proof, noted=tuple(dict.fromkeys((*self.proof.noted, one))))
+
+    def add_unseen(self, *texts: str) -> None:
+        """Adds what only code outside of the calls can show."""
+        unseen = [UnseenCode(UnseenKind.OUTSIDE, "", 0, text) for text in texts]
+        self.proof = replace(self.proof, unseen=(*self.proof.unseen, *unseen))
 
     def stop(self, reason: Observation, verdict: ProofVerdict = ProofVerdict.REJECTED) -> NoReturn:
         """Raises _Rejected."""
@@ -410,8 +419,7 @@ class _Trial:
             f"{name} {'has other values' if kind == 'values' else f'is {value}'}"
             for (kind, name), value in sorted(other.items(), reverse=True)
         ]
-        unseen = [UnseenCode(UnseenKind.OUTSIDE, "", 0, f"before the first call, {text}") for text in found]
-        self.proof = replace(self.proof, unseen=tuple(unseen))
+        self.add_unseen(*(f"before the first call, {text}" for text in found))
 
     def require_executed(self) -> None:
         """Requires that the changed code ran."""

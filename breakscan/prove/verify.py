@@ -209,7 +209,7 @@ class _Work:
         if not chosen:
             self.not_applied = None if self._held_back() else NotApplied.NONE_ACCEPTED
             return None
-        return self.proved.candidates[max(chosen, key=_gain).label]
+        return self.proved.candidates[max(chosen, key=lambda proof: proof.ratio.median if proof.ratio else 0.0).label]
 
     def _holds(self, proof: Proof) -> bool:
         return proof.verdict is ProofVerdict.ACCEPTED and not self._is_held_back(proof)
@@ -223,10 +223,6 @@ class _Work:
         """Returns the accepted changes that are held back; sets only if there is no single one."""
         held = [one for one in self.proved.proofs if one.verdict is ProofVerdict.ACCEPTED and self._is_held_back(one)]
         return tuple(one.label for one in [one for one in held if not one.members] or held)
-
-
-def _gain(proof: Proof) -> float:
-    return proof.ratio.median if proof.ratio else 0.0
 
 
 def write_candidate(candidate: Candidate) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
