@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import NoReturn
 
+from breakscan.fix.result import effects_of
 from breakscan.fix.source_map import SourceMap
-from breakscan.fix.support.difference import effects_of
 from breakscan.model.findings import Site
 from breakscan.prove import faster as measure
 from breakscan.prove.call_runs import CallRuns
