@@ -379,9 +379,6 @@ class _Tune:
         self.of = max(self.of, self.number)
         self.say(TuneStep.TRY, ", ".join(names))
         made = self._made(edits, changes, texts, names)
-        if made is not None and self._is_noisy(made):
-            del self.seen[tuple(sorted(texts.items()))]
-            made = self._made(edits, changes, texts, names)
         if made is None or not self._is_better(made, self.best):
             if made is not None:
                 self._add(names, made.kind, TrialVerdict.NO_GAIN, self._no_gain(made), made)
@@ -441,23 +438,26 @@ class _Tune:
         """Faster by more than single runs vary, or no slower and with fewer problems."""
         if self._compiles_nothing(one):
             return False
-        faster, noise = one.ratio / other.ratio, self._noise
-        if faster > noise:
-            return one.run.figures(None).problems <= other.run.figures(None).problems or faster > 2 * noise - 1
+        noise = self._noise
+        if self._is_faster(one, other, noise):
+            is_more = one.run.figures(None).problems > other.run.figures(None).problems
+            return not is_more or one.ratio > (2 * noise - 1) * other.ratio
         # Whether it is slower, runs in turns decide.
         is_step = self.question.goal is Goal.STEP and one.steps is not None
         at_most = one.steps.high if is_step and one.steps is not None else one.ratio
         is_slower = at_most < other.ratio / max(noise, SLOWER)
         return not is_slower and one.run.figures(None).problems < other.run.figures(None).problems
 
+    def _is_faster(self, one: _Made, other: _Made, noise: float) -> bool:
+        """Faster by more than single runs vary; where steps are timed, all of their interval."""
+        at_least, at_most = one.ratio, other.ratio
+        if self.question.goal is Goal.STEP and one.steps is not None:
+            at_least, at_most = one.steps.low, other.steps.high if other.steps is not None else 1.0
+        return at_least > at_most and one.ratio > noise * other.ratio
+
     def _compiles_nothing(self, one: _Made) -> bool:
         is_meant = any(change.name == NOT_COMPILED for change in one.changes)
         return not is_meant and not one.run.figures(None).graphs
-
-    def _is_noisy(self, one: _Made) -> bool:
-        """Return True if it has fewer problems than the best program, and only looks slower in steps that vary."""
-        is_fewer = one.run.figures(None).problems < self.best.run.figures(None).problems
-        return is_fewer and one.steps is not None and one.steps.is_noisy and not self._is_better(one, self.best)
 
     @property
     def _noise(self) -> float:
@@ -483,7 +483,7 @@ class _Tune:
             made = None if not texts else self._made(kept, others, texts, ())
             if made is not None:
                 is_more = made.run.figures(None).problems > self.best.run.figures(None).problems
-                if not is_more and not self._compiles_nothing(made) and self.best.ratio < NOISE * made.ratio:
+                if not (is_more or self._compiles_nothing(made) or self._is_faster(self.best, made, NOISE)):
                     # Other changes may have made the same texts.
                     self.best = replace(made, edits=kept, changes=others)
 

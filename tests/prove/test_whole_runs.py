@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from breakscan.prove.faster import Ratio
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.original import Workers
 from breakscan.prove.protocol import FLOAT, RunRequest
-from breakscan.prove.runs import EndValues, Runs, step_loop
-from breakscan.prove.tune import TuneQuestion, tune
+from breakscan.prove.runs import EndValues, Run, Runs, step_loop
+from breakscan.prove.tune import TuneQuestion, _Made, _Tune, tune
 from breakscan.prove.tuning import Evidence, Goal, TrialVerdict, Tuning
 from breakscan.prove.worker import OutOfTime, UserProgram, WorkerError
 from breakscan.rulebook.config import NearestSettings
@@ -69,6 +71,17 @@ def test_a_break_is_removed_by_a_patch_that_is_proved(tmp_path: Path, monkeypatc
     assert found.best.patch.startswith("--- a/train.py")
     assert any(one.verdict is TrialVerdict.GAINS for one in found.tried)
     assert (tmp_path / "train.py").read_text() == SCALED
+
+
+@pytest.mark.parametrize(("low", "high", "is_faster"), [(1.3, 1.7, True), (0.9, 2.1, False)])
+def test_a_run_is_faster_where_all_of_its_interval_is(low: float, high: float, is_faster: bool) -> None:
+    tuning, run = object.__new__(_Tune), cast("Run", None)
+    tuning.question = TuneQuestion(Goal.STEP, 60.0, apply=False, apply_unseen=False, settings=NearestSettings())
+    made = _Made(run, ratio=1.5, steps=Ratio(1.5, low, high))
+    assert tuning._is_faster(made, _Made(run), 1.1) is is_faster
+    assert not tuning._is_faster(made, _Made(run, ratio=1.2, steps=Ratio(1.2, 1.0, 1.4)), 1.1)
+    tuning.question = replace(tuning.question, goal=Goal.COMPILE)
+    assert tuning._is_faster(made, _Made(run), 1.1)
 
 
 ABSENT = """\
