@@ -236,10 +236,11 @@ def result_of(
     if found.error is None and with_hooks:
         _note_gradients(found, returned, backward, snapshots)
     found.printed, found.outside = OUTSIDE.changes([file for snapshot in snapshots for file in snapshot.files])
-    for snapshot, plains in zip(snapshots, before, strict=True):
+    passed: dict[int, Tensor | None] = {}
+    for snapshot, plains in reversed(list(zip(snapshots, before, strict=True))):
         # The state may be that of a later call: what is passed had the values of the inputs.
-        passed = set(map(id, snapshots[-1].tensors.values())) if snapshot is not snapshots[-1] else set()
-        _note_changes(found, snapshot, plains, owners, passed)
+        values = _note_changes(found, snapshot, plains, owners, passed)
+        passed = {id(one): values.get(path) for path, one in snapshot.tensors.items()}
     if found.error is None and not with_hooks:
         _note_gradients(found, returned, backward, snapshots)
     return found
@@ -302,11 +303,13 @@ def _note_changes(
     snapshot: StateSnapshot,
     before: Mapping[str, object],
     owners: Mapping[int, str],
-    passed: set[int],
-) -> None:
+    passed: Mapping[int, Tensor | None],
+) -> Mapping[str, Tensor]:
     now = snapshot.now(gradients=False)
-    kept = {path for path in now.values if path in now.bound or id(snapshot.tensors.get(path)) not in passed}
-    found.changed |= {path: found.keep(path, value) for path, value in now.values.items() if path in kept}
+    known = {path: id(one) for path, one in snapshot.tensors.items() if path not in now.bound and id(one) in passed}
+    values = {path: value for path, value in now.values.items() if path not in known}
+    values |= {path: value for path, one in known.items() if (value := passed[one]) is not None}
+    found.changed |= {path: found.keep(path, value) for path, value in values.items()}
     owned = {path: owners.get(_storage(tensor) or 0) for path, tensor in now.bound.items()}
     found.aliases |= {path: owner for path, owner in owned.items() if owner is not None}
     for path in {**before, **now.plains}:
@@ -319,6 +322,7 @@ def _note_changes(
         elif (number := as_tensor(became)) is not None:
             found.changed[path], found.changes[path] = number, type(became).__qualname__
     found.changes.update(dict.fromkeys(now.gone, GONE))
+    return values
 
 
 _GONE = object()

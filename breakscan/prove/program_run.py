@@ -162,6 +162,7 @@ class WholeProgram:
     def report(self) -> RunReport:
         """The steps, and what else is known of the run."""
         wait_for_device()
+        modules = map(_module_of, self._callables[:MOST_CALLABLES])
         loops = tuple(LoopSteps(one.site, tuple(map(_step_time, one.steps))) for one in self._loops)
         return RunReport(
             found=tuple(self._found),
@@ -172,7 +173,7 @@ class WholeProgram:
             memory_bytes=_most_memory(),
             cuda=cuda_in_use(),
             backward=self._backward,
-            blocks=self._blocks(),
+            blocks=tuple(blocks_of(one) if one is not None else CallableBlocks() for one in modules),
             files=_own_files(),
         )
 
@@ -299,10 +300,6 @@ class WholeProgram:
         if self._is_over(now) and self._calls > FEWEST_CALLS:
             self._cut = True
             raise ProgramStopped
-
-    def _blocks(self) -> tuple[CallableBlocks, ...]:
-        modules = map(_module_of, self._callables[:MOST_CALLABLES])
-        return tuple(blocks_of(module) if module is not None else CallableBlocks() for module in modules)
 
 
 def _unless_compiling(note: Callable[[int], None]) -> Callable[[int], None]:

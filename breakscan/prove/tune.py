@@ -445,8 +445,8 @@ class _Tune:
         # Whether it is slower, runs in turns decide.
         is_step = self.question.goal is Goal.STEP and one.steps is not None
         at_most = one.steps.high if is_step and one.steps is not None else one.ratio
-        is_slower = at_most < other.ratio / max(noise, SLOWER)
-        return not is_slower and one.run.figures(None).problems < other.run.figures(None).problems
+        is_fewer = one.run.figures(None).problems < other.run.figures(None).problems
+        return is_fewer and at_most >= other.ratio / max(noise, SLOWER)
 
     def _is_faster(self, one: _Made, other: _Made, noise: float) -> bool:
         """Faster by more than single runs vary; where steps are timed, all of their interval."""
@@ -678,6 +678,5 @@ class _Tune:
     def _add(
         self, names: tuple[str, ...], kind: RemedyKind, verdict: TrialVerdict, reason: str, made: _Made | None = None
     ) -> None:
-        figures = None if made is None else made.run.figures(self.loop)
-        steps = None if made is None else made.steps
+        figures, steps = (None, None) if made is None else (made.run.figures(self.loop), made.steps)
         self.tried.append(Trial(names, kind, verdict, reason, figures, steps, self.best.run.figures(self.loop)))

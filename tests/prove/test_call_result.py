@@ -85,8 +85,10 @@ def test_higher_precision_is_without_autocast_and_tf32(double: bool, dtype: torc
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
 
 
-def test_what_is_passed_is_changed_where_it_is_passed_alone() -> None:
-    passed, held = torch.zeros(2), torch.zeros(2)
-    state, inputs = StateSnapshot({"state": [passed, held]}), StateSnapshot({"args": (passed,)})
+def test_what_is_passed_has_the_values_of_the_inputs_before_the_call() -> None:
+    passed, held, kept = torch.zeros(2), torch.zeros(2), torch.zeros(2)
+    state, inputs = StateSnapshot({"state": [passed, held, kept]}), StateSnapshot({"args": (passed, kept)})
+    # The state of a later call.
+    state.values |= {"state[0]": torch.ones(2), "state[2]": torch.ones(2)}
     found = result_of(lambda: (passed.add_(1), held.add_(1)), False, [state, inputs])
-    assert set(found.changed) == {"args[0]", "state[1]"}
+    assert set(found.changed) == {"args[0]", "state[0]", "state[1]"}
