@@ -28,7 +28,7 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1279, 10),
     "source": Room("model", 2126, 15),
-    "rulebook": Room("model source", 2877, 16),
+    "rulebook": Room("model source", 2862, 15),
     "check": Room(STATIC, 12674, 49),
     "fix": Room(f"{STATIC} check", 7901, 41),
     "recording": Room(STATIC, 9104, 43),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from asked import breaks, found
 
-from breakscan.rulebook.torch_facts.numpy_functions import OfNumbers, Returned, numpy_function
+from breakscan.rulebook.torch_facts.table import OfNumbers, Returned, numpy_function
 
 PROGRAM = """
 def f(x: torch.Tensor):

@@ -8,7 +8,7 @@ import pytest
 from asked import breaks, found
 
 from breakscan.model.torch_versions import PINNED, minor_version
-from breakscan.rulebook.torch_facts.numpy_functions import skipped
+from breakscan.rulebook.torch_facts.table import skipped
 
 PROGRAM = """
 from numpy.polynomial.legendre import leggauss

@@ -23,7 +23,7 @@ from breakscan.check.interpreter.values import (
 )
 from breakscan.model.findings import Condition, ConditionKind
 from breakscan.rulebook.events import Argument, EventKind
-from breakscan.rulebook.torch_facts.numpy_functions import Skipped
+from breakscan.rulebook.torch_facts.table import Skipped
 
 # The event of a call.
 

@@ -51,9 +51,8 @@ from breakscan.rulebook.torch_facts.not_measured import (
     OF_THE_DEFAULT_DTYPE,
     WAITS_FOR_THE_DEVICE,
 )
-from breakscan.rulebook.torch_facts.numpy_functions import NumpyFunction, OfNumbers, Returned
 from breakscan.rulebook.torch_facts.operators import Often, Shape
-from breakscan.rulebook.torch_facts.table import DTYPE_CLASS
+from breakscan.rulebook.torch_facts.table import DTYPE_CLASS, NumpyFunction, OfNumbers, Returned
 
 # Evaluates calls of NumPy's functions, and of the methods of arrays, which Dynamo traces as operations of torch.
 
