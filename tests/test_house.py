@@ -27,9 +27,9 @@ class Room(NamedTuple):
 STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1279, 10),
-    "source": Room("model", 2126, 15),
+    "source": Room("model", 2125, 15),
     "rulebook": Room("model source", 2862, 15),
-    "check": Room(STATIC, 12674, 49),
+    "check": Room(STATIC, 12671, 49),
     "fix": Room(f"{STATIC} check", 7901, 41),
     "recording": Room(STATIC, 9104, 43),
     "explanation": Room(f"{STATIC} check recording", 7439, 36),

@@ -35,9 +35,8 @@ def own_nodes(node: FunctionNode | ast.Module) -> list[ast.AST]:
 
 def blocks(node: ast.stmt) -> list[list[ast.stmt]]:
     """The statement lists inside an ``if``, ``try``, ``with`` or loop."""
-    found = [
-        getattr(node, name) for name in ("body", "orelse", "finalbody") if isinstance(getattr(node, name, None), list)
-    ]
+    parts = (getattr(node, name, None) for name in ("body", "orelse", "finalbody"))
+    found = [part for part in parts if isinstance(part, list)]
     found.extend(handler.body for handler in getattr(node, "handlers", []))
     found.extend(case.body for case in getattr(node, "cases", []))
     return found

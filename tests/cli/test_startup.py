@@ -69,3 +69,10 @@ def test_the_commands_are_the_same_either_way(folder: Path) -> None:
     )
     assert by_script.stdout == by_module.stdout
     assert by_script.stdout.startswith("Usage: breakscan check ")
+
+
+def test_a_kept_result_needs_no_interpreter(folder: Path) -> None:
+    modules_after(folder, "check", "--cache-dir", "kept")
+    loaded = modules_after(folder, "check", "--cache-dir", "kept")
+    assert "breakscan.check.pipeline.cache" in loaded
+    assert not [name for name in loaded if name.startswith("breakscan.check.interpreter.")]

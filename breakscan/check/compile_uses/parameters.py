@@ -150,7 +150,7 @@ def float_updates(
     for info in compiled:
         if info.index is not index or info.name == "__init__":
             continue
-        declared = _declared_globals(info) if "global " in index.module.text else frozenset()
+        declared = frozenset(name for n in info.own_nodes if isinstance(n, ast.Global) for name in n.names)
         for node in info.own_nodes:
             is_update = isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp | ast.Call)
             if not isinstance(node, ast.Assign | ast.AugAssign) or not (is_update or isinstance(node, ast.AugAssign)):
@@ -170,10 +170,6 @@ class _Arithmetic:
 
     is_float: bool
     reads_place: bool = False
-
-
-def _declared_globals(info: FunctionInfo) -> frozenset[str]:
-    return frozenset(name for node in info.own_nodes if isinstance(node, ast.Global) for name in node.names)
 
 
 def _readers(info: FunctionInfo, target: ast.expr, declared: frozenset[str]) -> Sequence[FunctionInfo]:

@@ -257,16 +257,13 @@ def has_optional_keys(project: Project, owner: ClassInfo) -> bool:
 
 def _makes_optional(owner: ClassInfo) -> bool:
     fields = [node.annotation for node in owner.node.body if isinstance(node, ast.AnnAssign)]
-    asked = [_name_of_annotation(field.value) for field in fields if isinstance(field, ast.Subscript)]
+    kinds = [field.value for field in fields if isinstance(field, ast.Subscript)]
+    asked = [getattr(kind, "attr", getattr(kind, "id", None)) for kind in kinds]
     partial = any(
         keyword.arg == "total" and isinstance(keyword.value, ast.Constant) and keyword.value.value is False
         for keyword in owner.node.keywords
     )
     return "NotRequired" in asked or (partial and asked.count("Required") < len(fields))
-
-
-def _name_of_annotation(node: ast.expr) -> str | None:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
 
 
 def apply(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments) -> Value:

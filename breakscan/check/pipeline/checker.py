@@ -7,16 +7,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from breakscan.check.interpreter.value_log import Notes
 from breakscan.check.pipeline.cache import ResultCache, cache_fingerprint
-from breakscan.check.pipeline.check_file import FileChecker
 from breakscan.check.pipeline.results import CONFIDENCE_ORDER, FileResult
 from breakscan.model.findings import Condition, ConditionKind, Confidence, Finding
 from breakscan.model.observations import FunctionSeen, Observations
 from breakscan.rulebook.config import FileSettings, Settings, enabled_rules, resolve_target
 from breakscan.rulebook.library import load_library
 from breakscan.source.paths import PerFileIgnores
+
+if TYPE_CHECKING:
+    from breakscan.check.interpreter.value_log import Notes
+    from breakscan.check.pipeline.check_file import FileChecker
 
 
 class Checker:
@@ -48,6 +51,8 @@ class Checker:
         settings = self.settings.of(path)
         known = self._checkers.get(id(settings))
         if known is None:
+            from breakscan.check.pipeline.check_file import FileChecker  # slow to import: kept results need none of it
+
             observations = settings.observations if self._observing else None
             known = self._checkers[id(settings)] = FileChecker(settings, self._functions, observations)
         return known
