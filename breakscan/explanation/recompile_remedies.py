@@ -204,7 +204,7 @@ def _of_objects(first: Recompile, change: ValueChange, number: int | None, *, is
 def _of_open_number(group: Sequence[Recompile], changes: Sequence[ValueChange]) -> Remedies:
     """The remedies for numbers that torch leaves open from their second value on, each on its own."""
     numbers = [one for one in changes if one.kind is ChangeKind.NUMBER]
-    is_single = len(group) == len(numbers) == 1
+    is_single = len(group) == 1
     items = {found[1] for one in numbers if (found := _ITEM.fullmatch(one.subject))}
     names = ["number-open"] if is_single or not group[0].opened else []
     if group[0].opened and group[0].how.dynamic != "True":
@@ -279,7 +279,7 @@ def _name(first: Recompile, changes: Sequence[ValueChange], *, once: bool) -> st
             return "filled-once" if once and holder is Holder.ATTRIBUTE else "same-keys"
         case ChangeKind.NUMBER if holder is Holder.MODULE and _are_integers(change):
             return None
-        case ChangeKind.NUMBER if once or first.opened:
+        case ChangeKind.NUMBER if once or (first.opened and not subject.endswith("']")):
             return "number-open"
         case ChangeKind.NUMBER if holder in (Holder.GLOBAL, Holder.CLOSURE):
             return "argument"
