@@ -218,7 +218,7 @@ def result_of(
     ``sampled``, a sample of each large tensor is kept.  ``with_hooks``: what the backward pass changes besides
     gradients, in hooks, counts as changed by the call."""
     found = CallResult(sampled=sampled)
-    before = [dict(snapshot.plains) for snapshot in snapshots]
+    before = [snapshot.plains_now() for snapshot in snapshots]
     reached = [item for snapshot in snapshots for item in reversed(snapshot.tensors.items())]
     owners = {storage: path for path, own in reached if (storage := _storage(own)) is not None}
     began = time.perf_counter()

@@ -92,3 +92,12 @@ def test_what_is_passed_has_the_values_of_the_inputs_before_the_call() -> None:
     state.values |= {"state[0]": torch.ones(2), "state[2]": torch.ones(2)}
     found = result_of(lambda: (passed.add_(1), held.add_(1)), False, [state, inputs])
     assert set(found.changed) == {"args[0]", "state[0]", "state[1]"}
+
+
+def test_a_number_that_is_passed_is_that_of_the_inputs_before_the_call() -> None:
+    counts = {"step": 0}
+    state, inputs = StateSnapshot({"state": [counts]}), StateSnapshot({"args": (counts,)})
+    # The state of a later call.
+    state.plains["state[0]['step']"] = 1
+    found = result_of(lambda: counts.update(step=1), False, [state, inputs])
+    assert set(found.changed) == {"args[0]['step']", "state[0]['step']"}
