@@ -1,12 +1,13 @@
 """Proves a right patch, a wrong one and one that changes nothing on steps of real sizes, on a GPU.
 
-    python benchmarks/proofs/gpu.py [NAME[:VARIANT] ...] [--small] [--by-hand]
+    python benchmarks/proofs/gpu.py [NAME[:VARIANT] ...] [--small] [--by-hand] [--tune SECONDS]
 
 In ``gpu.txt``, ``<<<`` and ``>>>`` enclose what a patch replaces; what ``right``, ``wrong`` and ``noop`` write in its
 place follows after ``--- right`` and so on.  A right patch must not be rejected, a wrong one must be, and one that
 changes nothing must not be faster.  ``--small`` takes tiny sizes, for machines without a GPU; ``--by-hand`` also times
-the steps before and after the right patch, each in a process of its own.  Prints a line of JSON for each patch; the
-exit status is 1 if a verdict is not as it should be.
+the steps before and after the right patch, each in a process of its own.  ``--tune`` proves nothing: it times the steps
+eager, as they are, with what ``tune`` finds in so many seconds, and with the right patch.  Prints a line of JSON for
+each patch or program; the exit status is 1 if a verdict is not as it should be.
 """
 
 from __future__ import annotations
@@ -89,16 +90,38 @@ def proved(folder: Path, before: str, after: str, variant: str) -> dict[str, obj
     return row | {key: proof[key] for key in ("verdict", "reason", "ratio", "held_back") if proof.get(key)}
 
 
+def tuned(folder: Path, program: str, seconds: int) -> str:
+    """The program with the patch that ``tune`` finds."""
+    (folder / "prog.py").write_text(program)
+    command = [sys.executable, "-m", "breakscan", "tune", "--time", str(seconds), "--apply-unseen", "prog.py"]
+    subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=False)
+    return (folder / "prog.py").read_text()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Prove patches on steps of real sizes.")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--by-hand", action="store_true")
+    parser.add_argument("--tune", type=int, metavar="SECONDS")
     given = parser.parse_args()
     good = True
     for part in (Path(__file__).parent / "gpu.txt").read_text().split("### ")[1:]:
         name, _, body = part.partition("\n")
         texts = {variant: text(body, variant, not given.small) for variant in ("original", *VARIANTS)}
+        if given.tune:
+            if given.names and name not in given.names:
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                ways = {
+                    "eager": texts["original"].replace("DTYPE =", 'torch.compiler.set_stance("force_eager")\nDTYPE ='),
+                    "as it is": texts["original"],
+                    "tuned": tuned(Path(folder), texts["original"], given.tune),
+                    "by hand": texts["right"],
+                }
+                steps = {way: by_hand(Path(folder), program)[1] for way, program in ways.items()}
+            print(json.dumps({"program": name, "finds": ways["tuned"] != ways["as it is"], **steps}), flush=True)
+            continue
         for variant in VARIANTS:
             if given.names and not {name, f"{name}:{variant}"} & {*given.names}:
                 continue
