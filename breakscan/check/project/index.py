@@ -15,9 +15,9 @@ from breakscan.source.module import SourceModule
 from breakscan.source.walking import FunctionNode, blocks, own_nodes, walk
 
 BUILTINS = frozenset(dir(builtins))
-_STORE = r"{0}\.\w+(?:[^=\n(]*(?<![=!])=(?!=)| *: *[^\s]| in )"
+_STORE = r"{0}\.\w+(?:[^=\n(]*(?<![=!])=(?!=)| *: *[^\s]| in )|\bas\s{0}\."
 """A line that may assign an attribute of a name; the others that may are continued, or end a target of many lines."""
-_STORE_OF_LINES = re.compile(r"\\\n|\n *[)\]]+ *=(?!=)| as \(")
+_STORE_OF_LINES = re.compile(r"\\\n|\n\s*[)\]]+\s*=(?!=)|\bas\s\(")
 
 Answer = TypeVar("Answer")
 
@@ -67,7 +67,7 @@ class FunctionInfo:
         """The attributes of its object that a method assigns."""
         receiver = None if self.is_static else self.first_parameter
         text = "\n".join(self.index.module.lines[self.node.lineno - 1 : self.node.end_lineno])
-        may = re.search(_STORE.format(receiver), text) or _STORE_OF_LINES.search(text) or f" as {receiver}." in text
+        may = re.search(_STORE.format(receiver), text) or _STORE_OF_LINES.search(text)
         if receiver is None or not may:  # nearly all: to walk over them takes long
             return frozenset()
         return frozenset(
