@@ -34,7 +34,7 @@ ROOMS = {
     "recording": Room(STATIC, 9104, 43),
     "explanation": Room(f"{STATIC} check recording", 7439, 36),
     "survey": Room(f"{STATIC} check recording explanation", 2194, 14),
-    "prove": Room(f"{STATIC} check fix recording explanation", 12324, 44),
+    "prove": Room(f"{STATIC} check fix recording explanation", 12320, 44),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6016, 32),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1608, 12),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2890, 25),

@@ -28,21 +28,36 @@ from breakscan.prove.torch_state import (
 )
 
 
-@contextlib.contextmanager
-def compiles_counted() -> Iterator[list[object]]:
-    """Yields a list that grows by one with each compile that starts in the block."""
-    from torch._dynamo.callback import callback_handler
+class CompileClock:
+    """Counts the compiles that start in a block, and the seconds that they take."""
 
-    compiles: list[object] = []
+    def __init__(self) -> None:
+        self.count = 0
+        self.seconds = 0.0
+        self._began: list[float] = []
 
-    def started(*args: object) -> None:
-        compiles.append(args)
+    def __enter__(self) -> CompileClock:
+        from torch._dynamo.callback import callback_handler
 
-    callback_handler.register_start_callback(started)
-    try:
-        yield compiles
-    finally:
-        callback_handler.remove_start_callback(started)
+        callback_handler.register_start_callback(self._started)
+        callback_handler.register_end_callback(self._ended)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        from torch._dynamo.callback import callback_handler
+
+        callback_handler.remove_start_callback(self._started)
+        callback_handler.remove_end_callback(self._ended)
+
+    def _started(self, *_: object) -> None:
+        self.count += 1
+        self._began.append(time.perf_counter())
+
+    def _ended(self, *_: object) -> None:
+        if self._began:
+            began = self._began.pop()
+            if not self._began:
+                self.seconds += time.perf_counter() - began
 
 
 class RunQueue:
@@ -339,14 +354,14 @@ def _call_in_row(captured: CapturedCallable, call: CapturedCall) -> tuple[float,
     mark_step()
     wait_for_device()
     began = time.perf_counter()
-    with compiles_counted() as compiles:
+    with CompileClock() as compiles:
         with call.modes.set(), contextlib.suppress(Exception):
             result = captured.compiled(*call.args, **call.kwargs)
             if captured.backward:
                 torch.autograd.backward(*projections(result))
             del result
         wait_for_device()
-    return time.perf_counter() - began, len(compiles)
+    return time.perf_counter() - began, compiles.count
 
 
 def run_call(

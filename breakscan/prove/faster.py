@@ -185,6 +185,12 @@ def is_slower(claim: Ratio, same: Ratio) -> bool:
     return not claim.disturbed and claim.high < 1 / max(LEAST, apart(same))
 
 
+def is_unclear(claim: Ratio, same: Ratio) -> bool:
+    """Return True if a claim that is not shown may hold: too noisy, or only its interval reaches below the level."""
+    level = max(LEAST, apart(same))
+    return claim.is_noisy or same.is_noisy or level > WIDE or claim.median > level
+
+
 def apart(same: Ratio) -> float:
     """Returns how many times as fast as an equal process a process can appear to be."""
     return max(same.high, 1 / same.low)

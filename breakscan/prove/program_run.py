@@ -20,6 +20,7 @@ from decimal import Decimal
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from breakscan.prove.call_runs import CompileClock
 from breakscan.prove.capture import (
     CapturedCallable,
     CompileHook,
@@ -65,32 +66,6 @@ PRINTED = "printed "
 """The begin of the paths of printed numbers."""
 _DECIMAL = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
 _NUMBER = re.compile(_DECIMAL.pattern + r"(?![\de]|\s*(?:[mnuµ]?s|secs?|seconds?|min|it/s)\b)")
-
-
-class CompileClock:
-    """Counts compiles from :meth:`start` on, and the seconds that they take."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.seconds = 0.0
-        self._began: list[float] = []
-
-    def start(self) -> None:
-        """Called after ``torch._dynamo`` has been imported."""
-        from torch._dynamo.callback import callback_handler
-
-        callback_handler.register_start_callback(self._started)
-        callback_handler.register_end_callback(self._ended)
-
-    def _started(self, *_: object) -> None:
-        self.count += 1
-        self._began.append(time.perf_counter())
-
-    def _ended(self, *_: object) -> None:
-        if self._began:
-            began = self._began.pop()
-            if not self._began:
-                self.seconds += time.perf_counter() - began
 
 
 @dataclass(slots=True)
@@ -149,7 +124,7 @@ class WholeProgram:
         """Hooks in.  Called after ``torch._dynamo`` has been imported."""
         import torch
 
-        self._compiles.start()
+        self._compiles.__enter__()
         if self._request.eager:
             torch.compiler.set_stance("force_eager")
         if self._request.precise:

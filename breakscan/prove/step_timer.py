@@ -17,7 +17,7 @@ from typing import Any
 from unittest import mock
 
 from breakscan.prove.call_result import differentiable, projections
-from breakscan.prove.call_runs import RunQueue, compiles_counted, put_values_back, ready
+from breakscan.prove.call_runs import CompileClock, RunQueue, put_values_back, ready
 from breakscan.prove.capture import Capture, CapturedCall, CapturedCallable
 from breakscan.prove.protocol import BlockTime, StepKind, TimedStep
 from breakscan.prove.torch_state import Modes, cuda_in_use, eager_stance, mark_step, wait_for_device
@@ -111,7 +111,7 @@ class StepTimer:
                 stack.enter_context(modes[0].set())
             if kind is StepKind.EAGER:
                 stack.enter_context(eager_stance())
-            compiles = stack.enter_context(compiles_counted())
+            compiles = stack.enter_context(CompileClock())
 
             def run_cycles(count: int) -> None:
                 for _ in range(count):
@@ -120,7 +120,7 @@ class StepTimer:
 
             cycles = -(-calls // len(cycle))
             seconds, disturbed = _timed(run_cycles, cycles)
-        return BlockTime(seconds / len(cycle), len(compiles), disturbed)
+        return BlockTime(seconds / len(cycle), compiles.count, disturbed)
 
     @contextlib.contextmanager
     def _in_loop(self, kind: StepKind) -> Iterator[None]:

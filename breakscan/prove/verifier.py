@@ -302,7 +302,7 @@ class Verifier:
         slower = measure.is_slower(ratio, same)
         if measure.is_faster(ratio, same):
             verdict = ProofVerdict.ACCEPTED
-        elif not slower and (ratio.is_noisy or same.is_noisy):
+        elif not slower and measure.is_unclear(ratio, same):
             verdict = ProofVerdict.TOO_NOISY
         else:
             verdict = ProofVerdict.NO_FASTER

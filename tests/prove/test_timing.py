@@ -23,6 +23,7 @@ from breakscan.prove.faster import (
     interleave,
     is_faster,
     is_slower,
+    is_unclear,
     ratio_of_processes,
     repeated,
 )
@@ -82,6 +83,15 @@ def verdict(speed: float, seed: int, noise: float = 0.2, apart_by: float = 0.01)
 def fewer_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "DRAWS", 200)
     monkeypatch.setattr(measure, "MOST_ROUNDS", 40)
+
+
+def test_no_faster_is_only_said_where_the_median_is_that_of_equal_processes() -> None:
+    calm, apart_by_half = Ratio(1.0, 0.98, 1.02), Ratio(1.6, 1.55, 1.65)
+    assert not is_unclear(Ratio(1.01, 0.99, 1.03), calm)
+    # The interval only reaches below what equal processes show.
+    assert is_unclear(Ratio(1.18, 1.01, 1.26), calm)
+    # Equal processes are that far apart, each of them steady.
+    assert is_unclear(Ratio(1.5, 1.45, 1.55), apart_by_half)
 
 
 def test_a_program_is_not_faster_than_itself() -> None:

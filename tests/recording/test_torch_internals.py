@@ -64,6 +64,7 @@ NAMES = sorted({*OTHERS, *(name for hook in HOOKS for name in (*hook.wraps, *hoo
 DOCUMENTED = {
     "torch._dynamo",
     "torch._dynamo.config",
+    "torch._dynamo.disable",
     "torch._functorch.config",
     "torch._dynamo.reset",
     "torch._dynamo.exc",
