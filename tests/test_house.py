@@ -30,7 +30,7 @@ ROOMS = {
     "source": Room("model", 2125, 15),
     "rulebook": Room("model source", 2862, 15),
     "check": Room(STATIC, 12671, 49),
-    "fix": Room(f"{STATIC} check", 7901, 41),
+    "fix": Room(f"{STATIC} check", 7935, 42),
     "recording": Room(STATIC, 9104, 43),
     "explanation": Room(f"{STATIC} check recording", 7439, 36),
     "survey": Room(f"{STATIC} check recording explanation", 2194, 14),

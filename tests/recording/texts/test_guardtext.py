@@ -272,5 +272,5 @@ def test_what_python_raises_of_a_lost_view_is_about_the_view() -> None:
 )  # fmt: skip
 def test_what_changed(text: str, values: tuple[str | None, str | None], sentence: str) -> None:
     guard, site = read_guard(text), Site("train.py", 4, 1, 4, 9)
-    recompile = Recompile(None, "f", site, Origin.USER, None, guard, guard.subject, *values, None, "0/1", 0)
+    recompile = Recompile(None, "f", site, Origin.USER, None, guard, guard.subject, *values, "0/1", 0)
     assert recompile_sentence([recompile]) == sentence
