@@ -142,6 +142,8 @@ class BreakscanServer(LanguageServer):
         if self._open_text(uri) == opened:
             self.checked[uri] = opened, found
             self._publish(uri, opened, found)
+            if self._roots.get(opened.path, ()) != roots:  # a scan ended meanwhile
+                self.check_soon(uri, 0)
 
     def _publish(self, uri: str, opened: OpenText, found: CheckedText) -> None:
         diagnostics = diagnostics_of(opened, found, self.checker.library(opened.path))
@@ -164,9 +166,7 @@ class BreakscanServer(LanguageServer):
                 self._show_problem(str(error))
                 return
             except BrokenProcessPool:  # by a signal, or out of memory: what was read is in the cache
-                self._show_problem(
-                    "the process that reads the workspace was killed; what other files compile is not known"
-                )
+                self._show_problem("the process that reads the workspace ended; what other files compile is not known")
                 return
             before, self._roots = self._roots, roots
             for uri, (opened, _) in list(self.checked.items()):
