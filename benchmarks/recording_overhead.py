@@ -26,16 +26,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from breakscan.recording.hooks.runs import TRACED_RUNS
-
 PROGRAM = Path(__file__).parent / "recording_programs.py"
 BACKENDS = ("eager", "inductor")
 STEADY_BAR = 1.0
 """Percent of a step."""
 COMPILE_BAR = 5.0
 """Percent of compiling."""
-WARM_UP = 4.0
-"""Seconds, at most, for the runs that a recording keeps one by one for its timeline."""
+WARM_UP = 20
+"""Steps before those that are timed."""
 COPIES = 4
 """Copies of each program: one may lie better in memory than another, which changes the time by a percent."""
 BLOCK = 0.005
@@ -50,11 +48,8 @@ def program(name: str, backend: str) -> Callable[[], object]:
     module: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     step: Callable[[], object] = module.PROGRAMS[name](backend)
-    ends = time.monotonic() + WARM_UP
-    for turn in range(TRACED_RUNS):
+    for _ in range(WARM_UP):
         step()
-        if turn > 10 and time.monotonic() > ends:
-            break
     return step
 
 

@@ -28,7 +28,7 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1279, 10),
     "source": Room("model", 2125, 15),
-    "rulebook": Room("model source", 2862, 15),
+    "rulebook": Room("model source", 2865, 15),
     "check": Room(STATIC, 12671, 49),
     "fix": Room(f"{STATIC} check", 7935, 42),
     "recording": Room(STATIC, 9104, 43),

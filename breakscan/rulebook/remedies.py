@@ -7,6 +7,7 @@ leave a loop.
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import cache, lru_cache
@@ -42,8 +43,10 @@ def remedy_table() -> dict[str, Any]:
 def remedy(name: str, write: NewLine | None = None, **facts: object) -> Remedy:
     """The remedy of that name, with the facts of the case."""
     entry = remedy_table()[name]
-    settings = [Setting(*(part.format(**facts) for part in setting)) for setting in entry.get("settings", ())]
-    text = entry["text"].format(setting=next(iter(settings), ""), **facts)
+    # A damaged recording may name any.
+    given = defaultdict[str, object](str, facts)
+    settings = [Setting(*(part.format_map(given) for part in setting)) for setting in entry.get("settings", ())]
+    text = entry["text"].format_map(given | {"setting": next(iter(settings), "")})
     # A number that is not known is said to be N.
     known = tuple(setting for setting in settings if setting.value != "N")
     return Remedy(RemedyKind(entry["kind"]), name, text, known, write, tuple(entry.get("rewrites", ())))

@@ -135,6 +135,7 @@ def test_the_log_of_a_workflow_holds_only_our_commands(strings: list[str]) -> No
 @hostile
 @given(STRINGS)
 @example(list(NASTY))
+@example(["compile-method"])
 def test_the_terminal_is_not_steered(strings: list[str]) -> None:
     plain = [explained("terminal", strings), checked("concise", strings)]
     plain.append(checked("full", strings))
