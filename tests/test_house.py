@@ -29,7 +29,7 @@ ROOMS = {
     "model": Room("", 1279, 10),
     "source": Room("model", 2125, 15),
     "rulebook": Room("model source", 2865, 15),
-    "check": Room(STATIC, 12671, 49),
+    "check": Room(STATIC, 12670, 49),
     "fix": Room(f"{STATIC} check", 7935, 42),
     "recording": Room(STATIC, 9104, 43),
     "explanation": Room(f"{STATIC} check recording", 7439, 36),

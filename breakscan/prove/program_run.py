@@ -63,7 +63,7 @@ WRAPPER = "._orig_mod"
 
 
 PRINTED = "printed "
-"""The begin of the paths of printed numbers."""
+"""The prefix of the paths of printed numbers."""
 _DECIMAL = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
 _NUMBER = re.compile(_DECIMAL.pattern + r"(?![\de]|\s*(?:[mnuµ]?s|secs?|seconds?|min|it/s)\b)")
 
@@ -124,7 +124,7 @@ class WholeProgram:
         """Hooks in.  Called after ``torch._dynamo`` has been imported."""
         import torch
 
-        self._compiles.__enter__()
+        self._until_exit.enter_context(self._compiles)
         if self._request.eager:
             torch.compiler.set_stance("force_eager")
         if self._request.precise:

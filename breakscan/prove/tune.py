@@ -522,8 +522,8 @@ class _Tune:
                 self.notes.append(single)
                 return self._result(self.best, None, proof, is_varied)
             if self.question.goal is Goal.STEP and (turns.is_slower or not (turns.is_faster or fewer)):
-                is_noisy = turns.ratio is not None and turns.ratio.is_noisy
-                reason = "slower" if turns.is_slower else "too noisy to say" if is_noisy else "no faster"
+                is_unclear = turns.ratio is not None and measure.is_unclear(turns.ratio, turns.same)
+                reason = "slower" if turns.is_slower else "too noisy to say" if is_unclear else "no faster"
                 reason += " where it is timed in turns"
                 self._refuse(TrialVerdict.NO_GAIN, reason, turns.ratio)
                 continue

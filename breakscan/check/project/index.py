@@ -67,9 +67,8 @@ class FunctionInfo:
         """The attributes of its object that a method assigns."""
         receiver = None if self.is_static else self.first_parameter
         text = "\n".join(self.index.module.lines[self.node.lineno - 1 : self.node.end_lineno])
-        may = re.search(_STORE.format(receiver), text) or _STORE_OF_LINES.search(text)
-        if receiver is None or not may:  # nearly all: to walk over them takes long
-            return frozenset()
+        if receiver is None or not (re.search(_STORE.format(receiver), text) or _STORE_OF_LINES.search(text)):
+            return frozenset()  # nearly all: to walk over them takes long
         return frozenset(
             one.attr
             for one in self.own_nodes
