@@ -27,7 +27,7 @@ class Room(NamedTuple):
 STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1279, 10),
-    "source": Room("model", 2125, 15),
+    "source": Room("model", 1963, 15),
     "rulebook": Room("model source", 2865, 15),
     "check": Room(STATIC, 12670, 49),
     "fix": Room(f"{STATIC} check", 7935, 42),
@@ -35,7 +35,7 @@ ROOMS = {
     "explanation": Room(f"{STATIC} check recording", 7439, 36),
     "survey": Room(f"{STATIC} check recording explanation", 2194, 14),
     "prove": Room(f"{STATIC} check fix recording explanation", 12320, 44),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6016, 32),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6013, 32),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1608, 12),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2890, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

@@ -28,12 +28,11 @@ def source_lines(path: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell that a place is in.  ``file_lines`` are the lines of the file on which those of the cell stand."""
+    """A cell that a place is in."""
 
     path: str
     number: int
     source: str
-    file_lines: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class NotebookCells:
             if found:
                 texts[path] = texts[visible(path)] = found
             for cell in file.cells:
-                made = Cell(path, cell.number, cell.source, tuple(file.file_lines(cell)))
+                made = Cell(path, cell.number, cell.source)
                 by_name[_name(path, cell.number)] = by_name[visible(_name(path, cell.number))] = made
         return cls(by_name, texts)
 
@@ -106,12 +105,10 @@ class NotebookCells:
         )
 
     def in_file(self, site: Site) -> Site:
-        """A site as reports show it, by the line of the file: columns are those of the code, not those of the file."""
+        """A site as reports show it; one in a cell as the first line of its notebook, since lines of the JSON say
+        nothing."""
         cell = self.by_name.get(site.path)
-        if cell is None:
-            return site
-        lines = [cell.file_lines[min(line, len(cell.file_lines)) - 1] for line in (site.line, site.end_line)]
-        return Site(cell.path, lines[0], 1, lines[1], 1)
+        return site if cell is None else Site(cell.path, 1, 1, 1, 1)
 
     def object(self, place: Site | SourceError) -> dict[str, Any]:
         """A place as reports show it, as a dictionary of plain values: with the number of the cell apart."""

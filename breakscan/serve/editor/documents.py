@@ -76,7 +76,7 @@ def text_of_notebook(
         document = documents.get(cell.document)
         if cell.kind == types.NotebookCellKind.Code and document is not None and document.language_id == "python":
             sources[number] = document
-            cells.append(CodeCell(number, with_plain_line_ends(document.source), (0, 0), ()))
+            cells.append(CodeCell(number, with_plain_line_ends(document.source)))
     text = text_of_cells(cells, str(path))
     first = {cell.number: cell.line + 1 for cell in cells_of_text(text)}
     # Those in another language are not in the text.
