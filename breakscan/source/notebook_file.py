@@ -19,7 +19,7 @@ _BOM = "\ufeff"
 _FORMATS = (4,)
 _CONFLICT = re.compile(r"^(<{7}|={7}|>{7})( |$)", re.MULTILINE)
 _NUMBER = "\ufdd2"
-"""The mark of a string that stands for a number with a fraction: Python would write other digits."""
+"""The mark of a string in place of a number with a fraction, of which Python would write other digits."""
 
 
 @dataclass(frozen=True, slots=True)
