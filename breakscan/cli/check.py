@@ -35,8 +35,7 @@ from breakscan.report.check import CheckReport, summary_line
 from breakscan.report.formats import CHECK
 from breakscan.report.printable import visible
 from breakscan.report.sources import cells_in
-from breakscan.rulebook.config import FileSettings, check_targets, library_of
-from breakscan.rulebook.config.keys import selector_problem
+from breakscan.rulebook.config import FileSettings, check_targets, library_of, selector_problem
 from breakscan.rulebook.library import Library
 from breakscan.source.files import Discovery, discover, is_excluded
 from breakscan.source.module import SourceProblem, read_source

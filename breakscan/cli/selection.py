@@ -98,7 +98,7 @@ class Selection:
             target=self.target,
             fullgraph=self.fullgraph,
             regions=self.regions,
-            confidence=Confidence(self.confidence) if self.confidence else None,
+            confidence=self.confidence,
             cache_dir=self.cache_dir,
             no_cache=self.no_cache or None,
         )

@@ -76,7 +76,7 @@ class NotebookFile:
     def _written(self, document: Any) -> str:
         """The JSON of a document in the layout of the file."""
         text = self.text.removeprefix(_BOM)
-        indent = re.match(r"\s*\{\s*\n([ \t]+)", text)
+        indent = re.match(r"\s*\{\s*\n([^\S\n]+)", text)
         is_ascii = text.isascii() and re.search(r"\\u(?!00[0-7])", text) is not None
         made = json.dumps(document, indent=indent[1] if indent else None, ensure_ascii=is_ascii)
         mark = re.escape(json.dumps(_NUMBER, ensure_ascii=is_ascii)[1:-1])

@@ -569,7 +569,7 @@ class TestFingerprint:
         ("changed", "counts"),
         [
             ("findings.py", True),
-            ("rulebook/config/settings.py", True),
+            ("rulebook/config.py", True),
             ("check/pipeline/check_file.py", True),
             ("rulebook/torch_facts/data/2.13.json", True),
             ("rulebook/matching.py", True),

@@ -138,9 +138,8 @@ def test_a_configuration_loads(block: Block, tmp_path: Path) -> None:
         front = 'id = "BRK001"\nname = "our-rule"\nsummary = "s"\nwhy = "w"\ninstead = "i"\nkind = "performance"\n'
         document = f'+++\n{front}[match]\nevent = "branch"\n+++\n'
         (tmp_path / folder / "BRK001-our-rule.md").write_text(document, encoding="utf-8")
-    if "extend" not in own:
-        (tmp_path / "pyproject.toml").write_text(block.text, encoding="utf-8")
-        load_settings(tmp_path)
+    (tmp_path / "pyproject.toml").write_text(block.text, encoding="utf-8")
+    load_settings(tmp_path)
 
 
 @pytest.mark.parametrize("block", of_language("json"))

@@ -149,7 +149,7 @@ def _write(path: str, data: bytes) -> None:
 
 WITHOUT_EFFECT = frozenset(
     {
-        *("config_file", "options", "origins", "target_torch", "exclude", "no_cache", "cache_dir"),
+        *("config_file", "options", "target_torch", "exclude", "no_cache", "cache_dir"),
         *("select", "ignore", "per_file_ignores", "confidence", "baseline"),
     }
 )

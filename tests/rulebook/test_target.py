@@ -75,7 +75,7 @@ def test_the_ledger_is_the_one_that_speaks_for_the_target(tmp_path: Path) -> Non
 
 
 def test_an_installation_without_verdicts_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("breakscan.rulebook.config.settings.measured_versions", list)
+    monkeypatch.setattr("breakscan.rulebook.config.measured_versions", list)
     with pytest.raises(ConfigError, match="reinstall breakscan"):
         resolve_target(Settings(root=tmp_path))
 

@@ -64,8 +64,8 @@ def test_what_is_no_path_is_an_error(project: Path, value: str) -> None:
 @pytest.mark.parametrize(
     ("folder", "line"),
     [
-        ("kept", 'cache-dir = "{project}/kept"  # {project}/pyproject.toml'),
-        ("src/full", 'cache-dir = "full"  # {project}/pyproject.toml, not used: not writable, or it holds other files'),
+        ("kept", 'cache-dir = "{project}/kept"'),
+        ("src/full", 'cache-dir = "full"  # not used: not writable, or it holds other files'),
     ],
 )
 def test_config_names_it(project: Path, capsys: pytest.CaptureFixture[str], folder: str, line: str) -> None:

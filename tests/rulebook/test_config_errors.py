@@ -16,7 +16,7 @@ from breakscan.rulebook.config import ConfigError, load_settings
     [
         ('[tool.breakscan]\nslect = ["BRK1"]\n', 2, "slect", "unknown key: did you mean select?"),
         ("[tool.breakscan]\ntarget_torch = '2.13'\n", 2, "target_torch", "did you mean target-torch?"),
-        ("[tool.breakscan]\nzzz = 1\n", 2, "zzz", "known: extend, target-torch"),
+        ("[tool.breakscan]\nzzz = 1\n", 2, "zzz", "known: target-torch"),
         ("[tool.breakscan]\n\n# why\nfullgraph = 'yes'\n", 4, "fullgraph", "must be true or false"),
         ("[tool.breakscan]\nregions = 'root'\n", 2, "regions", "did you mean roots?"),
         ("[tool.breakscan]\nconfidence = 'sure'\n", 2, "confidence", "certain, likely, conditional, possible"),
