@@ -194,7 +194,7 @@ class _Planner:
                     self.from_recording = these is observed
                     text, found = self._rounds(text)
                     errors |= dict.fromkeys(found)
-                    stay = self.left | stay
+                    stay |= self.left
             in_vain = self._in_vain(stay.values()) if self.wanted.useful else {}
             if self.in_vain.keys() >= in_vain.keys():
                 break
@@ -203,7 +203,7 @@ class _Planner:
         guessed = [] if errors else [one for one in findings if (one.rule, one.site) not in self.known]
         self._decline(guessed, GUESSED)
         fixed = {(one.finding.rule, one.finding.site) for one in self.applied}
-        left = [one for key, one in (self.left | stay).items() if key not in fixed]
+        left = [one for key, one in (stay | self.left).items() if key not in fixed]
         return self._repair(data, text, left, [error for error in errors if error.path == self.display])
 
     def _start_again(self) -> None:
