@@ -31,7 +31,7 @@ def mcp(root: Path, seconds: float, no_run: bool) -> None:
     check, fix and rule run no code; the others run programs with your permissions.  Needs the extra 'mcp'.
     """
     try:
-        from breakscan.serve.agents.serve import serve
+        from breakscan.serve.agents.server import serve
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in PACKAGES:
             raise

@@ -17,7 +17,7 @@ from breakscan.report.diff import compare
 from breakscan.report.explain.assertion_message import objections
 from breakscan.report.explain.json import explain_object
 from breakscan.rulebook.library import load_library
-from breakscan.serve.agents.tools import answer
+from breakscan.serve.agents.answers import answer
 
 FUNCTIONS = (made.FRAME, made.BEHIND_BREAK, made.OVER_LIMIT, made.PASSED_OVER, made.FAILED)
 """One that runs eager, one because of a break, one past the limit of recompiles, one that loses nothing, a failure."""

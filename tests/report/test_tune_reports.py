@@ -23,7 +23,7 @@ from breakscan.prove.tuning import Best, Evidence, Goal, RunFigures, Trial, Tria
 from breakscan.report import markdown
 from breakscan.report.formats import TUNE
 from breakscan.report.tune import ending_words, headline, not_taken, table_rows
-from breakscan.serve.agents.tools import answer
+from breakscan.serve.agents.answers import answer
 
 BEFORE = RunFigures(9, 4, 1, 12, 38.0, 41.0, 11.8e-3, 1_374_000_000)
 AFTER = RunFigures(0, 0, 1, 1, 14.2, 15.1, 6.6e-3, 900_000_000)

@@ -17,9 +17,9 @@ from typing import Any
 
 import anyio
 from anyio.abc import ByteReceiveStream, Process
+from mcp.server.mcpserver.exceptions import ToolError
 
 from breakscan.report.printable import visible
-from breakscan.serve.agents.arguments import ToolFailure
 
 KEPT = 16_000
 """Bytes of the output of a process, its last, that are kept."""
@@ -40,6 +40,10 @@ _START = (
 )
 
 Progress = Callable[[float, str], Awaitable[None]]
+
+
+class ToolFailure(ToolError):
+    """A call that cannot be answered, with the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +170,7 @@ def _why(output: str) -> str:
     if first is None:
         return f"there is no report; the last that was printed is: {_last(output)}"
     if any(line.startswith("Traceback ") for line in lines):
-        return visible(fault_words(lines[first - 1]))
+        return visible(f"a fault in breakscan: {lines[first - 1]}. Report it, with this call.")
     return visible(" ".join(lines[first:]).removeprefix("Error: "))
 
 
@@ -180,8 +184,3 @@ def _too_early(limit: float, output: str) -> str:
 def _last(output: str) -> str:
     """Return the last line that is not empty."""
     return visible(next((line for line in reversed(output.splitlines()) if line.strip()), "nothing").strip())
-
-
-def fault_words(what: str) -> str:
-    """Return the message of an error that is breakscan's own."""
-    return f"a fault in breakscan: {what}. Report it, with this call and what breakscan --version prints."

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("mcp")
 
-from breakscan.serve.agents.arguments import RootFolder, ToolFailure
+from breakscan.serve.agents.server import RootFolder, ToolFailure
 
 
 @pytest.fixture

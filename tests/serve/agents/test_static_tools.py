@@ -42,7 +42,7 @@ def test_without_runs_there_is_no_tool_that_runs_code(connected: Callable[..., A
     names, refused = connected(work, "--no-run")
     assert names == ["check", "fix", "rule"]
     assert refused.is_error
-    assert "there is no tool explain" in refused.content[0].text
+    assert "Unknown tool: explain" in refused.content[0].text
 
 
 def test_check_answers_places_and_what_to_write_instead(project: Path, call: Callable[..., Any]) -> None:
