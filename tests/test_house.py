@@ -28,7 +28,7 @@ STATIC = "model source rulebook"
 ROOMS = {
     "model": Room("", 1279, 10),
     "source": Room("model", 1963, 15),
-    "rulebook": Room("model source", 2681, 12),
+    "rulebook": Room("model source", 2634, 12),
     "check": Room(STATIC, 12670, 49),
     "fix": Room(f"{STATIC} check", 7935, 42),
     "recording": Room(STATIC, 9104, 43),
@@ -36,8 +36,8 @@ ROOMS = {
     "survey": Room(f"{STATIC} check recording explanation", 2194, 14),
     "prove": Room(f"{STATIC} check fix recording explanation", 12320, 44),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 6013, 32),
-    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1608, 12),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2862, 25),
+    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1419, 11),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2795, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }

@@ -25,7 +25,6 @@ from breakscan.cli.selection import (
     recording_option,
     settings_at,
     stdin_name,
-    warn_of_callees,
     warn_of_no_files,
     with_recordings,
 )
@@ -180,7 +179,6 @@ def check(
     result = cells.result(result)
     for warning in result.warnings:
         click.echo(visible(f"warning: {warning.path}:{warning.line}:{warning.column}: {warning.message}"), err=True)
-    warn_of_callees(library_of(named))
     report = CheckReport(result, seconds, library, texts, cells, compared.known if compared else 0, own.quiet, edits)
     with report_stream(output) as stream:
         if format_ == "full" and not (result.findings or result.errors or own.quiet):

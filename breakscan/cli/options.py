@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
 
-from breakscan.cli.output import require_no_input, require_no_source
+from breakscan.cli.output import require_no_source
 from breakscan.report.formats import Formats
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,32 +56,10 @@ def format_option(formats: Formats[Any]) -> Callable[[F], F]:
 
 def output_to(default: str) -> Callable[[F], F]:
     """Adds ``--output``, a file or ``-`` for standard output; ``default`` names the place of the report without it.
-    The command refuses to write over source files, and over a file that one of its other options or arguments names."""
+    The command refuses to write over source files."""
     help_ = f"Write the report to this file, or to standard output (-).  [{default}]"
     type_ = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
-    add = click.option("-o", "--output", type=type_, callback=_no_source, help=help_)
-
-    def decorate(command: F) -> F:
-        @functools.wraps(command)
-        def run(*args: Any, **values: Any) -> Any:
-            context = click.get_current_context()
-            if context.params["output"] is not None:
-                require_no_input(str(context.params["output"]), _named_files(context))
-            return command(*args, **values)
-
-        return cast(F, add(run))
-
-    return decorate
-
-
-def _named_files(context: click.Context) -> Iterator[str]:
-    for parameter in context.command.params:
-        if parameter.name == "output" or not (
-            isinstance(parameter, click.Argument) or isinstance(parameter.type, click.Path)
-        ):
-            continue
-        value = context.params.get(parameter.name or "")
-        yield from map(str, value if isinstance(value, tuple) else () if value is None else (value,))
+    return click.option("-o", "--output", type=type_, callback=_no_source, help=help_)
 
 
 def _no_source(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:

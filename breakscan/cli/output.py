@@ -10,11 +10,11 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -91,35 +91,11 @@ def require_no_source(path: str) -> None:
         )
 
 
-def require_no_input(path: str, inputs: Iterable[str]) -> None:
-    """Raises BadParameter if a report would replace one of the files that the command reads."""
-    for one in inputs:
-        if os.path.isfile(one) and os.path.isfile(path) and os.path.samefile(one, path):
-            raise click.BadParameter(
-                f"{path} is read by this command, and the report would replace it: name another file",
-                param_hint="'-o' / '--output'",
-            )
-
-
-def _open_stream(path: Path) -> BinaryIO | None:
-    """Open a file that cannot be replaced: a pipe, a device, or the file of standard output or standard error, to write
-    after its present end.  Return None for any other file.  Raises OSError."""
-    if not path.exists():
-        return None
-    status = path.stat()
-    for descriptor in (1, 2):
-        with contextlib.suppress(OSError):
-            if os.path.samestat(os.fstat(descriptor), status):
-                return open(os.dup(descriptor), "wb")
-    return None if stat.S_ISREG(status.st_mode) else path.open("wb")
-
-
 def _put(path: Path, data: bytes) -> None:
     real = Path(os.path.realpath(path))
     try:
-        if (stream := _open_stream(path)) is not None:
-            with stream:
-                stream.write(data)
+        if path.exists() and not stat.S_ISREG(path.stat().st_mode):  # a pipe, a device
+            path.write_bytes(data)
             return
         try:
             replace_content(real, data)

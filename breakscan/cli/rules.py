@@ -10,7 +10,6 @@ import click
 from breakscan.cli.options import format_option
 from breakscan.cli.output import ProgressBar, report_stream
 from breakscan.cli.programs import require_torch
-from breakscan.cli.selection import warn_of_callees
 from breakscan.model.words import counted
 from breakscan.report.formats import RULE, RULES
 from breakscan.report.rules import RuleListReport, RuleReport
@@ -40,7 +39,6 @@ def rules(ctx: click.Context, /, format_: str) -> None:
         return
     settings = load_settings(Path.cwd())
     library = load_library(settings.rule_folders)
-    warn_of_callees(library)
     _write_list(list(library), settings, format_)
 
 
@@ -66,7 +64,6 @@ def rule(rule: str, format_: str) -> None:
     """
     settings = load_settings(Path.cwd())
     library = load_library(settings.rule_folders)
-    warn_of_callees(library)
     named = _chosen(library, [rule])
     if len(named) > 1:
         _write_list(named, settings, "json" if format_ == "json" else "table")

@@ -13,20 +13,13 @@ import click
 from breakscan.cli.options import option, words
 from breakscan.fix.registry import rewrite_ids
 from breakscan.model.findings import Confidence
-from breakscan.model.torch_versions import SUPPORTED
 from breakscan.report.printable import visible
 from breakscan.rulebook.config import REGIONS, WAYS, FileSettings, NearestSettings, Settings
 from breakscan.rulebook.document import nearest
-from breakscan.rulebook.library import Library, unknown_callees
 from breakscan.source.files import Discovery
 from breakscan.source.paths import display_path
 
 STDIN = "-"
-_UNKNOWN = {
-    "": "is no builtin",
-    "numpy": "is not known in NumPy",
-    "torch": f"is not known in torch {SUPPORTED[0]} to {SUPPORTED[-1]}",
-}
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print findings only.")
 recording_option = click.option(
@@ -123,15 +116,6 @@ def warn_of_no_files(discovery: Discovery, paths: Iterable[str], selection: Sele
     """Prints a warning where there is nothing to check; with ``--force-exclude``, that is as it should be."""
     if not discovery.files and not discovery.errors and not selection.force_exclude:
         click.echo(f"warning: no Python files or notebooks in {', '.join(paths)}", err=True)
-
-
-def warn_of_callees(library: Library) -> None:
-    """Prints a warning for each callee that does not exist: such a rule finds nothing."""
-    for rule, name, near in unknown_callees(library):
-        unknown = _UNKNOWN[name.partition(".")[0] if "." in name else ""]
-        hint = f": did you mean {near}?" if near else ""
-        path = display_path(rule.path, os.getcwd())
-        click.echo(visible(f"warning: {path}: callee {name} {unknown}{hint}"), err=True)
 
 
 def stdin_name(paths: Sequence[str], name: str | None) -> str | None:

@@ -123,36 +123,6 @@ def test_a_source_file_is_not_replaced(breakscan: Run, folder: Path, name: str, 
     assert (folder / name).read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["check", "script"],
-        ["check", "model.py", "script"],
-        ["fix", "link"],
-        ["check", "model.py", "--config", "script"],
-        ["explain", "script"],
-        ["explain", "model.py", "script"],
-        ["verify", "--patch", "script", "model.py"],
-        ["bench", "./script"],
-        ["diff", "script", "model.py"],
-        ["report", "script"],
-    ],
-)
-def test_a_file_that_the_command_reads_is_not_replaced(breakscan: Run, folder: Path, command: list[str]) -> None:
-    (folder / "script").write_text("# read\n", encoding="utf-8")
-    (folder / "link").symlink_to("script")
-    done = breakscan(command[0], "-o", "script", *command[1:])
-    assert (done.status, done.out) == (2, "")
-    assert "script is read by this command, and the report would replace it: name another file\n" in done.err
-    assert (folder / "script").read_text(encoding="utf-8") == "# read\n"
-
-
-def test_a_file_with_the_name_of_a_format_is_no_input(breakscan: Run, folder: Path) -> None:
-    (folder / "json").touch()
-    assert breakscan("check", "--format", "json", "-o", "json", "clean.py").status == 0
-    assert (folder / "json").read_text(encoding="utf-8").startswith("{")
-
-
 def test_a_new_file_and_its_mode(breakscan: Run, folder: Path) -> None:
     mask = os.umask(0o027)
     try:
@@ -186,29 +156,6 @@ def test_a_report_that_fails_leaves_the_one_before(
     assert breakscan("check", "-o", "report.txt", ".").status == 2
     assert (folder / "report.txt").read_text(encoding="utf-8") == "before"
     assert not list(folder.glob(".report*"))
-
-
-@pytest.mark.process
-@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="the system has no /dev/stdout")
-@pytest.mark.parametrize(
-    ("name", "target"),
-    [("/dev/stdout", "| cat"), ("/dev/fd/1", "> to.txt; cat to.txt"), ("link", ">> to.txt; cat to.txt")],
-)
-def test_standard_output_is_written_to_by_its_name(folder: Path, name: str, target: str) -> None:
-    (folder / "link").symlink_to("/dev/stdout")
-    done = in_a_shell(f"echo before; breakscan check -o {name} --format concise clean.py {target}")
-    assert done.stderr == ""
-    before, said = done.stdout.splitlines()
-    assert before == "before"
-    assert said.startswith("nothing found in 1 file")
-
-
-@pytest.mark.process
-def test_what_others_wrote_to_standard_output_stays(folder: Path) -> None:
-    done = in_a_shell("(echo before; breakscan check -o /dev/stdout --format concise clean.py; echo after) > to.txt")
-    assert (done.stdout, done.stderr) == ("", "")
-    lines = (folder / "to.txt").read_text(encoding="utf-8").splitlines()
-    assert (lines[0], len(lines), lines[-1]) == ("before", 3, "after")
 
 
 @pytest.mark.process

@@ -104,37 +104,3 @@ def test_functions_of_a_library_that_cannot_be_read_are_found_by_the_name_of_the
     assert out.startswith(
         "train.py:10:9: info BRK001 lib.sync waits for the device\ntrain.py:11:9: info BRK001 lib.sync"
     )
-
-
-@pytest.mark.parametrize(
-    ("callee", "message"),
-    [
-        ("torch.nonzerro", "is not known in torch 2.11 to 2.15: did you mean torch.nonzero?"),
-        ("torch.Tensor.nonzerro", "is not known in torch 2.11 to 2.15: did you mean torch.Tensor.nonzero?"),
-        ("torch.Tensor.qqq", "is not known in torch 2.11 to 2.15"),
-        ("torch.nn.functional.reluu", "is not known in torch 2.11 to 2.15: did you mean torch.nn.functional.relu?"),
-        (
-            "torch.distributed.allreduce",
-            "is not known in torch 2.11 to 2.15: did you mean torch.distributed.all_reduce?",
-        ),
-        ("numpy.uniqe", "is not known in NumPy: did you mean numpy.unique?"),
-        ("torch.nn.funtional.relu", "is not known in torch 2.11 to 2.15: did you mean torch.nn.functional.relu?"),
-        ("sortd", "is no builtin: did you mean sorted?"),
-        ("sync", "is no builtin"),
-    ],
-)
-@pytest.mark.parametrize("command", [["check", "train.py"], ["rules"], ["rule", "BRK001"]])
-def test_a_mistyped_name_is_a_warning(
-    breakscan: Run, project: Path, command: list[str], callee: str, message: str
-) -> None:
-    write_rule(project, callee)
-    assert breakscan(*command).err == f"warning: rules/BRK001-our-sync.md: callee {callee} {message}\n"
-
-
-@pytest.mark.parametrize(
-    "callee",
-    ["torch.cuda.synchronize", "torch.save", "torch.compile", "torch.xpu.foo", "lib.snc", "torch.*zerro", "sorted"],
-)
-def test_what_may_be_right_is_none(breakscan: Run, project: Path, callee: str) -> None:
-    write_rule(project, callee)
-    assert breakscan("check", "train.py").err == ""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -14,16 +14,12 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from threading import Thread
 
-from breakscan.check.pipeline.check import no_collector
-from breakscan.check.pipeline.checker import Checker, Shown
+from breakscan.check.pipeline.check import check_paths
 from breakscan.rulebook.config import NearestSettings
 from breakscan.source.files import discover
 
 Roots = dict[Path, tuple[Path, ...]]
-"""For each file with findings the fewest other files whose checks report all of them."""
-
-_Key = tuple[str, int, int]
-"""A finding of a file: its rule and where it starts."""
+"""For each file with findings the other files whose checks report all of them."""
 
 
 def compiled_from(folders: Sequence[Path]) -> Roots:
@@ -32,27 +28,8 @@ def compiled_from(folders: Sequence[Path]) -> Roots:
     Raises ConfigError and RuleError for a wrong configuration.
     """
     settings = NearestSettings()
-    shown = Shown(settings)
-    checker = Checker(settings)
-    found: dict[Path, dict[Path, set[_Key]]] = {}
-    with no_collector():
-        for path in discover(folders, settings).files:
-            for finding in (checker.known(path) or checker.check(path)).findings:
-                if shown.shows(finding):
-                    site = finding.site
-                    ways = found.setdefault(Path(os.path.abspath(site.path)), {})
-                    ways.setdefault(path, set()).add((finding.rule, site.line, site.column))
-        checker.release()
-    return {path: roots for path, ways in found.items() if (roots := tuple(_fewest_roots(path, ways)))}
-
-
-def _fewest_roots(path: Path, ways: Mapping[Path, set[_Key]]) -> Iterator[Path]:
-    """Files whose checks report all findings of a file, itself left out: each time the one that reports most."""
-    left = set[_Key]().union(*ways.values()) - ways.get(path, set())
-    while left:
-        best = min(ways, key=lambda root: (-len(ways[root] & left), root))
-        left -= ways[best]
-        yield best
+    found = check_paths(discover(folders, settings).files, settings, jobs=1).roots
+    return {Path(os.path.abspath(path)): tuple(map(Path, roots)) for path, roots in found.items()}
 
 
 class ScanProcess:
