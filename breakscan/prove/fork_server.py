@@ -1,7 +1,7 @@
 """Worker processes that need not import torch: a server has imported it, and forks one for each worker.
 
-The parent sends the path of a worker's settings and four file descriptors: those of its commands, of its replies, of
-its output, and one to which the server writes the worker's process id, and its exit status when it has ended.
+The parent sends the path of a worker's settings and three file descriptors: those of its connection and of its output,
+and one to which the server writes the worker's process id, and its exit status when it has ended.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -65,15 +64,6 @@ NVML = "PYTORCH_NVML_BASED_CUDA_CHECK"
 Inductor asks while it is imported."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForkedWorker:
-    """The input of a forked worker: the path of its settings, and the descriptors of its commands and replies."""
-
-    settings: Path
-    commands: int
-    replies: int
-
-
 class CannotFork(Exception):
     """A process that is forked from this one might not work."""
 
@@ -91,9 +81,9 @@ class ForkServer:
         """The descriptor for the exit status of each worker, by process id."""
         self._wakeup, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
-    def serve(self) -> ForkedWorker | None:
-        """Returns None in this process, when the parent needs no more workers, and a worker in each of them. Raises
-        CannotFork.
+    def serve(self) -> tuple[Path, int] | None:
+        """Returns None in this process, when the parent needs no more workers, and in each of them the path of its
+        settings and the descriptor of its connection. Raises CannotFork.
         """
         # Ctrl-C in a terminal reaches all processes: the parent decides when this one ends.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -120,7 +110,7 @@ class ForkServer:
             if self._wakeup in ready:
                 self._note_ends()
             if self._control in ready:
-                message, files, *_ = socket.recv_fds(self._control, MESSAGE, 4)
+                message, files, *_ = socket.recv_fds(self._control, MESSAGE, 3)
                 if not message:
                     return None
                 if message == CHECK:
@@ -164,15 +154,15 @@ class ForkServer:
         yield
         self._startup[stage] = self._startup.get(stage, 0.0) + time.perf_counter() - began
 
-    def _fork(self, settings: str, files: list[int]) -> ForkedWorker | None:
-        commands, replies, output, status = files
+    def _fork(self, settings: str, files: list[int]) -> tuple[Path, int] | None:
+        connection, output, status = files
         with warnings.catch_warnings():
             # Python warns of the threads of BLAS.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid:
-            for file in (commands, replies, output):
-                os.close(file)
+            os.close(connection)
+            os.close(output)
             self._workers[pid] = status
             _tell(status, pid)
             return None
@@ -185,7 +175,7 @@ class ForkServer:
         for standard in (1, 2):
             os.dup2(output, standard)
         os.close(output)
-        return ForkedWorker(Path(settings), commands, replies)
+        return Path(settings), connection
 
     def _note_ends(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -328,13 +318,13 @@ class ForkServerProcess:
             _line(status)
         os.close(status)
 
-    def start(self, settings: Path, commands: int, replies: int, output: int) -> ForkedProcess | None:
+    def start(self, settings: Path, connection: int, output: int) -> ForkedProcess | None:
         """Returns a new worker process, None if none can be forked. Threads may call it."""
         status, end = os.pipe()
         # The server reads one message at a time.
         with self._lock:
             try:
-                socket.send_fds(self._control, [str(settings).encode()], [commands, replies, output, end])
+                socket.send_fds(self._control, [str(settings).encode()], [connection, output, end])
             except OSError:
                 os.close(status)
                 return None

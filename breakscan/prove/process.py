@@ -1,6 +1,6 @@
 """A worker process: runs the user's program up to the captured calls, then carries out the commands of its parent.
 
-It is run by its path, with the file of its settings and the descriptors of its commands and replies as arguments.  With
+It is run by its path, with the file of its settings and the descriptor of its connection as arguments.  With
 ``--fork`` and the descriptor of a socket, it is a :mod:`.fork_server`, and its children are worker processes.
 """
 
@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import os
+import pickle
 import random
 import socket
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if __name__ == "__main__":
     # Python has put the folder of this file first.  Later imports have to find the package.
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from breakscan.model.dataclass_json import decoder
 from breakscan.prove.call_result import failure_of
 from breakscan.prove.capture import Capture, LaterCalls, ProgramStopped
 from breakscan.prove.commands import CommandHandler
@@ -41,7 +42,7 @@ from breakscan.prove.overlay import (
 )
 from breakscan.prove.preloaded import PreloadedModules
 from breakscan.prove.program_run import WholeProgram
-from breakscan.prove.protocol import ProcessSettings, ProgramRun, reply_line
+from breakscan.prove.protocol import ProcessSettings, ProgramRun
 from breakscan.recording.bootstrap.import_watch import ImportWatch
 from breakscan.recording.recording import SUFFIX
 
@@ -49,16 +50,20 @@ if TYPE_CHECKING:
     from breakscan.recording.recorder import Recorder
 
 
+LONGEST_ERROR = 2000
+"""Characters of an error that is reported."""
+
+
 class WorkerProcess:
     """Runs the program, and answers commands within its last captured call or after its end.
 
-    ``settings`` is the file of its settings, ``commands`` and ``replies`` are descriptors.  ``preloaded`` are modules
-    that are there already.
+    ``settings`` is the file of its settings, ``connection`` a descriptor.  ``preloaded`` are modules that are there
+    already.
     """
 
-    def __init__(self, settings: Path, commands: int, replies: int, preloaded: PreloadedModules) -> None:
-        given: ProcessSettings = decoder(ProcessSettings)(json.loads(settings.read_text(encoding="utf-8")))
-        self._restart_arguments = str(settings), str(commands), str(replies)
+    def __init__(self, settings: Path, connection: int, preloaded: PreloadedModules) -> None:
+        given: ProcessSettings = pickle.loads(settings.read_bytes())
+        self._restart_arguments = str(settings), str(connection)
         self._preloaded = preloaded
         self._argv = given.argv
         self._recording = Path(given.recording)
@@ -72,8 +77,7 @@ class WorkerProcess:
         later = LaterCalls() if given.probes else None
         self._executed = ExecutedCode(self._overlay.paths)
         self._capture = Capture(given.calls, given.patience, self._executed.stop, self._serve, later)
-        self._commands = os.fdopen(commands, "r", encoding="utf-8")
-        self._replies = os.fdopen(replies, "w", encoding="utf-8")
+        self._connection = Connection(connection)
         self._recorder: Recorder | None = None
         self._served = False
 
@@ -113,8 +117,7 @@ class WorkerProcess:
 
     def _restart(self) -> NoReturn:
         """Starts this process again as a new one, without preloaded modules, and the program with it."""
-        for file in (self._commands, self._replies):
-            os.set_inheritable(file.fileno(), True)
+        os.set_inheritable(self._connection.fileno(), True)
         for path in self._recording.glob(f"*{SUFFIX}"):
             path.unlink()
         command = process_command(*self._restart_arguments)
@@ -164,7 +167,7 @@ class WorkerProcess:
             recorder.__exit__(None, None, None)
 
     def _serve(self, error: str | None = None, failed_in: str | None = None) -> None:
-        """Answers each line of commands with a line, until there are no more."""
+        """Carries out commands until there are no more."""
         self._preloaded.check_environment()
         self._served = True
         sys.settrace(None)
@@ -181,25 +184,36 @@ class WorkerProcess:
         served = CommandHandler(self._capture, run, self._stop_recording, self._cache, overlaid).served()
         if self._whole is not None:
             served[WholeProgram.__name__] = self._whole
-        for line in self._commands:
-            reply = reply_line(served, line, failure_of)
-            sys.stdout.flush()
-            self._replies.write(reply)
-            self._replies.flush()
+        with contextlib.suppress(EOFError, ConnectionError):
+            while True:
+                reply = carried_out(served, *self._connection.recv())
+                sys.stdout.flush()
+                self._connection.send(reply)
         self._stop_recording()
+
+
+def carried_out(served: Mapping[str, object], command: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+    """The result of a command (``CallRuns.eager``) of one of the objects that are served, by the names of their
+    classes; a Failure if it raises."""
+    owner, _, name = command.partition(".")
+    try:
+        return getattr(served[owner], name)(*args, **kwargs)
+    except BaseException as error:
+        traceback.print_exc()
+        return replace(failure_of(error), text=f"{type(error).__qualname__}: {error}"[:LONGEST_ERROR])
 
 
 def _main(arguments: list[str]) -> None:
     preloaded = PreloadedModules()
     if arguments[0] != "--fork":
-        settings, commands, replies = arguments
-        WorkerProcess(Path(settings), int(commands), int(replies), preloaded).run()
+        settings, connection = arguments
+        WorkerProcess(Path(settings), int(connection), preloaded).run()
         return
     with contextlib.suppress(CannotFork):
         server = ForkServer(socket.socket(fileno=int(arguments[1])), int(arguments[2]))
         worker = server.serve()
         if worker is not None:
-            WorkerProcess(worker.settings, worker.commands, worker.replies, server.preloaded).run()
+            WorkerProcess(*worker, server.preloaded).run()
 
 
 def _leave() -> NoReturn:

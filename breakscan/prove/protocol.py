@@ -1,25 +1,12 @@
 """The messages between the parent process and a worker process.
 
 A command is a public method of an object that the worker serves: the parent names it (``worker.ask(CallRuns.eager,
-…)``), and its arguments and its result cross as JSON, by their annotations."""
+…)``), and its arguments and its result are pickled: they hold nothing of torch, which the parent does not import."""
 
 from __future__ import annotations
 
-import inspect
-import json
-import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Concatenate, ParamSpec, TypeVar, get_type_hints
-
-from breakscan.model.dataclass_json import decoder, encode
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-LONGEST_ERROR = 2000
-"""Characters of an error that a worker reports."""
 
 CompileOption = str | int | float | bool | None
 """The value of a keyword argument of ``torch.compile``, or of an option of a backend."""
@@ -436,47 +423,3 @@ class BlockTime:
     seconds: float
     compiles: int
     disturbed: bool = False
-
-
-# -- commands and replies as lines of JSON ------------------------------------------------------------------------
-
-
-class CommandFailed(Exception):
-    """The worker could not carry out a command."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.text)
-        self.failure = failure
-
-
-def command_line(method: Callable[Concatenate[Any, P], object], *args: P.args, **kwargs: P.kwargs) -> bytes:
-    """A command as a line."""
-    _, *arguments = inspect.signature(method).bind(None, *args, **kwargs).args
-    return (json.dumps([method.__qualname__, [encode(one) for one in arguments]]) + "\n").encode()
-
-
-def reply_of(method: Callable[..., R], line: bytes) -> R:
-    """The reply to a command.  Raises CommandFailed where the worker reports a failure."""
-    kind, content = json.loads(line)
-    if kind == Failure.__name__:
-        raise CommandFailed(decoder(Failure)(content))
-    reply: R = decoder(get_type_hints(method)["return"])(content)
-    return reply
-
-
-def reply_line(served: Mapping[str, object], line: str, failure_of: Callable[[BaseException], Failure]) -> str:
-    """Carries out the command of a line by one of the objects that are served, by the names of their classes.  Returns
-    the line of the reply, which may be a failure."""
-    name, given = json.loads(line)
-    owner, _, command = name.partition(".")
-    method = getattr(type(served[owner]), command)
-    hints = get_type_hints(method)
-    _, *parameters = inspect.signature(method).parameters
-    arguments = [decoder(hints[parameter])(value) for parameter, value in zip(parameters, given, strict=True)]
-    try:
-        reply = ["reply", encode(method(served[owner], *arguments))]
-    except BaseException as error:
-        traceback.print_exc()
-        text = f"{type(error).__qualname__}: {error}"[:LONGEST_ERROR]
-        reply = [Failure.__name__, encode(replace(failure_of(error), text=text))]
-    return json.dumps(reply) + "\n"

@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
-import os
-import select
+import pickle
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from multiprocessing.connection import Pipe
 from pathlib import Path
-from typing import Any, Concatenate
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from breakscan.model.dataclass_json import encode
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.commands import CommandHandler
 from breakscan.prove.fork_server import ForkServerProcess, process_command, worker_environment
 from breakscan.prove.protocol import (
     BlockTime,
-    CommandFailed,
     Description,
-    P,
+    Failure,
     ProcessSettings,
-    R,
     RunRequest,
     Stage,
     StepKind,
-    command_line,
-    reply_of,
 )
 from breakscan.prove.step_timer import StepTimer
 from breakscan.recording.job import signal_name
@@ -39,6 +33,8 @@ from breakscan.recording.recording import read_recording
 from breakscan.recording.records import Record
 from breakscan.recording.requests_file import Requests
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -126,8 +122,7 @@ class Worker:
         self.recording.mkdir(parents=True)
         cache.mkdir(exist_ok=True)
         program.requests.write(self.recording)
-        commands, self._commands = os.pipe()
-        self._replies, replies = os.pipe()
+        self._connection, connection = Pipe()
         given = ProcessSettings(
             argv=program.argv,
             recording=str(self.recording),
@@ -139,22 +134,20 @@ class Worker:
             patience=program.patience,
             whole=whole,
         )
-        settings = folder / "worker.json"
-        settings.write_text(json.dumps(encode(given)), encoding="utf-8")
+        settings = folder / "settings.pickle"
+        settings.write_bytes(pickle.dumps(given))
         self._log = folder / "output.txt"
-        with self._log.open("wb") as log:
-            forked = server.start(settings, commands, replies, log.fileno()) if server is not None else None
+        with connection, self._log.open("wb") as log:
+            file = connection.fileno()
+            forked = server.start(settings, file, log.fileno()) if server is not None else None
             self._process = forked or subprocess.Popen(
-                process_command(str(settings), str(commands), str(replies)),
+                process_command(str(settings), str(file)),
                 env=worker_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                pass_fds=(commands, replies),
+                pass_fds=(file,),
             )
-        os.close(commands)
-        os.close(replies)
-        self._unread = b""
 
     def ready(self) -> Description:
         """Waits until the program has reached its last captured call, or its end.  Returns what was captured."""
@@ -163,15 +156,21 @@ class Worker:
     def ask(self, command: Callable[Concatenate[Any, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of a method of an object that the worker serves.  Raises WorkerError where the worker fails, ends
         or takes too long, OutOfTime where its time is up."""
+        until = min(time.monotonic() + LONGEST, self.until)
         try:
-            os.write(self._commands, command_line(command, *args, **kwargs))
-        except BrokenPipeError:
+            self._connection.send((command.__qualname__, args, kwargs))
+            if not self._connection.poll(max(0.0, until - time.monotonic())):
+                if until < self.until:
+                    raise WorkerError(f"it took longer than {LONGEST:.0f} s")
+                self.kill()
+                raise OutOfTime
+            reply: Any = self._connection.recv()
+        except (EOFError, ConnectionError):
             raise self._death() from None
-        try:
-            return reply_of(command, self._line())
-        except CommandFailed as failed:
-            failure = failed.failure
-            raise WorkerError(failure.text, failure.stage) from None
+        if isinstance(reply, Failure):
+            raise WorkerError(reply.text, reply.stage)
+        result: R = reply
+        return result
 
     def prepare(self, kind: StepKind) -> float:
         """Prepares the worker for blocks of a kind, until their time is steady.  Returns the seconds of a step."""
@@ -207,15 +206,12 @@ class Worker:
 
     def close(self) -> None:
         """Lets the program run to its end, for a while."""
-        with contextlib.suppress(OSError):
-            os.close(self._commands)
+        self._connection.close()
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
-        with contextlib.suppress(OSError):
-            os.close(self._replies)
 
     def __enter__(self) -> Worker:
         return self
@@ -227,22 +223,6 @@ class Worker:
         elif kind is not None and issubclass(kind, OutOfTime):
             self.kill()
         self.close()
-
-    def _line(self) -> bytes:
-        until = min(time.monotonic() + LONGEST, self.until)
-        while b"\n" not in self._unread:
-            ready, _, _ = select.select([self._replies], [], [], max(0.0, until - time.monotonic()))
-            if not ready and until == self.until:
-                self.kill()
-                raise OutOfTime
-            if not ready:
-                raise WorkerError(f"it took longer than {LONGEST:.0f} s")
-            part = os.read(self._replies, 1 << 16)
-            if not part:
-                raise self._death()
-            self._unread += part
-        line, _, self._unread = self._unread.partition(b"\n")
-        return line
 
     def _death(self) -> WorkerError:
         status = self._process.wait()
