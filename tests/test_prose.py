@@ -14,7 +14,6 @@ LEFT = {
     "source/toml_text.py": "the line of an error in tomllib's message",
     "explanation/problems.py": "types of breaks and hints, as torch writes them",
     "report/fix.py": "heads of hunks of a diff",
-    "report/measurements.py": "keys of what is shown",
     "report/printable.py": "annotations of fields",
     "explanation/context.py": "reprs of Python in the text of torch",
     "explanation/graphs.py": "reasons of torch, without their beginning and their stack",

@@ -26,7 +26,6 @@ from breakscan.prove.bench_result import (
 )
 from breakscan.prove.call_runs import CompiledResult
 from breakscan.prove.candidate import Candidate, MeasuringProgress, MeasuringStep, Say
-from breakscan.prove.commands import CommandHandler
 from breakscan.prove.equal import ResultDifference
 from breakscan.prove.faster import PROCESSES, Ratio, Unsteady
 from breakscan.prove.fork_server import DYNAMO, INDUCTOR, ForkServerProcess
@@ -40,10 +39,10 @@ from breakscan.prove.original import (
     kernels_of_step,
     running_original,
 )
-from breakscan.prove.protocol import Stage, StepKind
+from breakscan.prove.process import WorkerProcess
+from breakscan.prove.protocol import Choices, Stage, StepKind
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.variants import (
-    Choices,
     WantedVariants,
     doubles,
     interrupted,
@@ -69,7 +68,7 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
         with interrupted_once(), ForkServerProcess(folder / "server", eager=2) as server:
             say(MeasuringProgress(MeasuringStep.RUN))
             with running_original(Workers(program, folder, server)) as original:
-                choices = Choices(original.second.ask(CommandHandler.choices), "cuda" in original.about.devices)
+                choices = original.second.ask(WorkerProcess.choices)
                 variants = planned(wanted, choices)
                 baseline = EagerBaseline(original, choices, say)
             measured = _Variants(baseline, variants, say)
@@ -318,16 +317,16 @@ class _Measurement:
             # The process ended before anything was recorded.
             return explanation
         self.row = replace(self.row, **_counts(explanation), compile_seconds=stages)
-        if result is not None and (run := result.run) is not None:
+        if result is not None and result.failure is None:
             self.row = replace(
                 self.row,
-                kernels=kernels_of_step(explanation, run.calls_each),
-                first_call_seconds=run.first_call_seconds,
-                compiling_seconds=run.compiling_seconds,
+                kernels=kernels_of_step(explanation, result.calls_each),
+                first_call_seconds=result.first_call_seconds,
+                compiling_seconds=result.compiling_seconds,
                 startup_seconds=self._startup(),
-                busy=run.busy,
+                busy=result.busy,
             )
-            if run.busy:
+            if result.busy:
                 self._baseline.note(Observation(ObservationKind.BUSY))
         return explanation
 
@@ -340,7 +339,7 @@ class _Measurement:
     def _require_steady(self, explanation: Explanation, result: CompiledResult) -> None:
         if any(frame.over_limit for frame in explanation.frames):
             self._stop_recompiling(explanation, ObservationKind.RECOMPILES_TO_LIMIT)
-        if result.run is not None and result.run.endless:
+        if result.endless:
             self._stop_recompiling(explanation, ObservationKind.RECOMPILES_EACH_CALL)
 
     def _stop_recompiling(self, explanation: Explanation, kind: ObservationKind) -> NoReturn:

@@ -16,7 +16,7 @@ from breakscan.prove.comparison import Compared, Reference, compare, compare_exa
 from breakscan.prove.equal import Expected
 from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.overlay import executed_code
-from breakscan.prove.protocol import CompiledRun, Failure, RanCode, StateDigests, ValueMismatch
+from breakscan.prove.protocol import CallStart, Failure, RanCode, ValueMismatch
 from breakscan.prove.state import digests, read_file, write_file
 from breakscan.prove.torch_state import (
     eager_stance,
@@ -108,8 +108,8 @@ class SharedState:
     def __init__(self, callables: Sequence[CapturedCallable]) -> None:
         self._callables = callables
 
-    def start(self) -> tuple[StateDigests, ...]:
-        """Digests of the state that the first call of each callable found."""
+    def start(self) -> tuple[CallStart, ...]:
+        """The state that the first call of each callable found."""
         return tuple(captured.start for captured in self._callables)
 
     def save(self, path: str) -> None:
@@ -214,11 +214,20 @@ class EagerRun:
 
 @dataclass(frozen=True)
 class CompiledResult:
-    """``run`` with the results of the first calls and of those after a row of calls, or how the first call failed."""
+    """The results of the first compiled calls, and of those after a row of calls; or how a first call failed.
 
-    run: CompiledRun | None = None
-    compared: tuple[Compared, ...] = ()
+    Each callable was called ``calls_each`` times while it was recorded.  ``compiling_seconds`` are those that the first
+    calls and the row took longer than calls that compile nothing.  ``busy`` says that other programs had the cores
+    meanwhile, ``endless`` that each call of the latter half of the row compiled something.
+    """
+
     failure: Failure | None = None
+    compared: tuple[Compared, ...] = ()
+    calls_each: float = 1.0
+    first_call_seconds: float = 0.0
+    compiling_seconds: float = 0.0
+    busy: bool = False
+    endless: bool = False
 
 
 class CallRuns:
@@ -258,7 +267,7 @@ class CallRuns:
         with executed_code(outside, closely=True) as executed:
             results = self._eager()
         ran = executed.found()
-        moves = any(set(lines) - set(ran[path].lines) for path, lines in outside.items())
+        moves = any(set(lines) - ran[path].lines for path, lines in outside.items())
         return EagerRun(compare(reference, results, True, moves), ran, moves)
 
     def exact(self, reference: Reference, double: bool) -> Compared | None:
@@ -294,7 +303,7 @@ class CallRuns:
                 return failure.text
         return results
 
-    def compiled(self, reference: Reference | None, patient: bool) -> CompiledResult:
+    def compiled(self, reference: Reference, patient: bool) -> CompiledResult:
         """Runs each call compiled and recorded: once, then in a row of calls, then once more.  Unless ``patient``, it
         ends where a first call fails.  What follows is not recorded."""
         cold: list[CallResult] = []
@@ -311,15 +320,12 @@ class CallRuns:
         steady = [run_compiled_call(captured, call) for captured, call in calls_of(self._callables)]
         self._stop_recording()
         return CompiledResult(
-            CompiledRun(
-                calls=2 * len(cold) + SEQUENCE * len(self._callables),
-                callables=len(self._callables),
-                first_call_seconds=sum(one.seconds + one.backward_seconds for one in firsts),
-                compiling_seconds=self._compiling(cold, row),
-                busy=waited_for_core() - waited > BUSY * (time.perf_counter() - began),
-                endless=all(compiles for n, (_, compiles) in enumerate(row) if n % SEQUENCE >= SEQUENCE // 2),
-            ),
-            tuple(compare(reference, one, False) for one in (cold, steady) if reference is not None),
+            compared=tuple(compare(reference, one, False) for one in (cold, steady)),
+            calls_each=2 * len(cold) / len(self._callables) + SEQUENCE,
+            first_call_seconds=sum(one.seconds + one.backward_seconds for one in firsts),
+            compiling_seconds=self._compiling(cold, row),
+            busy=waited_for_core() - waited > BUSY * (time.perf_counter() - began),
+            endless=all(compiles for n, (_, compiles) in enumerate(row) if n % SEQUENCE >= SEQUENCE // 2),
         )
 
     def _compiling(self, cold: Sequence[CallResult], row: Sequence[tuple[float, int]]) -> float:

@@ -19,7 +19,7 @@ from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from breakscan.prove.object_walk import ObjectWalk
-from breakscan.prove.protocol import CompileOption, StateDigests
+from breakscan.prove.protocol import CallStart, CompileOption
 from breakscan.prove.state import StateSnapshot, digests
 from breakscan.prove.torch_state import Modes, eager_stance, rng_state
 
@@ -142,8 +142,8 @@ class CapturedCallable:
     compiled: Callable[..., object]
     calls: list[CapturedCall] = field(default_factory=list)
     state: StateSnapshot | None = None
-    start: StateDigests = field(default_factory=StateDigests)
-    """Digests of what the first call could reach."""
+    start: CallStart = field(default_factory=dict)
+    """That of the first call."""
     context: Callable[..., Callable[..., object]] | None = None
     """The arguments of ``torch.compile``, as Dynamo keeps them."""
     module: Any = None
@@ -385,9 +385,15 @@ class Capture:
             if len(captured.calls) == 1 and captured.state is not None:
                 first = captured.calls[0]
                 first.state = captured.state
-                values = {**captured.state.values, **inputs.values}
-                plains = {path: repr(value)[:200] for path, value in captured.state.plains.items()}
-                captured.start = StateDigests(digests(values), digests(first.rng), plains)
+                captured.start = {
+                    (kind, name): text
+                    for kind, texts in (
+                        ("values", digests({**captured.state.values, **inputs.values})),
+                        ("generators", digests(first.rng)),
+                        ("plains", {path: repr(value)[:200] for path, value in captured.state.plains.items()}),
+                    )
+                    for name, text in texts.items()
+                }
         if self._is_full():
             number = next(at for at, one in enumerate(self.captured) if one is captured) if captured.calls else 0
             if self.later is not None and self.later.look(number, captured, args, kwargs):

@@ -64,11 +64,10 @@ def unrun(kind: UnseenKind, path: str, text: str, other: str, changed: Set[int],
     statements that are in the other text, too, or that depend on a test of whether the code is being compiled.
     """
     known = {span.code for span in _spans(ast.parse(other))}
-    executed = set(ran.lines)
     found = [
         (span.first, text.split("\n")[span.first - 1].strip())
         for span in _innermost(text, changed)
-        if not span.compiler_only and span.code not in known and not span.ran_in(executed)
+        if not span.compiler_only and span.code not in known and not span.ran_in(ran.lines)
     ]
     missing = {line for line, _ in found}
     parts = {ast.dump(part) for part in _parts(ast.parse(other))}

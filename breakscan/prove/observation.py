@@ -7,12 +7,13 @@ measured, and notes.
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
 
 from breakscan import __version__
 from breakscan.prove.equal import ResultDifference
-from breakscan.prove.protocol import Description, ValueMismatch
+from breakscan.prove.protocol import CapturedCalls, Description, ValueMismatch
 
 Detail = ResultDifference | ValueMismatch
 
@@ -28,7 +29,7 @@ class ObservationKind(str, Enum):
     DOES_NOT_RUN = "the program does not run with it: {text}"
     FAILS_WHILE_TIMED = "it fails while it is timed: {text}"
     ORIGINAL_FAILS = "cannot be timed: the program as it is fails while it is timed: {text}"
-    OTHER_CALLS = "cannot be compared: {calls}"
+    OTHER_CALLS = "cannot be compared: {text}"
     NOT_LOADED = "the rewritten code did not run: {names} was not loaded"
     UNKNOWN_SETTINGS = "torch has no setting {names}"
     SETTINGS_LOST = "the setting did not hold: the program sets {names} itself"
@@ -79,29 +80,12 @@ class ObservationKind(str, Enum):
         "other programs had the cores during some of the compiling: its seconds are too many, and it is not said when "
         "that pays"
     )
-    NOT_PROBED = "no outcomes of tests were recorded, and no calls were varied: {text}{calls}{detail}"
+    NOT_PROBED = "no outcomes of tests were recorded, and no calls were varied: {text}{detail}"
     VARIED_UNREPEATABLE = "not all varied calls were compared, as the program does not repeat itself in them: {detail}"
     VARIED_CUT = "not all varied calls were compared: no time was left (--time)"
     NOT_PUT_BACK = "the position of an iterator cannot be put back before a call: {some}"
     NOT_COMPARED = "results were not compared, as the program does not repeat itself: {detail}"
     ONE_PROCESS = "{names} was timed in one process alone, as another one failed: {text}"
-
-
-class CallAspect(str, Enum):
-    """The aspect in which the calls of two processes differ."""
-
-    CALLABLES = "other calls"
-    MODES = "other modes"
-    BACKWARD = "another backward"
-
-
-@dataclass(frozen=True, slots=True)
-class OtherCalls:
-    """The calls of a process ``here`` differ from those ``there``."""
-
-    aspect: CallAspect
-    here: Description
-    there: Description
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +99,6 @@ class Observation:
     names: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()
     details: tuple[Detail, ...] = ()
-    calls: OtherCalls | None = None
 
 
 class NothingToMeasure(Exception):
@@ -165,12 +148,17 @@ def environment_of(about: Description | None, device: str | None) -> dict[str, s
     }
 
 
-def other_calls(about: Description, baseline: Description) -> OtherCalls | None:
-    """Returns how the calls of a process differ from those of the baseline."""
-    if about.callables != baseline.callables:
-        return OtherCalls(CallAspect.CALLABLES, about, baseline)
-    if about.modes != baseline.modes:
-        return OtherCalls(CallAspect.MODES, about, baseline)
-    if about.backward != baseline.backward:
-        return OtherCalls(CallAspect.BACKWARD, about, baseline)
+_ASPECTS: Sequence[tuple[str, Callable[[CapturedCalls], str]]] = (
+    ("other calls", lambda one: f"{one.calls} × {one.name}"),
+    ("other modes", lambda one: "; ".join(one.modes)),
+    ("another backward", lambda one: str(one.backward)),
+)
+
+
+def other_calls(about: Description, baseline: Description) -> str | None:
+    """The first difference of the calls of a process from those of the baseline: ``other calls: 2 × f, not 3 × f``."""
+    for aspect, words in _ASPECTS:
+        here, there = (", ".join(map(words, each.callables)) for each in (about, baseline))
+        if here != there:
+            return f"{aspect}: {here}, not {there}"
     return None

@@ -22,14 +22,14 @@ from breakscan.explanation.function_values import observations_of
 from breakscan.model.observations import Observations
 from breakscan.prove.call_runs import CallRuns, CompiledResult, EagerRun, SharedState
 from breakscan.prove.candidate import UNCHANGED, Candidate
-from breakscan.prove.commands import CommandHandler
 from breakscan.prove.comparison import Compared, Reference
 from breakscan.prove.compiled_parts import CompiledParts, PartRun
 from breakscan.prove.equal import MEMORY, NOTED, STRUCTURE, Change, Noise, Part, ResultDifference
 from breakscan.prove.fork_server import ForkServerProcess
 from breakscan.prove.observation import Observation, ObservationKind, other_calls, require_calls
+from breakscan.prove.process import WorkerProcess
 from breakscan.prove.proof import Metrics
-from breakscan.prove.protocol import CompiledRun, Description, RunRequest, StateDigests, TimedStep, ValueMismatch
+from breakscan.prove.protocol import CallStart, Description, RunRequest, TimedStep, ValueMismatch
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.worker import UserProgram, Worker, WorkerError
 from breakscan.recording.recording import compiled
@@ -74,7 +74,7 @@ def kernels_of_step(explanation: Explanation, steps: float) -> dict[str, int]:
 def compile_as(worker: Worker, candidate: Candidate) -> None:
     """Makes a worker compile with the options of a candidate from now on."""
     if candidate.options is not None:
-        worker.ask(CommandHandler.compile, dict(candidate.options))
+        worker.ask(WorkerProcess.compile, dict(candidate.options))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,6 @@ class CompiledProgram:
     observations: Observations
     """The values of its functions."""
     result: CompiledResult
-
-
-OtherStart = dict[tuple[str, str], str]
-"""The values that differ before the first calls, by kind (``values``, ``generators``, ``plains``) and name: digests, or
-texts of plain values."""
 
 
 class Workers:
@@ -156,12 +151,12 @@ class Original:
         self.eager_reference = self.reference
 
     @cached_property
-    def starts(self) -> Sequence[StateDigests]:
+    def starts(self) -> Sequence[CallStart]:
         """The start that the first calls found."""
         return self.first.ask(SharedState.start)
 
     @cached_property
-    def wavering(self) -> OtherStart:
+    def wavering(self) -> CallStart:
         """The values that already differ between the two before the first calls."""
         return _other_start(self.starts, self.second.ask(SharedState.start))
 
@@ -208,11 +203,9 @@ class Original:
         """Runs the calls compiled. Raises WorkerError."""
         compile_as(worker, candidate)
         result = self.run_compiled(worker)
-        if result.run is None:
-            raise WorkerError("the calls were not compiled")
         texts = {path: after for path, (_, after) in candidate.texts.items()}
         explanation, processes = explained(worker, self.workers.library, texts)
-        metrics = _metrics(explanation, result.run)
+        metrics = _metrics(explanation, result)
         return CompiledProgram(explanation, metrics, observations_of(processes), result)
 
     def run_compiled(self, worker: Worker, patient: bool = True) -> CompiledResult:
@@ -279,7 +272,7 @@ class Original:
         if run.error and run.error != self.about.run.error:
             return Observation(ObservationKind.FAILS_WITH_CHANGE, run.error)
         if other := other_calls(about, self.about):
-            return Observation(ObservationKind.OTHER_CALLS, calls=other)
+            return Observation(ObservationKind.OTHER_CALLS, other)
         missing = tuple(display_path(path, os.getcwd()) for path in candidate.texts if path not in run.loaded)
         for kind, names in zip(NOT_TRIED, (missing, run.unknown_settings, run.lost_settings), strict=True):
             if names:
@@ -287,7 +280,7 @@ class Original:
         problems = self.hand_over(worker)
         return Observation(ObservationKind.OTHER_VALUES, details=tuple(problems)) if problems else None
 
-    def other_start(self, worker: Worker) -> OtherStart:
+    def other_start(self, worker: Worker) -> CallStart:
         """Returns what differs in a worker before the first calls."""
         found = _other_start(self.starts, worker.ask(SharedState.start))
         return {key: value for key, value in found.items() if key not in self.wavering}
@@ -306,23 +299,18 @@ def running_original(workers: Workers) -> Iterator[Original]:
         yield Original(workers, first, second, about)
 
 
-def _other_start(own: Sequence[StateDigests], other: Sequence[StateDigests]) -> OtherStart:
-    return {
-        (kind, name): its_value
-        for mine, its in zip(own, other, strict=False)
-        for kind in ("values", "generators", "plains")
-        for name, value in getattr(mine, kind).items()
-        if (its_value := getattr(its, kind).get(name, value)) != value
-    }
+def _other_start(own: Sequence[CallStart], other: Sequence[CallStart]) -> CallStart:
+    pairs = zip(own, other, strict=False)
+    return {key: its[key] for mine, its in pairs for key, value in mine.items() if its.get(key, value) != value}
 
 
-def _metrics(explanation: Explanation, run: CompiledRun) -> Metrics:
+def _metrics(explanation: Explanation, result: CompiledResult) -> Metrics:
     return Metrics(
         breaks=explanation.break_events,
         recompiles=len(explanation.recompiles),
         graphs=len(explanation.graphs),
         eager_frames=explanation.eager_frames,
-        kernels=kernels_of_step(explanation, run.calls_each),
+        kernels=kernels_of_step(explanation, result.calls_each),
         compile_seconds=explanation.compile_seconds,
-        first_call_seconds=run.first_call_seconds,
+        first_call_seconds=result.first_call_seconds,
     )

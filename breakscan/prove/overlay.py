@@ -207,15 +207,15 @@ class ExecutedCode:
             for offset in offsets if positions else ():
                 line, end_line, column, end_column = (-1 if at is None else at for at in positions[offset // 2])
                 spans[path].add(ExpressionSpan(line, column, end_line, end_column))
-        outcomes: dict[str, list[TestOutcome]] = {os.path.realpath(path): [] for path in self.lines}
+        outcomes: dict[str, set[TestOutcome]] = {os.path.realpath(path): set() for path in self.lines}
         for path, *span, outcome in self.outcomes:
-            outcomes[path].append(TestOutcome(ExpressionSpan(*span), outcome))
+            outcomes[path].add(TestOutcome(ExpressionSpan(*span), outcome))
         return {
             path: RanCode(
-                tuple(sorted(lines)),
-                tuple(spans[path]),
-                tuple(sorted(self._arguments[path])),
-                tuple(outcomes[os.path.realpath(path)]),
+                frozenset(lines),
+                frozenset(spans[path]),
+                frozenset(self._arguments[path]),
+                frozenset(outcomes[os.path.realpath(path)]),
             )
             for path, lines in self.lines.items()
         }

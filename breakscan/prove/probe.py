@@ -101,7 +101,7 @@ class Probe:
         about = worker.ready()
         other, problems = other_calls(about, self._original.about), self._original.hand_over(worker)
         if other or problems:
-            self.problem = Observation(ObservationKind.NOT_PROBED, calls=other, details=tuple(problems))
+            self.problem = Observation(ObservationKind.NOT_PROBED, other or "", details=tuple(problems))
             return
         self._ran += [about.run.ran, worker.ask(CallRuns.executed, tuple(texts))]
         names = sorted(set().union(*map(set_elsewhere, texts.values())))
@@ -155,10 +155,9 @@ class Probe:
         for path, (before, after) in candidate.texts.items():
             name, lines = display_path(path, os.getcwd()), candidate.lines[path]
             old, new = (sum((one[path] for one in each if path in one), RanCode()) for each in (self._ran, ran))
-            had = set(old.outcomes)
             hidden: set[int] = set()
             for test in replaced_tests(before, after, lines):
-                missing = tuple(one for one in (True, False) if TestOutcome(span_of(test), one) not in had)
+                missing = tuple(one for one in (True, False) if TestOutcome(span_of(test), one) not in old.outcomes)
                 if missing:
                     code = " ".join((ast.get_source_segment(before, test) or ast.unparse(test)).split())
                     hidden.update(statement_around(before, test))

@@ -16,6 +16,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import ModuleType
@@ -26,8 +27,9 @@ if __name__ == "__main__":
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from breakscan.prove.call_result import failure_of
+from breakscan.prove.call_runs import CallRuns, SharedState
 from breakscan.prove.capture import Capture, LaterCalls, ProgramStopped
-from breakscan.prove.commands import CommandHandler
+from breakscan.prove.compiled_parts import CompiledParts
 from breakscan.prove.compiler_settings import CompilerSettings
 from breakscan.prove.fork_server import CannotFork, ForkServer, caches_in, process_command
 from breakscan.prove.outside import OUTSIDE
@@ -42,7 +44,18 @@ from breakscan.prove.overlay import (
 )
 from breakscan.prove.preloaded import PreloadedModules
 from breakscan.prove.program_run import WholeProgram
-from breakscan.prove.protocol import ProcessSettings, ProgramRun
+from breakscan.prove.protocol import (
+    CapturedCalls,
+    Choices,
+    CompileChoice,
+    CompileOption,
+    Description,
+    ProcessSettings,
+    ProgramRun,
+)
+from breakscan.prove.step_timer import StepTimer
+from breakscan.prove.torch_state import cuda_in_use
+from breakscan.prove.varied_calls import VariedCalls
 from breakscan.recording.bootstrap.import_watch import ImportWatch
 from breakscan.recording.recording import SUFFIX
 
@@ -50,6 +63,9 @@ if TYPE_CHECKING:
     from breakscan.recording.recorder import Recorder
 
 
+_NEEDS = {"tvm": "tvm", "openxla": "torch_xla"}
+"""Backends that torch names even where the package that they need is not installed."""
+_NOT_FOR_USE = ("debug", "experimental")
 LONGEST_ERROR = 2000
 """Characters of an error that is reported."""
 
@@ -65,9 +81,7 @@ class WorkerProcess:
         given: ProcessSettings = pickle.loads(settings.read_bytes())
         self._restart_arguments = str(settings), str(connection)
         self._preloaded = preloaded
-        self._argv = given.argv
-        self._recording = Path(given.recording)
-        self._cache = Path(given.cache)
+        self._argv, self._recording, self._cache = given.argv, given.recording, given.cache
         self._whole = None if given.whole is None else WholeProgram(given.whole)
         compile_text = plain_code if self._whole is None else self._whole.compile_text
         self._overlay = Overlay(given.overlay, recording_code if given.probes else compile_text)
@@ -115,6 +129,51 @@ class WorkerProcess:
             self._capture.finish()
             self._serve(error, failed_in)
 
+    def describe(self) -> Description:
+        """The captured calls, and how the program reached them."""
+        captured = self._capture.captured
+        walks = [snapshot.walk for one in captured for snapshot in one.snapshots()]
+        return Description(
+            run=self._program_run,
+            callables=tuple(
+                CapturedCalls(one.name, len(one.calls), tuple(str(call.modes) for call in one.calls), one.backward)
+                for one in captured
+            ),
+            left_out=tuple(sorted(set(self._capture.left_out))),
+            not_called=tuple(sorted({one.name for one in self._capture.callables if not one.calls and not one.passed})),
+            devices=tuple(sorted(self._devices())),
+            complete=all(walk.complete for walk in walks),
+            iterators=tuple(sorted({path for walk in walks for path in walk.iterators})),
+            warm_cache=_cached_files(self._cache),
+        )
+
+    def choices(self) -> Choices:
+        """The choices that there are."""
+        import torch._inductor
+
+        names = torch._dynamo.list_backends
+        return Choices(
+            tuple(name for name in names(exclude_tags=_NOT_FOR_USE) if _is_there(name)),
+            tuple(names(exclude_tags=())),
+            {name: _options(options) for name, options in torch._inductor.list_mode_options().items()},
+            tuple(choice_of(one.context) for one in self._capture.captured),
+            "cuda" in self._devices(),
+        )
+
+    def compile(self, options: dict[str, CompileOption]) -> None:
+        """Compiles each callable with these keyword arguments of ``torch.compile`` from now on."""
+        for one in self._capture.captured:
+            one.compiled = self._capture.hook.compile(one.original, options)
+
+    def _devices(self) -> set[str]:
+        """The types of the devices that the calls use.  NumPy arrays have none: there an initialized device counts."""
+        if not self._capture.captured:
+            return set()
+
+        snapshots = [snapshot for one in self._capture.captured for snapshot in one.snapshots()]
+        found = {tensor.device.type for snapshot in snapshots for tensor in snapshot.tensors.values()}
+        return found | ({"cuda"} if cuda_in_use() else set())
+
     def _restart(self) -> NoReturn:
         """Starts this process again as a new one, without preloaded modules, and the program with it."""
         os.set_inheritable(self._connection.fileno(), True)
@@ -152,6 +211,10 @@ class WorkerProcess:
         for name, action in eager_compile.wait_for(str(self._recording), library).items():
             self._watch.after(name, action)
 
+    def _before_timing(self) -> None:
+        self._stop_recording()
+        self._capture.hook.remove_timers()
+
     def _start_recording(self, _: ModuleType) -> None:
         """Called after the import of the compiler."""
         from breakscan.recording.recorder import Recorder
@@ -171,7 +234,7 @@ class WorkerProcess:
         self._preloaded.check_environment()
         self._served = True
         sys.settrace(None)
-        run = ProgramRun(
+        self._program_run = ProgramRun(
             error=error,
             failed_in=failed_in,
             loaded=tuple(sorted(self._overlay.loaded)),
@@ -180,16 +243,71 @@ class WorkerProcess:
             lost_settings=tuple(self._settings.lost()),
             torch=str(getattr(sys.modules.get("torch"), "__version__", "")) or None,
         )
-        overlaid = self._overlay.paths
-        served = CommandHandler(self._capture, run, self._stop_recording, self._cache, overlaid).served()
-        if self._whole is not None:
-            served[WholeProgram.__name__] = self._whole
+        callables, stop = self._capture.captured, self._stop_recording
+        objects = [
+            self,
+            SharedState(callables),
+            CallRuns(callables, stop),
+            CompiledParts(callables, self._capture.hook, stop),
+            VariedCalls(callables, self._overlay.paths, self._capture.later),
+            StepTimer(self._capture, self._before_timing),
+            *([self._whole] if self._whole is not None else []),
+        ]
+        served = {type(one).__name__: one for one in objects}
         with contextlib.suppress(EOFError, ConnectionError):
             while True:
                 reply = carried_out(served, *self._connection.recv())
                 sys.stdout.flush()
                 self._connection.send(reply)
         self._stop_recording()
+
+
+def choice_of(context: Any) -> CompileChoice | None:
+    """The choice that was passed to ``torch.compile``, read from Dynamo's context.  Choices that compile alike are
+    equal.  None where this torch keeps it elsewhere."""
+    backend = getattr(context, "callback", None)
+    while True:
+        inner = getattr(backend, "_torchdynamo_orig_backend", None) or getattr(
+            backend, "_torchdynamo_orig_callable", None
+        )
+        if inner is None:
+            break
+        backend = inner
+    name = getattr(backend, "compiler_name", None)
+    if name is None or not hasattr(context, "fullgraph"):
+        return None
+    return CompileChoice(
+        backend=str(name),
+        options=_options(getattr(backend, "config", None) or getattr(backend, "kwargs", None) or {}),
+        dynamic=getattr(context, "_dynamic", None),
+        fullgraph=bool(context.fullgraph),
+    )
+
+
+def _options(given: dict[str, Any]) -> dict[str, CompileOption]:
+    return {
+        key: value if type(value) in (int, float, bool, str, type(None)) else repr(value)
+        for key, value in given.items()
+    }
+
+
+def _is_there(name: str) -> bool:
+    from torch._dynamo.backends.registry import lookup_backend
+
+    if name in _NEEDS:
+        return find_spec(_NEEDS[name]) is not None
+    try:
+        lookup_backend(name)
+    except Exception:
+        # An installed package may not work with this torch.
+        return False
+    return True
+
+
+def _cached_files(cache: Path) -> int:
+    """Files in the compiler caches, in the worker's folder and in the folders that the program chose itself."""
+    folders = {str(cache), *(folder for name in caches_in(cache) if (folder := os.environ.get(name)) is not None)}
+    return sum(len(files) for folder in folders for _, _, files in os.walk(folder))
 
 
 def carried_out(served: Mapping[str, object], command: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:

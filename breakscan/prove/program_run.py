@@ -36,13 +36,12 @@ from breakscan.prove.overlay import plain_code
 from breakscan.prove.protocol import (
     FLOAT,
     BlockList,
+    BlockTime,
     CallableBlocks,
     LoopSite,
-    LoopSteps,
     OtherPart,
     RunReport,
     RunRequest,
-    StepTime,
 )
 from breakscan.prove.state import is_number, plain, plain_copy, read_file, write_file
 from breakscan.prove.step_timer import event_now, peak_of_process
@@ -138,10 +137,9 @@ class WholeProgram:
         """The steps, and what else is known of the run."""
         wait_for_device()
         modules = map(_module_of, self._callables[:MOST_CALLABLES])
-        loops = tuple(LoopSteps(one.site, tuple(map(_step_time, one.steps))) for one in self._loops)
         return RunReport(
             found=tuple(self._found),
-            loops=loops,
+            loops=tuple(tuple(map(_step_time, one.steps)) for one in self._loops),
             steps=self._steps,
             run_seconds=0.0 if self._first is None or self._last is None else self._last.seconds - self._first.seconds,
             cut=self._cut,
@@ -316,12 +314,12 @@ def _call(name: str, number: int, place: ast.stmt) -> ast.stmt:
     return call
 
 
-def _step_time(step: tuple[_Moment, _Moment]) -> StepTime:
+def _step_time(step: tuple[_Moment, _Moment]) -> BlockTime:
     first, last = step
     seconds = last.seconds - first.seconds
     if first.event is not None and last.event is not None:
         seconds = first.event.elapsed_time(last.event) / 1000
-    return StepTime(seconds, last.compiles - first.compiles)
+    return BlockTime(seconds, last.compiles - first.compiles)
 
 
 def _own_files() -> tuple[str, ...]:

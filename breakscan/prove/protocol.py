@@ -5,8 +5,9 @@ A command is a public method of an object that the worker serves: the parent nam
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 CompileOption = str | int | float | bool | None
 """The value of a keyword argument of ``torch.compile``, or of an option of a backend."""
@@ -39,8 +40,8 @@ class ProcessSettings:
     recorded, and that the program goes on for a while after the captured calls, to see what its later calls have."""
 
     argv: tuple[str, ...]
-    recording: str
-    cache: str
+    recording: Path
+    cache: Path
     overlay: dict[str, str]
     probes: bool
     settings: dict[str, object]
@@ -72,29 +73,24 @@ class RunRequest:
 
 
 @dataclass(frozen=True)
-class StepTime:
-    """The seconds of an iteration, and how many compiles started in it."""
+class BlockTime:
+    """The seconds of a step, and how many compiles started while it, or a block of such steps, ran.  ``disturbed`` says
+    that other programs had the cores that it needed, so that its time says little."""
 
     seconds: float
     compiles: int
-
-
-@dataclass(frozen=True)
-class LoopSteps:
-    """The iterations of a loop."""
-
-    site: LoopSite
-    steps: tuple[StepTime, ...]
+    disturbed: bool = False
 
 
 @dataclass(frozen=True)
 class RunReport:
     """A run of the whole program.  ``found`` are the loops around compiled calls, the outermost first, where they were
-    looked for; ``steps`` counts those of all loops; ``run_seconds`` is the time from the first step to the last.
-    ``cut`` says that the program was stopped, ``cuda`` that it uses a GPU; ``blocks`` are those of what it compiles."""
+    looked for; ``loops`` has the iterations of each that is timed, ``steps`` counts those of all; ``run_seconds`` is
+    the time from the first step to the last.  ``cut`` says that the program was stopped, ``cuda`` that it uses a GPU;
+    ``blocks`` are those of what it compiles."""
 
     found: tuple[LoopSite, ...]
-    loops: tuple[LoopSteps, ...]
+    loops: tuple[tuple[BlockTime, ...], ...]
     steps: int
     run_seconds: float
     cut: bool
@@ -139,29 +135,14 @@ class ProgramRun:
 
 
 @dataclass(frozen=True)
-class CapturedCount:
-    """The number of captured calls of a callable."""
+class CapturedCalls:
+    """The captured calls of a callable: their number, the modes in which the program made each, in words, and whether
+    it runs their backward pass."""
 
     name: str
     calls: int
-
-
-@dataclass(frozen=True)
-class Autocast:
-    """Return True if autocast is on for a device type, and its dtype."""
-
-    enabled: bool
-    dtype: str
-
-
-@dataclass(frozen=True)
-class CallModes:
-    """The modes in which the program made a call; ``autocast`` by device type."""
-
-    grad: bool
-    inference: bool
-    autocast: dict[str, Autocast]
-    default_dtype: str
+    modes: tuple[str, ...]
+    backward: bool
 
 
 @dataclass(frozen=True)
@@ -171,9 +152,7 @@ class Description:
     compiler caches held before anything was compiled.  ``devices`` are types."""
 
     run: ProgramRun
-    callables: tuple[CapturedCount, ...]
-    modes: tuple[CallModes, ...]
-    backward: tuple[bool, ...]
+    callables: tuple[CapturedCalls, ...]
     left_out: tuple[str, ...]
     not_called: tuple[str, ...]
     devices: tuple[str, ...]
@@ -184,7 +163,7 @@ class Description:
     @property
     def with_backward(self) -> frozenset[str]:
         """The names of the callables of which the program runs the backward pass."""
-        return frozenset(one.name for one, runs in zip(self.callables, self.backward, strict=True) if runs)
+        return frozenset(one.name for one in self.callables if one.backward)
 
 
 # -- how callables are compiled -----------------------------------------------------------------------------------
@@ -230,45 +209,30 @@ class CallableBlocks:
 
 
 @dataclass(frozen=True)
-class AvailableChoices:
+class Choices:
     """Backends for use, all backends that can be named, the options of each mode of Inductor, and the choice of the
-    program for each callable (None where this torch does not report it)."""
+    program for each callable (None where this torch does not report it).  ``cuda`` says that the calls use a GPU."""
 
     backends: tuple[str, ...]
     all_backends: tuple[str, ...]
     modes: dict[str, dict[str, CompileOption]]
     chosen: tuple[CompileChoice | None, ...]
+    cuda: bool
 
 
 # -- the same state in all processes ------------------------------------------------------------------------------
 
-
-@dataclass(frozen=True)
-class StateDigests:
-    """Digests of the values that a call can reach, by path, and of the random number generators, by name; and the plain
-    values, as text."""
-
-    values: dict[str, str] = field(default_factory=dict)
-    generators: dict[str, str] = field(default_factory=dict)
-    plains: dict[str, str] = field(default_factory=dict)
-
-
-class Mismatch(str, Enum):
-    """Why a value cannot be taken over."""
-
-    MISSING = "missing"
-    SHAPE = "shape"
-    DTYPE = "dtype"
+CallStart = dict[tuple[str, str], str]
+"""The values before a first call by kind (``values``, ``generators``, ``plains``) and name: digests, or texts of plain
+values."""
 
 
 @dataclass(frozen=True)
 class ValueMismatch:
-    """A value that cannot be taken over from another process: its path, and what it is here and there."""
+    """A value that cannot be taken over from another process: its path, and how it differs (``has shape 4, not 8``)."""
 
     path: str
-    kind: Mismatch
-    here: str = ""
-    there: str = ""
+    text: str
 
 
 # -- runs for their results ---------------------------------------------------------------------------------------
@@ -341,40 +305,18 @@ class RanCode:
     """The code of a file that ran: lines, expressions, the plain arguments of functions (``12 k 3.0``: the line of the
     function, the parameter, and the value), and the outcomes of tests where they are recorded."""
 
-    lines: tuple[int, ...] = ()
-    expressions: tuple[ExpressionSpan, ...] = ()
-    arguments: tuple[str, ...] = ()
-    outcomes: tuple[TestOutcome, ...] = ()
+    lines: frozenset[int] = frozenset()
+    expressions: frozenset[ExpressionSpan] = frozenset()
+    arguments: frozenset[str] = frozenset()
+    outcomes: frozenset[TestOutcome] = frozenset()
 
     def __add__(self, other: RanCode) -> RanCode:
         return RanCode(
-            tuple(dict.fromkeys(self.lines + other.lines)),
-            tuple(dict.fromkeys(self.expressions + other.expressions)),
-            tuple(dict.fromkeys(self.arguments + other.arguments)),
-            tuple(dict.fromkeys(self.outcomes + other.outcomes)),
+            self.lines | other.lines,
+            self.expressions | other.expressions,
+            self.arguments | other.arguments,
+            self.outcomes | other.outcomes,
         )
-
-
-@dataclass(frozen=True)
-class CompiledRun:
-    """The first compiled calls, and a row of calls after them.
-
-    ``calls`` were recorded of ``callables``.  ``compiling_seconds`` are those that the first calls and the row took
-    longer than calls that compile nothing.  ``busy`` says that other programs had the cores meanwhile, ``endless`` that
-    each call of the latter half of the row compiled something.
-    """
-
-    calls: int
-    callables: int
-    first_call_seconds: float
-    compiling_seconds: float
-    busy: bool
-    endless: bool
-
-    @property
-    def calls_each(self) -> float:
-        """The number of times that each callable was called while it was recorded."""
-        return self.calls / self.callables
 
 
 @dataclass(frozen=True)
@@ -413,13 +355,3 @@ class TimedStep:
     calls: int
     backward: bool
     optimizer: bool
-
-
-@dataclass(frozen=True)
-class BlockTime:
-    """The seconds of a step, and how many compiles started while the block ran.  ``disturbed`` says that other programs
-    had the cores that the block needed, so that its time says little."""
-
-    seconds: float
-    compiles: int
-    disturbed: bool = False

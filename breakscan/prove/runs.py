@@ -16,12 +16,12 @@ from breakscan.model.findings import Severity
 from breakscan.model.observations import Observations
 from breakscan.model.problem import Problem, ProblemKind
 from breakscan.prove.candidate import Candidate
-from breakscan.prove.commands import CommandHandler
 from breakscan.prove.equal import TOLERANCES
 from breakscan.prove.faster import Ratio, Rounds
 from breakscan.prove.original import Workers, explained
+from breakscan.prove.process import WorkerProcess
 from breakscan.prove.program_run import WholeProgram
-from breakscan.prove.protocol import FLOAT, Description, LoopSite, LoopSteps, RunReport, RunRequest, StepTime
+from breakscan.prove.protocol import FLOAT, BlockTime, Description, LoopSite, RunReport, RunRequest
 from breakscan.prove.tuning import RunFigures, Texts
 from breakscan.prove.worker import OutOfTime, Worker, WorkerError
 from breakscan.source.paths import display_path
@@ -76,10 +76,10 @@ class Run:
             memory_bytes=self.report.memory_bytes,
         )
 
-    def steps(self, loop: int | None) -> Sequence[StepTime]:
+    def steps(self, loop: int | None) -> Sequence[BlockTime]:
         """The steps of the loop with this number."""
         loops = self.report.loops
-        return loops[loop].steps if loop is not None and loop < len(loops) else ()
+        return loops[loop] if loop is not None and loop < len(loops) else ()
 
 
 def _is_plain(problem: Problem) -> bool:
@@ -89,9 +89,9 @@ def _is_plain(problem: Problem) -> bool:
     return problem.cost is None or problem.cost > PLAIN_SECONDS
 
 
-def step_loop(loops: Sequence[LoopSteps]) -> int | None:
+def step_loop(loops: Sequence[Sequence[BlockTime]]) -> int | None:
     """The number of the loop whose steps without compiles take most of the run; of equal ones the innermost."""
-    covered = [sum(step.seconds for step in loop.steps if not step.compiles) for loop in loops]
+    covered = [sum(step.seconds for step in loop if not step.compiles) for loop in loops]
     most = max(covered, default=0.0)
     if not most:
         return len(loops) - 1 if loops else None
@@ -152,7 +152,7 @@ class Runs:
         try:
             with self.workers.start(candidate, cache, whole=replace(request, loops=loops)) as worker:
                 worker.until = min(worker.until, began + longest)
-                about = worker.ask(CommandHandler.describe)
+                about = worker.ask(WorkerProcess.describe)
                 if about.run.error:
                     raise WorkerError(about.run.error)
                 missing = [path for path in texts if path not in about.run.loaded]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from breakscan.prove.object_walk import ObjectWalk, Position
-from breakscan.prove.protocol import Mismatch, ValueMismatch
+from breakscan.prove.protocol import ValueMismatch
 
 if TYPE_CHECKING:
     import torch
@@ -252,11 +252,11 @@ class StateSnapshot:
             if own is None and not path.startswith(("args", "kwargs")):
                 continue
             if own is None:
-                problems.append(ValueMismatch(path, Mismatch.MISSING))
+                problems.append(ValueMismatch(path, "is not there"))
             elif own.shape != value.shape:
-                problems.append(ValueMismatch(path, Mismatch.SHAPE, shape_of(own.shape), shape_of(value.shape)))
+                problems.append(ValueMismatch(path, f"has shape {shape_of(own.shape)}, not {shape_of(value.shape)}"))
             elif own.dtype != value.dtype:
-                problems.append(ValueMismatch(path, Mismatch.DTYPE, str(own.dtype), str(value.dtype)))
+                problems.append(ValueMismatch(path, f"is {own.dtype}, not {value.dtype}"))
             else:
                 self.values[path] = value
         return problems

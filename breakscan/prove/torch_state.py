@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from breakscan.prove.protocol import Autocast, CallModes
-
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
@@ -57,10 +55,11 @@ class Modes:
                     stack.enter_context(torch.autocast(one, dtype, enabled, self.autocast_cache))
             yield
 
-    def described(self) -> CallModes:
-        """Returns the modes as plain values, which can be compared with those of another process."""
-        autocast = {one: Autocast(enabled, str(dtype)) for one, (enabled, dtype) in self.autocast.items()}
-        return CallModes(self.grad, self.inference, autocast, str(self.default_dtype))
+    def __str__(self) -> str:
+        """The modes in words, which can be compared with those of another process."""
+        casts = ", ".join(f"{dtype} on {device}" for device, (enabled, dtype) in self.autocast.items() if enabled)
+        modes = f"grad mode {self.grad}, inference mode {self.inference}, autocast to {casts or 'nothing'}"
+        return f"{modes}, default dtype {self.default_dtype}"
 
 
 def _device_types() -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from breakscan.prove.bench_result import OWN, BenchProblem, BenchRow, MeasurementStatus
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.observation import Observation, ObservationKind
-from breakscan.prove.protocol import AvailableChoices, CompileChoice, CompileOption, Stage
+from breakscan.prove.protocol import Choices, CompileChoice, CompileOption, Stage
 
 INDUCTOR = "inductor"
 LADDER = ("eager", "aot_eager", INDUCTOR, "cudagraphs")
@@ -39,53 +39,39 @@ class WantedVariants:
     dynamic: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """The choices that torch offers, and whether a tensor of the calls is on a CUDA device."""
-
-    available: AvailableChoices
-    cuda: bool
-
-    @property
-    def own(self) -> CompileChoice | None:
-        """The program's own choice, if it is the same for all callables."""
-        first, *others = self.available.chosen
+def _choice_of(variant: Candidate, choices: Choices) -> CompileChoice | None:
+    """The choice that a variant results in; None where the program's own is not the same for all callables."""
+    given: Mapping[str, Any] | None = variant.options
+    if given is None:
+        first, *others = choices.chosen
         return first if all(other == first for other in others) else None
+    options = choices.modes.get(given.get("mode", "default"), {})
+    return CompileChoice(given.get("backend", INDUCTOR), options, given.get("dynamic"), given.get("fullgraph", False))
 
-    def of(self, variant: Candidate) -> CompileChoice | None:
-        """The choice that a variant results in."""
-        given: Mapping[str, Any] | None = variant.options
-        if given is None:
-            return self.own
-        options = self.available.modes.get(given.get("mode", "default"), {})
-        return CompileChoice(
-            given.get("backend", INDUCTOR), options, given.get("dynamic"), given.get("fullgraph", False)
-        )
 
-    @property
-    def kept(self) -> dict[str, CompileOption]:
-        """The arguments that the program passes to ``torch.compile`` besides a backend and its options. All variants
-        keep them.
-        """
-        kept: dict[str, CompileOption] = {}
-        fullgraph = {one is not None and one.fullgraph for one in self.available.chosen}
-        dynamic = {one.dynamic if one else None for one in self.available.chosen}
-        if fullgraph == {True}:
-            kept["fullgraph"] = True
-        if len(dynamic) == 1 and (value := dynamic.pop()) is not None:
-            kept["dynamic"] = value
-        return kept
+def _kept(choices: Choices) -> dict[str, CompileOption]:
+    """The arguments that the program passes to ``torch.compile`` besides a backend and its options. All variants keep
+    them.
+    """
+    kept: dict[str, CompileOption] = {}
+    fullgraph = {one is not None and one.fullgraph for one in choices.chosen}
+    dynamic = {one.dynamic if one else None for one in choices.chosen}
+    if fullgraph == {True}:
+        kept["fullgraph"] = True
+    if len(dynamic) == 1 and (value := dynamic.pop()) is not None:
+        kept["dynamic"] = value
+    return kept
 
 
 def planned(wanted: WantedVariants, choices: Choices) -> tuple[Candidate, ...]:
     """Returns all variants, the program's own first. Raises UnknownName."""
-    _require(wanted.backends, choices.available.all_backends, "backend", "torch._dynamo.register_backend adds one")
-    _require(wanted.modes, list(choices.available.modes), "mode", "those of inductor are meant")
-    kept = choices.kept
+    _require(wanted.backends, choices.all_backends, "backend", "torch._dynamo.register_backend adds one")
+    _require(wanted.modes, list(choices.modes), "mode", "those of inductor are meant")
+    kept = _kept(choices)
     variants = [Candidate(OWN)]
-    for backend in wanted.backends or dict.fromkeys((*LADDER, *choices.available.backends)):
+    for backend in wanted.backends or dict.fromkeys((*LADDER, *choices.backends)):
         if backend == INDUCTOR:
-            modes = wanted.modes or tuple(mode for mode in MODES if mode in choices.available.modes)
+            modes = wanted.modes or tuple(mode for mode in MODES if mode in choices.modes)
             variants += [
                 Candidate(f'mode="{mode}"', {**({} if mode == "default" else {"mode": mode}), **kept})
                 for mode in modes
@@ -115,7 +101,7 @@ def doubles(variants: Sequence[Candidate], choices: Choices) -> dict[str, BenchR
         if not choices.cuda and variant.options and variant.options.get("backend") in _NEEDS_GPU:
             found[label] = _skipped(variant, None, ObservationKind.NEEDS_CUDA)
             continue
-        choice = choices.of(variant)
+        choice = _choice_of(variant, choices)
         if choice is None:
             continue
         exactly, nearly = _key(choice), _key(choice, without=_CUDA_GRAPHS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -173,7 +173,7 @@ class Verifier:
         self._original_differs = original.compiled_differences
 
     @property
-    def executed(self) -> Mapping[str, Sequence[int]]:
+    def executed(self) -> Mapping[str, Collection[int]]:
         """The lines of the watched files that the calls execute, by path."""
         ran = self.original.second.ask(CallRuns.executed, tuple(self._files))
         return {path: code.lines for path, code in ran.items()}
@@ -275,7 +275,7 @@ class Verifier:
         """Requires that the change runs, and that eager code does the same: what is compiled is not worth it else."""
         before = {path: about.run.ran.get(path, RanCode()) for path in trial.candidate.texts}
         changed = {path: lines.changed_lines() for path, lines in trial.candidate.lines.items()}
-        run = self.original.run_eager(worker, {path: changed[path] & set(before[path].lines) for path in before})
+        run = self.original.run_eager(worker, {path: changed[path] & before[path].lines for path in before})
         trial.ran = {path: run.ran[path] + code for path, code in before.items()}
         trial.require_executed()
         eager = run.compared

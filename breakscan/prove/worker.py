@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from breakscan.prove.candidate import Candidate
-from breakscan.prove.commands import CommandHandler
 from breakscan.prove.fork_server import ForkServerProcess, process_command, worker_environment
+from breakscan.prove.process import WorkerProcess
 from breakscan.prove.protocol import (
     BlockTime,
     Description,
@@ -125,8 +125,8 @@ class Worker:
         self._connection, connection = Pipe()
         given = ProcessSettings(
             argv=program.argv,
-            recording=str(self.recording),
-            cache=str(cache),
+            recording=self.recording,
+            cache=cache,
             overlay={path: after for path, (_, after) in candidate.texts.items()},
             probes=probes,
             settings=dict(candidate.settings),
@@ -151,7 +151,7 @@ class Worker:
 
     def ready(self) -> Description:
         """Waits until the program has reached its last captured call, or its end.  Returns what was captured."""
-        return self.ask(CommandHandler.describe)
+        return self.ask(WorkerProcess.describe)
 
     def ask(self, command: Callable[Concatenate[Any, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of a method of an object that the worker serves.  Raises WorkerError where the worker fails, ends

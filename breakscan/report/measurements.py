@@ -8,8 +8,8 @@ from breakscan.model.words import UNITS, counted
 from breakscan.prove.candidate import MeasuringProgress, MeasuringStep
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
-from breakscan.prove.observation import CallAspect, Detail, Observation, OtherCalls
-from breakscan.prove.protocol import CallModes, Description, Mismatch, TimedStep, ValueMismatch
+from breakscan.prove.observation import Detail, Observation
+from breakscan.prove.protocol import TimedStep
 from breakscan.prove.torch_state import CUDA, NUMPY, TORCH
 from breakscan.report.printable import visible
 
@@ -105,16 +105,6 @@ def generator_words(name: str) -> str:
     return {TORCH: "torch's CPU generator", NUMPY: "numpy.random"}.get(name, name)
 
 
-def mismatch_words(mismatch: ValueMismatch) -> str:
-    """``args[0] has shape 4×16, not 8×16``."""
-    name = generator_words(mismatch.path)
-    if mismatch.kind is Mismatch.MISSING:
-        return f"{name} is not there"
-    if mismatch.kind is Mismatch.SHAPE:
-        return f"{name} has shape {mismatch.here}, not {mismatch.there}"
-    return f"{name} is {mismatch.here}, not {mismatch.there}"
-
-
 def _subject(difference: ResultDifference) -> str:
     if difference.part is Part.EXCEPTION:
         return "it "
@@ -171,7 +161,6 @@ def observation_words(observation: Observation) -> str:
         generators=_some(tuple(map(generator_words, observation.names)), ", "),
         detail=details[0] if details else "",
         details=_some(details, "; "),
-        calls=_calls(observation.calls) if observation.calls else "",
         cause=f": {observation.text} changes" if observation.text else "",
         now_at=f": now at {_some(observation.names, ', ')}, too" if observation.names else "",
         more_times=counted(observation.numbers[0], "more time", "more times") if observation.numbers else "",
@@ -181,31 +170,11 @@ def observation_words(observation: Observation) -> str:
 
 def detail_words(detail: Detail) -> str:
     """A difference in words."""
-    return difference_words(detail) if isinstance(detail, ResultDifference) else mismatch_words(detail)
+    if isinstance(detail, ResultDifference):
+        return difference_words(detail)
+    return f"{generator_words(detail.path)} {detail.text}"
 
 
 def _some(names: Sequence[str], separator: str) -> str:
     rest = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return separator.join(names[:_MOST_NAMED]) + rest
-
-
-def _calls(other: OtherCalls) -> str:
-    """``other calls: 2 × f, not 3 × f``."""
-    return f"{other.aspect.value}: {_aspect(other.aspect, other.here)}, not {_aspect(other.aspect, other.there)}"
-
-
-def _aspect(aspect: CallAspect, of: Description) -> str:
-    if aspect is CallAspect.CALLABLES:
-        return ", ".join(f"{one.calls} × {one.name}" for one in of.callables)
-    if aspect is CallAspect.MODES:
-        return str([_modes(one) for one in of.modes])
-    return str(list(of.backward))
-
-
-def _modes(modes: CallModes) -> dict[str, object]:
-    return {
-        "grad mode": modes.grad,
-        "inference mode": modes.inference,
-        "autocast": {device: [one.enabled, one.dtype] for device, one in modes.autocast.items()},
-        "default dtype": modes.default_dtype,
-    }

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from breakscan.prove.bench_result import OWN
-from breakscan.prove.protocol import AvailableChoices, CompileChoice
+from breakscan.prove.protocol import Choices, CompileChoice
 from breakscan.prove.variants import (
-    Choices,
     UnknownName,
     WantedVariants,
     doubles,
@@ -33,7 +32,7 @@ def choice(
 
 def offered(*chosen: CompileChoice, cuda: bool = False) -> Choices:
     names = ("aot_eager", "cudagraphs", "eager", "inductor", "mine")
-    return Choices(AvailableChoices(("cudagraphs", "inductor"), names, MODES, chosen), cuda)
+    return Choices(("cudagraphs", "inductor"), names, MODES, chosen, cuda)
 
 
 CPU = offered(choice())

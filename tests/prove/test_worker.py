@@ -9,7 +9,7 @@ import pytest
 
 from breakscan.prove.call_runs import CallRuns
 from breakscan.prove.candidate import UNCHANGED
-from breakscan.prove.commands import CommandHandler
+from breakscan.prove.process import WorkerProcess
 from breakscan.prove.protocol import Stage, StepKind
 from breakscan.prove.state import read_file
 from breakscan.prove.step_timer import StepTimer
@@ -82,14 +82,14 @@ def test_the_module_around_what_is_compiled_is_timed_with_it_and_not_eager(tmp_p
         worker.ask(StepTimer.prepare, StepKind.EAGER)
         assert told(StepKind.EAGER) == (0, 0)
         assert told(StepKind.COMPILED) == (6, 6)
-        worker.ask(CommandHandler.compile, {"backend": "aot_eager"})
+        worker.ask(WorkerProcess.compile, {"backend": "aot_eager"})
         worker.ask(StepTimer.prepare, StepKind.COMPILED)
         assert told(StepKind.COMPILED) == (6, 0)
         worker.ask(StepTimer.prepare, StepKind.EAGER)
         assert told(StepKind.EAGER) == (0, 0)
         assert worker.block(6).compiles == 0, "eager steps between do not make it compile again"
         with pytest.raises(WorkerError, match=r"^InvalidBackend: Invalid backend: 'unheard-of'") as raised:
-            worker.ask(CommandHandler.compile, {"backend": "unheard-of"})
+            worker.ask(WorkerProcess.compile, {"backend": "unheard-of"})
         assert raised.value.stage is Stage.DYNAMO
         assert "Traceback" in worker.output()
 

@@ -5,25 +5,16 @@ from __future__ import annotations
 import pytest
 
 from breakscan.prove.equal import Change, Part, ResultDifference
-from breakscan.prove.observation import CallAspect, Observation, ObservationKind, OtherCalls
-from breakscan.prove.protocol import CapturedCount, Description, Mismatch, ProgramRun, ValueMismatch
+from breakscan.prove.observation import Observation, ObservationKind, other_calls
+from breakscan.prove.protocol import CapturedCalls, Description, ProgramRun, ValueMismatch
 from breakscan.prove.torch_state import CUDA, TORCH
 from breakscan.report.measurements import observation_words
-
-RUN = ProgramRun(None, None, (), {}, (), (), None)
-
-
-def described(calls: int) -> Description:
-    return Description(RUN, (CapturedCount("f", calls),), (), (True,), (), (), (), True, (), 0)
-
-
-CALLS = OtherCalls(CallAspect.CALLABLES, described(2), described(3))
 
 
 @pytest.mark.parametrize("kind", ObservationKind)
 def test_every_kind_has_words(kind: ObservationKind) -> None:
-    details = (ValueMismatch("x", Mismatch.SHAPE, "2", "3"),)
-    said = observation_words(Observation(kind, "it", ("a",), (1, 2, 3, 4), details, CALLS))
+    details = (ValueMismatch("x", "has shape 2, not 3"),)
+    said = observation_words(Observation(kind, "it", ("a",), (1, 2, 3, 4), details))
     assert said
     assert not set("{}") & set(said)
 
@@ -43,9 +34,28 @@ def test_remarks_name_what_they_are_about() -> None:
     )
     said = observation_words(Observation(ObservationKind.OTHER_RANDOM_START, names=(TORCH, f"{CUDA}1")))
     assert said.endswith("torch's CPU generator, the generator of cuda:1")
-    assert observation_words(Observation(ObservationKind.OTHER_CALLS, calls=CALLS)).endswith(
-        "other calls: 2 × f, not 3 × f"
-    )
     assert observation_words(Observation(ObservationKind.MORE_RECOMPILES, "x.shape[0]", numbers=(1,))) == (
         "it is compiled 1 more time (x.shape[0] changes)"
     )
+
+
+RUN = ProgramRun(None, None, (), {}, (), (), None)
+
+
+def described(*calls: CapturedCalls) -> Description:
+    return Description(RUN, calls, (), (), (), True, (), 0)
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "said"),
+    [
+        (CapturedCalls("f", 2, (), True), CapturedCalls("f", 3, (), True), "other calls: 2 × f, not 3 × f"),
+        (CapturedCalls("f", 1, ("a",), True), CapturedCalls("f", 1, ("b",), True), "other modes: a, not b"),
+        (CapturedCalls("f", 1, (), True), CapturedCalls("f", 1, (), False), "another backward: True, not False"),
+        (CapturedCalls("f", 1, (), True), CapturedCalls("f", 1, (), True), None),
+    ],
+)
+def test_the_first_aspect_in_which_calls_differ_is_named(
+    here: CapturedCalls, there: CapturedCalls, said: str | None
+) -> None:
+    assert other_calls(described(here), described(there)) == said
