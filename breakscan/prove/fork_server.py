@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import json
 import os
 import select
@@ -18,11 +19,17 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest import mock
 
-from breakscan.prove.preloaded import PreloadedModules
 from breakscan.recording.launch import interpreter_options
 
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(64 << 20)}
@@ -51,6 +58,142 @@ def caches_in(folder: Path) -> dict[str, str]:
     return {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), "TRITON_CACHE_DIR": str(folder / "triton")}
 
 
+NOT_READ = ("ACCELERATE_", "TOKENIZERS_", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+"""Variables that no native library reads while it is loaded."""
+
+
+@dataclass(slots=True)
+class _Stage:
+    """``modules`` by name, in the order in which their imports ended. ``children`` are those that are attributes of
+    modules of an earlier stage: parent, name and module.  ``read`` are the variables that Python code read while they
+    were imported; None if native libraries, which may read any, were loaded, too."""
+
+    modules: dict[str, ModuleType]
+    children: list[tuple[ModuleType, str, ModuleType]]
+    read: set[str] | None
+
+
+class PreloadedModules:
+    """The modules that this process has imported in advance, in stages: a program that imports any module of a stage
+    gets all of it, and those before it.
+
+    ``hide`` removes them from ``sys.modules``. The program's own import brings a stage back, without executing it
+    again, if the environment variables that it read are those with which it was imported.
+    """
+
+    def __init__(self) -> None:
+        self._stages: list[_Stage] = []
+        self._environment: dict[str, str] = {}
+        self._restart: Callable[[], object] = lambda: None
+        self._restored: Callable[[ModuleType], object] = lambda _: None
+
+    def load(self, name: str, native: bool = False) -> None:
+        """Imports a module, and what it imports, as the next stage: ``native`` libraries too. Raises what the import
+        raises."""
+        before = set(sys.modules)
+        with _variables_read() as read:
+            importlib.import_module(name)
+        loaded = {name: sys.modules[name] for name in sys.modules if name not in before}
+        self._stages.append(_stage(loaded, None if native else read))
+
+    @property
+    def files(self) -> frozenset[str]:
+        """The real paths of the files of the modules."""
+        found = (getattr(module, "__file__", None) for stage in self._stages for module in stage.modules.values())
+        return frozenset(os.path.realpath(path) for path in found if path)
+
+    def hide(self, restart: Callable[[], object], restored: Callable[[ModuleType], object]) -> None:
+        """Hides the modules. ``restored`` is called with each that is brought back, and ``restart`` if the program has
+        changed variables that they read, so that they have to be imported again in a new process.
+        """
+        if not self._stages:
+            return
+        self._environment = dict(os.environ)
+        self._restart, self._restored = restart, restored
+        for stage in self._stages:
+            for name in stage.modules:
+                del sys.modules[name]
+            for parent, name, _ in stage.children:
+                delattr(parent, name)
+        sys.meta_path.insert(0, self)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """The spec of a hidden module, whose loader brings it back."""
+        is_hidden = any(name in stage.modules for stage in self._stages)
+        return ModuleSpec(name, _Loader(self.bring_back)) if is_hidden else None
+
+    def bring_back(self, name: str) -> ModuleType:
+        """Brings the stages back, up to the one that has the module. Returns the module."""
+        self.check_environment()
+        while True:
+            stage = self._stages.pop(0)
+            self._restore(stage)
+            if name in stage.modules:
+                return stage.modules[name]
+
+    def check_environment(self) -> None:
+        """Calls ``restart`` if modules that are still hidden read a variable that has changed."""
+        changed = {name for name, _ in self._environment.items() ^ os.environ.items() if not name.startswith(NOT_READ)}
+        if any(changed if stage.read is None else changed & stage.read for stage in self._stages):
+            self._restart()
+
+    def _restore(self, stage: _Stage) -> None:
+        if not self._stages:
+            sys.meta_path.remove(self)
+        sys.modules.update(stage.modules)
+        for parent, name, module in stage.children:
+            setattr(parent, name, module)
+        for module in stage.modules.values():
+            self._restored(module)
+
+
+class _Loader(Loader):
+    """Gives a module to the import system that needs not be executed."""
+
+    def __init__(self, bring_back: Callable[[str], ModuleType]) -> None:
+        self._bring_back = bring_back
+        self._own_spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Returns the module."""
+        module = self._bring_back(spec.name)
+        self._own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Gives the module its own spec back."""
+        module.__spec__ = self._own_spec
+
+
+@contextlib.contextmanager
+def _variables_read() -> Iterator[set[str]]:
+    """Yields the names of the environment variables that Python code reads in the block."""
+    environment: Any = type(os.environ)
+    get, read = environment.__getitem__, set()
+
+    def noted(variables: object, name: str) -> object:
+        read.add(name)
+        return get(variables, name)
+
+    environment.__getitem__ = noted
+    try:
+        yield read
+    finally:
+        environment.__getitem__ = get
+
+
+def _stage(modules: Mapping[str, ModuleType], read: set[str] | None) -> _Stage:
+    # Modules of the standard library are the same for all programs.
+    own = {name: module for name, module in modules.items() if name.partition(".")[0] not in sys.stdlib_module_names}
+    children = []
+    for name, module in own.items():
+        above, _, last = name.rpartition(".")
+        parent = sys.modules.get(above)
+        if above not in own and parent is not None and vars(parent).get(last) is module:
+            children.append((parent, last, module))
+    return _Stage(own, children, read)
+
+
 MESSAGE = 4096
 """Bytes of a message, at most."""
 CHECK = b"check the compiler"
@@ -77,8 +220,8 @@ class ForkServer:
         self._control = control
         self._eager = eager
         self._startup: dict[str, float] = {}
-        self._workers: dict[int, int] = {}
-        """The descriptor for the exit status of each worker, by process id."""
+        self._workers: dict[int, Connection] = {}
+        """The connection for the exit status of each worker, by process id."""
         self._wakeup, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def serve(self) -> tuple[Path, int] | None:
@@ -115,7 +258,6 @@ class ForkServer:
                     return None
                 if message == CHECK:
                     _check_compiler()
-                    _tell(files[0], 0)
                     os.close(files[0])
                     continue
                 still_eager = None if still_eager is None else still_eager - 1
@@ -129,7 +271,7 @@ class ForkServer:
             self.preloaded.load("numpy", native=True)
         # The others are threads of BLAS, which it ends before a fork and starts again after it.
         threads = _threads()
-        with _set(NVML, "1"):
+        with mock.patch.dict(os.environ, {NVML: "1"}):
             self.preloaded.load("torch", native=True)
             with self._timed(DYNAMO):
                 self.preloaded.load("torch._dynamo")
@@ -155,7 +297,8 @@ class ForkServer:
         self._startup[stage] = self._startup.get(stage, 0.0) + time.perf_counter() - began
 
     def _fork(self, settings: str, files: list[int]) -> tuple[Path, int] | None:
-        connection, output, status = files
+        connection, output, end = files
+        status = Connection(end)
         with warnings.catch_warnings():
             # Python warns of the threads of BLAS.
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -164,14 +307,17 @@ class ForkServer:
             os.close(connection)
             os.close(output)
             self._workers[pid] = status
-            _tell(status, pid)
+            with contextlib.suppress(OSError):
+                status.send(pid)
             return None
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         self._control.close()
-        for file in (self._wakeup, self._woken, status, *self._workers.values()):
+        for file in (self._wakeup, self._woken):
             os.close(file)
+        for one in (status, *self._workers.values()):
+            one.close()
         for standard in (1, 2):
             os.dup2(output, standard)
         os.close(output)
@@ -180,35 +326,16 @@ class ForkServer:
     def _note_ends(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(self._wakeup, MESSAGE)
-        for pid, status in list(self._workers.items()):
+        for pid in list(self._workers):
             ended, how = os.waitpid(pid, os.WNOHANG)
             if ended:
-                del self._workers[pid]
-                _tell(status, os.waitstatus_to_exitcode(how))
-                os.close(status)
-
-
-def _tell(status: int, number: int) -> None:
-    with contextlib.suppress(OSError):
-        os.write(status, f"{number}\n".encode())
+                with contextlib.suppress(OSError), self._workers.pop(pid) as status:
+                    status.send(os.waitstatus_to_exitcode(how))
 
 
 def _threads() -> int:
     """The threads of this process, without that of NVML: a forked process does not use it."""
     return sum(not (task / "comm").read_bytes().startswith(b"cuda") for task in Path("/proc/self/task").iterdir())
-
-
-@contextlib.contextmanager
-def _set(variable: str, value: str) -> Iterator[None]:
-    before = os.environ.get(variable)
-    os.environ[variable] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[variable]
-        else:
-            os.environ[variable] = before
 
 
 def _began_cuda() -> bool:
@@ -250,26 +377,25 @@ def process_command(*arguments: str) -> list[str]:
 class ForkedProcess:
     """A worker process that the server has forked. Its methods are those of ``subprocess.Popen``."""
 
-    def __init__(self, pid: int, status: int) -> None:
+    def __init__(self, pid: int, status: Connection) -> None:
         self.pid = pid
         self._status = status
         self._ended: int | None = None
 
     def poll(self) -> int | None:
         """Returns the exit status, None while the process runs."""
-        if self._ended is None and select.select([self._status], [], [], 0)[0]:
-            self.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0.0)
         return self._ended
 
     def wait(self, timeout: float | None = None) -> int:
         """Waits for the end of the process. Returns the exit status. Raises subprocess.TimeoutExpired."""
         if self._ended is None:
-            line = _line(self._status, timeout)
-            if line is None:
+            if not self._status.poll(timeout):
                 raise subprocess.TimeoutExpired("worker", timeout or 0.0)
-            os.close(self._status)
-            # Without the server, nobody knows how it ended.
-            self._ended = int(line) if line else -signal.SIGKILL
+            with self._status:
+                # Without the server, nobody knows how it ended.
+                self._ended = _received(self._status, -signal.SIGKILL)
         return self._ended
 
     def send_signal(self, number: int) -> None:
@@ -311,30 +437,23 @@ class ForkServerProcess:
     def check_compiler(self) -> None:
         """Lets Inductor find out what the C++ compiler can do before the next worker starts.  Where there is a GPU, it
         does not before: this took 45 s on such a machine, and each worker of a program for the CPU would do it."""
-        status, end = os.pipe()
-        with self._lock, contextlib.suppress(OSError):
-            socket.send_fds(self._control, [CHECK], [end])
-            os.close(end)
-            _line(status)
-        os.close(status)
+        status, end = Pipe()
+        with self._lock, status, contextlib.suppress(OSError):
+            with end:
+                socket.send_fds(self._control, [CHECK], [end.fileno()])
+            _received(status, 0)
 
     def start(self, settings: Path, connection: int, output: int) -> ForkedProcess | None:
         """Returns a new worker process, None if none can be forked. Threads may call it."""
-        status, end = os.pipe()
+        status, end = Pipe()
         # The server reads one message at a time.
-        with self._lock:
-            try:
-                socket.send_fds(self._control, [str(settings).encode()], [connection, output, end])
-            except OSError:
-                os.close(status)
-                return None
-            finally:
-                os.close(end)
-            line = _line(status)
-        if not line:
-            os.close(status)
-            return None
-        return ForkedProcess(int(line), status)
+        with self._lock, contextlib.suppress(OSError):
+            with end:
+                socket.send_fds(self._control, [str(settings).encode()], [connection, output, end.fileno()])
+            if pid := _received(status, 0):
+                return ForkedProcess(pid, status)
+        status.close()
+        return None
 
     def close(self) -> None:
         """Ends the server. The workers go on."""
@@ -348,17 +467,10 @@ class ForkServerProcess:
         self.close()
 
 
-def _line(file: int, timeout: float | None = None) -> str | None:
-    """The next line of a file; empty at its end, None if it does not come in time."""
-    until = None if timeout is None else time.monotonic() + timeout
-    text = b""
-    while not text.endswith(b"\n"):
-        left = None if until is None else max(0.0, until - time.monotonic())
-        if not select.select([file], [], [], left)[0]:
-            return None
-        # One byte at a time: the next line is read later.
-        part = os.read(file, 1)
-        if not part:
-            return ""
-        text += part
-    return text.decode()
+def _received(connection: Connection, otherwise: int) -> int:
+    """The next number; another one if the other end is closed."""
+    try:
+        number: int = connection.recv()
+    except (EOFError, ConnectionError):
+        return otherwise
+    return number

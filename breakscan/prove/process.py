@@ -31,7 +31,7 @@ from breakscan.prove.call_runs import CallRuns, SharedState
 from breakscan.prove.capture import Capture, LaterCalls, ProgramStopped
 from breakscan.prove.compiled_parts import CompiledParts
 from breakscan.prove.compiler_settings import CompilerSettings
-from breakscan.prove.fork_server import CannotFork, ForkServer, caches_in, process_command
+from breakscan.prove.fork_server import CannotFork, ForkServer, PreloadedModules, caches_in, process_command
 from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.overlay import (
     ExecutedCode,
@@ -42,7 +42,6 @@ from breakscan.prove.overlay import (
     run_script,
     run_text,
 )
-from breakscan.prove.preloaded import PreloadedModules
 from breakscan.prove.program_run import WholeProgram
 from breakscan.prove.protocol import (
     CapturedCalls,
