@@ -11,8 +11,8 @@ from breakscan.cli.exit_status import INTERRUPTED
 from breakscan.cli.measuring import MeasuringOptions, measured_report, say
 from breakscan.cli.options import format_option, options, output_option, words
 from breakscan.cli.programs import program_arguments
+from breakscan.prove.bench import WantedVariants
 from breakscan.prove.bench import bench as measure
-from breakscan.prove.variants import WantedVariants
 from breakscan.report.formats import BENCH
 from breakscan.report.measurements import progress_words
 

@@ -16,7 +16,6 @@ from breakscan.cli.options import option
 from breakscan.cli.output import report_stream
 from breakscan.cli.programs import COMPILE, refuse_notebook, requests_for, require_torch
 from breakscan.prove.observation import NothingToMeasure
-from breakscan.prove.variants import UnknownName
 from breakscan.prove.worker import CALLS, UserProgram, WorkerError
 from breakscan.recording.requests_file import BACKEND
 from breakscan.report.formats import Formats, Report
@@ -58,7 +57,7 @@ def measured_report(measure: Callable[[], Report], formats: Formats[Report], nam
     """Measures a program, and writes the report in the format of this name.  Raises NotMeasured."""
     try:
         report = measure()
-    except (WorkerError, NothingToMeasure, UnknownName) as error:
+    except (WorkerError, NothingToMeasure) as error:
         raise NotMeasured(str(error)) from error
     say("")
     with report_stream(output) as stream:

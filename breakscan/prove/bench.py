@@ -7,29 +7,20 @@ import shutil
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
 from breakscan.explanation.explanation import Explanation
 from breakscan.prove import faster as measure
-from breakscan.prove.bench_result import (
-    OWN,
-    Bench,
-    BenchProblem,
-    BenchRow,
-    Eager,
-    MeasurementStatus,
-    best_of,
-    pays_after,
-)
+from breakscan.prove.bench_result import OWN, Bench, BenchRow, Eager, MeasurementStatus, best_of, pays_after
 from breakscan.prove.call_runs import CompiledResult
 from breakscan.prove.candidate import Candidate, MeasuringProgress, MeasuringStep, Say
 from breakscan.prove.equal import ResultDifference
 from breakscan.prove.faster import PROCESSES, Ratio, Unsteady
 from breakscan.prove.fork_server import DYNAMO, INDUCTOR, ForkServerProcess
-from breakscan.prove.observation import Observation, ObservationKind, environment_of, notes_of
+from breakscan.prove.observation import NothingToMeasure, Observation, ObservationKind, environment_of, notes_of
 from breakscan.prove.original import (
     NOT_TRIED,
     Original,
@@ -40,17 +31,144 @@ from breakscan.prove.original import (
     running_original,
 )
 from breakscan.prove.process import WorkerProcess
-from breakscan.prove.protocol import Choices, Stage, StepKind
+from breakscan.prove.protocol import Choices, CompileChoice, CompileOption, Stage, StepKind
 from breakscan.prove.step_timer import StepTimer
-from breakscan.prove.variants import (
-    WantedVariants,
-    doubles,
-    interrupted,
-    planned,
-    write_for,
-)
 from breakscan.prove.worker import UserProgram, Worker, WorkerError, interrupted_once
 from breakscan.recording.records import CompileTimed, Record
+
+LONGEST = 8.0
+"""Seconds of timing."""
+
+
+LADDER = ("eager", "aot_eager", INDUCTOR, "cudagraphs")
+"""Backends that are tried first. Each adds a stage of compiling to the one before it."""
+MODES = ("default", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+"""The modes that ``torch.compile`` documents."""
+AUTOTUNE = "max-autotune"
+_CUDA_GRAPHS = "triton.cudagraphs"
+_NEEDS_GPU = ("cudagraphs",)
+
+
+class UnknownName(NothingToMeasure):
+    """A requested backend or mode does not exist. The message lists the existing ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedVariants:
+    """The variants to try.
+
+    ``backends`` and ``modes`` are names, None for all that exist. Without ``autotune``, modes that take minutes are
+    left out; without ``dynamic``, dynamic shapes are.
+    """
+
+    backends: tuple[str, ...] | None = None
+    modes: tuple[str, ...] | None = None
+    autotune: bool = True
+    dynamic: bool = True
+
+
+def _choice_of(variant: Candidate, choices: Choices) -> CompileChoice | None:
+    """The choice that a variant results in; None where the program's own is not the same for all callables."""
+    given: Mapping[str, Any] | None = variant.options
+    if given is None:
+        first, *others = choices.chosen
+        return first if all(other == first for other in others) else None
+    options = choices.modes.get(given.get("mode", "default"), {})
+    return CompileChoice(given.get("backend", INDUCTOR), options, given.get("dynamic"), given.get("fullgraph", False))
+
+
+def _kept(choices: Choices) -> dict[str, CompileOption]:
+    """The arguments that the program passes to ``torch.compile`` besides a backend and its options. All variants keep
+    them.
+    """
+    kept: dict[str, CompileOption] = {}
+    fullgraph = {one is not None and one.fullgraph for one in choices.chosen}
+    dynamic = {one.dynamic if one else None for one in choices.chosen}
+    if fullgraph == {True}:
+        kept["fullgraph"] = True
+    if len(dynamic) == 1 and (value := dynamic.pop()) is not None:
+        kept["dynamic"] = value
+    return kept
+
+
+def planned(wanted: WantedVariants, choices: Choices) -> tuple[Candidate, ...]:
+    """Returns all variants, the program's own first. Raises UnknownName."""
+    _require(wanted.backends, choices.all_backends, "backend", "torch._dynamo.register_backend adds one")
+    _require(wanted.modes, list(choices.modes), "mode", "those of inductor are meant")
+    kept = _kept(choices)
+    variants = [Candidate(OWN)]
+    for backend in wanted.backends or dict.fromkeys((*LADDER, *choices.backends)):
+        if backend == INDUCTOR:
+            modes = wanted.modes or tuple(mode for mode in MODES if mode in choices.modes)
+            variants += [
+                Candidate(f'mode="{mode}"', {**({} if mode == "default" else {"mode": mode}), **kept})
+                for mode in modes
+                if wanted.autotune or not mode.startswith(AUTOTUNE)
+            ]
+            if wanted.dynamic:
+                variants.append(Candidate("dynamic=True", {**kept, "dynamic": True}))
+        else:
+            variants.append(Candidate(f'backend="{backend}"', {"backend": backend, **kept}))
+    return tuple(variants)
+
+
+def _require(names: Sequence[str] | None, known: Sequence[str], what: str, more: str) -> None:
+    for name in names or ():
+        if name not in known:
+            raise UnknownName(f"there is no {what} {name!r}: torch has {', '.join(sorted(known))} ({more})")
+
+
+def doubles(variants: Sequence[Candidate], choices: Choices) -> dict[str, BenchRow]:
+    """Returns the variants that are not run, by label: those that ``torch.compile`` treats like another one, and those
+    that need a GPU if there is none."""
+    found: dict[str, BenchRow] = {}
+    seen: dict[_ChoiceKey, str] = {}
+    without_graphs: dict[_ChoiceKey, str] = {}
+    for variant in variants:
+        label = variant.name
+        if not choices.cuda and variant.options and variant.options.get("backend") in _NEEDS_GPU:
+            found[label] = _skipped(variant, None, ObservationKind.NEEDS_CUDA)
+            continue
+        choice = _choice_of(variant, choices)
+        if choice is None:
+            continue
+        exactly, nearly = _key(choice), _key(choice, without=_CUDA_GRAPHS)
+        if exactly in seen:
+            found[label] = _skipped(variant, seen[exactly], ObservationKind.SAME_CHOICE)
+        elif not choices.cuda and nearly in without_graphs:
+            found[label] = _skipped(variant, without_graphs[nearly], ObservationKind.NO_CUDA_GRAPHS)
+        else:
+            seen[exactly] = without_graphs[nearly] = label
+    return found
+
+
+_ChoiceKey = tuple[str, tuple[tuple[str, str], ...], bool | None, bool]
+
+
+def _key(choice: CompileChoice, without: str | None = None) -> _ChoiceKey:
+    """Returns a key that is equal for choices that differ at most in the option ``without``. Here, ``1`` is not
+    ``True``.
+    """
+    options = tuple((name, repr(value)) for name, value in sorted(choice.options.items()) if name != without)
+    return choice.backend, options, choice.dynamic, choice.fullgraph
+
+
+def _skipped(variant: Candidate, same_as: str | None, why: ObservationKind) -> BenchRow:
+    return BenchRow(variant, MeasurementStatus.SKIPPED, Stage.NOT_RUN, Observation(why), same_as)
+
+
+def write_for(row: BenchRow, callables: Sequence[str], asked: bool) -> str | None:
+    """Returns the code for a variant; None if the program already compiles this way, unless ``--compile`` asked for
+    it."""
+    options = row.variant.options
+    if options is None and not asked:
+        return None
+    name = callables[0]
+    subject = name if len(callables) == 1 and name.isidentifier() and name[:1].islower() else "model"
+    arguments = "".join(
+        f', {key}="{value}"' if isinstance(value, str) else f", {key}={value}" for key, value in (options or {}).items()
+    )
+    return f"torch.compile({subject}{arguments})"
 
 
 def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
@@ -61,17 +179,13 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
     lacks a backend or mode that is asked for.
     """
     folder = Path(tempfile.mkdtemp(prefix="breakscan-bench-"))
-    measured: _Variants | None = None
-
+    measured: _Bench | None = None
     was_interrupted = False
     try:
         with interrupted_once(), ForkServerProcess(folder / "server", eager=2) as server:
             say(MeasuringProgress(MeasuringStep.RUN))
             with running_original(Workers(program, folder, server)) as original:
-                choices = original.second.ask(WorkerProcess.choices)
-                variants = planned(wanted, choices)
-                baseline = EagerBaseline(original, choices, say)
-            measured = _Variants(baseline, variants, say)
+                measured = _Bench(original, wanted, say)
             measured.run()
     except KeyboardInterrupt:
         was_interrupted = True
@@ -82,33 +196,46 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
     return measured.result(was_interrupted)
 
 
-class _Variants:
-    """Runs the variants of a program."""
+class _Bench:
+    """Runs the variants of a program, next to eager steps of the same process.
 
-    def __init__(self, baseline: EagerBaseline, variants: Sequence[Candidate], say: Say) -> None:
+    ``same`` is the ratio of two eager processes.  ``steps`` are the seconds of eager steps; those of later processes
+    are added.
+    """
+
+    def __init__(self, original: Original, wanted: WantedVariants, say: Say) -> None:
+        """Times eager steps.  Raises WorkerError and UnknownName."""
+        first, second = original.first, original.second
+        self.original = original
         self.say = say
-        self.baseline = baseline
-        self.variants = variants
+        self.choices = second.ask(WorkerProcess.choices)
+        self.variants = planned(wanted, self.choices)
         self.rows: list[BenchRow] = []
         self.device = ""
         self._started: dict[str, Worker] = {}
         """The first process of each variant, by label."""
+        say(MeasuringProgress(MeasuringStep.TIME))
+        original.time_alike(second)
+        rounds = measure.race({"eager": first, "same": second}, StepKind.EAGER, LONGEST)
+        self.same = rounds.ratio("same", "eager")
+        self.steps = list(chain(*rounds.seconds.values()))
+        self.memory_bytes = first.ask(StepTimer.memory, StepKind.EAGER)
+        self.notes = original.notes
+        if original.unrepeatable is not None:
+            self.note(Observation(ObservationKind.NOT_COMPARED, details=(original.unrepeatable,)))
 
     def run(self) -> None:
         """Tries all variants, then repeats those that matter."""
-        self._try_all(doubles(self.variants, self.baseline.choices))
+        skipped = doubles(self.variants, self.choices)
+        for variant in self.variants:
+            if (row := skipped.get(variant.name)) is not None:
+                self.rows.append(row)
+            else:
+                self._try(variant)
         self._run_again()
 
-    def _try_all(self, skipped: Mapping[str, BenchRow]) -> None:
-        for variant in self.variants:
-            row = skipped.get(variant.name)
-            if row is not None:
-                self.rows.append(row)
-                continue
-            self._try(variant)
-
     def _try(self, variant: Candidate) -> None:
-        measurement = _Measurement(variant, self.baseline, functools.partial(self._say, variant))
+        measurement = _Measurement(variant, self, functools.partial(self._say, variant))
         measurement.run()
         self.rows.append(measurement.row)
         self._started[variant.name] = measurement.worker
@@ -125,7 +252,7 @@ class _Variants:
         """
         done: set[str] = set()
         while True:
-            best, _ = best_of(self.rows, self.baseline.same)
+            best, _ = best_of(self.rows, self.same)
             wanted = {OWN, *([best.label] if best else [])} - done
             measured = [row for row in self.rows if row.status is MeasurementStatus.MEASURED]
             again = [row for row in measured if row.label in wanted and is_worth_repeating(row)]
@@ -140,7 +267,7 @@ class _Variants:
         changed."""
         assert row.ratio is not None
         assert row.step_seconds is not None
-        original, found = self.baseline.original, [(row.step_seconds, row.ratio)]
+        original, found = self.original, [(row.step_seconds, row.ratio)]
         try:
             for number in range(2, PROCESSES + 1):
                 self.say(MeasuringProgress(MeasuringStep.REPEAT, row.label, number, PROCESSES))
@@ -148,10 +275,10 @@ class _Variants:
                     if original.incomparable(worker, worker.ready(), row.variant):
                         raise WorkerError("it cannot be compared with the first one")
                     compile_as(worker, row.variant)
-                    found.append(self.baseline.timed(worker, LONGEST_AGAIN))
+                    found.append(self.timed(worker, LONGEST_AGAIN))
         except (WorkerError, Unsteady) as error:
             text = error.first_line if isinstance(error, WorkerError) else "it is compiled again while it is timed"
-            self.baseline.note(Observation(ObservationKind.ONE_PROCESS, text, (row.label,)))
+            self.note(Observation(ObservationKind.ONE_PROCESS, text, (row.label,)))
             return row
         steps, ratios = zip(*found, strict=True)
         row = replace(
@@ -160,25 +287,24 @@ class _Variants:
             step_seconds=statistics.geometric_mean(steps),
             ratio=measure.ratio_of_processes(ratios),
         )
-        return replace(row, pays_after_calls=pays_after(row, self.baseline.same))
+        return replace(row, pays_after_calls=pays_after(row, self.same))
 
     def result(self, was_interrupted: bool) -> Bench:
         """Returns the measurements so far."""
-        same, about = self.baseline.same, self.baseline.about
-        best, as_fast = best_of(self.rows, same)
-        done = {row.label for row in self.rows}
-        left = [interrupted(variant) for variant in self.variants if variant.name not in done]
+        about = self.original.about
+        best, as_fast = best_of(self.rows, self.same)
+        left = [_skipped(one, None, ObservationKind.INTERRUPTED) for one in self.variants[len(self.rows) :]]
         callables = {one.name: one.calls for one in about.callables}
         return Bench(
-            argv=self.baseline.original.workers.program.argv,
+            argv=self.original.workers.program.argv,
             environment=environment_of(about, self.device),
             callables=callables,
             backward=about.with_backward,
             rows=(*self.rows, *left),
-            eager=self.baseline.eager,
-            same=same,
-            step=self.baseline.original.step,
-            notes=(*notes_of(about), *self.baseline.notes),
+            eager=self.eager,
+            same=self.same,
+            step=self.original.step,
+            notes=(*notes_of(about), *self.notes),
             interrupted=was_interrupted,
             best=best.label if best else None,
             as_fast=tuple(row.label for row in as_fast),
@@ -189,35 +315,8 @@ class _Variants:
         """Returns the code to write for a variant."""
         if row is None:
             return None
-        asked = bool(self.baseline.original.workers.program.requests.compile)
-        return write_for(row, [one.name for one in self.baseline.about.callables], asked)
-
-
-LONGEST = 8.0
-"""Seconds of timing."""
-
-
-class EagerBaseline:
-    """The results and times of eager runs.
-
-    ``steps`` are the seconds of eager steps; those of later processes are added.
-    """
-
-    def __init__(self, original: Original, choices: Choices, say: Say) -> None:
-        """Raises WorkerError."""
-        first, second = original.first, original.second
-        self.original = original
-        self.about = original.about
-        self.choices = choices
-        say(MeasuringProgress(MeasuringStep.TIME))
-        original.time_alike(second)
-        rounds = measure.race({"eager": first, "same": second}, StepKind.EAGER, LONGEST)
-        self.same = rounds.ratio("same", "eager")
-        self.steps = list(chain(*rounds.seconds.values()))
-        self.memory_bytes = first.ask(StepTimer.memory, StepKind.EAGER)
-        self.notes = original.notes
-        if original.unrepeatable is not None:
-            self.note(Observation(ObservationKind.NOT_COMPARED, details=(original.unrepeatable,)))
+        asked = bool(self.original.workers.program.requests.compile)
+        return write_for(row, [one.name for one in self.original.about.callables], asked)
 
     @property
     def eager(self) -> Eager:
@@ -266,13 +365,13 @@ class _Measurement:
     ``worker`` is the process, also when it has ended.
     """
 
-    def __init__(self, variant: Candidate, baseline: EagerBaseline, say: Callable[[MeasuringStep], None]) -> None:
+    def __init__(self, variant: Candidate, bench: _Bench, say: Callable[[MeasuringStep], None]) -> None:
         self.row = BenchRow(variant, MeasurementStatus.MEASURED)
         self.explanation: Explanation | None = None
-        self._baseline = baseline
+        self._bench = bench
         self._say = say
         say(MeasuringStep.RUN)
-        self.worker = baseline.original.workers.start(variant)
+        self.worker = bench.original.workers.start(variant)
 
     def run(self) -> None:
         """Compiles the calls, compares their results, compiles again what is timed, and times it."""
@@ -288,23 +387,23 @@ class _Measurement:
 
     def _compile(self, worker: Worker) -> None:
         about = worker.ready()
-        if problem := self._baseline.original.incomparable(worker, about, self.row.variant):
+        if problem := self._bench.original.incomparable(worker, about, self.row.variant):
             if problem.kind in NOT_TRIED:
                 self._stop(MeasurementStatus.SKIPPED, Stage.NOT_RUN, problem)
             self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, problem)
         if about.warm_cache:
-            self._baseline.note(Observation(ObservationKind.CACHE_OF_PROGRAM))
+            self._bench.note(Observation(ObservationKind.CACHE_OF_PROGRAM))
         compile_as(worker, self.row.variant)
         self._say(MeasuringStep.COMPILE)
         result = None
         try:
-            result = self._baseline.original.run_compiled(worker, patient=False)
+            result = self._bench.original.run_compiled(worker, patient=False)
         finally:
             self.explanation = self._explain(worker, result)
         if result.failure is not None:
             self._stop(MeasurementStatus.FAILED, result.failure.stage, _error(result.failure.text))
         self._require_steady(self.explanation, result)
-        if unlike := self._baseline.unlike(worker, result):
+        if unlike := self._bench.unlike(worker, result):
             # Its time cannot be compared with that of code that computes something else.
             observation = Observation(ObservationKind.DIFFERS, details=(unlike[0],))
             self._stop(MeasurementStatus.DIFFERS, Stage.RESULTS, observation)
@@ -327,12 +426,12 @@ class _Measurement:
                 busy=result.busy,
             )
             if result.busy:
-                self._baseline.note(Observation(ObservationKind.BUSY))
+                self._bench.note(Observation(ObservationKind.BUSY))
         return explanation
 
     def _startup(self) -> float:
         """The seconds of the import of the parts of the compiler that the variant needs."""
-        stages = self._baseline.original.workers.server.startup_seconds
+        stages = self._bench.original.workers.server.startup_seconds
         parts = (DYNAMO, INDUCTOR) if "inductor" in self.row.compile_seconds else (DYNAMO,)
         return sum(stages.get(part, 0.0) for part in parts)
 
@@ -349,7 +448,7 @@ class _Measurement:
     def _time(self, worker: Worker) -> None:
         assert self.explanation is not None
         try:
-            step, ratio = self._baseline.timed(worker, LONGEST)
+            step, ratio = self._bench.timed(worker, LONGEST)
         except Unsteady as error:
             if error.name == StepKind.EAGER:
                 self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, Observation(ObservationKind.COMPILES_WHILE_EAGER))
@@ -361,10 +460,10 @@ class _Measurement:
             ratio=ratio,
             memory_bytes=worker.ask(StepTimer.memory, StepKind.COMPILED),
         )
-        self.row = replace(row, pays_after_calls=pays_after(row, self._baseline.same))
+        self.row = replace(row, pays_after_calls=pays_after(row, self._bench.same))
 
     def _fail(self, status: MeasurementStatus, stage: Stage, observation: Observation) -> None:
-        self.row = replace(self.row, status=status, problem=BenchProblem(stage, observation))
+        self.row = replace(self.row, status=status, stage=stage, problem=observation)
 
     def _stop(self, status: MeasurementStatus, stage: Stage, observation: Observation) -> NoReturn:
         """Raises _Stopped."""

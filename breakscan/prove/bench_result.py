@@ -29,20 +29,11 @@ class MeasurementStatus(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class BenchProblem:
-    """The fault of a variant: the stage that failed and the reason; or what differs, what is compiled again, or
-    why it was not run.
-    """
-
-    stage: Stage
-    observation: Observation
-
-
-@dataclass(frozen=True, slots=True)
 class BenchRow:
     """The measurements of one variant; None and empty values were not measured.
 
-    ``kernels`` are those of a step, by kind; ``compile_seconds`` has
+    ``stage`` is the stage that failed, and ``problem`` the reason; or what differs, what is compiled again, or why it
+    was not run.  ``kernels`` are those of a step, by kind; ``compile_seconds`` has
     ``total`` and the stages in it; ``startup_seconds`` pass before that, for the import of the compiler;
     ``compiling_seconds`` are those that the first calls take longer than later ones, from empty caches; ``busy`` says
     that other programs had the cores meanwhile;
@@ -52,7 +43,8 @@ class BenchRow:
 
     variant: Candidate
     status: MeasurementStatus
-    problem: BenchProblem | None = None
+    stage: Stage | None = None
+    problem: Observation | None = None
     same_as: str | None = None
     breaks: int | None = None
     recompiles: int | None = None

@@ -89,13 +89,14 @@ def outcome_words(row: BenchRow) -> str:
         return f"same as {visible(row.same_as)}"
     if row.problem is None:
         return ""
-    stage = row.problem.stage
     how = {
         MeasurementStatus.SKIPPED: "not run",
-        MeasurementStatus.FAILED: "failed at run time" if stage is Stage.RUN_TIME else f"failed in {stage.value}",
+        MeasurementStatus.FAILED: "failed at run time"
+        if row.stage in (None, Stage.RUN_TIME)
+        else f"failed in {row.stage.value}",
         MeasurementStatus.DIFFERS: "differs from eager",
     }
-    return f"{how.get(row.status, 'unsteady')}: {visible(observation_words(row.problem.observation))}"
+    return f"{how.get(row.status, 'unsteady')}: {visible(observation_words(row.problem))}"
 
 
 def headline(bench: Bench) -> str:
@@ -290,9 +291,9 @@ def write_bench_json(bench: Bench, stream: TextIO) -> None:
 
 def _variant(row: BenchRow) -> dict[str, Any]:
     fields = asdict(replace(row, problem=None))
-    del fields["variant"], fields["status"], fields["busy"]
-    if row.problem is not None:
-        fields["problem"] = {"stage": row.problem.stage.value, "error": observation_words(row.problem.observation)}
+    del fields["variant"], fields["status"], fields["busy"], fields["stage"]
+    if row.problem is not None and row.stage is not None:
+        fields["problem"] = {"stage": row.stage.value, "error": observation_words(row.problem)}
     return {
         "way": row.label,
         "options": dict(row.variant.options or {}),

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from breakscan.prove.bench import is_worth_repeating
+from breakscan.prove.bench import is_worth_repeating, write_for
 from breakscan.prove.bench_result import OWN, BenchRow, MeasurementStatus, best_of, pays_after
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.faster import Ratio
-from breakscan.prove.variants import write_for
 
 SAME = Ratio(1.0, 0.99, 1.01)
 DEFAULT = 'mode="default"'

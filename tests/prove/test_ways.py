@@ -6,14 +6,9 @@ from typing import Any
 
 import pytest
 
+from breakscan.prove.bench import UnknownName, WantedVariants, doubles, planned
 from breakscan.prove.bench_result import OWN
 from breakscan.prove.protocol import Choices, CompileChoice
-from breakscan.prove.variants import (
-    UnknownName,
-    WantedVariants,
-    doubles,
-    planned,
-)
 
 MODES: dict[str, dict[str, Any]] = {
     "default": {},

@@ -14,7 +14,6 @@ from report_results import text_of
 from breakscan.prove.bench_result import (
     OWN,
     Bench,
-    BenchProblem,
     BenchRow,
     Eager,
     MeasurementStatus,
@@ -62,31 +61,36 @@ SAME = row(
     None,
     status=MeasurementStatus.SKIPPED,
     same_as=OWN,
-    problem=BenchProblem(Stage.NOT_RUN, Observation(ObservationKind.ERROR, "it is the same")),
+    stage=Stage.NOT_RUN,
+    problem=Observation(ObservationKind.ERROR, "it is the same"),
 )
 NO_GPU = row(
     'backend="cudagraphs"',
     None,
     status=MeasurementStatus.SKIPPED,
-    problem=BenchProblem(Stage.NOT_RUN, Observation(ObservationKind.ERROR, "there is no GPU")),
+    stage=Stage.NOT_RUN,
+    problem=Observation(ObservationKind.ERROR, "there is no GPU"),
 )
 FAILED = row(
     'backend="tvm"',
     None,
     status=MeasurementStatus.FAILED,
-    problem=BenchProblem(Stage.INDUCTOR, Observation(ObservationKind.ERROR, HOSTILE)),
+    stage=Stage.INDUCTOR,
+    problem=Observation(ObservationKind.ERROR, HOSTILE),
 )
 DIFFERS = row(
     HOSTILE,
     Ratio(4.0, 3.9, 4.1),
     status=MeasurementStatus.DIFFERS,
-    problem=BenchProblem(Stage.RESULTS, Observation(ObservationKind.ERROR, "output differs")),
+    stage=Stage.RESULTS,
+    problem=Observation(ObservationKind.ERROR, "output differs"),
 )
 UNSTEADY = row(
     "dynamic=False",
     None,
     status=MeasurementStatus.UNSTEADY,
-    problem=BenchProblem(Stage.RECOMPILING, Observation(ObservationKind.ERROR, "L['n'] changes")),
+    stage=Stage.RECOMPILING,
+    problem=Observation(ObservationKind.ERROR, "L['n'] changes"),
 )
 
 
@@ -219,7 +223,8 @@ def test_what_went_wrong_is_said_in_words() -> None:
         "it",
         None,
         status=MeasurementStatus.FAILED,
-        problem=BenchProblem(Stage.RUN_TIME, Observation(ObservationKind.ERROR, "it ended by signal 11")),
+        stage=Stage.RUN_TIME,
+        problem=Observation(ObservationKind.ERROR, "it ended by signal 11"),
     )
     assert "failed at run time: it ended by signal 11" in written("terminal", bench(broke))
 
