@@ -12,9 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from breakscan.prove.call_runs import calls_of, run_compiled_call
+from breakscan.prove.call_runs import Compared, Reference, calls_of, compare, compare_call, run_compiled_call
 from breakscan.prove.capture import CapturedCall, CapturedCallable, CompileHook
-from breakscan.prove.comparison import Compared, Reference, compare, compare_call
 from breakscan.prove.protocol import CompiledPart, CompileOption, GraphOperation
 from breakscan.recording.parsers.frames import frames_of
 

@@ -20,9 +20,8 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.from_processes import explain_processes
 from breakscan.explanation.function_values import observations_of
 from breakscan.model.observations import Observations
-from breakscan.prove.call_runs import CallRuns, CompiledResult, EagerRun, SharedState
+from breakscan.prove.call_runs import CallRuns, Compared, CompiledResult, EagerRun, Reference, SharedState
 from breakscan.prove.candidate import UNCHANGED, Candidate
-from breakscan.prove.comparison import Compared, Reference
 from breakscan.prove.compiled_parts import CompiledParts, PartRun
 from breakscan.prove.equal import MEMORY, NOTED, STRUCTURE, Change, Noise, Part, ResultDifference
 from breakscan.prove.fork_server import ForkServerProcess

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import pickle
 import random
@@ -30,7 +31,6 @@ from breakscan.prove.call_result import failure_of
 from breakscan.prove.call_runs import CallRuns, SharedState
 from breakscan.prove.capture import Capture, LaterCalls, ProgramStopped
 from breakscan.prove.compiled_parts import CompiledParts
-from breakscan.prove.compiler_settings import CompilerSettings
 from breakscan.prove.fork_server import CannotFork, ForkServer, PreloadedModules, caches_in, process_command
 from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.overlay import (
@@ -44,6 +44,7 @@ from breakscan.prove.overlay import (
 )
 from breakscan.prove.program_run import WholeProgram
 from breakscan.prove.protocol import (
+    CONFIGURATIONS,
     CapturedCalls,
     Choices,
     CompileChoice,
@@ -259,6 +260,45 @@ class WorkerProcess:
                 sys.stdout.flush()
                 self._connection.send(reply)
         self._stop_recording()
+
+
+class CompilerSettings:
+    """``settings`` by key (``dynamo.capture_scalar_outputs``).  ``unknown`` are the keys that this torch lacks."""
+
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        self.unknown: list[str] = []
+        self._settings = settings
+
+    def install(self, watch: ImportWatch) -> None:
+        """Applies the settings as soon as a configuration is imported."""
+        for name, module in CONFIGURATIONS.items():
+            watch.after(module, functools.partial(self._apply, name))
+
+    def lost(self) -> list[str]:
+        """The keys of settings that have another value by now: the program sets them itself."""
+        lost = []
+        for key, value in self._settings.items():
+            name, _, path = key.partition(".")
+            found: object = sys.modules.get(CONFIGURATIONS[name])
+            for part in path.split("."):
+                found = getattr(found, part, None)
+            if key not in self.unknown and found != value:
+                lost.append(key)
+        return lost
+
+    def _apply(self, name: str, config: ModuleType) -> None:
+        for key, value in self._settings.items():
+            where, _, path = key.partition(".")
+            if where != name:
+                continue
+            owner: object = config
+            *heads, last = path.split(".")
+            for head in heads:
+                owner = getattr(owner, head)
+            if hasattr(owner, last):
+                setattr(owner, last, value)
+            else:
+                self.unknown.append(key)
 
 
 def choice_of(context: Any) -> CompileChoice | None:

@@ -31,6 +31,7 @@ from breakscan.prove.capture import (
     subject_of,
     watch_backward,
 )
+from breakscan.prove.equal import Distance, root_mean_square
 from breakscan.prove.object_walk import OF_DYNAMO, ObjectWalk, is_own
 from breakscan.prove.overlay import plain_code
 from breakscan.prove.protocol import (
@@ -49,6 +50,7 @@ from breakscan.prove.torch_state import cuda_in_use, higher_precision, plain_mod
 from breakscan.prove.user_loop import loops_around
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from torch.nn import Module
 
 STEP, END = "__breakscan_step__", "__breakscan_end__"
@@ -361,31 +363,15 @@ def _distance_of_printed(one: Any, other: Any) -> float:
     return float(max(0.0, abs(value - expected) - max(worth, its)) / max(abs(expected), its))
 
 
-def _distance(one: Any, other: Any) -> float:
-    """The norm of the differences, relative to that of the values; infinite for other shapes.  Of integers and bools,
-    the share that differs.  Computed on the device of the first."""
-    import torch
-
+def _distance(one: Tensor, other: Tensor) -> float:
+    """The root mean square of the differences, relative to that of the values; infinite for other shapes.  Of integers
+    and bools, the share that differs."""
     if one.shape != other.shape:
         return float("inf")
-    if not other.numel():
-        return 0.0
-    other = other.to(one.device)
-    if one.dtype == other.dtype and torch.equal(one, other):
-        return 0.0
-    if not (other.is_floating_point() or other.is_complex()) and not (one.is_floating_point() or one.is_complex()):
-        return float((one != other).double().mean())
-    # The norms are summed in double precision, without copies of that.
-    dtype = torch.promote_types(torch.promote_types(one.dtype, other.dtype), torch.float32)
-    one, other = one.to(dtype), other.to(dtype)
-    finite = other.isfinite()
-    if not torch.equal(one.isfinite(), finite):
-        return float("inf")
-    if not finite.all():
-        one, other = one[finite], other[finite]
-    wide = torch.complex128 if other.is_complex() else torch.float64
-    error, scale = (float(torch.linalg.vector_norm(value, dtype=wide)) for value in (one - other, other))
-    return error / scale if scale else (0.0 if not error else float("inf"))
+    error, scale = Distance.between(other, one).rms, root_mean_square(other)
+    if not (other.is_floating_point() or other.is_complex()):
+        return error**2
+    return error / scale if scale else (float("inf") if error else 0.0)
 
 
 # -- repeated blocks, which can be compiled by themselves ------------------------------------------------------------

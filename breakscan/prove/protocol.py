@@ -13,6 +13,10 @@ CompileOption = str | int | float | bool | None
 """The value of a keyword argument of ``torch.compile``, or of an option of a backend."""
 
 
+CONFIGURATIONS = {"dynamo": "torch._dynamo.config", "inductor": "torch._inductor.config"}
+"""The modules of the compiler's configurations, by the first part of the key of a setting."""
+
+
 class StepKind(str, Enum):
     """The way in which a timed step runs."""
 

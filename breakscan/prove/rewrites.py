@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,8 +16,8 @@ from breakscan.fix.result import Applied, Repair
 from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import CheckResult, Site
 from breakscan.prove.candidate import Candidate, Label, RewriteLabel, SetLabel
-from breakscan.prove.compiler_settings import settings_of
 from breakscan.prove.proof import DeclinedFinding
+from breakscan.prove.protocol import CONFIGURATIONS
 from breakscan.rulebook.config import FileSettings
 
 
@@ -129,6 +130,32 @@ def _merged(one: Candidate, other: Candidate) -> Candidate:
 def of_texts(texts: Mapping[str, tuple[str, str]], label: str) -> Candidate:
     """The change of the texts of files, each before and after, by absolute path."""
     return Candidate(label, texts=texts, lines={path: SourceMap.of_change(*pair) for path, pair in texts.items()})
+
+
+class SettingError(ValueError):
+    """A setting is not of the form that is wanted.  Says what is."""
+
+
+def settings_of(words: Sequence[str]) -> dict[str, object]:
+    """Settings ``key=value`` by their whole names (``dynamo.capture_scalar_outputs``).  Raises SettingError."""
+    return dict(map(_setting, words))
+
+
+def _setting(word: str) -> tuple[str, object]:
+    key, equals, text = word.partition("=")
+    key = key.strip().removeprefix("torch.").removeprefix("_")
+    room, _, name = key.partition(".")
+    name = name.removeprefix("config.") if room in CONFIGURATIONS else name
+    if room not in CONFIGURATIONS:
+        room, name = "dynamo", key
+    if not equals or not all(part.isidentifier() for part in name.split(".")):
+        raise SettingError(
+            f"{word!r} is not of the form key=value, such as capture_scalar_outputs=True or inductor.max_autotune=True"
+        )
+    try:
+        return f"{room}.{name}", ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError):
+        return f"{room}.{name}", text.strip()
 
 
 def of_settings(words: Sequence[str]) -> Candidate:

@@ -18,9 +18,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from breakscan.prove.call_result import CallResult
-from breakscan.prove.call_runs import put_back, run_call
+from breakscan.prove.call_runs import Reference, put_back, run_call
 from breakscan.prove.capture import CapturedCall, CapturedCallable, LaterCalls
-from breakscan.prove.comparison import Reference
 from breakscan.prove.equal import NOTED, Expected, ResultDifference, has_information
 from breakscan.prove.overlay import executed_code
 from breakscan.prove.protocol import RanCode, Variation, VariedCall

@@ -11,8 +11,7 @@ from breakscan.fix.planner import FROM_RECORDING, WantedRewrites
 from breakscan.model.findings import Site
 from breakscan.model.observations import FunctionSeen, Observations, TensorSeen, ValueSeen
 from breakscan.prove.candidate import RewriteLabel, SetLabel
-from breakscan.prove.compiler_settings import SettingError
-from breakscan.prove.rewrites import Rewrites, diff_of, of_settings
+from breakscan.prove.rewrites import Rewrites, SettingError, diff_of, of_settings
 from breakscan.rulebook.config import load_settings
 from breakscan.source.regular_files import content_digest
 
