@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from breakscan.prove.object_walk import ObjectWalk
 from breakscan.prove.protocol import CallStart, CompileOption
@@ -29,21 +29,14 @@ if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
 
 
-class Wrapping(Protocol):
-    """Decides what the program gets instead of a compiled callable."""
-
-    def __call__(self, original: Any, compiled: Callable[..., object], context: Any) -> Callable[..., object]: ...
-
-
 class CompileHook:
-    """``wrap`` is asked for each compiled function, ``made_module`` is called with each module that ``torch.compile``
-    returned, and the number of compiled callables before it was made."""
+    """``wrap`` is called with what ``torch.compile`` was given and with the function that it returns, and returns the
+    wrapper that the program gets; ``callables`` has each."""
 
-    def __init__(self, wrap: Wrapping, count: Callable[[], int], made_module: Callable[[Any, int], None]) -> None:
-        self.contexts: list[Any] = []
+    def __init__(self, wrap: Callable[[CapturedCallable], Callable[..., object]]) -> None:
+        self.callables: list[CapturedCallable] = []
+        self._contexts: list[Any] = []
         self._wrap = wrap
-        self._count = count
-        self._made_module = made_module
         self._paused = False
 
     def install(self, _: ModuleType) -> None:
@@ -54,14 +47,19 @@ class CompileHook:
         original: Any = OptimizeContext.__call__
 
         def call(context: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
-            known = self._count()
+            known = len(self.callables)
             compiled = original(context, fn, *args, **kwargs)
-            self.contexts.append(context)
+            self._contexts.append(context)
             if isinstance(compiled, torch.nn.Module):
-                self._made_module(compiled, known)
+                # It is another one, around the callables that were made for it.
+                for captured in self.callables[known:]:
+                    captured.module = compiled
             if self._paused or not isinstance(compiled, FunctionType):
                 return compiled
-            return self._wrap(fn, compiled, context)
+            while (inner := getattr(fn, "_torchdynamo_orig_callable", None)) is not None:
+                fn = inner
+            self.callables.append(CapturedCallable(_name(fn), fn, compiled, context=context))
+            return _stand_in(compiled, self._wrap(self.callables[-1]))
 
         disguise(call, original)
         OptimizeContext.__call__ = call  # type: ignore[method-assign,assignment]
@@ -79,20 +77,12 @@ class CompileHook:
 
     def remove_timers(self) -> None:
         """Removes the recorder's hooks from what ``torch.compile`` made: they would be timed, too."""
-        for context in self.contexts:
+        for context in self._contexts:
             hooks = context.enter_exit_hooks
             hooks[:] = [hook for hook in hooks if not hasattr(hook, "meter")]
 
 
-def innermost(fn: Any) -> Callable[..., object]:
-    """The compiled object, without the wrappers of Dynamo around it."""
-    while (inner := getattr(fn, "_torchdynamo_orig_callable", None)) is not None:
-        fn = inner
-    original: Callable[..., object] = fn
-    return original
-
-
-def stands_for(compiled: Callable[..., object], call: Callable[..., object]) -> Callable[..., object]:
+def _stand_in(compiled: Callable[..., object], call: Callable[..., object]) -> Callable[..., object]:
     """``call`` as a callable that Dynamo takes for ``compiled``."""
 
     @functools.wraps(compiled)
@@ -255,18 +245,12 @@ class LaterCalls:
         return self._kept
 
 
-@dataclass(frozen=True, slots=True)
-class UserFrame:
+class UserFrame(NamedTuple):
     """A frame of the program at a call: its code, the line, and all names that it can see."""
 
     code: CodeType
     line: int
     names: dict[str, Any]
-
-    @staticmethod
-    def of(frame: FrameType) -> UserFrame:
-        """A frame as it is now."""
-        return UserFrame(frame.f_code, frame.f_lineno, {**frame.f_globals, **frame.f_locals})
 
 
 def program_frames(frame: FrameType | None) -> Iterator[FrameType]:
@@ -303,12 +287,12 @@ class Capture:
     ) -> None:
         self.later = later
         self._first = first
-        self.callables: list[CapturedCallable] = []
         self.left_out: list[str] = []
         self.stopping = False
         self.failed: tuple[str, BaseException] | None = None
         """The callable that raised last, and the exception."""
-        self.hook = CompileHook(self._wrap, lambda: len(self.callables), self._made_module)
+        self.hook = CompileHook(self._wrap)
+        self.callables = self.hook.callables
         self._calls = calls
         self._patience = patience
         self._full = full
@@ -326,10 +310,8 @@ class Capture:
         """The callables of which a call was captured."""
         return [one for one in self.callables if one.calls]
 
-    def _wrap(self, original: Any, compiled: Callable[..., object], context: Any) -> Callable[..., object]:
-        original = innermost(original)
-        captured = CapturedCallable(_name(original), original, compiled, context=context)
-        self.callables.append(captured)
+    def _wrap(self, captured: CapturedCallable) -> Callable[..., object]:
+        compiled = captured.compiled
 
         def call(*args: object, **kwargs: object) -> object:
             if captured.instead is not None:
@@ -339,12 +321,7 @@ class Capture:
                 return compiled(*args, **kwargs)
             return self._called(captured, args, kwargs)
 
-        return stands_for(compiled, call)
-
-    def _made_module(self, module: Any, known: int) -> None:
-        """``torch.compile`` was given a module: it returns another one, around the callables that it made for it."""
-        for captured in self.callables[known:]:
-            captured.module = module
+        return call
 
     def _called(self, captured: CapturedCallable, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         self._busy = True
@@ -378,7 +355,8 @@ class Capture:
             modules: dict[str, Module] = {}
             args, kwargs = _cut_off(args), _cut_off(kwargs)
             inputs = StateSnapshot({"args": args, "kwargs": kwargs}, modules)
-            self.frames = list(map(UserFrame.of, program_frames(sys._getframe())))
+            frames = program_frames(sys._getframe())
+            self.frames = [UserFrame(one.f_code, one.f_lineno, {**one.f_globals, **one.f_locals}) for one in frames]
             captured.calls.append(CapturedCall(args, kwargs, inputs, rng_state(), Modes.now()))
             if len(captured.calls) in (1, self._calls):
                 captured.state = state_of(captured, modules)
@@ -484,11 +462,15 @@ def watch_backward(result: object, seen: Callable[[], object]) -> None:
             leaf.grad_fn.register_prehook(lambda *_: seen())
 
 
-def _name(original: Any) -> str:
+def module_of(original: Any) -> Module | None:
+    """The module that was compiled, or a method of which was compiled."""
     import torch
 
     subject = subject_of(original)
-    for one in (subject, getattr(subject, "__self__", None)):
-        if isinstance(one, torch.nn.Module):
-            return type(one).__qualname__
+    parts = (subject, getattr(subject, "__self__", None))
+    return next((one for one in parts if isinstance(one, torch.nn.Module)), None)
+
+
+def _name(original: Any) -> str:
+    subject = module_of(original) or subject_of(original)
     return str(getattr(subject, "__qualname__", type(subject).__qualname__))

@@ -25,10 +25,8 @@ from breakscan.prove.capture import (
     CapturedCallable,
     CompileHook,
     ProgramStopped,
-    innermost,
+    module_of,
     program_frames,
-    stands_for,
-    subject_of,
     watch_backward,
 )
 from breakscan.prove.equal import Distance, root_mean_square
@@ -95,8 +93,7 @@ class WholeProgram:
         """The numbers of the loops that the program is in."""
         self._found: dict[LoopSite, None] = {}
         self._lines: set[tuple[str, int]] = set()
-        self._callables: list[CapturedCallable] = []
-        self._hook = CompileHook(self._wrap, lambda: len(self._callables), self._made_module)
+        self._hook = CompileHook(self._wrap)
         self._calls = 0
         self._steps = 0
         self._first: _Moment | None = None
@@ -138,7 +135,7 @@ class WholeProgram:
     def report(self) -> RunReport:
         """The steps, and what else is known of the run."""
         wait_for_device()
-        modules = map(_module_of, self._callables[:MOST_CALLABLES])
+        modules = [module_of(one.original) for one in self._hook.callables[:MOST_CALLABLES]]
         return RunReport(
             found=tuple(self._found),
             loops=tuple(tuple(map(_step_time, one.steps)) for one in self._loops),
@@ -243,21 +240,14 @@ class WholeProgram:
 
     # -- where the loops are ------------------------------------------------------------------------------------------
 
-    def _wrap(self, original: Any, compiled: Callable[..., object], context: Any) -> Callable[..., object]:
-        original = innermost(original)
-        self._callables.append(CapturedCallable("", original, compiled, context=context))
-
+    def _wrap(self, captured: CapturedCallable) -> Callable[..., object]:
         def call(*args: object, **kwargs: object) -> object:
             self._look(sys._getframe())
-            result = compiled(*args, **kwargs)
+            result = captured.compiled(*args, **kwargs)
             watch_backward(result, self._ran_backward)
             return result
 
-        return stands_for(compiled, call)
-
-    def _made_module(self, module: Any, known: int) -> None:
-        for captured in self._callables[known:]:
-            captured.module = module
+        return call
 
     def _ran_backward(self) -> None:
         self._backward = True
@@ -450,14 +440,3 @@ def _block_list(path: str, module: Module, names: list[str]) -> BlockList:
 def has_forward_of_torch(module: Module) -> bool:
     """Return True if the ``forward`` of a module is torch's: Dynamo does not start to trace in torch's files."""
     return str(getattr(type(module).forward, "__module__", "")).startswith("torch.")
-
-
-def _module_of(captured: CapturedCallable) -> Module | None:
-    """The module that was compiled, or a method of which was compiled."""
-    import torch
-
-    subject = subject_of(captured.original)
-    for one in (subject, getattr(subject, "__self__", None)):
-        if isinstance(one, torch.nn.Module):
-            return one
-    return None
