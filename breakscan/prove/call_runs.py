@@ -101,42 +101,6 @@ def calls_of(callables: Sequence[CapturedCallable]) -> Iterator[tuple[CapturedCa
     return ((captured, call) for captured in callables for call in captured.calls)
 
 
-class SharedState:
-    """The state of all captured calls."""
-
-    def __init__(self, callables: Sequence[CapturedCallable]) -> None:
-        self._callables = callables
-
-    def start(self) -> tuple[CallStart, ...]:
-        """The state that the first call of each callable found."""
-        return tuple(captured.start for captured in self._callables)
-
-    def save(self, path: str) -> None:
-        """Writes the state of all calls to a file for the other processes.  Decides before which first calls run from a
-        state of their own."""
-        for captured in self._callables:
-            _settle(captured)
-        saved = [
-            (
-                [(call.state is not None, call.rng) for call in captured.calls],
-                [snapshot.values for snapshot in captured.snapshots()],
-            )
-            for captured in self._callables
-        ]
-        write_file(saved, path)
-
-    def take(self, path: str) -> tuple[ValueMismatch, ...]:
-        """Replaces the state of all calls by that of a file.  Returns what could not be taken over."""
-        problems: list[ValueMismatch] = []
-        for captured, (calls, states) in zip(self._callables, read_file(path), strict=False):
-            for call, (has_own, rng) in zip(captured.calls, calls, strict=False):
-                call.state = call.state if has_own else None
-                call.rng = {**call.rng, **rng}
-            for snapshot, values in zip(captured.snapshots(), states, strict=False):
-                problems += snapshot.take_over(values)
-        return tuple(dict.fromkeys(problems))
-
-
 def put_back(captured: CapturedCallable, call: CapturedCall) -> None:
     """Puts back the state that a call found."""
     snapshots = captured.snapshots_of(call)
@@ -313,11 +277,40 @@ class CompiledResult:
 
 
 class CallRuns:
-    """``stop_recording`` ends the recording of the process."""
+    """The captured calls and their state.  ``stop_recording`` ends the recording of the process."""
 
     def __init__(self, callables: Sequence[CapturedCallable], stop_recording: Callable[[], None]) -> None:
         self._callables = callables
         self._stop_recording = stop_recording
+
+    def start(self) -> tuple[CallStart, ...]:
+        """The state that the first call of each callable found."""
+        return tuple(captured.start for captured in self._callables)
+
+    def save(self, path: str) -> None:
+        """Writes the state of all calls to a file for the other processes.  Decides before which first calls run from a
+        state of their own."""
+        for captured in self._callables:
+            _settle(captured)
+        saved = [
+            (
+                [(call.state is not None, call.rng) for call in captured.calls],
+                [snapshot.values for snapshot in captured.snapshots()],
+            )
+            for captured in self._callables
+        ]
+        write_file(saved, path)
+
+    def take(self, path: str) -> tuple[ValueMismatch, ...]:
+        """Replaces the state of all calls by that of a file.  Returns what could not be taken over."""
+        problems: list[ValueMismatch] = []
+        for captured, (calls, states) in zip(self._callables, read_file(path), strict=False):
+            for call, (has_own, rng) in zip(captured.calls, calls, strict=False):
+                call.state = call.state if has_own else None
+                call.rng = {**call.rng, **rng}
+            for snapshot, values in zip(captured.snapshots(), states, strict=False):
+                problems += snapshot.take_over(values)
+        return tuple(dict.fromkeys(problems))
 
     def reference(self, path: str) -> ReferenceRun:
         """Runs each call eager, and in higher precision if that is possible.  Writes the results for all processes."""

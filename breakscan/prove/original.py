@@ -20,7 +20,7 @@ from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.from_processes import explain_processes
 from breakscan.explanation.function_values import observations_of
 from breakscan.model.observations import Observations
-from breakscan.prove.call_runs import CallRuns, Compared, CompiledResult, EagerRun, Reference, SharedState
+from breakscan.prove.call_runs import CallRuns, Compared, CompiledResult, EagerRun, Reference
 from breakscan.prove.candidate import UNCHANGED, Candidate
 from breakscan.prove.compiled_parts import CompiledParts, PartRun
 from breakscan.prove.equal import MEMORY, NOTED, STRUCTURE, Change, Noise, Part, ResultDifference
@@ -134,7 +134,7 @@ class Original:
         self.unrepeatable: ValueMismatch | ResultDifference | None = None
         self.unlike: dict[tuple[Part, str], ResultDifference] = {}
         self._values = str(first.folder / "values.pt")
-        first.ask(SharedState.save, self._values)
+        first.ask(CallRuns.save, self._values)
         self.reference = self.eager_reference = Reference(str(first.folder / "expected.pt"))
         """The second has the noise of eager runs alone."""
         self.run = first.ask(CallRuns.reference, self.reference.path)
@@ -152,12 +152,12 @@ class Original:
     @cached_property
     def starts(self) -> Sequence[CallStart]:
         """The start that the first calls found."""
-        return self.first.ask(SharedState.start)
+        return self.first.ask(CallRuns.start)
 
     @cached_property
     def wavering(self) -> CallStart:
         """The values that already differ between the two before the first calls."""
-        return _other_start(self.starts, self.second.ask(SharedState.start))
+        return _other_start(self.starts, self.second.ask(CallRuns.start))
 
     @cached_property
     def step(self) -> TimedStep:
@@ -196,7 +196,7 @@ class Original:
 
     def hand_over(self, worker: Worker) -> tuple[ValueMismatch, ...]:
         """Gives the values to a worker. Returns those that it cannot take over."""
-        return worker.ask(SharedState.take, self._values)
+        return worker.ask(CallRuns.take, self._values)
 
     def compile(self, worker: Worker, candidate: Candidate) -> CompiledProgram:
         """Runs the calls compiled. Raises WorkerError."""
@@ -281,7 +281,7 @@ class Original:
 
     def other_start(self, worker: Worker) -> CallStart:
         """Returns what differs in a worker before the first calls."""
-        found = _other_start(self.starts, worker.ask(SharedState.start))
+        found = _other_start(self.starts, worker.ask(CallRuns.start))
         return {key: value for key, value in found.items() if key not in self.wavering}
 
 

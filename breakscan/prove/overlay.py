@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import astuple
 from importlib.machinery import SourceFileLoader
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, ClassVar
 
@@ -79,23 +80,19 @@ class Overlay:
         return code
 
 
-def program_code(path: str, overlay: Overlay) -> CodeType:
-    """The code of a script: of its new text, else of the file.  Raises OSError and SyntaxError."""
-    if overlay.holds(path):
-        return overlay.code(path)
-    with open(path, "rb") as file:
-        return compile(file.read(), path, "exec", dont_inherit=True)
-
-
 def run_script(path: str, arguments: list[str], overlay: Overlay) -> None:
-    """Runs a script as ``python path arguments`` does, in this process, as ``__main__``."""
+    """Runs a script, or its new text, as ``python path arguments`` does, in this process, as ``__main__``."""
     sys.argv = [path, *arguments]
     sys.path[0] = os.path.dirname(os.path.realpath(path))
     absolute = os.path.abspath(path)
     module = _fresh_main()
     module.__file__ = absolute
     module.__loader__ = SourceFileLoader("__main__", absolute)
-    exec(program_code(absolute, overlay), module.__dict__)
+    if overlay.holds(absolute):
+        code = overlay.code(absolute)
+    else:
+        code = compile(Path(absolute).read_bytes(), absolute, "exec", dont_inherit=True)
+    exec(code, module.__dict__)
 
 
 def run_module(name: str, arguments: list[str]) -> None:

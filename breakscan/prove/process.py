@@ -28,7 +28,7 @@ if __name__ == "__main__":
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from breakscan.prove.call_result import failure_of
-from breakscan.prove.call_runs import CallRuns, SharedState
+from breakscan.prove.call_runs import CallRuns
 from breakscan.prove.capture import Capture, LaterCalls, ProgramStopped
 from breakscan.prove.compiled_parts import CompiledParts
 from breakscan.prove.fork_server import CannotFork, ForkServer, PreloadedModules, caches_in, process_command
@@ -246,7 +246,6 @@ class WorkerProcess:
         callables, stop = self._capture.captured, self._stop_recording
         objects = [
             self,
-            SharedState(callables),
             CallRuns(callables, stop),
             CompiledParts(callables, self._capture.hook, stop),
             VariedCalls(callables, self._overlay.paths, self._capture.later),

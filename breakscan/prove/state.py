@@ -188,27 +188,18 @@ class StateSnapshot:
         return {path: value for path, value in self.values.items() if path in paths}
 
     @contextlib.contextmanager
-    def binding(self, plains: Mapping[str, object]) -> Iterator[None]:
-        """Binds other plain values, as far as these paths are there: :meth:`restore` takes them back."""
-        before = self.plains
-        known = {path: value for path, value in plains.items() if path in self.setters}
-        self.plains = {**before, **known}
+    def holding(self, values: Mapping[str, Tensor], plains: Mapping[str, object] | None = None) -> Iterator[None]:
+        """Holds other values while the block runs: :meth:`restore` then writes these.  Other plain values are bound at
+        once, as far as their paths are there."""
+        before = self.values, self.plains
+        known = {path: value for path, value in (plains or {}).items() if path in self.setters}
+        self.values, self.plains = {**self.values, **values}, {**self.plains, **known}
         for path, value in known.items():
             self.setters[path](value)
         try:
             yield
         finally:
-            self.plains = before
-
-    @contextlib.contextmanager
-    def holding(self, values: Mapping[str, Tensor]) -> Iterator[None]:
-        """Holds other values while the block runs: :meth:`restore` then writes these."""
-        before = self.values
-        self.values = {**before, **values}
-        try:
-            yield
-        finally:
-            self.values = before
+            self.values, self.plains = before
 
     def restore(self, values_only: bool = False) -> None:
         """Puts the values back, and the contents of containers and attributes unless ``values_only``."""

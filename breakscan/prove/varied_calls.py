@@ -366,7 +366,7 @@ class VariedCalls:
                 put_back(captured, other)
                 with other.modes.set(), eager_stance(), time_limit(LONGEST_CALL):
                     state, _ = captured.snapshots_of(other)
-                    with state.binding(plains):
+                    with state.holding({}, plains):
                         return run_call(captured, other, captured.original, backward, varied=True)
         except (TimeLimitReached, Exception):
             # What the call itself raises is a result: this call cannot be varied so, or takes too long.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from briefly import BRIEFLY
+from briefly import ran
 
 pytestmark = pytest.mark.torch
 
@@ -46,22 +46,11 @@ for step in range(50):
 """
 
 
-def command(*words: str, brief: bool = False) -> list[str]:
-    """``brief`` times each way for two seconds at most."""
-    return [*(BRIEFLY if brief else (sys.executable, "-m", "breakscan")), "bench", *words]
-
-
-def bench(folder: Path, *words: str, status: int = 0, brief: bool = False) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command(*words, brief=brief), cwd=folder, capture_output=True, text=True, timeout=580)
-    assert done.returncode == status, done.stdout + done.stderr
-    return done
-
-
 @pytest.mark.slow
 def test_each_way_of_a_training_step_is_measured_or_says_why_not(tmp_path: Path, valid: Callable[..., Any]) -> None:
     (tmp_path / "train.py").write_text(PROGRAM, encoding="utf-8")
     words = ("--backends", "aot_eager,broken,wrong", "--format", "json", "train.py")
-    told = valid(bench(tmp_path, *words, brief=True).stdout, "bench")
+    told = valid(ran(tmp_path, "bench", *words, brief=True).stdout, "bench")
     ways = {way["way"]: way for way in told["ways"]}
     assert list(ways) == [
         "program's own",
@@ -118,7 +107,8 @@ for step in range(50):
 @pytest.mark.slow
 def test_an_interrupt_reports_what_is_measured_until_then(tmp_path: Path, valid: Callable[..., Any]) -> None:
     (tmp_path / "it.py").write_text(SLOW_EAGER, encoding="utf-8")
-    words = command("--backends", "eager,slow,aot_eager", "--format", "json", "it.py")
+    words = [sys.executable, "-m", "breakscan", "bench"]
+    words += ["--backends", "eager,slow,aot_eager", "--format", "json", "it.py"]
     with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert any('backend="slow": compiling' in line for line in process.stderr)
@@ -166,7 +156,7 @@ for step in range(50):
 @pytest.mark.slow
 def test_what_is_compiled_again_at_every_call_is_unsteady(tmp_path: Path, valid: Callable[..., Any]) -> None:
     (tmp_path / "it.py").write_text(RECOMPILES, encoding="utf-8")
-    told = valid(bench(tmp_path, "--backends", "eager", "--format", "json", "it.py").stdout, "bench")
+    told = valid(ran(tmp_path, "bench", "--backends", "eager", "--format", "json", "it.py").stdout, "bench")
     own, same = told["ways"]
     assert own["standing"] == "unsteady"
     assert own["problem"]["stage"] == "recompiling"
@@ -196,7 +186,7 @@ def test_a_way_that_the_system_ends_is_told_and_the_others_are_measured(
     tmp_path: Path, valid: Callable[..., Any]
 ) -> None:
     (tmp_path / "it.py").write_text(ENDED, encoding="utf-8")
-    told = valid(bench(tmp_path, "--backends", "eager", "--format", "json", "it.py", brief=True).stdout, "bench")
+    told = valid(ran(tmp_path, "bench", "--backends", "eager", "--format", "json", "it.py", brief=True).stdout, "bench")
     own, eager = told["ways"]
     assert own["standing"] == "failed"
     assert own["problem"]["error"] == "the program ended by SIGKILL, which the system sends where memory runs out"
@@ -221,7 +211,7 @@ if len(runs.read_text()) == 4:
 @pytest.mark.slow
 def test_the_figures_of_a_process_stay_where_a_further_one_fails(tmp_path: Path, valid: Callable[..., Any]) -> None:
     (tmp_path / "it.py").write_text(FAILS_LATER, encoding="utf-8")
-    told = valid(bench(tmp_path, "--backends", "eager", "--format", "json", "it.py", brief=True).stdout, "bench")
+    told = valid(ran(tmp_path, "bench", "--backends", "eager", "--format", "json", "it.py", brief=True).stdout, "bench")
     own, _ = told["ways"]
     assert (own["standing"], own["processes"]) == ("measured", 1)
     assert own["ratio"]["low"] > 2
@@ -244,6 +234,6 @@ def test_the_figures_of_a_process_stay_where_a_further_one_fails(tmp_path: Path,
 )
 def test_what_cannot_be_measured_is_said(tmp_path: Path, text: str, words: list[str], said: str) -> None:
     (tmp_path / "it.py").write_text(text, encoding="utf-8")
-    done = bench(tmp_path, *words, "it.py", status=2)
+    done = ran(tmp_path, "bench", *words, "it.py", status=2)
     assert said in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,16 +1,16 @@
-"""Verdicts on programs as people write them: state in classes, data loaders with workers, two models, optimizers."""
+"""Verdicts on programs as people write them: state in classes, data loaders with workers, two models, optimizers, and
+what only a first call does."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from briefly import BRIEFLY
+from briefly import verified, write_patch
 
-pytestmark = [pytest.mark.torch, pytest.mark.slow]
+pytestmark = pytest.mark.torch
 
 CLASS_STATE = """\
 import torch
@@ -144,24 +144,17 @@ for step in range(20):
 """
 
 
-def verified(folder: Path, text: str, valid: Callable[..., Any], status: int = 0) -> dict[str, Any]:
-    (folder / "program.py").write_text(text, encoding="utf-8")
-    command = [*BRIEFLY, "verify", "--format", "json", "program.py"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=580)
-    assert done.returncode == status, done.stdout + done.stderr
-    told: dict[str, Any] = valid(done.stdout, "verify")
-    return told
-
-
+@pytest.mark.slow
 def test_state_in_classes_is_put_back(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    told = verified(tmp_path, CLASS_STATE, valid)
+    told = verified(tmp_path, CLASS_STATE, valid, status=0)
     (proof,) = told["proofs"]
     assert (proof["label"], proof["outputs_equal"]) == ("program.py:22 where", True), proof["says"]
     assert (proof["breaks"]["after"], proof["unseen"], told["notes"]) == (0, [], [])
 
 
+@pytest.mark.slow
 def test_data_loaders_may_have_workers(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    told = verified(tmp_path, WORKERS, valid)
+    told = verified(tmp_path, WORKERS, valid, status=0)
     guard, where, both = told["proofs"]
     assert [proof["outputs_equal"] for proof in told["proofs"]] == [True, True, True]
     assert (guard["rewrite"], where["rewrite"], both["breaks"]["after"]) == ("assert-async", "where", 0)
@@ -169,11 +162,83 @@ def test_data_loaders_may_have_workers(tmp_path: Path, valid: Callable[..., Any]
     assert [(one["code"], one["outcomes"]) for one in where["unseen"]] in ([], [("h.mean() > 0.4", [True])])
 
 
+@pytest.mark.slow
 def test_two_models_and_a_number_that_becomes_a_buffer(tmp_path: Path, valid: Callable[..., Any]) -> None:
-    told = verified(tmp_path, GAN, valid)
+    told = verified(tmp_path, GAN, valid, status=0)
     both = {"captured": 3, "backward": True}
     assert told["calls"] == [{"callable": "Generator", **both}, {"callable": "Critic", **both}]
     proofs = {proof["rewrite"]: proof for proof in told["proofs"]}
     assert {"where", "register-buffer", "is-compiling-guard"} <= proofs.keys()
     assert all(proof["outputs_equal"] for proof in told["proofs"]), [proof["says"] for proof in told["proofs"]]
     assert all(found["stated"] for proof in told["proofs"] for found in proof["varied"])
+
+
+SET_UP = """\
+import torch
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = None
+
+    def forward(self, x):
+        if self.scale is None:
+            if x.sum() > 0:
+                y = x * 2
+            else:
+                y = x * 3
+            self.scale = y.abs().max()
+        return x / self.scale
+
+
+torch.manual_seed(0)
+compiled = torch.compile(Scaled(), backend="aot_eager")
+for step in range(4):
+    compiled(torch.randn(8))
+"""
+LAZY = """\
+import torch
+
+net = torch.nn.LazyLinear(4)
+
+
+def f(x):
+    y = net(x)
+    if y.sum() > 0:
+        y = y * 2
+    else:
+        y = y * 3
+    return y
+
+
+compiled = torch.compile(f, backend="aot_eager")
+for step in range(4):
+    compiled(torch.randn(8, 3))
+"""
+
+
+@pytest.mark.slow
+def test_a_break_in_what_the_first_call_sets_up_is_found_and_proved(tmp_path: Path, valid: Callable[..., Any]) -> None:
+    told = verified(tmp_path, SET_UP, valid, status=0)
+    assert told["unreached"] == []
+    (proof,) = told["proofs"]
+    assert proof["label"] == "program.py:11 where"
+    assert proof["verdict"] in ("accepted", "no-faster", "too-noisy"), proof["reasons"]
+    assert (proof["breaks"]["before"], proof["breaks"]["after"]) == (1, 0)
+
+
+def test_a_change_that_only_the_first_call_shows_is_rejected(tmp_path: Path, valid: Callable[..., Any]) -> None:
+    patch = write_patch(tmp_path, SET_UP, SET_UP.replace("y.abs().max()", "y.abs().max() + 0.01"))
+    told = verified(tmp_path, SET_UP, valid, "--patch", patch, status=1)
+    (proof,) = told["proofs"]
+    assert proof["verdict"] == "rejected"
+    assert any(reason.startswith("eager, output") for reason in proof["reasons"]), proof["reasons"]
+
+
+@pytest.mark.slow
+def test_parameters_without_a_shape_are_left_to_the_later_calls(tmp_path: Path, valid: Callable[..., Any]) -> None:
+    told = verified(tmp_path, LAZY, valid, status=0)
+    (proof,) = told["proofs"]
+    assert proof["label"] == "program.py:8 where"
+    assert proof["verdict"] in ("accepted", "no-faster", "too-noisy"), proof["reasons"]

@@ -7,9 +7,50 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unseen_programs import TEST, program, text_of, verified, write_patch
+from briefly import verified, write_patch
 
 pytestmark = pytest.mark.torch
+
+PROGRAM = """\
+import time
+
+import torch
+
+
+def costly(graph, inputs):
+    def run(*values):
+        time.sleep(0.005)
+        return graph(*values)
+
+    return run
+
+
+def f(x: torch.Tensor):
+    y = x + 1
+    if y.mean() > 2:
+        y = SIDE
+    else:
+        y = y * 3
+    return y
+
+
+g = torch.compile(f, backend=costly)
+for step in range(5):
+    g(torch.full((8,), VALUE, requires_grad=True).clone()).sum().backward()
+"""
+TEST = "    if y.mean() > 2:\n"
+"""Line 16."""
+
+
+def program(value: str, side: str = "y * 2") -> str:
+    """A program that calls with ``value``, which may depend on ``step``; ``side`` is what one side computes."""
+    return PROGRAM.replace("VALUE", value).replace("SIDE", side)
+
+
+def text_of(folder: Path) -> str:
+    """What the program's file holds now."""
+    return (folder / "program.py").read_text(encoding="utf-8")
+
 
 WIDE = program("3.0").replace(TEST, "    if y.numel() > 99:\n")
 NARROW = WIDE.replace("    if y.numel() > 99:\n        y = y * 2\n    else:\n        y = y * 3\n", "    y = y * 3\n")

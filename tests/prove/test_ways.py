@@ -1,13 +1,16 @@
-"""Which ways are tried, and which are known to be the same without being run."""
+"""Which ways ``bench`` tries, which are known to be the same without being run, and which one it chooses."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from breakscan.prove.bench import UnknownName, WantedVariants, doubles, planned
-from breakscan.prove.bench_result import OWN
+from breakscan.prove.bench import UnknownName, WantedVariants, doubles, is_worth_repeating, planned, write_for
+from breakscan.prove.bench_result import OWN, BenchRow, MeasurementStatus, best_of, pays_after
+from breakscan.prove.candidate import Candidate
+from breakscan.prove.faster import Ratio
 from breakscan.prove.protocol import Choices, CompileChoice
 
 MODES: dict[str, dict[str, Any]] = {
@@ -97,3 +100,113 @@ def test_lists_narrow_and_widen_what_is_tried() -> None:
 def test_what_is_not_there_is_said_with_what_is(wanted: dict[str, Any], said: str) -> None:
     with pytest.raises(UnknownName, match=said):
         planned(WantedVariants(**wanted), GPU)
+
+
+SAME = Ratio(1.0, 0.99, 1.01)
+DEFAULT = 'mode="default"'
+AUTOTUNED = 'mode="max-autotune"'
+
+
+def row(label: str, ratio: float, cold: float, half: float = 0.02) -> BenchRow:
+    """A way that is measured to be so many times as fast as an eager step of 10 ms."""
+    options = None if label == OWN else {"mode": label.split('"')[1]}
+    interval = Ratio(ratio, ratio - half, ratio + half)
+    return BenchRow(
+        Candidate(label, options),
+        MeasurementStatus.MEASURED,
+        compiling_seconds=cold,
+        step_seconds=10e-3 / ratio,
+        ratio=interval,
+    )
+
+
+def chosen(*rows: BenchRow, same: Ratio = SAME) -> str | None:
+    best, _ = best_of(rows, same)
+    return best.label if best else None
+
+
+def test_the_fastest_is_chosen() -> None:
+    assert chosen(row(OWN, 2.0, 10), row(DEFAULT, 2.5, 20), row(AUTOTUNED, 3.0, 200)) == AUTOTUNED
+
+
+def test_of_those_within_noise_the_one_that_compiles_fastest() -> None:
+    rows = row(DEFAULT, 2.99, 20), row(AUTOTUNED, 3.0, 200)
+    assert chosen(*rows) == DEFAULT
+    assert [one.label for one in best_of(rows, SAME)[1]] == [DEFAULT, AUTOTUNED]
+
+
+def test_what_two_equal_processes_differ_by_is_noise() -> None:
+    rows = row(DEFAULT, 2.8, 20), row(AUTOTUNED, 3.0, 200)
+    assert chosen(*rows) == AUTOTUNED
+    assert chosen(*rows, same=Ratio(1.0, 0.9, 1.1)) == DEFAULT
+
+
+def test_what_is_no_slower_by_its_own_steps_is_as_fast() -> None:
+    quick = replace(row(DEFAULT, 2.4, 1), step_seconds=3e-3)
+    assert chosen(quick, row(AUTOTUNED, 3.0, 200)) == DEFAULT
+
+
+def test_the_program_is_left_as_it_is_where_another_way_costs_about_as_much() -> None:
+    assert chosen(row(OWN, 3.0, 22), row(DEFAULT, 3.0, 20)) == OWN
+    assert chosen(row(OWN, 3.0, 100), row(DEFAULT, 3.0, 20)) == DEFAULT
+
+
+@pytest.mark.parametrize("status", [one for one in MeasurementStatus if one is not MeasurementStatus.MEASURED])
+def test_only_what_gives_equal_results_is_chosen(status: MeasurementStatus) -> None:
+    assert chosen(replace(row(DEFAULT, 3.0, 20), status=status)) is None
+
+
+def test_nothing_is_chosen_below_noise() -> None:
+    assert chosen(row(DEFAULT, 1.01, 20), row(AUTOTUNED, 0.5, 20)) is None
+    assert chosen(row(DEFAULT, 1.09, 20), same=Ratio(1.0, 0.9, 1.1)) is None
+    assert chosen() is None
+
+
+def test_it_pays_where_all_calls_together_take_as_long_as_eager() -> None:
+    one = row(DEFAULT, 2.0, 10.0)
+    calls = pays_after(one, SAME)
+    assert calls is not None
+
+    def compiled(count: int) -> float:
+        return 10.0 + count * 5e-3
+
+    assert compiled(calls) <= calls * 10e-3
+    assert compiled(calls - 1) > (calls - 1) * 10e-3
+
+
+@pytest.mark.parametrize(("ratio", "repeated"), [(0.5, False), (0.77, False), (0.79, True), (0.95, True), (2.0, True)])
+def test_what_is_far_slower_than_eager_is_not_repeated(ratio: float, repeated: bool) -> None:
+    assert is_worth_repeating(row(OWN, ratio, 10)) is repeated
+
+
+def test_it_never_pays_where_it_is_no_faster() -> None:
+    assert pays_after(row(DEFAULT, 1.01, 10.0), SAME) is None
+    assert pays_after(row(DEFAULT, 0.5, 10.0), SAME) is None
+    assert pays_after(replace(row(DEFAULT, 2.0, 10.0), step_seconds=None), SAME) is None
+
+
+@pytest.mark.parametrize(
+    ("variant", "asked", "written"),
+    [
+        (Candidate(OWN), False, None),
+        (Candidate(OWN), True, "torch.compile(model)"),
+        (Candidate(DEFAULT, {}), False, "torch.compile(model)"),
+        (
+            Candidate("it", {"mode": "max-autotune", "dynamic": True}),
+            False,
+            'torch.compile(model, mode="max-autotune", dynamic=True)',
+        ),
+    ],
+)
+def test_what_to_write_is_code(variant: Candidate, asked: bool, written: str | None) -> None:
+    found = write_for(BenchRow(variant, MeasurementStatus.MEASURED), ["Net"], asked)
+    assert found == written
+    if found is not None:
+        compile(found, "it", "exec")
+
+
+def test_a_function_is_called_by_its_name() -> None:
+    assert (
+        write_for(BenchRow(Candidate(DEFAULT, {}), MeasurementStatus.MEASURED), ["step"], False)
+        == "torch.compile(step)"
+    )

@@ -148,7 +148,7 @@ def test_steps_of_the_loop_are_timed_up_to_the_same_one_and_values_compared(runs
 
     runs.loops, runs.originals = looked.report.found, {path: SCALED}
     base = runs.run({}, RunRequest(seconds=300), 300, keep=True)
-    assert [len(loop.steps) for loop in base.report.loops] == [2, 16]
+    assert [len(steps) for steps in base.report.loops] == [2, 16]
     assert base.figures(step_loop(base.report.loops)).breaks
     assert not base.report.cut
     cut = runs.run({}, RunRequest(steps=6), 300)

@@ -114,7 +114,7 @@ def test_the_backward_pass_of_captured_calls_is_seen_if_there_is_only_one(tmp_pa
     script = tmp_path / "it.py"
     script.write_text(TRAINS, encoding="utf-8")
     with Worker(UserProgram((str(script),), calls=calls), UNCHANGED, tmp_path / "arm") as worker:
-        assert worker.ready().backward == (True,)
+        assert worker.ready().callables[0].backward
         results = str(tmp_path / "results.pt")
         worker.ask(CallRuns.reference, results)
         first = read_file(results).results[0]
@@ -128,7 +128,7 @@ def test_without_gradients_the_program_ends_within_the_only_captured_call(tmp_pa
     script = tmp_path / "it.py"
     script.write_text(TRAINS.replace(".sum().backward()", "").replace("import torch\n", NO_GRAD), encoding="utf-8")
     with Worker(UserProgram((str(script),), calls=1), UNCHANGED, tmp_path / "arm") as worker:
-        assert worker.ready().backward == (False,)
+        assert not worker.ready().callables[0].backward
     assert "step 1" not in worker.output()
 
 

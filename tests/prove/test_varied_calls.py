@@ -1,23 +1,30 @@
-"""Other values for inputs: of the same shapes and dtypes, and put back afterwards."""
+"""Varied calls: other values for inputs, and how their results are compared."""
 
 from __future__ import annotations
 
 import contextlib
 import time
+from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
+from breakscan.fix.result import EXCEPTIONS, Effect  # noqa: E402
+from breakscan.prove.call_result import CallResult  # noqa: E402
+from breakscan.prove.equal import Change, Expected, Part, ResultDifference  # noqa: E402
+from breakscan.prove.probe import is_stated  # noqa: E402
 from breakscan.prove.protocol import Variation  # noqa: E402
 from breakscan.prove.state import StateSnapshot  # noqa: E402
 from breakscan.prove.varied_calls import (  # noqa: E402
     VALUES,
     TimeLimitReached,
+    is_raised,
     other_numbers,
     other_values,
     time_limit,
+    varied_differences,
     varied_values,
 )
 
@@ -128,3 +135,55 @@ def test_what_never_ends_is_stopped() -> None:
     with time_limit(0.1):
         pass
     time.sleep(0.2)
+
+
+def raised(error: str, *at: tuple[str, int]) -> CallResult:
+    return CallResult(error=error, raised_at=list(at))
+
+
+def test_only_what_the_program_itself_raises_is_a_result(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text("y = x @ x\nraise ValueError\nassert y\n", encoding="utf-8")
+    assert [is_raised(raised("ValueError", (str(path), line)), {str(path)}) for line in (1, 2, 3)] == [
+        False,
+        True,
+        True,
+    ]
+    assert not is_raised(raised("ValueError", (str(path), 2)), {str(tmp_path / "other.py")})
+    assert not is_raised(CallResult(), {str(path)})
+
+
+def test_after_the_same_exception_nothing_else_counts() -> None:
+    def result(error: str | None, state: float) -> CallResult:
+        return CallResult(error=error, changed={"self.total": torch.tensor(state)}, rng={"torch": str(state)})
+
+    assert varied_differences(Expected([result("ValueError", 1.0)]), result("ValueError", 2.0)) == ()
+    (other,) = varied_differences(Expected([result("ValueError", 1.0)]), result("IndexError", 1.0))
+    assert other.change is Change.RAISES
+    other, *_ = varied_differences(Expected([result(None, 1.0)]), result(None, 2.0))
+    assert other.part is Part.STATE
+
+
+@pytest.mark.parametrize(
+    ("difference", "effect"),
+    [
+        (ResultDifference(Part.OUTPUT, Change.ERROR, "output", "1", "2"), Effect.VALUES),
+        (ResultDifference(Part.OUTPUT, Change.DTYPE, "output", "int64", "float32"), Effect.DTYPES),
+        (ResultDifference(Part.OUTPUT, Change.TEXT, "output", "1", ""), Effect.TYPES),
+        (ResultDifference(Part.OUTPUT, Change.TEXT, "output", "1", "2"), Effect.VALUES),
+        (ResultDifference(Part.OUTPUT, Change.ALIAS, "output", "args[0]"), Effect.STORAGE),
+        (ResultDifference(Part.GRADIENT, Change.NO_BACKWARD), Effect.GRADIENTS),
+        (ResultDifference(Part.STATE, Change.TEXT, "self.n", "1", "2"), Effect.STATE),
+        (ResultDifference(Part.RANDOM, Change.DRAWN, "torch"), Effect.RANDOM),
+    ],
+)
+def test_a_difference_is_stated_by_an_effect_of_its_kind(difference: ResultDifference, effect: Effect) -> None:
+    assert is_stated(difference, {effect})
+    assert not is_stated(difference, set(Effect) - {effect})
+
+
+@pytest.mark.parametrize("effect", [Effect.RAISES, Effect.NO_LONGER_RAISES])
+def test_another_exception_is_stated_by_a_new_or_a_missing_one(effect: Effect) -> None:
+    difference = ResultDifference(Part.EXCEPTION, Change.RAISES, was="ValueError")
+    assert is_stated(difference, {effect})
+    assert not is_stated(difference, set(Effect) - EXCEPTIONS)
