@@ -190,25 +190,20 @@ def test_what_is_left_where_large_terms_cancel_may_be_rounded_like_them() -> Non
     assert "at [3]" in said(one.bfloat16(), other, exact, strict=True)
 
 
-def test_dtype_and_shape_count() -> None:
-    assert said(torch.zeros(2), torch.zeros(2, dtype=torch.float64)) == "is float64, not float32"
-    assert said(torch.zeros(2), torch.zeros(2, 1)) == "has shape 2×1, not 2"
-    assert said(torch.zeros(2), torch.tensor(0.0)) == "has shape (), not 2"
-
-
-def test_whole_numbers_must_be_the_same() -> None:
-    assert said(torch.tensor([1, 2]), torch.tensor([1, 3])) == "is 3 at [1], not 2"
-    assert said(torch.tensor([True]), torch.tensor([False])) == "is False at [0], not True"
-
-
-def test_complex_numbers() -> None:
-    one = torch.tensor([1 + 1j])
-    assert said(one, one.clone()) == ""
-    assert "differs by 1" in said(one, one + 1)
-
-
-def outcome(**given: Any) -> CallResult:
-    return CallResult(**given)
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        (torch.zeros(2), torch.zeros(2, dtype=torch.float64), "is float64, not float32"),
+        (torch.zeros(2), torch.zeros(2, 1), "has shape 2×1, not 2"),
+        (torch.zeros(2), torch.tensor(0.0), "has shape (), not 2"),
+        (torch.tensor([1, 2]), torch.tensor([1, 3]), "is 3 at [1], not 2"),
+        (torch.tensor([True]), torch.tensor([False]), "is False at [0], not True"),
+        (torch.tensor([1 + 1j]), torch.tensor([1 + 1j]), ""),
+        (torch.tensor([1 + 1j]), torch.tensor([2 + 1j]), "differs by 1 at [0] ((2+1j) for (1+1j); allowed 0.0001)"),
+    ],
+)
+def test_dtypes_shapes_and_elements_count(one: torch.Tensor, other: torch.Tensor, words: str) -> None:
+    assert said(one, other) == words
 
 
 def number(value: float) -> dict[str, Any]:
@@ -265,15 +260,14 @@ ONE = {"output": torch.zeros(1)}
     ],
 )
 def test_all_that_a_call_comes_to_is_compared(one: Any, other: Any, expected: list[str]) -> None:
-    found = Expected([outcome(**one)]).differences([outcome(**other)], eager=True)
+    found = Expected([CallResult(**one)]).differences([CallResult(**other)], eager=True)
     assert [difference_words(difference) for difference in found] == expected
 
 
 def test_the_call_is_named_from_the_second_on() -> None:
-    good, bad = outcome(**number(1)), outcome(**number(2))
-    assert [difference_words(d) for d in Expected([good, good]).differences([good, bad], eager=True)] == [
-        "output is 2, not 1 in call 2"
-    ]
+    good, bad = CallResult(**number(1)), CallResult(**number(2))
+    (found,) = Expected([good, good]).differences([good, bad], eager=True)
+    assert difference_words(found) == "output is 2, not 1 in call 2"
 
 
 def test_a_result_is_taken_apart() -> None:
