@@ -34,10 +34,10 @@ ROOMS = {
     "recording": Room(STATIC, 9104, 43),
     "explanation": Room(f"{STATIC} check recording", 7439, 36),
     "survey": Room(f"{STATIC} check recording explanation", 2194, 14),
-    "prove": Room(f"{STATIC} check fix recording explanation", 12320, 44),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 6013, 32),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11900, 39),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5983, 32),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1419, 11),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2795, 25),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2793, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }
