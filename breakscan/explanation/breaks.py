@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from breakscan.explanation.context import SIZES, ExplainContext, reason_of
 from breakscan.model.findings import Origin, Place, Site, Verdict
-from breakscan.model.observations import ValueSeen
 from breakscan.model.problem import Caller, Price
 from breakscan.recording.parsers.break_text import (
     BreakCause,
@@ -56,12 +55,12 @@ class BreakSite:
 
     ``reason`` is Dynamo's own, in one line; ``consequence`` the type of the break that followed from it, such
     as the loop around it; ``given_up`` the functions that run eager because of it; ``stack`` the way there,
-    outermost first; ``code`` the line on which the site begins, without the blanks around it;
-    ``values`` what the names on that line were; ``logging_method`` is what logs there, as an expression that any code
-    can evaluate.  ``remedies`` are the names of those that the code there decides on, ``disabled`` the function that is
-    kept out of the compiler, and where it is defined; ``keeps`` says that it adds to what an attribute holds.  If
-    ``is_whole``, the function does nothing else; ``hooked`` is the only line that registers a backward hook.
-    ``is_causal`` is the argument of that name of an attention that cannot be traced with it.
+    outermost first; ``code`` the line on which the site begins, without the blanks around it; ``logging_method`` what
+    logs there, as an expression that any code can evaluate.  ``remedies`` are the names of those that the code there
+    decides on, ``disabled`` the function that is kept out of the compiler, and where it is defined; ``keeps`` says that
+    it adds to what an attribute holds.  If ``is_whole``, the function does nothing else; ``hooked`` is the only line
+    that registers a backward hook.  ``is_causal`` is the argument of that name of an attention that cannot be traced
+    with it.
     """
 
     rule: Rule | None
@@ -81,7 +80,6 @@ class BreakSite:
     stack: tuple[Caller, ...]
     price: Price | None = None
     code: str | None = None
-    values: Mapping[str, ValueSeen] = field(default_factory=dict)
     logging_method: str | None = None
     remedies: tuple[str, ...] = ()
     disabled: Caller | None = None
@@ -150,15 +148,14 @@ def break_sites(
     breaks: Sequence[BreakSeen],
     keys: BreakSites,
     started: Mapping[str, CompileStarted],
-    values: Mapping[tuple[str, int], Mapping[str, ValueSeen]],
     context: ExplainContext,
 ) -> dict[Key, BreakSite]:
-    """Return the sites in the order of a report.  ``started`` holds the stack above each compile, ``values`` what the
-    names on lines were."""
+    """Return the sites in the order of a report.  ``started`` holds the stack above each
+    compile."""
     groups: dict[Key, list[BreakSeen]] = {}
     for seen in breaks:
         groups.setdefault(keys.key(seen), []).append(seen)
-    sites = {key: _site(key[0], group, started, values, context) for key, group in groups.items()}
+    sites = {key: _site(key[0], group, started, context) for key, group in groups.items()}
     functions = {name for site in sites.values() if site.rule and site.rule.family == SIZES for name in _names(site)}
     for key, site in sites.items():
         if site.rule and site.rule.id == "BRK205" and not functions.isdisjoint(_names(site)):
@@ -199,7 +196,6 @@ def _site(
     site: Site,
     group: Sequence[BreakSeen],
     started: Mapping[str, CompileStarted],
-    values: Mapping[tuple[str, int], Mapping[str, ValueSeen]],
     context: ExplainContext,
 ) -> BreakSite:
     first = group[0]
@@ -242,7 +238,6 @@ def _site(
         compile_ids=tuple(dict.fromkeys(seen.compile_id for seen in group if seen.compile_id)),
         stack=context.way(above, first.frame, first.stack),
         code=context.sources.line(where.path, site.line),
-        values=values.get((where.path, where.line), {}),
         logging_method=logging_method(root),
         remedies=(*at_site, NESTED) if is_split else at_site,
         disabled=disabled,

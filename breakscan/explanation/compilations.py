@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.forks import clock_shifts
@@ -25,27 +24,7 @@ from breakscan.recording.records import (
     PythonMade,
     Record,
     ShapeSpecialised,
-    SpansTimed,
 )
-
-
-class CompilePart(str, Enum):
-    """The parts of the compiler."""
-
-    TRACING = "tracing"
-    """Dynamo goes through the program's code."""
-    GUARDS = "guards"
-    AOT_AUTOGRAD = "aot-autograd"
-    INDUCTOR = "inductor"
-    """Its passes, and the code that it generates."""
-    KERNELS = "kernels"
-    """Triton's compiler, or the one for C++."""
-    AUTOTUNING = "autotuning"
-    CACHES = "caches"
-    """Loading what an earlier compilation has left."""
-    CUDA_GRAPHS = "cuda-graphs"
-    """Recording them."""
-    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +34,14 @@ class GuardLine:
     kind: str
     text: str
     site: Site | None
+
+
+def most_first(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """The seconds of each part, the most first."""
+    seconds: dict[str, float] = defaultdict(float)
+    for part, spent in parts:
+        seconds[part] += spent
+    return dict(sorted(seconds.items(), key=lambda item: -item[1]))
 
 
 _Rest = tuple[str, str, int | None]
@@ -86,9 +73,8 @@ class CompiledFrame:
     """One compilation of a function: when it began, in seconds since the recording did, how long it took, and how long
     its backward, where that was compiled later; under which guards it holds, and what checking them takes at each call.
 
-    ``rest_only`` says that it is the part after a break; ``failed`` what ended it without compiled code.  ``parts`` is
-    what it spent its time on, with its backward, and with what its graphs did when they first ran: these do not
-    overlap.  ``made`` is what Dynamo made of it, as Python.
+    ``rest_only`` says that it is the part after a break; ``failed`` what ended it without compiled code.  ``parts`` are
+    the seconds in each stage of the compiler, with its backward.  ``made`` is what Dynamo made of it, as Python.
     """
 
     compile_id: str
@@ -99,7 +85,7 @@ class CompiledFrame:
     at: float
     seconds: float
     backward_seconds: float
-    parts: Mapping[CompilePart, float]
+    parts: Mapping[str, float]
     guards: Sequence[GuardLine]
     guard_count: int | None
     guard_seconds: float | None
@@ -158,7 +144,6 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
     timed: dict[str, list[CompileTimed]] = defaultdict(list)
     caches: dict[str, list[CacheUse]] = defaultdict(list)
     guards: dict[str | None, GuardsBuilt] = {}
-    spans: dict[str, list[SpansTimed]] = defaultdict(list)
     made: dict[str, PythonMade] = {}
     rests: dict[_Rest, list[str]] = defaultdict(list)
     for record in records:
@@ -168,90 +153,17 @@ def _frames(records: Sequence[Record], shift: float, context: ExplainContext) ->
             guards[record.compile_id] = record
         elif isinstance(record, CacheLooked):
             caches[record.compile_id].append(_cache_use(record))
-        elif isinstance(record, SpansTimed):
-            spans[record.compile_id].append(record)
         elif isinstance(record, PythonMade) and (begun := started.get(record.compile_id or "")):
             made[begun.compile_id] = record
             rests[begun.code.path, begun.code.name, record.goes_on].append(begun.compile_id)
     for compile_id, times in timed.items():
         begun = started.get(compile_id)
         if begun is not None:
-            generated = {use.outcome for use in caches[compile_id] if use.cache == "fx_graph"}
-            parts = time_by_part(spans[compile_id], is_cached=generated == {"hit"})
-            frame = _frame(begun, times, guards.get(compile_id), caches[compile_id], parts, shift, context)
+            frame = _frame(begun, times, guards.get(compile_id), caches[compile_id], shift, context)
             if compile_id in made:
                 ops = next((one.ops for one in times if not one.backward), None)
                 frame = replace(frame, made=tuple(_made_lines(made[compile_id], begun.code.path, ops, rests, context)))
             yield frame
-
-
-_LOADING = "PyCodeCache.load_by_key_path"
-_PARTS = {
-    "bytecode_tracing": CompilePart.TRACING,
-    "build_guards": CompilePart.GUARDS,
-    "backend_compile": CompilePart.AOT_AUTOGRAD,
-    "create_aot_dispatcher_function": CompilePart.AOT_AUTOGRAD,
-    "entire_backward_compile": CompilePart.AOT_AUTOGRAD,
-    "min_cut_rematerialization_partition": CompilePart.AOT_AUTOGRAD,
-    "compile_fx.<locals>.fw_compiler_base": CompilePart.INDUCTOR,
-    "compile_fx.<locals>.bw_compiler": CompilePart.INDUCTOR,
-    "inductor_compile": CompilePart.INDUCTOR,
-    "inductor_import": CompilePart.INDUCTOR,
-    "_recursive_pre_grad_passes": CompilePart.INDUCTOR,
-    "_recursive_joint_graph_passes": CompilePart.INDUCTOR,
-    "_recursive_post_grad_passes": CompilePart.INDUCTOR,
-    "async_compile.wait": CompilePart.KERNELS,
-    "async_compile.precompile": CompilePart.KERNELS,
-    "compile_file": CompilePart.KERNELS,
-    "AotCodeCompiler.compile": CompilePart.KERNELS,
-    "reload_kernel_in_parent": CompilePart.KERNELS,
-    "CachingAutotuner.slow_precompile_config": CompilePart.KERNELS,
-    "CachingAutotuner.benchmark_all_configs": CompilePart.AUTOTUNING,
-    "CachingAutotuner.coordinate_descent_tuning": CompilePart.AUTOTUNING,
-    "CachingAutotuner.combo_sequential_autotune": CompilePart.AUTOTUNING,
-    "benchmark_fused_nodes": CompilePart.AUTOTUNING,
-    "benchmark_codegened_module": CompilePart.AUTOTUNING,
-    "AOTAutogradCache.inductor_load": CompilePart.CACHES,
-    "TritonBundler.read_and_emit": CompilePart.CACHES,
-    "inductor_codecache_torch_key": CompilePart.CACHES,
-    "CacheBase.get_system.triton_key": CompilePart.CACHES,
-    "CUDAGraphNode.record": CompilePart.CUDA_GRAPHS,
-    "cudagraphify.get_container": CompilePart.CUDA_GRAPHS,
-}
-"""The parts of torch's spans, by name.  Any other is part of what is around it."""
-_TEMPLATES = ("_template_autotuning", "_template_precompiling")
-
-
-def time_by_part(spans: Iterable[SpansTimed], *, is_cached: bool = False) -> Mapping[CompilePart, float]:
-    """The seconds of one compilation, its backward and what its graphs did when they first ran, by part.
-
-    Where all code was out of caches (``is_cached``), no kernel is compiled: to load one can take as long as to compile
-    it, as Inductor finds out about the C++ compiler first.
-    """
-    seconds: dict[CompilePart, float] = defaultdict(float)
-    for record in spans:
-        at_depth: dict[int, CompilePart] = {}
-        for name, depth, whole in zip(record.names, record.depths, record.seconds, strict=False):
-            around = at_depth.get(depth - 1, CompilePart.OTHER)
-            part = _part_of(name, around)
-            if part is CompilePart.KERNELS and (is_cached or around is CompilePart.CACHES):
-                part = CompilePart.CACHES
-            at_depth[depth] = part
-            seconds[part] += whole
-            if depth:
-                seconds[around] -= whole
-    return most_first({part: time for part, time in seconds.items() if time > 0})
-
-
-def _part_of(name: str, around: CompilePart) -> CompilePart:
-    if name == _LOADING:
-        # It runs the generated module, which has its kernels compiled, or finds them in a cache.
-        return CompilePart.KERNELS
-    return CompilePart.AUTOTUNING if name.endswith(_TEMPLATES) else _PARTS.get(name, around)
-
-
-def most_first(parts: Mapping[CompilePart, float]) -> Mapping[CompilePart, float]:
-    return dict(sorted(parts.items(), key=lambda item: -item[1]))
 
 
 def _made_lines(
@@ -281,7 +193,6 @@ def _frame(
     times: Sequence[CompileTimed],
     built: GuardsBuilt | None,
     caches: Sequence[CacheUse],
-    parts: Mapping[CompilePart, float],
     shift: float,
     context: ExplainContext,
 ) -> CompiledFrame:
@@ -295,7 +206,7 @@ def _frame(
         at=begun.at + shift,
         seconds=own.seconds if own else 0.0,
         backward_seconds=sum(timed.seconds for timed in times if timed.backward),
-        parts=parts,
+        parts=most_first(stage for timed in times for stage in timed.stages.items()),
         guards=tuple(dict.fromkeys(_guard_line(guard, context) for guard in built.guards)) if built else (),
         guard_count=own.guards if own else None,
         guard_seconds=built.check_seconds if built else None,

@@ -11,7 +11,7 @@ from functools import cached_property
 from breakscan.explanation.breaks import BreakSite
 from breakscan.explanation.compilations import CompiledFrame, Precompiled, Specialisation
 from breakscan.explanation.compile_targets import CompileTarget
-from breakscan.explanation.exports import Export, ExportFailure
+from breakscan.explanation.exports import Export
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.graphs import CudaGraphSkip, Graph
 from breakscan.explanation.notices import Notice
@@ -59,7 +59,8 @@ class Explanation:
     around: Sequence[Problem] = ()
     precompiled: Sequence[Precompiled] = ()
     exports: Sequence[Export] = ()
-    export_failures: Sequence[ExportFailure] = ()
+    export_problems: Sequence[Problem] = ()
+    export_rules: Mapping[str, Rule] = field(default_factory=dict)
     ranks: RankReport | None = None
     processes: int = 1
     traced: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -98,11 +99,11 @@ class Explanation:
     def problems(self) -> list[Problem]:
         """The problems of the run, in the order of a report."""
         return problems_of(
-            self.breaks, self.frames, self.recompiles, self.around, self.export_failures, self.compile_seconds
+            self.breaks, self.frames, self.recompiles, self.around, self.export_problems, self.compile_seconds
         )
 
     @property
     def rules(self) -> dict[str, Rule]:
         """The rules that explain its problems, by id."""
-        kinds = (self.breaks, self.frames, self.recompiles, self.export_failures)
-        return {thing.rule.id: thing.rule for kind in kinds for thing in kind if thing.rule}
+        kinds = (self.breaks, self.frames, self.recompiles)
+        return {**{thing.rule.id: thing.rule for kind in kinds for thing in kind if thing.rule}, **self.export_rules}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from breakscan.explanation.context import ExplainContext, reason_of
-from breakscan.model.findings import Origin, Site
-from breakscan.model.problem import Caller
+from breakscan.explanation.problems import named, useful_hints
+from breakscan.model.findings import Mode, Origin, Severity, Site, Verdict
+from breakscan.model.problem import Caller, Problem, ProblemKind
+from breakscan.model.remedy import Remedy, RemedyKind
 from breakscan.model.words import counted, listed, place, seconds_in_words
 from breakscan.recording.parsers.break_text import branches_on_data, parse_causes
 from breakscan.recording.parsers.export_errors import ExportProblem, ProblemRead, problem_of
@@ -16,76 +17,86 @@ from breakscan.recording.parsers.frames import user_frames
 from breakscan.recording.parsers.guards import with_article
 from breakscan.recording.records import ExportEnded, Record, StackFrame
 from breakscan.rulebook.document import Rule
+from breakscan.rulebook.remedies import rule_remedies
 
-
-class ExportWay(str, Enum):
-    EXPORT = "export"
-    DRAFT = "draft_export"
-    AHEAD_OF_TIME = "aot_inductor"
-    AOT_COMPILE = "aot_compile"
-    """For the result of ``torch.compile``."""
-
-
-class ExportStatus(str, Enum):
-    DONE = "done"
-    FAILED = "failed"
+_WAYS = {
+    "export": "torch.export.export",
+    "draft_export": "draft_export",
+    "aot_inductor": "AOTInductor",
+    "aot_compile": "aot_compile",
+}
+_COMPILED = ("aot_inductor", "aot_compile")
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The calls of one line that exported one thing in one way, with one result.  ``ops`` are the operations of the
-    result, where torch gives any; ``site`` is the head of what was exported, where it is known; ``seconds`` is what all
-    calls took."""
+    """The calls of one line that exported one thing in one way, with one result: ``done`` or ``failed``.  ``ops`` are
+    the operations of the result, where torch gives any; ``site`` is the head of what was exported, where it is known;
+    ``seconds`` is what all calls took."""
 
-    way: ExportWay
+    way: str
     name: str
     site: Site | None
     caller: Caller | None
     strict: bool | None
-    status: ExportStatus
+    status: str
     count: int
     ops: int | None
     seconds: float
 
+    @property
+    def how(self) -> str:
+        """``torch.export.export, strict``."""
+        return f"{_WAYS[self.way]}{', strict' if self.strict else ''}"
 
-@dataclass(frozen=True, slots=True)
-class ExportTry:
-    """An export that had a problem: its way, its subject, and the line that called it."""
-
-    way: ExportWay
-    name: str
-    strict: bool | None
-    caller: Caller | None
-
-
-@dataclass(frozen=True, slots=True)
-class ExportFailure:
-    """One problem at one site, in all exports that had it.
-
-    ``about`` is what it is about: torch's expression, an operator, a size, a class.  ``reason`` is what torch or an
-    exception says of it, in one line, and empty where ``problem`` says all; ``fixes`` are those that torch suggests.
-    ``text`` is torch's whole text.
-    """
-
-    problem: ExportProblem
-    about: str
-    reason: str
-    fixes: tuple[str, ...]
-    rule: Rule | None
-    gb_type: str | None
-    gb_id: str | None
-    hints: tuple[str, ...]
-    site: Site
-    function: str | None
-    origin: Origin
-    count: int
-    exports: tuple[ExportTry, ...]
-    stack: tuple[Caller, ...]
-    code: str | None
-    text: str
+    @property
+    def words(self) -> str:
+        """``Net by torch.export.export, strict, 2 operations, 0.3 s (net.py:9)``."""
+        ops = f", {counted(self.ops, 'operation')}" if self.ops is not None else ""
+        times = f" {self.count} times" if self.count > 1 else ""
+        where = f" ({place(self.caller)})" if self.caller else ""
+        took = f", {seconds_in_words(self.seconds)}" if self.seconds else ""
+        return f"{self.name} by {self.how}{times}{ops}{took}{where}"
 
 
-_MOST_NAMED = 3
+def exports_total(exports: Sequence[Export]) -> str | None:
+    """``2 of 5 exports fail``; None without any."""
+    every = sum(export.count for export in exports)
+    ahead = all(export.way in _COMPILED for export in exports)
+    nouns = ("compilation ahead of time", "compilations ahead of time") if ahead else ("export", "exports")
+    failed = sum(one.count for one in exports if one.status == "failed")
+    total = counted(every, *nouns)
+    if failed:
+        return f"{failed} of {total} {'fails' if failed == 1 else 'fail'}"
+    return f"{total} {'succeeds' if every == 1 else 'succeed'}" if every else None
+
+
+def exports_line(exports: Sequence[Export]) -> str | None:
+    """The exports, for the list of what was compiled."""
+    done = sorted((one for one in exports if one.status == "done"), key=lambda one: -one.seconds)
+    more = f"; and {len(done) - _MOST_NAMED} more" if len(done) > _MOST_NAMED else ""
+    return "; ".join(one.words for one in done[:_MOST_NAMED]) + more or None
+
+
+def exports(records: Iterable[Record], context: ExplainContext) -> list[Export]:
+    """The exports, in order."""
+    found: dict[Hashable, Export] = {}
+    for record in records:
+        if isinstance(record, ExportEnded):
+            site, caller = context.site_of(record.code) if record.code else None, _caller(record, context)
+            status = "done" if record.error is None else "failed"
+            key = Export(record.way, record.target, site, caller, record.strict, status, 0, record.ops, 0.0)
+            known = found.get(key, key)
+            found[key] = replace(known, count=known.count + 1, seconds=known.seconds + record.seconds)
+    return list(found.values())
+
+
+def _caller(record: ExportEnded, context: ExplainContext) -> Caller | None:
+    """The line that asked for the export."""
+    return next(iter(reversed(context.callers(record.stack))), None)
+
+
 _WHY = {
     ExportProblem.TEST: "it tests what depends on data, which an export does not know",
     ExportProblem.NUMBER: "it needs a number out of data, which an export does not know",
@@ -95,9 +106,8 @@ _WHY = {
     ExportProblem.INPUT: "it is given {}, a type that an export cannot take apart",
     ExportProblem.OUTPUT: "it returns {}, a type that an export cannot take apart",
     ExportProblem.UNTRACEABLE: "Dynamo cannot trace it",
-    ExportProblem.ERROR: "{}",
 }
-_QUOTES_TORCH = (ExportProblem.TEST, ExportProblem.NUMBER)
+_REGISTER = "if it is a dataclass, register it: torch.export.register_dataclass({})"
 _INSTEAD = {
     ExportProblem.TEST: "select with torch.where or branch with torch.cond, if both sides have one shape; else decide "
     "before the export; where a number always passes the test, say so before it, such as torch._check(n > 3)",
@@ -106,198 +116,110 @@ _INSTEAD = {
     ExportProblem.SIZES: "declare them as they are, or leave them to torch with Dim.AUTO",
     ExportProblem.EXAMPLE: "export with an example of 2 or more there",
     ExportProblem.NO_FAKE_KERNEL: 'register one with torch.library.register_fake("{}")',
-    ExportProblem.INPUT: "pass tensors, numbers, and tuples, lists or dicts of them; if it is a dataclass, register "
-    "it: torch.export.register_dataclass({})",
-    ExportProblem.OUTPUT: "return tensors, numbers, and tuples, lists or dicts of them; if it is a dataclass, register "
-    "it: torch.export.register_dataclass({})",
+    ExportProblem.INPUT: f"pass tensors, numbers, and tuples, lists or dicts of them; {_REGISTER}",
+    ExportProblem.OUTPUT: f"return tensors, numbers, and tuples, lists or dicts of them; {_REGISTER}",
 }
 _OF_LIBRARIES = dict.fromkeys(("DynamicCache", "EncoderDecoderCache"), "pass use_cache=False to the model")
 """Advice about the classes of a library: here of transformers."""
-_WAYS = {
-    ExportWay.EXPORT: "torch.export.export",
-    ExportWay.DRAFT: "draft_export",
-    ExportWay.AHEAD_OF_TIME: "AOTInductor",
-    ExportWay.AOT_COMPILE: "aot_compile",
-}
-_COMPILED = (ExportWay.AHEAD_OF_TIME, ExportWay.AOT_COMPILE)
-
-
-def failure_reason(failure: ExportFailure) -> str:
-    """``it tests what depends on data, which an export does not know (torch: u0 > 3)``."""
-    if failure.rule:
-        return failure.rule.why
-    if failure.problem is ExportProblem.UNTRACEABLE:
-        return failure.reason or _WHY[failure.problem]
-    if failure.problem is ExportProblem.ERROR:
-        return failure.reason or failure.about
-    is_class = failure.problem in (ExportProblem.INPUT, ExportProblem.OUTPUT)
-    words = _WHY[failure.problem].format(with_article(failure.about) if is_class else failure.about)
-    if failure.problem in _QUOTES_TORCH:
-        return f"{words} (torch: {failure.about})" if failure.about else words
-    said = failure.reason or (failure.about if failure.problem is ExportProblem.SIZES else "")
-    return f"{words}: {said}" if said else words
-
-
-def failure_advice(failure: ExportFailure) -> str | None:
-    """The advice where no rule has any; None where only torch has hints."""
-    words = _OF_LIBRARIES.get(failure.about) or _INSTEAD.get(failure.problem)
-    if words is None:
-        return None
-    fixes = f"; torch suggests {', '.join(failure.fixes)}" if failure.fixes else ""
-    return words.format(failure.about) + fixes
-
-
-def failure_label(failure: ExportFailure) -> str:
-    """The result of the exports, in words."""
-    return "fails to compile ahead of time" if _are_compiled(failure.exports) else "fails to export"
-
-
-def _are_compiled(exports: Sequence[Export] | Sequence[ExportTry]) -> bool:
-    return all(export.way in _COMPILED for export in exports)
-
-
-def failure_consequences(failure: ExportFailure) -> list[str]:
-    """The exports that met the problem."""
-    return [f"It ends {listed(list(map(_tried, failure.exports)), 'export')}."]
-
-
-def way_words(way: ExportWay, strict: bool | None) -> str:
-    """``torch.export.export, strict``."""
-    return f"{_WAYS[way]}{', strict' if strict else ''}"
-
-
-def _tried(one: ExportTry) -> str:
-    return f"{_WAYS[one.way]}({one.name}{', strict=True' if one.strict else ''})"
-
-
-def exports_total(exports: Sequence[Export]) -> str | None:
-    """``2 of 5 exports fail``; None without any."""
-    every = sum(export.count for export in exports)
-    nouns = (
-        ("compilation ahead of time", "compilations ahead of time") if _are_compiled(exports) else ("export", "exports")
-    )
-    total = counted(every, *nouns)
-    failed = sum(one.count for one in exports if one.status is ExportStatus.FAILED)
-    if failed:
-        return f"{failed} of {total} {'fails' if failed == 1 else 'fail'}"
-    return f"{total} {'succeeds' if every == 1 else 'succeed'}" if every else None
-
-
-def exports_line(exports: Sequence[Export]) -> str | None:
-    """The exports, for the list of what was compiled."""
-    done = [export for export in exports if export.status is not ExportStatus.FAILED]
-    if not done:
-        return None
-    longest = sorted(done, key=lambda one: -one.seconds)[:_MOST_NAMED]
-    more = f"; and {len(done) - _MOST_NAMED} more" if len(done) > _MOST_NAMED else ""
-    return "; ".join(map(_exported, longest)) + more
-
-
-def _exported(one: Export) -> str:
-    ops = f", {counted(one.ops, 'operation')}" if one.ops is not None else ""
-    times = f" {one.count} times" if one.count > 1 else ""
-    where = f" ({place(one.caller)})" if one.caller else ""
-    took = f", {seconds_in_words(one.seconds)}" if one.seconds else ""
-    return f"{one.name} by {way_words(one.way, one.strict)}{times}{ops}{took}{where}"
-
-
+_QUOTES_TORCH = (ExportProblem.TEST, ExportProblem.NUMBER)
 _TYPES = (ExportProblem.INPUT, ExportProblem.OUTPUT)
 _AT_THE_CALL = (ExportProblem.SIZES, ExportProblem.EXAMPLE, *_TYPES)
 """Torch finds these before it traces, or when all is traced: its exception comes from none of the lines."""
 
 
-def exports(records: Iterable[Record], context: ExplainContext) -> list[Export]:
-    """The exports, in order."""
-    found: dict[Hashable, Export] = {}
-    for record in records:
-        if isinstance(record, ExportEnded):
-            one = _export(record, context)
-            key = replace(one, count=0, seconds=0.0)
-            known = found.get(key)
-            found[key] = replace(known, count=known.count + 1, seconds=known.seconds + one.seconds) if known else one
-    return list(found.values())
-
-
-def _export(record: ExportEnded, context: ExplainContext) -> Export:
-    return Export(
-        way=ExportWay(record.way),
-        name=record.target,
-        site=context.site_of(record.code) if record.code else None,
-        caller=_caller(record, context),
-        strict=record.strict,
-        status=ExportStatus.DONE if record.error is None else ExportStatus.FAILED,
-        count=1,
-        ops=record.ops,
-        seconds=record.seconds,
-    )
-
-
-def export_failures(records: Iterable[Record], context: ExplainContext) -> list[ExportFailure]:
-    """The problems, those in the user's code first."""
-    found: dict[Hashable, ExportFailure] = {}
+def export_problems(records: Iterable[Record], context: ExplainContext) -> tuple[list[Problem], dict[str, Rule]]:
+    """One problem for all exports that one change would mend, those in the user's code first; and the rules that
+    explain them."""
+    groups: dict[Hashable, list[tuple[ExportEnded, Problem]]] = {}
+    rules: dict[str, Rule] = {}
     for record in records:
         if isinstance(record, ExportEnded) and record.error is not None:
-            failure = _failure(record, problem_of(record.error, record.text), context)
-            key = _key(failure)
-            known = found.get(key)
-            found[key] = _joined(known, failure) if known else failure
+            key, problem = _problem(record, problem_of(record.error, record.text), context, rules)
+            groups.setdefault(key, []).append((record, problem))
+    joined = [_joined(group, context) for group in groups.values()]
     nearness = (Origin.USER, Origin.LIBRARY, Origin.FRAMEWORK)
-    return sorted(found.values(), key=lambda one: nearness.index(one.origin))
+    return sorted(joined, key=lambda one: nearness.index(one.origin)), rules
 
 
-def _failure(record: ExportEnded, read: ProblemRead, context: ExplainContext) -> ExportFailure:
-    is_untraceable = read.problem is ExportProblem.UNTRACEABLE
-    cause = parse_causes(record.text)[0] if is_untraceable else None
+def _problem(
+    record: ExportEnded, read: ProblemRead, context: ExplainContext, rules: dict[str, Rule]
+) -> tuple[Hashable, Problem]:
+    """The problem of one export, and the identity that it has in all."""
+    cause = parse_causes(record.text)[0] if read.problem is ExportProblem.UNTRACEABLE else None
     # Of sizes, torch names the line with strict=True alone.
-    own = _programs(
-        user_frames(record.text) if record.text and read.problem in _AT_THE_CALL else record.failed_at, context
-    )
-    through = own or _programs(record.stack, context) or list(record.stack)
-    at = through[-1]
+    traced = user_frames(record.text) if record.text and read.problem in _AT_THE_CALL else record.failed_at
+    own = [frame for frame in traced if context.owners.is_programs(frame.path)]
+    through = own or [frame for frame in record.stack if context.owners.is_programs(frame.path)] or list(record.stack)
+    at: StackFrame = through[-1]
     is_branch = read.problem is ExportProblem.TEST or (cause is not None and branches_on_data(cause.gb_type))
+    kind = ExportProblem.TEST if is_branch else read.problem
     origin = context.origin(at.path)
     form = context.sources.form(at.path, at.line, at.column, at.end_column) if is_branch else None
-    return ExportFailure(
-        problem=ExportProblem.TEST if is_branch else read.problem,
-        about=read.about,
-        reason=reason_of(cause) if cause else read.said or _first_line(record, read),
-        fixes=read.fixes,
-        rule=context.rule_for(cause, form, at, through[:-1], origin) if cause else None,
-        gb_type=cause.gb_type if cause else None,
-        gb_id=cause.gb_id if cause else None,
-        hints=cause.hints if cause else (),
-        site=context.sources.site(at.path, at.line, at.column, at.end_column, is_branch=is_branch),
-        function=context.function(at.path, at.line, at.name),
-        origin=origin,
-        count=1,
-        exports=(ExportTry(ExportWay(record.way), record.target, record.strict, _caller(record, context)),),
-        stack=tuple(map(context.caller, own)),
-        code=context.sources.line(at.path, at.line),
-        text=record.text,
+    rule = context.rule_for(cause, form, at, through[:-1], origin) if cause else None
+    if rule is not None:
+        rules[rule.id] = rule
+    advice = _OF_LIBRARIES.get(read.about) or _INSTEAD.get(kind)
+    fixes = f"; torch suggests {', '.join(read.fixes)}" if read.fixes else ""
+    of_kind = (
+        (Remedy(RemedyKind.CONSTRUCT, f"export-{kind.value}", advice.format(read.about) + fixes),) if advice else ()
     )
+    remedies = rule_remedies(rule, Mode.EXPORT_STRICT) if rule else of_kind
+    gb_type, gb_id = (cause.gb_type, cause.gb_id) if cause else (None, None)
+    said = reason_of(cause) if cause else read.said or _first_line(record, read)
+    function = context.function(at.path, at.line, at.name)
+    problem = Problem(
+        ProblemKind.EXPORT,
+        *named(rule, gb_id or "export", gb_type or "export"),
+        Verdict.RAISES,
+        Severity.ERROR,
+        context.sources.site(at.path, at.line, at.column, at.end_column, is_branch=is_branch),
+        origin,
+        functions=(function,) if function else (),
+        what="fails to export",
+        why=rule.why if rule else _why(kind, read.about, said),
+        remedies=remedies,
+        count=1,
+        reason=kind.value,
+        hints=() if remedies or cause is None else tuple(useful_hints(cause.hints)),
+        stack=tuple(map(context.caller, own)),
+        gb_type=gb_type,
+        gb_id=gb_id,
+        code=context.sources.line(at.path, at.line),
+    )
+    # Torch words a test on data in many ways: by its own symbols, and otherwise with ``strict=True``.
+    if kind in _QUOTES_TORCH:
+        return (_QUOTES_TORCH, problem.site), problem
+    if kind in (ExportProblem.NO_FAKE_KERNEL, *_TYPES):
+        return (kind, read.about), problem
+    where = record.target if kind is ExportProblem.SIZES else problem.site
+    return (kind, where, read.about, problem.gb_type or said), problem
 
 
-def _key(failure: ExportFailure) -> Hashable:
-    """The identity of a problem that one change would fix.  Torch words a test on data in many ways: by its own
-    symbols, and otherwise with ``strict=True``."""
-    if failure.problem in _QUOTES_TORCH:
-        return _QUOTES_TORCH, failure.site
-    if failure.problem in (ExportProblem.NO_FAKE_KERNEL, *_TYPES):
-        return failure.problem, failure.about
-    where = failure.exports[0].name if failure.problem is ExportProblem.SIZES else failure.site
-    return failure.problem, where, failure.about, failure.gb_type or failure.reason
+def _why(kind: ExportProblem, about: str, said: str) -> str:
+    """``it tests what depends on data, which an export does not know (torch: u0 > 3)``."""
+    if kind is ExportProblem.UNTRACEABLE or kind is ExportProblem.ERROR:
+        return said or about or _WHY[ExportProblem.UNTRACEABLE]
+    words = _WHY[kind].format(with_article(about) if kind in _TYPES else about)
+    if kind in _QUOTES_TORCH:
+        return f"{words} (torch: {about})" if about else words
+    said = said or (about if kind is ExportProblem.SIZES else "")
+    return f"{words}: {said}" if said else words
 
 
-def _joined(known: ExportFailure, other: ExportFailure) -> ExportFailure:
-    """Two problems as one.  A break, which rules know, says more."""
-    most = max((known, other), key=lambda one: (one.rule is not None, bool(one.stack)))
-    rest = other if most is known else known
+def _joined(group: Sequence[tuple[ExportEnded, Problem]], context: ExplainContext) -> Problem:
+    """The problems of several exports as one.  A break, which rules know, says most, then what torch quotes."""
+    records = [record for record, _ in group]
+    problems = [problem for _, problem in group]
+    best = max(problems, key=lambda one: (one.rule is not None, bool(one.stack), "(torch: " in one.why))
+    tried = (f"{_WAYS[one.way]}({one.target}{', strict=True' if one.strict else ''})" for one in records)
+    callers = [caller for record in records if (caller := _caller(record, context))]
+    at_site = (best.site.path, best.site.line)
     return replace(
-        most,
-        about=most.about or rest.about,
-        count=known.count + other.count,
-        exports=tuple(dict.fromkeys((*known.exports, *other.exports))),
-        text=most.text or rest.text,
+        best,
+        what="fails to compile ahead of time" if all(one.way in _COMPILED for one in records) else best.what,
+        count=len(group),
+        consequences=(f"It ends {listed(list(dict.fromkeys(tried)), 'export')}.",),
+        called_from=tuple(dict.fromkeys(one for one in callers if (one.path, one.line) != at_site)),
     )
 
 
@@ -308,12 +230,3 @@ def _first_line(record: ExportEnded, read: ProblemRead) -> str:
     cause = parse_causes(record.text)[0]
     said = reason_of(cause) if cause.explanation else next(filter(str.strip, record.text.splitlines()), "").strip()
     return f"{record.error}: {said}" if said else str(record.error)
-
-
-def _programs(stack: Iterable[StackFrame], context: ExplainContext) -> list[StackFrame]:
-    return [frame for frame in stack if context.owners.is_programs(frame.path)]
-
-
-def _caller(record: ExportEnded, context: ExplainContext) -> Caller | None:
-    """The line that asked for the export."""
-    return next(iter(reversed(context.callers(record.stack))), None)

@@ -16,10 +16,9 @@ from breakscan.explanation.compile_targets import compile_targets, torchs_module
 from breakscan.explanation.compile_time import spent_compiling
 from breakscan.explanation.context import ExplainContext, Owners
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.exports import export_failures, exports
+from breakscan.explanation.exports import export_problems, exports
 from breakscan.explanation.forks import began_at
 from breakscan.explanation.frames import Ending, endings_of, frame_fates
-from breakscan.explanation.function_values import values_at_breaks
 from breakscan.explanation.graphs import cudagraph_skips, reported_graph, traced_lines, with_generated
 from breakscan.explanation.notices import asked_of, notices, set_aside_notice, unmet_requests
 from breakscan.explanation.prices import with_prices
@@ -141,13 +140,13 @@ def explain_processes(
     recorded = _Recorded(recording)
     context = _context(recorded, rules, UserSource(show, files))
     keys = BreakSites(recorded.all_breaks, context)
-    there = values_at_breaks(recorded.all)
-    sites = break_sites(recorded.all_breaks, keys, recorded.started, there, context)
+    sites = break_sites(recorded.all_breaks, keys, recorded.started, context)
     endings = recorded.endings()
     targets = {call.code for call in recorded.calls}
     fates = frame_fates(endings, recorded.graphs, targets, keys, sites, context)
     compiles = compiled_frames(recorded.processes, context)
     graphs = [reported_graph(number, graph, context) for number, graph in enumerate(recorded.graphs)]
+    against_exports, rules_of_exports = export_problems(recorded.all, context)
     explanation = Explanation(
         argv=tuple(argv),
         status=outcome.status if outcome else None,
@@ -173,7 +172,7 @@ def explain_processes(
         graphs=with_generated(graphs, recorded.graphs, recorded.all, context),
         targets=compile_targets(recorded.calls, recorded.all, context),
         entries=sum(record.code in targets for record in recorded.started.values()),
-        compile_seconds=spent_compiling(recorded.processes, compiles),
+        compile_seconds=spent_compiling(recorded.processes),
         notices=(
             *notices(recording),
             *unmet_requests(asked_of(recorded.all), recorded.all),
@@ -186,7 +185,8 @@ def explain_processes(
         around=around_the_compiler(recorded.processes, fates, compiles, context),
         precompiled=precompiled(recorded.all, context),
         exports=exports(recorded.all, context),
-        export_failures=export_failures(recorded.all, context),
+        export_problems=against_exports,
+        export_rules=rules_of_exports,
         traced=traced_lines(recorded.graphs, context),
         began=began_at(recorded.processes),
         libraries=library_versions(recorded.all),

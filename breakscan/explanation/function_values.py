@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from breakscan.model.observations import FunctionSeen, Observations, ValueSeen, joined_function, joined_names
+from breakscan.model.observations import FunctionSeen, Observations, joined_function
 from breakscan.recording.records import (
-    BreakValuesSeen,
     Code,
     CompileStarted,
     FileSeen,
@@ -58,16 +57,6 @@ def _runs(process: Sequence[Record]) -> Counter[str]:
         if compile_id := compiles.get(graph):
             runs[compile_id] = max(runs[compile_id], times)
     return runs
-
-
-def values_at_breaks(records: Iterable[Record]) -> dict[tuple[str, int], Mapping[str, ValueSeen]]:
-    """The values of names on lines at which the graph broke, by path and line."""
-    found: dict[tuple[str, int], Mapping[str, ValueSeen]] = {}
-    for record in records:
-        if isinstance(record, BreakValuesSeen):
-            key = record.path, record.line
-            found[key] = joined_names(found.get(key, {}), record.names)
-    return found
 
 
 def observations_of(processes: Iterable[Sequence[Record]]) -> Observations:

@@ -1,4 +1,4 @@
-"""The graphs that were compiled, what the backend made of each, what it keeps in memory, why it is no CUDA graph."""
+"""The graphs that were compiled, what the backend made of each, why it is no CUDA graph."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from itertools import zip_longest
 from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.kernel_calls import KernelCall, KernelKind, kernel_calls
 from breakscan.model.findings import Origin, Site
-from breakscan.model.words import bytes_in_words, counted, place
 from breakscan.recording.parsers.frames import frames_of
-from breakscan.recording.parsers.graphs import bytes_of, number_of
-from breakscan.recording.parsers.guards import readable
+from breakscan.recording.parsers.graphs import number_of
 from breakscan.recording.records import (
     AutogradGraph,
     AutogradNode,
@@ -24,7 +22,6 @@ from breakscan.recording.records import (
     DdpSplit,
     GraphCompiled,
     Record,
-    Saved,
     StackFrame,
 )
 
@@ -42,26 +39,13 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class SavedValue:
-    """A value that a forward keeps for its backward: its type and name, its bytes where its sizes are known, the
-    line that computed it.  An input of the graph, such as a parameter, is in memory anyway."""
-
-    value: str
-    bytes: int | None
-    line: Site | None
-    is_input: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Generated:
-    """The output of the backend for a graph, for one phase: ``forward``, ``backward`` or ``inference``.
-
-    ``saved`` are the values that a forward keeps for its backward.
-    """
+    """The output of the backend for a graph, for one phase: ``forward``, ``backward`` or ``inference``.  ``saved`` are
+    the values that a forward keeps for its backward."""
 
     phase: str
     ops: int | None
-    saved: tuple[SavedValue, ...]
+    saved: tuple[str, ...]
     kernels: tuple[Kernel, ...]
     path: str | None
     code: str | None
@@ -100,7 +84,7 @@ class Graph:
     device_seconds: float | None
     compile_seconds: float | None
     generated: tuple[Generated, ...]
-    split_by_ddp: tuple[int, ...]
+    split_by_ddp: tuple[int, ...] = ()
     stages: tuple[LineStages, ...] = ()
 
 
@@ -121,7 +105,6 @@ def reported_graph(number: int, graph: GraphCompiled, context: ExplainContext) -
         device_seconds=None,
         compile_seconds=graph.seconds or None,
         generated=(),
-        split_by_ddp=(),
     )
 
 
@@ -131,84 +114,6 @@ def traced_lines(graphs: Iterable[GraphCompiled], context: ExplainContext) -> di
     for line in (node.line for graph in graphs for node in graph.nodes if node.line is not None):
         lines.setdefault(line.path, set()).add(line.line)
     return {context.sources.show(path): sorted(found) for path, found in lines.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class SavedAtLine:
-    """The values that one call of each graph keeps, of those that a line computed; ``line`` is None where torch
-    names none. ``unknown`` are those whose sizes are not known."""
-
-    line: Site | None
-    values: int
-    bytes: int
-    unknown: int
-
-
-@dataclass(frozen=True, slots=True)
-class SavedMemory:
-    """``lines`` in the order of their bytes, the most first; ``inputs`` is what is kept of the graphs' inputs, such as
-    parameters: that is in memory anyway."""
-
-    bytes: int
-    unknown: int
-    inputs: int
-    lines: Sequence[SavedAtLine]
-
-
-def saved_memory(graphs: Iterable[Graph]) -> SavedMemory:
-    """The memory of one call of each graph: of versions of a function that was compiled again, only one runs at a
-    time."""
-    saved = _latest(graphs)
-    computed: dict[Site | None, list[SavedValue]] = {}
-    for value in saved:
-        if not value.is_input:
-            computed.setdefault(value.line, []).append(value)
-    lines = [_at_line(line, values) for line, values in computed.items()]
-    return SavedMemory(
-        bytes=sum(line.bytes for line in lines),
-        unknown=sum(line.unknown for line in lines),
-        inputs=sum(value.bytes or 0 for value in saved if value.is_input),
-        lines=sorted(lines, key=lambda line: -line.bytes),
-    )
-
-
-def _latest(graphs: Iterable[Graph]) -> list[SavedValue]:
-    """The values of the last graph of each function and number: ``0/1`` replaces ``0/0``."""
-    kept: dict[tuple[str, int], list[SavedValue]] = {}
-    for graph in graphs:
-        frame = graph.compile_id.rpartition("/")[0]
-        for number, made in enumerate(one for one in graph.generated if one.phase == "forward"):
-            kept[frame, number] = list(made.saved)
-    return [value for values in kept.values() for value in values]
-
-
-def _at_line(line: Site | None, values: Sequence[SavedValue]) -> SavedAtLine:
-    return SavedAtLine(
-        line, len(values), sum(value.bytes or 0 for value in values), sum(value.bytes is None for value in values)
-    )
-
-
-WORTH_A_WORD = 1_000_000
-"""Bytes."""
-_MOST_LINES = 3
-
-
-def saved_sentence(saved: SavedMemory) -> str | None:
-    """The memory that one call keeps, and the lines that keep most; None where that is little."""
-    if saved.bytes < WORTH_A_WORD:
-        return None
-    lines = [f"{place(one.line)} {bytes_in_words(one.bytes)}" for one in saved.lines if one.line][:_MOST_LINES]
-    inputs = f", besides {bytes_in_words(saved.inputs)} of inputs and parameters" if saved.inputs else ""
-    most = f"; most at {', '.join(lines)}" if lines else ""
-    return f"{saved_bytes_in_words(saved.bytes, saved.unknown)} until the backward of a call has run{inputs}{most}"
-
-
-def saved_bytes_in_words(count: int, unknown: int) -> str:
-    """``1.2 MB``, ``1.2 MB and 2 values of unknown size``."""
-    values = counted(unknown, "value")
-    if unknown and not count:
-        return f"{values} of unknown size"
-    return f"{bytes_in_words(count)}{f' and {values} of unknown size' if unknown else ''}"
 
 
 _NUMBER = re.compile(r"_\d+$")
@@ -269,7 +174,6 @@ def with_generated(
     done: set[str] = set()
     result = []
     for graph, source in zip(graphs, compiled, strict=True):
-        split = tuple(parts.get(graph.compile_id, ()))
         # Generated code is known by frame only: several graphs of one frame cannot be distinguished.
         phases = () if graph.compile_id in done else _PHASES
         done.add(graph.compile_id)
@@ -277,9 +181,10 @@ def with_generated(
             item
             for phase in phases
             if (found := made.get((graph.compile_id, phase)))
-            for item in _generated(phase, found, source, bool(split), context)
+            for item in _generated(phase, found, source, context)
         ]
         stages = _stages(source, {phase: made.get((graph.compile_id, phase)) for phase in phases}, generated, context)
+        split = tuple(parts[graph.compile_id])
         result.append(replace(graph, generated=tuple(generated), split_by_ddp=split, stages=stages))
     return result
 
@@ -308,9 +213,7 @@ def _stages(
     )
 
 
-def _generated(
-    phase: str, made: _Made, source: GraphCompiled, split: bool, context: ExplainContext
-) -> Iterator[Generated]:
+def _generated(phase: str, made: _Made, source: GraphCompiled, context: ExplainContext) -> Iterator[Generated]:
     # Backward graphs are generated when they are first run, the last part first.
     codes = sorted(made.codes, key=lambda written: number_of(written.code))
     for graph, code in zip_longest(made.graphs, codes):
@@ -318,19 +221,11 @@ def _generated(
         yield Generated(
             phase=phase,
             ops=graph.ops if graph else None,
-            saved=tuple(_saved(one, () if split else source.inputs, lines) for one in graph.saved) if graph else (),
+            saved=graph.saved if graph else (),
             kernels=tuple(_kernels(code.code, graph, lines)) if code else (),
             path=code.path or None if code else None,
             code=code.code if code else None,
         )
-
-
-def _saved(saved: Saved, inputs: Sequence[str], lines: _Lines) -> SavedValue:
-    """The saved value, by the program's name where it is an input."""
-    known = saved.input is not None and saved.input < len(inputs)
-    name = readable(inputs[saved.input]) if known and saved.input is not None else saved.name
-    value = f"{saved.type} {name}".strip()
-    return SavedValue(value, bytes_of(saved.type), lines.of_value(saved.name), saved.input is not None)
 
 
 def _kernels(code: str, graph: AutogradGraph | None, lines: _Lines) -> Iterator[Kernel]:

@@ -8,18 +8,11 @@ from enum import Enum
 
 from breakscan.explanation.around import MAYBE_PLAIN, ONLY_COMPILED
 from breakscan.explanation.breaks import BreakSite, break_page, part_words
-from breakscan.explanation.exports import (
-    ExportFailure,
-    failure_consequences,
-    failure_label,
-    failure_reason,
-)
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.recompile_remedies import OF_LIMIT, limit_remedies, recompile_remedies
 from breakscan.explanation.recompiles import Recompile, changes_of, recompile_sentence
 from breakscan.explanation.remedies import (
     break_remedies,
-    export_remedies,
     frame_remedies,
     is_torchs_wish,
 )
@@ -154,7 +147,7 @@ def problems_of(
     frames: Sequence[UncompiledFrame],
     recompiles: Sequence[Recompile],
     around: Sequence[Problem],
-    export_failures: Iterable[ExportFailure],
+    export_problems: Iterable[Problem],
     compile_seconds: float,
 ) -> list[Problem]:
     """All problems of a run in the order of a report; those that others explain come last."""
@@ -164,7 +157,7 @@ def problems_of(
     problems = [
         *map(break_problem, sorted(breaks, key=dearest_first)),
         *sorted(functions, key=lambda problem: -_cost([problem])),
-        *map(export_problem, export_failures),
+        *export_problems,
         *around,
         *_recompile_problems(recompiles, over_limit, compile_seconds),
     ]
@@ -191,7 +184,7 @@ def break_problem(site: BreakSite) -> Problem:
     with_type = site.gb_type if site.reason == site.gb_type else f"{site.gb_type}: {site.reason}"
     return Problem(
         ProblemKind.BREAK,
-        *_named(site.rule, site.gb_id or "graph-break", site.gb_type),
+        *named(site.rule, site.gb_id or "graph-break", site.gb_type),
         site.verdict,
         site.verdict.severity,
         site.site,
@@ -226,7 +219,7 @@ def frame_problem(frame: UncompiledFrame, *, is_told: bool = False) -> Problem:
     verdict = Verdict.RAISES if raised else Verdict.EAGER if frame.status is FrameStatus.EAGER else None
     return Problem(
         ProblemKind.FAILURE if raised else ProblemKind.FUNCTION,
-        *_named(frame.rule, frame.gb_id or "not-compiled", frame.gb_type or "not compiled"),
+        *named(frame.rule, frame.gb_id or "not-compiled", frame.gb_type or "not compiled"),
         verdict,
         Severity.INFO if verdict is None else Severity.ERROR,
         (frame.failed_at if raised else None) or frame.site,
@@ -258,33 +251,6 @@ def _chain(stack: Sequence[Caller]) -> tuple[Caller, ...]:
     nearest = list(dict.fromkeys(reversed(stack[:-1])))[:_LONGEST_CHAIN]
     users = users_line(stack[:-1])
     return tuple(nearest) if users is None or users in nearest else (*nearest[:-1], users)
-
-
-def export_problem(failure: ExportFailure) -> Problem:
-    remedies = export_remedies(failure)
-    callers = [export.caller for export in failure.exports if export.caller]
-    at_site = (failure.site.path, failure.site.line)
-    return Problem(
-        ProblemKind.EXPORT,
-        *_named(failure.rule, failure.gb_id or "export", failure.gb_type or "export"),
-        Verdict.RAISES,
-        Severity.ERROR,
-        failure.site,
-        failure.origin,
-        functions=(failure.function,) if failure.function else (),
-        what=failure_label(failure),
-        why=failure_reason(failure),
-        remedies=remedies,
-        count=failure.count,
-        reason=failure.problem.value,
-        consequences=tuple(failure_consequences(failure)),
-        hints=() if remedies else tuple(useful_hints(failure.hints)),
-        called_from=tuple(dict.fromkeys(one for one in callers if (one.path, one.line) != at_site)),
-        stack=failure.stack,
-        gb_type=failure.gb_type,
-        gb_id=failure.gb_id,
-        code=failure.code,
-    )
 
 
 def _recompile_problems(
@@ -345,7 +311,7 @@ def cause_problem(
     price = f"Compiling again took {seconds_in_words(seconds)} of {whole} spent on compiling."
     return Problem(
         ProblemKind.RECOMPILES,
-        *_named(first.rule, "recompile", "recompiled"),
+        *named(first.rule, "recompile", "recompiled"),
         Verdict.RECOMPILES,
         Severity.ERROR if shared and shared.limit and first.hit_limit else Severity.WARNING,
         first.site,
@@ -391,5 +357,5 @@ def causes_of(recompiles: Iterable[Recompile]) -> list[list[Recompile]]:
     return sorted(groups.values(), key=lambda group: (-sum(recompile.seconds for recompile in group), -len(group)))
 
 
-def _named(rule: Rule | None, id_: str, name: str) -> tuple[str, str, str | None]:
+def named(rule: Rule | None, id_: str, name: str) -> tuple[str, str, str | None]:
     return (rule.id, rule.name, rule.id) if rule else (id_, name, None)

@@ -8,12 +8,13 @@ from typing import TypeVar
 
 from breakscan.explanation.breaks import BreakSite
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.exports import Export, ExportFailure
+from breakscan.explanation.exports import Export
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
 from breakscan.explanation.graphs import Graph
 from breakscan.explanation.rank_report import RankDifference, RankEnding, RankReport, exit_ending
 from breakscan.explanation.recompiles import Recompile
 from breakscan.model.findings import Site
+from breakscan.model.problem import Problem
 from breakscan.model.words import counted, place
 
 T = TypeVar("T")
@@ -49,14 +50,16 @@ def merge(
     ranks = sorted(by_rank)
     first = by_rank[ranks[0]]
     breaks, frames, recompiles = list(first.breaks), list(first.frames), list(first.recompiles)
-    failures, exports = list(first.export_failures), list(first.exports)
+    failures, exports = list(first.export_problems), list(first.exports)
+    rules = dict(first.export_rules)
     notices = dict.fromkeys(first.notices)
     for rank in ranks[1:]:
         other = by_rank[rank]
         added_breaks = _missing(other.breaks, breaks, _break_key)
         breaks += [replace(s, compile_ids=tuple(f"rank{rank}:{i}" for i in s.compile_ids)) for s in added_breaks]
         frames += _missing(other.frames, frames, _frame_key)
-        failures += _missing(other.export_failures, failures, _failure_key)
+        failures += _missing(other.export_problems, failures, _failure_key)
+        rules |= other.export_rules
         exports += _missing(other.exports, exports, _export_key)
         causes = max((r.cause for r in recompiles), default=-1) + 1
         added = _missing(other.recompiles, recompiles, _recompile_key)
@@ -68,7 +71,8 @@ def merge(
         frames=frames,
         recompiles=recompiles,
         exports=exports,
-        export_failures=failures,
+        export_problems=failures,
+        export_rules=rules,
         notices=tuple(notices),
         processes=sum(explanation.processes for explanation in by_rank.values()),
         ranks=compare(by_rank, world_size=world_size, endings=endings),
@@ -139,8 +143,8 @@ def _after_runs(numbers: Sequence[int | None]) -> str:
 def _exports(runs: Mapping[int, Explanation]) -> Iterator[RankDifference]:
     """Problems of exports on some of the ranks that export something.  One rank often exports for all."""
     runs = {rank: run for rank, run in runs.items() if run.exports}
-    counts = {rank: {_failure_key(one): one.count for one in run.export_failures} for rank, run in runs.items()}
-    for failure in _each([run.export_failures for run in runs.values()], _failure_key):
+    counts = {rank: {_failure_key(one): one.count for one in run.export_problems} for rank, run in runs.items()}
+    for failure in _each([run.export_problems for run in runs.values()], _failure_key):
         times = {rank: found.get(_failure_key(failure), 0) for rank, found in counts.items()}
         what = f"what ends exports{_at(failure.site)} ({failure.function or _UNNAMED})"
         yield from _if_differing(what, failure.site, times, _times)
@@ -195,8 +199,8 @@ def _frame_key(fate: UncompiledFrame) -> Hashable:
     return (fate.site.path, fate.site.line, fate.function, fate.status, fate.gb_type)
 
 
-def _failure_key(failure: ExportFailure) -> Hashable:
-    return (failure.site.path, failure.site.line, failure.problem, failure.about)
+def _failure_key(failure: Problem) -> Hashable:
+    return (failure.site.path, failure.site.line, failure.reason)
 
 
 def _export_key(export: Export) -> Hashable:

@@ -1,10 +1,9 @@
-"""Remedies: what to do about a break, a function that is not compiled, calls that ran eager, or a failed export."""
+"""Remedies: what to do about a break, a function that is not compiled, or calls that ran eager."""
 
 from __future__ import annotations
 
 from breakscan.explanation.breaks import BreakSite
 from breakscan.explanation.context import package_of
-from breakscan.explanation.exports import ExportFailure, failure_advice
 from breakscan.explanation.frames import RAISES_OVER_LIMIT, UncompiledFrame
 from breakscan.explanation.libraries import Against, known_for_library
 from breakscan.model.findings import Mode, Origin, Verdict
@@ -84,11 +83,3 @@ def frame_remedies(frame: UncompiledFrame) -> Remedies:
     if frame.fixes_size:
         return (remedy("size-that-comes"),)
     return rule_remedies(frame.rule, Mode.FULLGRAPH) if frame.rule else ()
-
-
-def export_remedies(failure: ExportFailure) -> Remedies:
-    """None where only torch has hints."""
-    if failure.rule:
-        return rule_remedies(failure.rule, Mode.EXPORT_STRICT)
-    advice = failure_advice(failure)
-    return (Remedy(RemedyKind.CONSTRUCT, f"export-{failure.problem.value}", advice),) if advice else ()

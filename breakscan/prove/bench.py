@@ -351,10 +351,6 @@ def _counts(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-STAGES = ("dynamo", "aot_autograd", "inductor")
-"""The stages of compiling. Each runs within the one before it."""
-
-
 class _Stopped(Exception):
     """A variant is not measured further."""
 
@@ -480,11 +476,8 @@ def _stages(processes: Sequence[Sequence[Record]]) -> dict[str, float]:
     found = {"total": 0.0}
     for timed in (record for process in processes for record in process if isinstance(record, CompileTimed)):
         found["total"] += timed.seconds
-        # A backward that is compiled later has only the last stage.
-        whole = [timed.stages.get(stage, 0.0) for stage in STAGES]
-        for stage, seconds, inner in zip(STAGES, whole, [*whole[1:], 0.0], strict=True):
-            if seconds:
-                found[stage] = found.get(stage, 0.0) + max(0.0, seconds - inner)
+        for stage, seconds in timed.stages.items():
+            found[stage] = found.get(stage, 0.0) + seconds
     return found
 
 

@@ -182,8 +182,8 @@ class CompileStarted(Record):
 @dataclass(frozen=True, slots=True)
 class CompileTimed(Record):
     """The seconds that one frame took to compile, and those of its ``stages`` (``dynamo``, ``aot_autograd``,
-    ``inductor``), each with the later ones in it; ``ops`` of the graph that it gave, None without one; ``failed`` the
-    type and text of what ended it."""
+    ``inductor``), each without the later ones in it; ``ops`` of the graph that it gave, None without one; ``failed``
+    the type and text of what ended it."""
 
     compile_id: str
     seconds: float
@@ -228,18 +228,6 @@ class BreakSeen(Record):
     skipped: bool
     raised: bool
     set_aside: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SpansTimed(Record):
-    """The work of the compiler for one compilation, from one beginning to its end, as torch names it: a tree whose
-    nodes stand in order, each before its children.  What has the same name and the same parent is one node:
-    ``seconds`` is all of it, its children included.  What took next to no time is left out."""
-
-    compile_id: str
-    names: tuple[str, ...]
-    depths: tuple[int, ...]
-    seconds: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,9 +336,8 @@ class GraphCompiled(Record):
     """A graph went to the backend and came back: its operations, and the devices of its inputs in words.
 
     ``graph`` numbers the graphs of a process from 0.  ``ended_by`` is the traced stack of the break that ended it;
-    empty where the function ended.  ``seconds`` is what the backend took.  ``inputs`` are Dynamo's names for the
-    inputs, such as ``L['x']``; empty where only the structured trace has the graph.  ``repeated`` are the lines that
-    large graphs were traced through again and again.
+    empty where the function ended.  ``seconds`` is what the backend took.  ``repeated`` are the lines that large graphs
+    were traced through again and again.
     """
 
     compile_id: str | None
@@ -362,7 +349,6 @@ class GraphCompiled(Record):
     ended_by: tuple[StackFrame, ...]
     at: float
     seconds: float
-    inputs: tuple[str, ...] = ()
     repeated: tuple[RepeatedLine, ...] = ()
 
 
@@ -410,25 +396,16 @@ class AutogradNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
-    """A value that a forward graph keeps for its backward: its name, its type (``f32[8, 16]``), and where it is an
-    input of the graph that Dynamo traced, its number there."""
-
-    name: str
-    type: str
-    input: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class AutogradGraph(Record):
-    """A graph as AOTAutograd made it.  ``phase`` is ``forward``, ``backward`` or ``inference``."""
+    """A graph as AOTAutograd made it.  ``phase`` is ``forward``, ``backward`` or ``inference``; ``saved`` are the types
+    and names of the values that a forward keeps for its backward, as ``f32[8, 16] relu``."""
 
     compile_id: str
     phase: str
     ops: int
-    saved: tuple[Saved, ...]
     nodes: tuple[AutogradNode, ...]
     lines: tuple[CodeLine, ...]
+    saved: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -669,15 +646,6 @@ class ValuesSeen(Record):
     qualname: str | None
     names: dict[str, ValueSeen]
     inlined: bool
-
-
-@dataclass(frozen=True, slots=True)
-class BreakValuesSeen(Record):
-    """The values of the names on a line of a function, when the graph broke there."""
-
-    path: str
-    line: int
-    names: dict[str, ValueSeen]
 
 
 @dataclass(frozen=True, slots=True)

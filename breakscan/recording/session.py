@@ -29,7 +29,7 @@ from breakscan.recording.recording import SUFFIX, TORCH_IMPORTED, cut_by, read_r
 from breakscan.recording.records import Record
 from breakscan.source.regular_files import read_regular_file
 
-FORMAT = 7
+FORMAT = 8
 """Grows when the records or the manifest change so that another breakscan cannot read them.  No other is read."""
 MANIFEST = "run.json"
 SOURCES = "sources.json"

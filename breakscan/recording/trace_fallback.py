@@ -28,13 +28,11 @@ from breakscan.recording.records import (
     StackFrame,
 )
 from breakscan.recording.traced import (
-    SpanTrees,
     Traced,
     TracedBreak,
     TracedError,
     TracedGraph,
     TracedRecompile,
-    TracedSpan,
 )
 
 _UNKNOWN = Code("<unknown>", 1, "<unknown>")
@@ -177,7 +175,6 @@ class TraceAndHooks:
         self.numbers = itertools.count()
         self._works = works
         self.fallback = TraceFallback(self.numbers, cut)
-        self._spans = SpanTrees()
         self._recompiles: dict[str, RecompileSeen] = {}
         self._guards: dict[str | None, GuardsBuilt] = {}
 
@@ -205,8 +202,6 @@ class TraceAndHooks:
                 self._recompiles[said.compile_id] = replace(seen, guards=guards)
         elif isinstance(said, TracedGraph | TracedError):
             self.fallback.keep(said)
-        elif isinstance(said, TracedSpan):
-            yield from self._spans.take(said)
         elif isinstance(said, GuardsBuilt) and self._works("guards"):
             self._guards[said.compile_id] = said
         else:

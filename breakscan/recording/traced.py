@@ -1,5 +1,4 @@
-"""Reads the records of torch's structured trace, as they come in memory and as TORCH_TRACE writes them to files, and
-adds up its spans.
+"""Reads the records of torch's structured trace, as they come in memory and as TORCH_TRACE writes them to files.
 
 Names of records and artifacts are stable since torch 2.6.
 """
@@ -7,18 +6,11 @@ Names of records and artifacts are stable since torch 2.6.
 from __future__ import annotations
 
 import json
-import re
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from breakscan.recording.parsers.graphs import (
-    autograd_graph,
-    operation_count,
-    phase_of,
-    shortened,
-)
+from breakscan.recording.parsers.graphs import autograd_graph, operation_count, phase_of, shortened
 from breakscan.recording.parsers.guards import guards_of_tree
 from breakscan.recording.records import (
     CacheLooked,
@@ -30,7 +22,6 @@ from breakscan.recording.records import (
     GuardsBuilt,
     Record,
     ShapeSpecialised,
-    SpansTimed,
     StackFrame,
 )
 
@@ -70,17 +61,7 @@ class TracedError:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class TracedSpan:
-    """The compiler begins or ends something at a time in microseconds."""
-
-    compile_id: str
-    name: str
-    begins: bool
-    at: float
-
-
-Traced = Record | TracedBreak | TracedRecompile | TracedGraph | TracedError | TracedSpan
+Traced = Record | TracedBreak | TracedRecompile | TracedGraph | TracedError
 """A statement of the trace: a record, or the text from which :mod:`~breakscan.recording.trace_fallback` can make
 one."""
 
@@ -91,7 +72,6 @@ _CACHES = {
     for cache in ("fx_graph", "aotautograd")
     for outcome in ("hit", "miss", "bypass", "disabled")
 }
-_COMPILE_ID = re.compile(r"(!\d+/)?\d+/\d+")
 _ASKING = ("expect_true", "guard_int", "guard_bool", "guard_float")
 """Functions of torch that turn a symbol into a constant, the most specific first."""
 
@@ -108,9 +88,6 @@ def trace_records(
     ``file_name`` resolves interned file names.  ``stack_above`` gives the stack above the frame that is compiled, where
     there is a better one than the record's own, which lacks its innermost frames where few of Dynamo's stand between.
     """
-    if "chromium_event" in metadata:
-        yield from _span(compile_id_of(metadata), json.loads(payload or "{}"))
-        return
     compile_id = compile_id_of(metadata)
     if compile_id is None:
         return
@@ -199,7 +176,9 @@ def _frame(entry: Mapping[str, Any], file_name: Callable[[int | str], str]) -> S
 
 
 def _timed(compile_id: str, metrics: Mapping[str, Any], at: float, *, backward: bool) -> CompileTimed:
-    stages = {name: (metrics.get(f"{name}_cumulative_compile_time_us") or 0) / 1e6 for name in _STAGES}
+    # Torch counts each with those within it.  A backward that is compiled later has only the last one.
+    whole = [(metrics.get(f"{name}_cumulative_compile_time_us") or 0) / 1e6 for name in _STAGES]
+    own = [max(0.0, seconds - inner) for seconds, inner in zip(whole, [*whole[1:], 0.0], strict=True)]
     failed = ": ".join(filter(None, (metrics.get("fail_type"), metrics.get("fail_reason"))))
     return CompileTimed(
         compile_id=compile_id,
@@ -207,78 +186,8 @@ def _timed(compile_id: str, metrics: Mapping[str, Any], at: float, *, backward: 
         backward=backward,
         ops=None if backward else metrics.get("graph_op_count"),
         at=at,
-        stages={name: seconds for name, seconds in stages.items() if seconds},
+        stages={name: seconds for name, seconds in zip(_STAGES, own, strict=True) if seconds},
         guards=metrics.get("guard_count"),
         restarts=tuple(sorted(metrics.get("restart_reasons") or ())),
         failed=failed or None,
     )
-
-
-def _span(compile_id: str | None, event: Mapping[str, Any]) -> Iterator[TracedSpan]:
-    """The span that begins or ends.  Those of running graphs name their compilation among the arguments alone; those of
-    workers name none."""
-    arguments = event.get("args") or {}
-    named = arguments.get("compile_id")
-    about = compile_id or (named if isinstance(named, str) and _COMPILE_ID.fullmatch(named) else None)
-    if about is not None and event.get("ph") in ("B", "E"):
-        yield TracedSpan(about, str(event.get("name")), event["ph"] == "B", float(event.get("ts") or 0.0))
-
-
-LEAST_SECONDS = 5e-5
-LEAST_PART = 0.002
-"""The least share of the whole tree: what took less is part of what is around it."""
-
-
-@dataclass(slots=True)
-class _Span:
-    """The work under one name in one place.  ``began`` is in microseconds."""
-
-    name: str
-    began: float = 0.0
-    seconds: float = 0.0
-    inner: dict[str, _Span] = field(default_factory=dict)
-
-
-class SpanTrees:
-    """The spans that have not ended, of each thread and compilation."""
-
-    def __init__(self) -> None:
-        self._open: dict[tuple[int, str], list[_Span]] = {}
-
-    def take(self, said: TracedSpan) -> Iterator[SpansTimed]:
-        """The tree that ends here, if one does."""
-        key = (threading.get_ident(), said.compile_id)
-        stack = self._open.setdefault(key, [])
-        if said.begins:
-            span = stack[-1].inner.setdefault(said.name, _Span(said.name)) if stack else _Span(said.name)
-            span.began = said.at
-            stack.append(span)
-            return
-        if all(span.name != said.name for span in stack):
-            return
-        while stack:
-            span = stack.pop()
-            span.seconds += max(0.0, said.at - span.began) / 1e6
-            if span.name == said.name:
-                break
-        if not stack:
-            del self._open[key]
-            yield _record(said.compile_id, span)
-
-
-def _record(compile_id: str, root: _Span) -> SpansTimed:
-    least = max(LEAST_SECONDS, LEAST_PART * root.seconds)
-    kept = list(_in_order(root, 0, least))
-    return SpansTimed(
-        compile_id=compile_id,
-        names=tuple(span.name for _, span in kept),
-        depths=tuple(depth for depth, _ in kept),
-        seconds=tuple(span.seconds for _, span in kept),
-    )
-
-
-def _in_order(span: _Span, depth: int, least: float) -> Iterator[tuple[int, _Span]]:
-    yield depth, span
-    for inner in span.inner.values():
-        if inner.seconds >= least:
-            yield from _in_order(inner, depth + 1, least)

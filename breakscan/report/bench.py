@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any, TextIO
 
+from breakscan.explanation.compile_time import STAGES
 from breakscan.model.words import counted, duration, megabytes, sentence
 from breakscan.prove.bench_result import (
     OWN,
@@ -31,7 +32,6 @@ from breakscan.report.measurements import (
 )
 from breakscan.report.printable import visible, write_json_report
 
-STAGES = {"dynamo": "Dynamo", "aot_autograd": "AOTAutograd", "inductor": "Inductor"}
 ENTERING = 'backend="eager"'
 """The way that compiles to what eager does: what it takes longer is entering compiled code."""
 _WORTH_SAYING = 0.1

@@ -51,8 +51,12 @@ class Behaviour:
             """The first recompile over a value."""
             return next(r for r in report["recompiles"] if r["subject"] == subject)
 
-        known = {"site": site, "frame": frame, "eager": eager, "recompile": recompile, "line": self.line}
-        return bool(eval(self.expect, {**report, **known}))
+        def problem(reason: str) -> dict[str, Any]:
+            """The first problem of that reason."""
+            return next(p for p in report["problems"] if p["reason"] == reason)
+
+        known = {"site": site, "frame": frame, "eager": eager, "recompile": recompile, "problem": problem}
+        return bool(eval(self.expect, {**report, **known, "line": self.line}))
 
 
 def behaviours() -> Iterator[Behaviour]:

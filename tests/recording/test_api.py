@@ -84,7 +84,7 @@ class TestRecord:
             with breakscan.record() as recording:
                 torch.export.export(Net(), (torch.ones(3),))
                 torch.export.draft_export(Net(), (torch.ones(3),))
-            print([(e.name, e.way.value, e.ops) for e in recording.explain().explanation.exports])
+            print([(e.name, e.way, e.ops) for e in recording.explain().explanation.exports])
             torch.export.export(Net(), (torch.ones(3),))
             print(len(recording.explain().explanation.exports))
             print([type(f).__name__ for f in sys.meta_path if type(f).__name__ == "ImportWatch"])

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 from programs import Explain, explained_records, run_recorded_here
 
-from breakscan.explanation.compilations import CompilePart
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.graphs import Generated, Kernel, saved_memory
+from breakscan.explanation.graphs import Generated, Kernel
 from breakscan.explanation.kernel_calls import KernelKind, kernel_calls
-from breakscan.recording.parsers.graphs import LONGEST, LONGEST_CALLS, bytes_of, phase_of, shortened
+from breakscan.recording.parsers.graphs import LONGEST, LONGEST_CALLS, phase_of, shortened
 from breakscan.recording.parsers.guards import guards_of_tree
 from breakscan.recording.recording import read_recording
 from breakscan.recording.records import Record
@@ -114,27 +113,6 @@ class Net(torch.nn.Module):
 torch.compile(Net(), backend="eager")(torch.randn(5, 4), True)
 """
 
-BUCKETS = """import torch
-import torch.distributed as dist
-
-dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first = torch.nn.Linear(512, 512)
-        self.second = torch.nn.Linear(512, 512)
-
-    def forward(self, x):
-        return self.second(self.first(x).relu()).sum()
-
-
-net = torch.nn.parallel.DistributedDataParallel(Net(), bucket_cap_mb=1)
-torch.compile(net, backend="aot_eager")(torch.randn(4, 512)).backward()
-dist.destroy_process_group()
-"""
-
 NO_CUDA_GRAPH = """import torch
 
 
@@ -214,33 +192,9 @@ def test_the_backward_is_told_apart(trained: list[Explanation]) -> None:
 
 def test_what_is_saved_for_the_backward(trained: list[Explanation]) -> None:
     made = phases(trained[0])
-    first, *rest = made["forward"].saved
-    # An input has the name that it has in the program.
-    assert (first.value, first.bytes, first.line, first.is_input) == ("f32[16, 8] x", 16 * 8 * 4, None, True)
-    product = next(saved for saved in rest if saved.value == "f32[16, 16] addmm")
-    assert (product.bytes, product.is_input) == (16 * 16 * 4, False)
-    assert product.line is not None
-    assert product.line.line == line_of(TRAINING, "self.linear(x)")
-    kept = saved_memory(trained[0].graphs)
-    assert kept.bytes == sum(line.bytes for line in kept.lines)
-    assert kept.inputs >= 16 * 8 * 4
+    assert "f32[16, 16] addmm" in made["forward"].saved
+    assert any(one.startswith("f32[16, 8] ") for one in made["forward"].saved)
     assert made["backward"].saved == ()
-
-
-@pytest.mark.parametrize(
-    ("type_", "size"),
-    [
-        ("f32[8, 16]", 512),
-        ("bf16[3]", 6),
-        ("b8[]", 1),
-        ("f8e4m3fn[4]", 4),
-        ("c64[2]", 16),
-        ("f32[s0, 16]", None),
-        ("Sym(s0)", None),
-    ],
-)
-def test_bytes_of_a_type(type_: str, size: int | None) -> None:
-    assert bytes_of(type_) == size
 
 
 def test_a_warm_cache_shows_the_same_kernels(trained: list[Explanation]) -> None:
@@ -265,22 +219,14 @@ def test_cost_of_a_compilation(trained: list[Explanation]) -> None:
     (compiled,) = cold.compiles
     assert compiled.function == "Net.forward"
     assert compiled.at > 0
-    assert compiled.parts[CompilePart.INDUCTOR] > 0
+    assert compiled.parts.keys() == {"inductor", "dynamo", "aot_autograd"}
+    assert min(compiled.parts.values()) > 0
+    assert sum(compiled.parts.values()) <= 1.01 * (compiled.seconds + compiled.backward_seconds)
     assert compiled.backward_seconds > 0
     assert 0 < (compiled.guard_seconds or 0) < 0.01
     assert (compiled.guard_count or 0) > 10
-    assert compiled.parts[CompilePart.KERNELS] > 0
-    assert CompilePart.KERNELS not in warm.compiles[0].parts
+    assert compiled.parts["inductor"] > warm.compiles[0].parts.get("inductor", 0.0)
     assert not cold.notices
-
-
-def test_ddp_splits(explained: Explain) -> None:
-    explanation = explained(BUCKETS)
-    (graph,) = (graph for graph in explanation.graphs if graph.function == "Net.forward")
-    assert len(graph.split_by_ddp) == 2
-    assert sum(graph.split_by_ddp) == graph.ops
-    assert [generated.phase for generated in graph.generated] == ["forward", "forward", "backward", "backward"]
-    assert all(generated.kernels == () and generated.code is None for generated in graph.generated)
 
 
 def test_cuda_graphs_that_did_not_come_about(explained: Explain) -> None:

@@ -17,16 +17,16 @@ import pytest
 from programs import Done, Folder, environment
 
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.exports import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
+from breakscan.explanation.exports import Export
 from breakscan.explanation.from_recording import explain_run
 from breakscan.explanation.graphs import Graph
 from breakscan.explanation.notices import Notice
 from breakscan.explanation.rank_report import NO_RECORDING, RUNNING, RankDifference, alike, exit_ending, ranks_in_words
 from breakscan.explanation.ranks import compare, merge
 from breakscan.explanation.recompiles import Recompile
-from breakscan.model.findings import Origin, Site
+from breakscan.model.findings import Origin, Severity, Site, Verdict
+from breakscan.model.problem import Problem, ProblemKind
 from breakscan.recording.job import JobError, is_running, own_rank, shared_folder
-from breakscan.recording.parsers.export_errors import ExportProblem
 from breakscan.recording.parsers.guards import NONE_FAILED
 from breakscan.recording.session import SessionError, read_run, start_session, unfinished_ranks
 from breakscan.rulebook.library import load_library
@@ -407,13 +407,13 @@ class TestComparison:
         assert (merged.notices, merged.processes) == ((NOTICE,), 2)
 
     def test_problems_of_exports_on_some_of_the_ranks_that_export(self) -> None:
-        export = Export(ExportWay.EXPORT, "Net", SITE, None, False, ExportStatus.DONE, 1, 3, 0.1)
-        tried = ExportTry(ExportWay.EXPORT, "Net", False, None)
-        user, test = Origin.USER, ExportProblem.TEST
-        rest = ("f", user, 2, (tried,), (), None, "")
-        problem = ExportFailure(test, "u0 > 3", "", (), None, None, None, (), SITE, *rest)
+        export = Export("export", "Net", SITE, None, False, "done", 1, 3, 0.1)
+        problem = Problem(
+            ProblemKind.EXPORT, "export", "export", None, Verdict.RAISES, Severity.ERROR, SITE, Origin.USER, ("f",),
+            "fails to export", "u0 > 3", (), 2,
+        )  # fmt: skip
         good = replace(PLAIN, exports=(export,))
-        bad = replace(PLAIN, exports=(export,), export_failures=(problem,))
+        bad = replace(PLAIN, exports=(export,), export_problems=(problem,))
         (difference,) = compare({0: good, 1: bad, 2: PLAIN}).differences
         assert difference == RankDifference("what ends exports at train.py:4 (f)", SITE, {0: "never", 1: "2 times"})
         merged = merge({0: PLAIN, 1: good})

@@ -11,7 +11,7 @@ import pytest
 from breakscan.model.observations import ValueSeen
 from breakscan.recording.hooks.described_values import MOST_VALUES
 from breakscan.recording.recording import read_recording
-from breakscan.recording.records import BreakValuesSeen, FileSeen, HookFailed, ValuesMet, ValuesSeen
+from breakscan.recording.records import FileSeen, HookFailed, ValuesMet, ValuesSeen
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -108,26 +108,6 @@ def test_functions_of_torch_and_rests_of_functions_are_left_out(tmp_path: Path) 
         return y.cos()
 
     assert list(values(recorded(tmp_path, lambda: torch.compile(broken, backend="eager")(torch.ones(4))))) == ["broken"]
-
-
-def test_the_line_of_a_break_has_the_values_of_its_names(tmp_path: Path) -> None:
-    def helper(y: Any, top: float) -> Any:
-        z = y.sum()
-        if z > top:
-            return y
-        return y + 1
-
-    def f(x: Any) -> Any:
-        return helper(x.sin(), 2.5)
-
-    records = recorded(tmp_path, lambda: torch.compile(f, backend="eager")(torch.ones(3, 4)))
-    seen = [one for one in records if isinstance(one, BreakValuesSeen)]
-    assert seen
-    for one in seen:
-        assert (one.path, sorted(one.names)) == (__file__, ["top", "z"])
-        assert one.names["top"].texts == ("2.5",)
-        assert one.names["z"].tensor is not None
-        assert one.names["z"].tensor.ranks == (0,)
 
 
 def test_what_is_recorded_has_a_bound(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from breakscan.explanation.breaks import BreakSite, FunctionPart
 from breakscan.explanation.compilations import (
     CacheUse,
     CompiledFrame,
-    CompilePart,
     GuardLine,
     MadeLine,
     Precompiled,
@@ -20,9 +19,9 @@ from breakscan.explanation.compilations import (
 )
 from breakscan.explanation.compile_targets import CompileTarget
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.exports import Export, ExportFailure, ExportStatus, ExportTry, ExportWay
+from breakscan.explanation.exports import Export
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame, UncompiledReason
-from breakscan.explanation.graphs import CudaGraphSkip, Generated, Graph, Kernel, LineStages, SavedValue
+from breakscan.explanation.graphs import CudaGraphSkip, Generated, Graph, Kernel, LineStages
 from breakscan.explanation.kernel_calls import KernelKind
 from breakscan.explanation.notices import Notice
 from breakscan.explanation.problems import break_problem
@@ -45,10 +44,8 @@ from breakscan.model.findings import (
     SourceError,
     Verdict,
 )
-from breakscan.model.observations import TensorSeen, ValueSeen
 from breakscan.model.problem import Caller, Price, Problem, ProblemKind, SharedCode
 from breakscan.model.remedy import Remedy, RemedyKind
-from breakscan.recording.parsers.export_errors import ExportProblem
 from breakscan.recording.parsers.guards import ParsedGuard
 from breakscan.recording.records import HostCall, StepsProfiled
 from breakscan.report.explain import ExplainReport
@@ -60,13 +57,6 @@ ITEM = LIBRARY.get("BRK201")
 SIZE = LIBRARY.get("BRK711")
 LIMIT = LIBRARY.get("BRK717")
 
-VALUES = {
-    "x": ValueSeen(
-        ("torch.Tensor",), tensor=TensorSeen(("float32",), (2,), ((3, 5), ()), ("cuda",), (True,), (True, False))
-    ),
-    "config": ValueSeen(("dict",), entries={"mode": ValueSeen(("str",), ("'fast'",))}),
-    "pair": ValueSeen(("tuple",), items=(ValueSeen(("bool",), ("True",)), ValueSeen(()))),
-}
 SITE = Site("src/model.py", 3, 8, 3, 15)
 
 
@@ -100,7 +90,6 @@ BREAK = BreakSite(
     stack=(CALLER, MODEL),
     price=PRICE,
     code="if x.item():",
-    values=VALUES,
     remedies=("capture_scalar_outputs",),
 )
 IN_LIBRARY = replace(
@@ -179,11 +168,6 @@ FAILED = replace(
 KERNELS = tuple(
     Kernel(f"{kind.value}_0", kind, 1, ("aten.sin",), (Site("src/model.py", 4, 1, 4, 20),)) for kind in KernelKind
 )
-SAVED = (
-    SavedValue("f32[4096, 512] relu", 8_388_608, Site("src/model.py", 4, 1, 4, 20), False),
-    SavedValue("f32[s0, 16] mul", None, None, False),
-    SavedValue("f32[512, 512] self.weight", 1_048_576, None, True),
-)
 GRAPH = Graph(
     number=0,
     compile_id="0/0",
@@ -198,7 +182,7 @@ GRAPH = Graph(
     device_seconds=0.2,
     compile_seconds=1.5,
     generated=(
-        Generated("forward", 70, SAVED, KERNELS, "/tmp/cache/x.py", "x = 1\n" * 1000),
+        Generated("forward", 70, ("f32[4096, 512] relu",), KERNELS, "/tmp/cache/x.py", "x = 1\n" * 1000),
         Generated("backward", None, (), (), None, None),
     ),
     split_by_ddp=(40, 34),
@@ -232,13 +216,7 @@ COMPILE = CompiledFrame(
     at=1.5,
     seconds=2.0,
     backward_seconds=0.5,
-    parts={
-        CompilePart.KERNELS: 1.0,
-        CompilePart.TRACING: 0.5,
-        CompilePart.OTHER: 0.25,
-        CompilePart.INDUCTOR: 0.25,
-        CompilePart.AUTOTUNING: 0.25,
-    },
+    parts={"inductor": 1.0, "dynamo": 0.5, "aot_autograd": 0.25},
     guards=(GuardLine("TENSOR_MATCH", "check_tensor(x)", SITE), GuardLine("GRAD_MODE", "on", None)),
     guard_count=2,
     guard_seconds=0.0000035,
@@ -256,23 +234,22 @@ COMPILE = CompiledFrame(
 )
 
 
-EXPORT_FAILURE = ExportFailure(
-    problem=ExportProblem.SIZES,
-    about="batch",
-    reason="You marked batch as dynamic",
-    fixes=("batch = 4",),
-    rule=None,
-    gb_type=None,
-    gb_id=None,
-    hints=(),
-    site=SITE,
-    function="Model.forward",
-    origin=Origin.USER,
+EXPORT_PROBLEM = replace(
+    PLAIN_CALLS,
+    kind=ProblemKind.EXPORT,
+    id="export",
+    name="export",
+    verdict=Verdict.RAISES,
+    severity=Severity.ERROR,
+    functions=("Model.forward",),
+    what="fails to export",
+    why="the code does not leave the sizes free that dynamic_shapes declares: You marked batch as dynamic",
+    remedies=(Remedy(RemedyKind.CONSTRUCT, "export-sizes", "leave them to torch; torch suggests batch = 4"),),
     count=2,
-    exports=(ExportTry(ExportWay.EXPORT, "Model", True, CALLER), ExportTry(ExportWay.DRAFT, "Model", False, None)),
+    reason="sizes",
+    consequences=("It ends torch.export.export(Model, strict=True) and draft_export(Model).",),
     stack=(CALLER,),
     code="x = 1",
-    text="Constraints violated (batch)!",
 )
 
 
@@ -311,8 +288,8 @@ def explanation(**changes: Any) -> Explanation:
         "calls": (Calls("Model.forward", 340, 4.0, 2.5, 1.0),),
         "around": (replace(PLAIN_CALLS, kind=ProblemKind.EAGER_CALLS, cause=ProblemKind.FUNCTION),),
         "precompiled": (Precompiled("helper", SITE, CALLER),),
-        "exports": (Export(ExportWay.EXPORT, "Model", SITE, CALLER, True, ExportStatus.FAILED, 2, None, 0.25),),
-        "export_failures": (EXPORT_FAILURE,),
+        "exports": (Export("export", "Model", SITE, CALLER, True, "failed", 2, None, 0.25),),
+        "export_problems": (EXPORT_PROBLEM,),
         "ranks": RankReport(
             2,
             (0, 1),

@@ -189,7 +189,7 @@ class TestExplain:
 
 
 NOTHING_ELSE: dict[str, Any] = {
-    "export_failures": (),
+    "export_problems": (),
     "recompiles": (),
     "frames": (),
     "ranks": None,
@@ -255,7 +255,7 @@ def test_the_headline_comes_first_as_plain_lines() -> None:
 
 
 def test_a_break_is_an_annotation_on_its_span() -> None:
-    line = annotated(made.explanation(frames=(), export_failures=(), breaks=(made.BREAK,)))[2]
+    line = annotated(made.explanation(frames=(), export_problems=(), breaks=(made.BREAK,)))[2]
     assert line.startswith(
         "::error title=BRK201 tensor-item,file=src/model.py,line=3,endLine=3,col=8,endColumn=15::src/model.py:3:8: "
         "BRK201 tensor-item: The graph breaks here 3 times. Why: the number exists only once the graph has run, so the "

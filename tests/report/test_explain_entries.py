@@ -48,7 +48,7 @@ def test_a_break_inside_torch_says_what_can_be_done(format_: str) -> None:
 def test_a_call_in_the_line_of_the_recompile_is_not_named_again() -> None:
     site = made.RECOMPILE.site
     beside = replace(made.RECOMPILE, trigger=Caller(site.path, site.line, "f", Origin.USER))
-    told = made.explanation(breaks=(), frames=(), export_failures=(), recompiles=(beside,))
+    told = made.explanation(breaks=(), frames=(), export_problems=(), recompiles=(beside,))
     assert "Called from" not in written(told, "terminal")
     assert "<br>from" not in written(told, "markdown")
     (result,) = (

@@ -84,6 +84,7 @@ def classes_of(kind: Any, known: set[type]) -> set[type]:
 
 RENAMED = {(Explanation, "status"): "exit_status"}
 NOT_WRITTEN = {
+    Explanation: {"export_problems", "export_rules"},
     graphs.Generated: {"code"},
     breaks.BreakSite: {"disabled", "keeps", "is_whole", "hooked", "is_causal"},
     frames.UncompiledFrame: {"raised_inside", "fixes_size", "only_compiled"},

@@ -83,7 +83,7 @@ def test_what_was_compiled_is_a_list() -> None:
 def test_a_clean_run_is_two_lines() -> None:
     told = made.explanation(
         breaks=(), recompiles=(), frames=(), ranks=None, cudagraph_skips=(), specialisations=(), notices=(),
-        compiles=(), graphs=(replace(made.UNTOLD, number=0),), calls=(), exports=(), export_failures=(),
+        compiles=(), graphs=(replace(made.UNTOLD, number=0),), calls=(), exports=(), export_problems=(),
     )  # fmt: skip
     text = written(told)
     assert "### breakscan: No graph breaks and no recompiles: 1 graph of 74 operations." in text

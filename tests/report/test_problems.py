@@ -25,7 +25,7 @@ LOST = {made.FRAME.function, made.OVER_LIMIT.function, made.FAILED.function}
 
 
 def told(**changes: object) -> Explanation:
-    return made.explanation(**{"breaks": (), "export_failures": (), "around": (), "frames": FUNCTIONS, **changes})
+    return made.explanation(**{"breaks": (), "export_problems": (), "around": (), "frames": FUNCTIONS, **changes})
 
 
 def test_a_lost_function_is_the_same_for_all() -> None:

@@ -13,7 +13,6 @@ from breakscan.recording.hooks.hook import Hook, leave_no_trace
 from breakscan.recording.hooks.object_facts import code_of, current_compile_id, stack_of
 from breakscan.recording.hooks.runs import RunHook
 from breakscan.recording.hooks.targets import FullgraphHook, SkipHook
-from breakscan.recording.hooks.values import ValueHook
 from breakscan.recording.parsers.bytecode import goes_on_at, python_lines
 from breakscan.recording.parsers.frames import exceeds_limit
 from breakscan.recording.parsers.guards import watched_source
@@ -35,8 +34,6 @@ class BreakHook(Hook):
             record = replace(record, stack=failed_at)
         self.hooks.merged.saw_break(record)
         self.hooks.write(record)
-        if record.stack:
-            self.hooks.of(ValueHook).record_break(translator, record.stack[-1])
 
 
 def _break_record(translator: Any, reason: str, error: Exception) -> BreakSeen:

@@ -31,7 +31,6 @@ class GraphHook(Hook):
         "torch.fx._lazy_graph_module:_LazyGraphModule.force_recompile",
     )
     reads = (
-        "torch._dynamo.output_graph:_dynamo_source",
         "torch._dynamo.output_graph:compile_subgraph_reason",
         "torch.fx._lazy_graph_module:_lazy_forward",
     )
@@ -97,7 +96,6 @@ class GraphHook(Hook):
             ended_by=ended_by,
             at=at,
             seconds=seconds,
-            inputs=tuple(_input_name(node) for node in module.graph.nodes if node.op == "placeholder"),
             repeated=repeated_lines(nodes),
         )
         self.hooks.write(record)
@@ -167,11 +165,6 @@ def repeated_lines(nodes: Sequence[Any]) -> tuple[RepeatedLine, ...]:
 
 def _operation(node: Any) -> str:
     return str(getattr(node.target, "__name__", node.target))
-
-
-def _input_name(node: Any) -> str:
-    source = getattr(node, "_dynamo_source", None)
-    return str(node.name if source is None else source.name)
 
 
 def _as_dynamo_calls_it(compiled: Any) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from breakscan.recording.hooks.exports import ExportHook
+from breakscan.recording.hooks.exports import DraftHook
 from breakscan.recording.hooks.hook import Hook
 from breakscan.recording.hooks.object_facts import stack_above_dynamo
 from breakscan.recording.hooks.runs import RunHook
@@ -37,7 +37,7 @@ class TraceHook(Hook):
         if (rank := self._new_rank(metadata)) is not None:
             hooks.write(rank)
         hooks.loaded()
-        hooks.of(ExportHook).names.saw(metadata)
+        hooks.of(DraftHook).saw(metadata)
         if hooks.exporting.level:
             return
         for said in records_of_trace(metadata, payload):

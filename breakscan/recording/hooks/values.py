@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
-import linecache
 import os
 import re
 import sys
 import sysconfig
-import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,20 +18,17 @@ from breakscan.recording.hooks.around import PlainCallHook
 from breakscan.recording.hooks.described_values import described, described_trackers
 from breakscan.recording.hooks.hook import Hook, Hooks
 from breakscan.recording.hooks.object_facts import OURS, code_of, current_compile_id
-from breakscan.recording.parsers.frames import is_resumed, user_name
+from breakscan.recording.parsers.frames import is_resumed
 from breakscan.recording.records import (
-    BreakValuesSeen,
     Code,
     FileSeen,
     LibrarySeen,
     Record,
-    StackFrame,
     ValuesMet,
     ValuesSeen,
 )
 from breakscan.source.regular_files import content_digest, read_regular_file
 
-_WORD = re.compile(r"\w+")
 _PACKAGE = re.compile(r"(?:site|dist)-packages[/\\](\w+?)(?:\.py$|[/\\])")
 
 
@@ -61,17 +56,10 @@ class ValueHook(Hook):
     def __init__(self, hooks: Hooks) -> None:
         super().__init__(hooks)
         self.tallies = ValueTallies()
-        self._at_break = self.guarded(self.tallies.at_break)
 
     def after(self, _: None, tracer: Any, *__: Any, **___: Any) -> None:
         self.hooks.of(PlainCallHook).traced(tracer)
         self.tallies.add(tracer)
-
-    def record_break(self, root: Any, place: StackFrame) -> None:
-        """Records the values where the graph broke."""
-        seen = self._at_break(root, place) if self.hooks.works(self.name) else None
-        if seen is not None:
-            self.hooks.write(seen)
 
 
 class ValueTallies:
@@ -85,13 +73,10 @@ class ValueTallies:
         self._changed: dict[Code, None] = {}
         self._files: set[str] = set()
         self._libraries: set[str] = set()
-        self._latest: weakref.ref[Any] | None = None
         self._met: dict[str, set[int]] = {}
 
     def add(self, tracer: Any) -> None:
         """Adds the values that a function starts with, unless it is one of torch or Python."""
-        # Not to keep alive what Dynamo holds on to for as long as it traces.
-        self._latest = weakref.ref(tracer)
         code: CodeType = tracer.f_code
         if not self._wants(code.co_filename) or is_resumed(code.co_name):
             return
@@ -111,17 +96,6 @@ class ValueTallies:
             self._known[at] = new
             self._changed[at] = None
         self._met.setdefault(current_compile_id() or "", set()).add(new.number)
-
-    def at_break(self, root: Any, place: StackFrame) -> BreakValuesSeen | None:
-        """The values of the names on the line at which the graph broke, unless another function was inlined there
-        since."""
-        latest = self._latest() if self._latest is not None else None
-        tracer = next((one for one in (latest, root) if one is not None and _traces(one.f_code, place)), None)
-        if tracer is None or not self._wants(place.path):
-            return None
-        words = set(_WORD.findall(linecache.getline(place.path, place.line)))
-        there = {name: value for name, value in tracer.symbolic_locals.items() if name in words}
-        return BreakValuesSeen(place.path, place.line, described_trackers(there, words)) if there else None
 
     def records(self) -> Iterator[Record]:
         """The records that are new since the last time."""
@@ -171,10 +145,6 @@ def _version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _traces(code: CodeType, place: StackFrame) -> bool:
-    return code.co_filename == place.path and user_name(code.co_name) == user_name(place.name)
 
 
 def _left_out() -> tuple[str, ...]:

@@ -40,51 +40,51 @@ class ProblemRead:
     fixes: tuple[str, ...] = ()
 
 
-_TEST = re.compile(r"Could not guard on data-dependent expression (.+?) \(unhinted")
-_NUMBER = re.compile(r"Could not extract specialized integer from data-dependent expression (.+?) \(unhinted")
-_SYMBOL = re.compile(r"z?u[a-z]?\d+")
-"""A number, of which no outcome of a test is asked."""
-_NO_FAKE_KERNEL = (
-    re.compile(r"no fake impl registered for <CustomOpDef\(([^)]+)\)>"),
-    re.compile(r"unsupported operator: ([\w.:]+)"),
-)
-_UNSUPPORTED_OPERATOR = "UnsupportedOperatorException"
-"""Its text is the name of the operator, with what ``export`` adds."""
-_TYPES = (
+_PATTERNS = (
+    (ExportProblem.TEST, re.compile(r"Could not guard on data-dependent expression (.+?) \(unhinted")),
+    (
+        ExportProblem.NUMBER,
+        re.compile(r"Could not extract specialized integer from data-dependent expression (.+?) \(unhinted"),
+    ),
+    (ExportProblem.NO_FAKE_KERNEL, re.compile(r"no fake impl registered for <CustomOpDef\(([^)]+)\)>")),
+    (ExportProblem.NO_FAKE_KERNEL, re.compile(r"unsupported operator: ([\w.:]+)")),
+    (ExportProblem.SIZES, re.compile(r"Constraints violated \((.+?)\)!")),
     (ExportProblem.OUTPUT, re.compile(r"Found <class '([^']+)'> in output, which is not a known type")),
     (ExportProblem.OUTPUT, re.compile(r"unrecognized type \w+Variable\(([^)]+)\) at output \d+")),
     (ExportProblem.INPUT, re.compile(r"Unsupported input type <class '([^']+)'>")),
     (ExportProblem.INPUT, re.compile(r"one of the inputs with type `<class '([^']+)'>` is not supported")),
 )
-_SIZES = re.compile(r"Constraints violated \((.+?)\)!")
+_SYMBOL = re.compile(r"z?u[a-z]?\d+")
+"""A number, of which no outcome of a test is asked."""
 _FIXED = re.compile(r"specialized it to be a constant \((\d+)\)")
 _EACH_SIZE = re.compile(r"^  - (.+)$", re.M)
 _FIXES = re.compile(r"^Suggested fixes:\n((?:[ \t]+\S.*(?:\n|$))+)", re.M)
-_BREAK = "Unsupported"
 
 
 def problem_of(error: str, text: str) -> ProblemRead:
     """The problem of an exception, by its type and its text."""
-    if found := _TEST.search(text):
-        return ProblemRead(ExportProblem.NUMBER if _SYMBOL.fullmatch(found[1]) else ExportProblem.TEST, found[1])
-    if found := _NUMBER.search(text):
-        return ProblemRead(ExportProblem.NUMBER, found[1])
-    if error == _UNSUPPORTED_OPERATOR and text:
+    if error == "UnsupportedOperatorException" and text:
+        # Its text is the name of the operator, with what ``export`` adds.
         return ProblemRead(ExportProblem.NO_FAKE_KERNEL, _operator(text.split()[0]))
-    for pattern in _NO_FAKE_KERNEL:
+    for problem, pattern in _PATTERNS:
         if found := pattern.search(text):
-            return ProblemRead(ExportProblem.NO_FAKE_KERNEL, _operator(found[1]))
-    if found := _SIZES.search(text):
+            return _read(problem, found[1], text)
+    return ProblemRead(ExportProblem.UNTRACEABLE if error == "Unsupported" else ExportProblem.ERROR, "")
+
+
+def _read(problem: ExportProblem, about: str, text: str) -> ProblemRead:
+    if problem is ExportProblem.TEST and _SYMBOL.fullmatch(about):
+        return ProblemRead(ExportProblem.NUMBER, about)
+    if problem is ExportProblem.SIZES:
         said = next((one[1] for one in _EACH_SIZE.finditer(text)), "")
-        fixes = _FIXES.search(text)
+        fixed, fixes = _FIXED.search(said), _FIXES.search(text)
+        if fixed and fixed[1] in ("0", "1"):
+            return ProblemRead(ExportProblem.EXAMPLE, about)
         each = tuple(line.strip() for line in fixes[1].splitlines()) if fixes else ()
-        if (fixed := _FIXED.search(said)) and fixed[1] in ("0", "1"):
-            return ProblemRead(ExportProblem.EXAMPLE, found[1])
-        return ProblemRead(ExportProblem.SIZES, found[1], f"it can only be {fixed[1]}" if fixed else said, each)
-    for problem, pattern in _TYPES:
-        if found := pattern.search(text):
-            return ProblemRead(problem, found[1].rpartition(".")[2])
-    return ProblemRead(ExportProblem.UNTRACEABLE if error == _BREAK else ExportProblem.ERROR, "")
+        return ProblemRead(problem, about, f"it can only be {fixed[1]}" if fixed else said, each)
+    if problem in (ExportProblem.INPUT, ExportProblem.OUTPUT):
+        return ProblemRead(problem, about.rpartition(".")[2])
+    return ProblemRead(problem, _operator(about) if problem is ExportProblem.NO_FAKE_KERNEL else about)
 
 
 def _operator(name: str) -> str:

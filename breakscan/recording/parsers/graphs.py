@@ -3,15 +3,14 @@ Inductor generates, and why a cache does not store it."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from breakscan.recording.records import AutogradGraph, AutogradNode, CodeLine, GraphNode, Saved, StackFrame
+from breakscan.recording.records import AutogradGraph, AutogradNode, CodeLine, GraphNode, StackFrame
 
 _ASSIGNMENT = re.compile(r'^ +(?P<name>\w+)(?:: "(?P<type>[^"]*)")? = (?P<value>[^;]+)')
-_PARAMETER = re.compile(r'^ +(?P<name>\w+)(?:: "(?P<type>[^"]*)")?,(?: +# PlainAOTInput\(idx=(?P<input>\d+)\))?')
+_PARAMETER = re.compile(r'^ +(?P<name>\w+): "(?P<type>[^"]*)",')
 _SAVED = re.compile(r"^ +(?P<name>\w+), +# SavedForBackwardsAOTOutput\(")
 _PLACE = re.compile(r"^ +#.*?\bFile: (?P<path>.+?):(?P<line>\d+) in (?P<name>.+?), code: (?P<code>.*)$")
 _NO_PLACE = re.compile(r"^ +#.*No stacktrace found")
@@ -20,8 +19,6 @@ _NO_OPERATION = re.compile(r"[\w.]+$|\w+\[\d+\]$")
 _OPERATOR = re.compile(r"torch\.ops\.(?P<name>[\w.]+)\(")
 _SIGNATURE = re.compile(r"^ *def forward\(.*?\):$", re.M | re.S)
 _DEVICE = re.compile(r"\"\w+\[[^\"]*\]([a-z]\w*(?::\d+)?)\"")
-_TENSOR = re.compile(r"[a-z]+(?P<bits>\d+)\w*\[(?P<sizes>|\d+(?:, \d+)*)\]")
-_STRIDES = re.compile(r"^(\w+\[[^]]*\])")
 
 
 def operation_count(text: str) -> int:
@@ -46,9 +43,7 @@ def autograd_graph(compile_id: str, phase: str, text: str) -> AutogradGraph:
     """The graph that the text is the code of."""
     lines: dict[CodeLine, int] = {}
     nodes: list[AutogradNode] = []
-    types: dict[str, str] = {}
-    inputs: dict[str, int] = {}
-    saved: list[str] = []
+    types = {found["name"]: found["type"] for found in map(_PARAMETER.match, text.splitlines()) if found}
     ops = 0
     for found, line in _assignments(text):
         types[found["name"]] = found["type"] or ""
@@ -56,21 +51,10 @@ def autograd_graph(compile_id: str, phase: str, text: str) -> AutogradGraph:
         operator = _OPERATOR.match(found["value"])
         number = None if line is None else lines.setdefault(line, len(lines))
         nodes.append(AutogradNode(found["name"], operator["name"] if operator else None, number))
-    for row in text.splitlines():
-        if kept := _SAVED.match(row):
-            saved.append(kept["name"])
-        elif given := _PARAMETER.match(row):
-            types.setdefault(given["name"], given["type"] or "")
-            if given["input"]:
-                inputs[given["name"]] = int(given["input"])
-    return AutogradGraph(
-        compile_id=compile_id,
-        phase=phase,
-        ops=ops,
-        saved=tuple(Saved(name, _type(types.get(name, "")), inputs.get(name)) for name in saved),
-        nodes=tuple(nodes),
-        lines=tuple(lines),
-    )
+    names = (found["name"] for found in map(_SAVED.match, text.splitlines()) if found)
+    # ``f32[8, 16]`` of ``f32[8, 16][16, 1]cuda:0``.
+    saved = tuple(f"{types.get(name, '').partition('][')[0].rstrip(']')}] {name}" for name in names)
+    return AutogradGraph(compile_id, phase, ops, tuple(nodes), tuple(lines), saved)
 
 
 def _assignments(text: str) -> Iterator[tuple[re.Match[str], CodeLine | None]]:
@@ -87,21 +71,6 @@ def _assignments(text: str) -> Iterator[tuple[re.Match[str], CodeLine | None]]:
 
 def _is_operation(assignment: re.Match[str]) -> bool:
     return _NO_OPERATION.match(assignment["value"].strip()) is None
-
-
-def bytes_of(type_: str) -> int | None:
-    """The bytes of a tensor of a type such as ``f32[8, 16]``; None where a size is a symbol."""
-    found = _TENSOR.fullmatch(type_)
-    if found is None:
-        return None
-    sizes = map(int, found["sizes"].split(", ")) if found["sizes"] else ()
-    return math.prod(sizes) * int(found["bits"]) // 8
-
-
-def _type(annotation: str) -> str:
-    """``f32[8, 16]`` of ``f32[8, 16][16, 1]cuda:0``."""
-    found = _STRIDES.match(annotation)
-    return found[1] if found else annotation
 
 
 LONGEST = 400_000

@@ -16,18 +16,13 @@ from breakscan.explanation.breaks import BreakSite, FunctionPart, break_page, pa
 from breakscan.explanation.compilations import CompiledFrame, restarts_in_words
 from breakscan.explanation.compile_time import compile_time
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.exports import ExportFailure, failure_reason
 from breakscan.explanation.frames import UncompiledFrame, UncompiledReason
-from breakscan.explanation.graphs import Generated, saved_memory
+from breakscan.explanation.graphs import Generated
 from breakscan.explanation.notices import Notice
 from breakscan.explanation.prices import run_costs
 from breakscan.explanation.rank_report import RankEnding
 from breakscan.explanation.recompiles import Recompile
-from breakscan.explanation.remedies import (
-    break_remedies,
-    export_remedies,
-    frame_remedies,
-)
+from breakscan.explanation.remedies import break_remedies, frame_remedies
 from breakscan.explanation.run_totals import Calls
 from breakscan.model.problem import Price, Problem, ProblemKind
 from breakscan.model.remedy import Remedy, remedies_in_words
@@ -59,7 +54,6 @@ COMPUTED: Computed = {
         "page": lambda site: break_page(site.gb_id),
     },
     UncompiledFrame: {"advice": lambda frame: remedies_in_words(frame_remedies(frame))},
-    ExportFailure: {"reason": failure_reason, "advice": lambda one: remedies_in_words(export_remedies(one))},
     Problem: {"is_lost": attrgetter("is_lost"), "takes": attrgetter("takes")},
     Remedy: {"command": attrgetter("command")},
 }
@@ -77,7 +71,7 @@ _LEFT_OUT: Mapping[type, tuple[str, ...]] = {
 the problem of recompiles what they have in common."""
 _IN_OTHER_KEYS = {
     "argv", "status", "seconds", "processes", "trace", "torch", "python", "devices", "torch_imported", "disabled_by",
-    "entries", "compile_seconds", "began", "around", "profile",
+    "entries", "compile_seconds", "began", "around", "export_problems", "export_rules", "profile",
 }  # fmt: skip
 
 
@@ -168,7 +162,7 @@ def explain_object(explanation: Explanation) -> dict[str, Any]:
             "eager_calls": sum(one.count for one in explanation.around if one.kind is ProblemKind.EAGER_CALLS),
             "around": sum(one.cause is None for one in explanation.around),
             "exports": sum(one.count for one in explanation.exports),
-            "export_failures": len(explanation.export_failures),
+            "export_failures": len(explanation.export_problems),
             "graphs": len(explanation.graphs),
             "entries": explanation.entries,
             "ops": explanation.ops,
@@ -179,7 +173,6 @@ def explain_object(explanation: Explanation) -> dict[str, Any]:
         },
         "problems": _plain(explanation.problems),
         "compile_time": _plain(compile_time(explanation)),
-        "saved_memory": _plain(saved_memory(explanation.graphs)),
         "profile": profile and {"function": profile.function, **_plain(profile.means)},
         **{name: value for name, value in _plain(explanation).items() if name not in _IN_OTHER_KEYS},
     }

@@ -9,7 +9,7 @@ from breakscan.explanation.compile_time import compile_time, parts_in_words
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.exports import exports_line, exports_total
 from breakscan.explanation.frames import FrameStatus
-from breakscan.explanation.graphs import Kernel, saved_memory, saved_sentence
+from breakscan.explanation.graphs import Kernel
 from breakscan.explanation.kernel_calls import KernelKind
 from breakscan.explanation.notices import RUNNING
 from breakscan.explanation.rank_report import exit_words
@@ -17,7 +17,6 @@ from breakscan.explanation.run_totals import Calls
 from breakscan.model.findings import Verdict
 from breakscan.model.problem import ProblemKind
 from breakscan.model.words import counted, duration, listed, part_of, place, seconds_in_words
-from breakscan.report.explain.tables import kernels_of
 
 MANY = 20
 """Sites from which on it is worth a word of how many kinds they are."""
@@ -236,7 +235,8 @@ def _caches(explanation: Explanation) -> str | None:
 
 
 def _kernels(explanation: Explanation) -> str | None:
-    made = [kernel for _, _, kernel in kernels_of(explanation.graphs)]
+    generated = [made for graph in explanation.graphs for made in graph.generated]
+    made = [kernel for one in generated for kernel in one.kernels]
     if not made:
         return None
     counts = Counter(_KINDS[kernel.kind] for kernel in made)
@@ -288,7 +288,6 @@ _TOPICS: tuple[tuple[str, Callable[[Explanation], str | None]], ...] = (
     ("Loaded compiled", _precompiled),
     ("Caches", _caches),
     ("Kernels", _kernels),
-    ("Kept in memory", lambda explanation: saved_sentence(saved_memory(explanation.graphs))),
     ("CUDA graphs", _cudagraphs),
     ("Guards", _guards),
     ("Specialised", _specialisations),

@@ -1,6 +1,6 @@
 """Two functions are compiled ahead of time; one cannot be.
 
-expect: len(graphs) == 1 and [(e["way"], e["name"], e["status"]) for e in exports] == [("aot_compile", "good", "done"), ("aot_compile", "bad", "failed")] and [(f["rule"], f["site"]["line"], [e["way"] for e in f["exports"]]) for f in export_failures] == [("BRK101", line("here"), ["aot_compile"])]
+expect: len(graphs) == 1 and [(e["way"], e["name"], e["status"]) for e in exports] == [("aot_compile", "good", "done"), ("aot_compile", "bad", "failed")] and [(p["rule"], p["site"]["line"], p["what"]) for p in problems] == [("BRK101", line("here"), "fails to compile ahead of time")]
 """
 
 import contextlib

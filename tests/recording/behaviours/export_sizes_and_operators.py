@@ -1,6 +1,6 @@
 """Exports of sizes that the code or the example fixes, of an operator without a fake kernel, and of a wrong call.
 
-expect: {f["problem"]: (f["site"]["line"], f["about"].split("[")[0], f["fixes"]) for f in export_failures} == {"example-size": (line("example"), "rows", []), "sizes": (line("view"), "batch", ["batch = 4"]), "no-fake-kernel": (line("operator"), "behaviour::copy", []), "error": (line("call"), "", [])} and "TypeError" in next(f["reason"] for f in export_failures if f["problem"] == "error") and 'register_fake("behaviour::copy")' in next(f["advice"] for f in export_failures if f["problem"] == "no-fake-kernel")
+expect: {p["reason"]: p["site"]["line"] for p in problems} == {"example-size": line("example"), "sizes": line("view"), "no-fake-kernel": line("operator"), "error": line("call")} and "TypeError" in problem("error")["why"] and "torch suggests batch = 4" in problem("sizes")["remedies"][0]["text"] and 'register_fake("behaviour::copy")' in problem("no-fake-kernel")["remedies"][0]["text"]
 """
 
 import contextlib

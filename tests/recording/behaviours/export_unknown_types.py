@@ -1,6 +1,6 @@
 """Exports of what takes or returns an object that torch cannot take apart: one problem each, in whatever words.
 
-expect: [(f["problem"], f["about"], f["count"], f["site"]["line"]) for f in export_failures] == [("output-type", "Plain", 2, line("call")), ("input-type", "Plain", 2, line("call"))] and "it returns a Plain" in export_failures[0]["reason"] and "register_dataclass(Plain)" in export_failures[1]["advice"]
+expect: [(p["reason"], p["count"], p["site"]["line"]) for p in problems] == [("output-type", 2, line("call")), ("input-type", 2, line("call"))] and "it returns a Plain" in problems[0]["why"] and "register_dataclass(Plain)" in problems[1]["remedies"][0]["text"]
 """
 
 import contextlib

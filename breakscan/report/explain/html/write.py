@@ -16,6 +16,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from importlib import resources
+from operator import attrgetter
 from string import Template
 from typing import Any, ClassVar, TextIO
 
@@ -24,10 +25,10 @@ from breakscan.explanation.breaks import BreakSite
 from breakscan.explanation.compilations import CompiledFrame, GuardLine
 from breakscan.explanation.compile_time import compile_time
 from breakscan.explanation.explanation import Explanation
-from breakscan.explanation.exports import Export, ExportFailure, way_words
+from breakscan.explanation.exports import Export
 from breakscan.explanation.frames import UncompiledFrame
-from breakscan.explanation.graphs import Generated, Graph, saved_memory
-from breakscan.explanation.problems import Section, break_problem, causes_of, export_problem, frame_problem, sections_of
+from breakscan.explanation.graphs import Generated, Graph
+from breakscan.explanation.problems import Section, break_problem, causes_of, frame_problem, sections_of
 from breakscan.explanation.recompiles import Recompile
 from breakscan.model.findings import Site
 from breakscan.model.problem import AROUND_COMPILER, Caller, Problem, ProblemKind
@@ -124,11 +125,11 @@ _TABS = {
 }
 """The tab that shows a kind of problem."""
 _FIRST = (
-    "breaks", "frames", "recompiles", "exports", "export_failures", "around", "graphs",
+    "breaks", "frames", "recompiles", "exports", "export_problems", "around", "graphs",
     "compiles",
 )  # fmt: skip
-_ABSENT = ("traced", "values")
-"""Fields of an explanation that the page does not show as they are; values of functions are for programs, and many."""
+_ABSENT = ("traced", "export_rules")
+"""Fields of an explanation that the page does not show as they are."""
 
 
 def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
@@ -144,7 +145,6 @@ def island(explanation: Explanation, files: SourceFiles) -> dict[str, Any]:
         "causes": {cause: ". ".join([one.why, *one.consequences]) for cause, one in _causes(explanation).items()},
         "advice": {cause: one.advice for cause, one in _causes(explanation).items()},
         "compile_time": plain(compile_time(explanation)),
-        "saved_memory": plain(saved_memory(explanation.graphs)),
     }
     rest = [field.name for field in fields(explanation) if field.name not in (*data, *_ABSENT)]
     data |= {name: plain(getattr(explanation, name)) for name in rest}
@@ -184,14 +184,7 @@ class _PagePlain(Plain):
             "so": lambda site: _consequences(break_problem(site)) or None,
         },
         UncompiledFrame: {**COMPUTED[UncompiledFrame], "label": lambda frame: frame_problem(frame).what},
-        Export: {"how": lambda one: way_words(one.way, one.strict), "result": lambda one: one.status},
-        ExportFailure: {
-            "advice": COMPUTED[ExportFailure]["advice"],
-            "why": lambda failure: export_problem(failure).why,
-            "label": lambda failure: export_problem(failure).what,
-            "so": lambda failure: _consequences(export_problem(failure)),
-            "hints": lambda failure: export_problem(failure).hints,
-        },
+        Export: {"how": attrgetter("how")},
     }
 
     def __init__(self, files: SourceFiles) -> None:
@@ -230,7 +223,7 @@ class _PagePlain(Plain):
     }
 
 
-_WITH_WHOLE_FILE = (BreakSite, UncompiledFrame, Recompile, Problem, ExportFailure)
+_WITH_WHOLE_FILE = (BreakSite, UncompiledFrame, Recompile, Problem)
 
 
 def _causes(explanation: Explanation) -> dict[int, Problem]:

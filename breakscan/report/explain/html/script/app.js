@@ -1,7 +1,7 @@
 /** The tabs: those without anything to show are left out; those of what was found come in the order of the report. */
 function tabList() {
   const { breaks, recompiles, specialisations: sizes, graphs, compiles, ranks, notices } = report;
-  const failures = report.export_failures;
+  const failures = report.export_problems;
   const loose = unexplained();
   const around = report.around.filter((found) => !found.cause);
   const tabs = [

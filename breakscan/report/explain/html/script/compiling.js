@@ -1,14 +1,4 @@
-const PARTS = {
-  tracing: "tracing",
-  guards: "guards",
-  "aot-autograd": "AOTAutograd",
-  inductor: "Inductor",
-  kernels: "compiling kernels",
-  autotuning: "autotuning",
-  caches: "loading from caches",
-  "cuda-graphs": "recording CUDA graphs",
-  other: "the rest of Dynamo",
-};
+const PARTS = { dynamo: "Dynamo", aot_autograd: "AOTAutograd", inductor: "Inductor" };
 
 /** What compiling cost: by part of the compiler, by function, and what the caches had. */
 class CompilingView {

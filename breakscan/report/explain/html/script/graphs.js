@@ -22,7 +22,7 @@ class GraphsView {
       detail: (graph) => new GraphDetail(graph).node,
       key: (graph) => graph.index,
     });
-    this.node = el("div", {}, this.table.node, savedByLine(), cudaGraphs());
+    this.node = el("div", {}, this.table.node, cudaGraphs());
   }
 
   show([index]) {
@@ -211,23 +211,8 @@ function kernelLines(kernel) {
 function phaseFacts(made) {
   return facts([
     ["Operations", made.ops === null ? null : number(made.ops)],
-    ["Keeps", made.saved.length ? folded(`${counted(made.saved.length, "value")} for its backward`, made.saved.map((saved) => saved.value)) : null],
+    ["Keeps", made.saved.length ? folded(`${counted(made.saved.length, "value")} for its backward`, made.saved) : null],
   ]);
-}
-
-/** What is kept until the backward has run, by the line that computed it. */
-function savedByLine() {
-  const { lines, inputs } = report.saved_memory;
-  if (!lines.length) return null;
-  const unknown = (line) => (line.unknown ? ` and ${counted(line.unknown, "value")} of unknown size` : "");
-  const taken = { label: "Keeps", kind: "num bars", value: (line) => line.bytes, cell: (line) => [bar(line.bytes / (lines[0].bytes || 1)), el("span", { class: "amount" }, `${bytes(line.bytes)}${unknown(line)}`)] };
-  const columns = [
-    { label: "Line", kind: "path", value: (line) => (line.line ? placeKey(line.line) : null), cell: (line) => (line.line ? placeLink(site(line.line)) : "no line") },
-    { label: "Values", kind: "num", value: (line) => line.values, cell: (line) => number(line.values) },
-    taken,
-  ];
-  const words = inputs ? `Beside them, ${bytes(inputs)} of inputs and parameters, which are in memory anyway.` : null;
-  return section("Kept for the backward, by line", words ? el("p", { class: "nothing" }, words) : null, new Table({ label: "Kept for the backward", columns, rows: lines, sort: { column: taken, down: true } }).node);
 }
 
 function cudaGraphs() {
