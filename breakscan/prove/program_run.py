@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-STEP, END = "__breakscan_step__", "__breakscan_end__"
+STEP, END, COMPILING = "__breakscan_step__", "__breakscan_end__", "__breakscan_compiling__"
 """Names in ``builtins``. Names that end in underscores are not changed in classes."""
 FEWEST_CALLS = 3
 """Calls of compiled callables before the program is stopped where its loops are looked for."""
@@ -114,8 +114,10 @@ class WholeProgram:
         if not numbers:
             return plain_code(text, path)
         tree = _Watched(numbers).visit(ast.parse(text, path))
-        setattr(builtins, STEP, _unless_compiling(self._step))
-        setattr(builtins, END, _unless_compiling(self._end))
+        import torch
+
+        for name, function in ((COMPILING, torch.compiler.is_compiling), (STEP, self._step), (END, self._end)):
+            setattr(builtins, name, function)
         return compile(tree, path, "exec", dont_inherit=True)
 
     def install(self, dynamo: Any) -> None:
@@ -183,7 +185,7 @@ class WholeProgram:
         self._last = now
         if self._is_over(now) or 0 < self._request.steps <= self._steps:
             self._cut = True
-            self._keep(sys._getframe(2))
+            self._keep(sys._getframe(1))
             raise ProgramStopped
         self._steps += 1
 
@@ -196,7 +198,7 @@ class WholeProgram:
         if number in self._inside:
             del self._inside[self._inside.index(number) :]
         if not self._inside:
-            self._keep(sys._getframe(2))
+            self._keep(sys._getframe(1))
 
     def _moment(self) -> _Moment:
         event = None
@@ -267,17 +269,6 @@ class WholeProgram:
             raise ProgramStopped
 
 
-def _unless_compiling(note: Callable[[int], None]) -> Callable[[int], None]:
-    """A function that does nothing in compiled code."""
-    import torch
-
-    def called(number: int) -> None:
-        if not torch.compiler.is_compiling():
-            note(number)
-
-    return called
-
-
 class _Watched(ast.NodeTransformer):
     """Puts calls into loops, by the numbers of their lines."""
 
@@ -300,7 +291,8 @@ class _Watched(ast.NodeTransformer):
 
 
 def _call(name: str, number: int, place: ast.stmt) -> ast.stmt:
-    call = ast.Expr(ast.Call(ast.Name(name, ast.Load()), [ast.Constant(number)], []))
+    # Dynamo knows the value of the first call, and leaves out the other one, which would break the graph.
+    call = ast.parse(f"{COMPILING}() or {name}({number})").body[0]
     for node in ast.walk(call):
         ast.copy_location(node, place)
     return call
@@ -371,7 +363,9 @@ def blocks_of(module: Module) -> CallableBlocks:
     """The outermost repeated blocks of a module, and the rest of it."""
     lists: list[BlockList] = []
     rest: list[OtherPart] = []
-    _collect("", module, lists, rest)
+    if not _collect("", module, lists, rest):
+        inner = [(name, child) for name, child in module.named_children() if not _is_layer(child)]
+        rest += [part for name, child in inner for part in _callable_parts(name, child)]
     return CallableBlocks(tuple(lists), tuple(rest))
 
 
@@ -434,7 +428,7 @@ def _block_list(path: str, module: Module, names: list[str]) -> BlockList:
     children = dict(module.named_children())
     first = children[names[0]]
     is_whole = len(names) == len(module._modules)
-    return BlockList(path, type(first).__name__, has_forward_of_torch(first), tuple(names), is_whole)
+    return BlockList(path, has_forward_of_torch(first), tuple(names), is_whole)
 
 
 def has_forward_of_torch(module: Module) -> bool:

@@ -185,11 +185,10 @@ class CompileChoice:
 
 @dataclass(frozen=True)
 class BlockList:
-    """Siblings of one class in a list of modules: the path of the list, the name of the class, and their names in the
-    list.  ``whole`` says that the list holds nothing else, ``of_torch`` that their ``forward`` is torch's."""
+    """Siblings of one class in a list of modules: the path of the list, and their names in it.  ``whole`` says that
+    the list holds nothing else, ``of_torch`` that their ``forward`` is torch's."""
 
     path: str
-    kind: str
     of_torch: bool
     names: tuple[str, ...]
     whole: bool
@@ -205,8 +204,9 @@ class OtherPart:
 
 @dataclass(frozen=True)
 class CallableBlocks:
-    """The outermost repeated blocks of a callable, and the largest parts that hold none.  A function has neither, and
-    dropout and activations are no part of either: there is nothing to fuse in them alone."""
+    """The outermost repeated blocks of a callable, and the largest parts that hold none: where it has no blocks, the
+    modules in it that are no single layers.  A function has neither, and dropout and activations are no part of
+    either: there is nothing to fuse in them alone."""
 
     lists: tuple[BlockList, ...] = ()
     rest: tuple[OtherPart, ...] = ()

@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -293,8 +293,23 @@ class _Tune:
                     self._add((change.name,), change.kind, TrialVerdict.NOT_TRIED, NO_TIME)
                     continue
                 self._try(self.best.edits, (*self.best.changes, change), change.name)
-            if self.best is was:
+            if self.best is was and not self._try_together(changes):
                 return
+
+    def _try_together(self, changes: Sequence[ProgramChange]) -> bool:
+        """Tries what did not gain by itself, as a version that is compiled anew may have several causes."""
+        fewest = self.best.run.figures(None).problems
+        equal = {
+            one.names
+            for one in self.tried
+            if one.verdict is TrialVerdict.NO_GAIN and one.figures is not None and one.figures.problems <= fewest
+        }
+        kinds = (RemedyKind.SHAPES, RemedyKind.CONSTRUCT)
+        several = [one for one in changes if one.kind in kinds and (one.name,) in equal]
+        names = (one.name for one in several)
+        return (
+            len(several) > 1 and self._left() > 0 and self._try(self.best.edits, (*self.best.changes, *several), *names)
+        )
 
     def _try_eager(self) -> None:
         """Compiles nothing, if that is clearly faster than the best program.  Only this change may do so: others with
@@ -473,12 +488,12 @@ class _Tune:
 
     def _leave_out(self) -> None:
         """Leaves out what does not help, one by one: a patch that is read has to be short."""
-        for edits, changes, name in list(self._smaller()):
+        for name in self.best.names:
             if len(self.best) < 2 or self._left() <= 0:
                 return
             self.say(TuneStep.JOIN, name)
-            kept = tuple(one for one in self.best.edits if one in edits)
-            others = tuple(one for one in self.best.changes if one in changes)
+            kept = tuple(one for one in self.best.edits if one.name != name)
+            others = tuple(one for one in self.best.changes if one.name != name)
             texts = self._texts_of(kept, others)
             made = None if not texts else self._made(kept, others, texts, ())
             if made is not None:
@@ -486,12 +501,6 @@ class _Tune:
                 if not (is_more or self._compiles_nothing(made) or self._is_faster(self.best, made, NOISE)):
                     # Other changes may have made the same texts.
                     self.best = replace(made, edits=kept, changes=others)
-
-    def _smaller(self) -> Iterator[tuple[tuple[Candidate, ...], tuple[ProgramChange, ...], str]]:
-        for edit in self.best.edits:
-            yield tuple(one for one in self.best.edits if one is not edit), self.best.changes, edit.name
-        for change in self.best.changes:
-            yield self.best.edits, tuple(one for one in self.best.changes if one is not change), change.name
 
     # -- the proof ----------------------------------------------------------------------------------------------------
 

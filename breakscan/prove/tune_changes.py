@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
@@ -64,7 +65,7 @@ def _of_remedies(program: TunedProgram) -> Iterator[ProgramChange]:
     for problem in program.explanation.problems:
         for remedy in problem.remedies:
             if remedy.write is not None:
-                path = program.path(remedy.write.path)
+                path = os.path.abspath(remedy.write.path)
                 write = writer((path, _line_edit(program, remedy.write)))
                 name = f"{short_path(remedy.write.path)}:{remedy.write.line} {remedy.write.code}"
                 yield ProgramChange(remedy.kind, name, write)
@@ -169,23 +170,21 @@ def _last_import(file: UserFile) -> int | None:
 
 def _sets_compiler(file: UserFile, statement: cst.CSTNode) -> bool:
     """True for a line such as ``torch._dynamo.config.recompile_limit = 16``."""
-    small = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
-    node: cst.CSTNode | None = None
-    if isinstance(small, cst.Assign):
-        node = small.targets[0].target
-    elif isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
-        node = small.value.func
-    return node is not None and ".config." in (file.dotted(node) or "")
+    is_line = isinstance(statement, cst.SimpleStatementLine)
+    return is_line and any(".config." in (file.dotted(node) or "") for node in walk(statement))
 
 
 def _line_edit(program: TunedProgram, line: NewLine) -> TextEdit:
     """The edit that writes a new line: above the simple statement, or the header, that is at its line now."""
     file = program.file(line.path)
-    statement = _statementat_call(file, line.line) if file is not None else None
-    if file is None or statement is None:
+    statements = _statements(file) if file is not None else []
+    spans = [file.span(one) for one in statements] if file is not None else []
+    at = next((number for number, (first, _, last, _) in enumerate(spans) if first <= line.line <= last), None)
+    if file is None or at is None:
         return lambda _: None
-    text = file.code(statement)
-    number = [file.code(one) for one in _statements(file)][: _statements(file).index(statement)].count(text)
+    codes = [file.code(one) for one in statements[: at + 1]]
+    text = codes[at]
+    number = codes[:at].count(text)
 
     def edit(now: UserFile) -> Edit | None:
         same = [one for one in _statements(now) if now.code(one) == text]
@@ -206,14 +205,6 @@ def _line_edit(program: TunedProgram, line: NewLine) -> TextEdit:
 
 def _statements(file: UserFile) -> list[cst.BaseSmallStatement]:
     return [one for line in walk(file.module) if isinstance(line, cst.SimpleStatementLine) for one in line.body]
-
-
-def _statementat_call(file: UserFile, line: int) -> cst.BaseSmallStatement | None:
-    for one in _statements(file):
-        first, _, last, _ = file.span(one)
-        if first <= line <= last:
-            return one
-    return None
 
 
 def _of_hints(program: TunedProgram) -> Iterator[ProgramChange]:
@@ -243,32 +234,11 @@ def _may_be_open(change: ValueChange) -> bool:
     return change.kind in _SIZES or (change.kind is ChangeKind.NUMBER and change.holder is not Holder.MODULE)
 
 
-def _of_inference_mode(program: TunedProgram) -> Iterator[ProgramChange]:
-    """``torch.no_grad`` in place of ``torch.inference_mode``, where tensors of both kinds are met."""
-    for problem in program.explanation.problems:
-        if any(change.kind is ChangeKind.INFERENCE for change in problem.changes):
-            paths = [path for path, text in program.texts.items() if "inference_mode" in text]
-            name = "torch.no_grad in place of torch.inference_mode"
-            if paths:
-                edits = ((path, _without_inference_mode) for path in paths)
-                yield ProgramChange(RemedyKind.CONSTRUCT, name, writer(*edits))
-
-
-def _without_inference_mode(file: UserFile) -> Edit | None:
-    found: dict[cst.CSTNode, cst.BaseExpression] = {}
-    for node in walk(file.module):
-        if file.dotted(node) == "torch.inference_mode" and not isinstance(file.parents[node], cst.ImportAlias):
-            above = file.parents[node]
-            if not (isinstance(above, cst.Call) and above.args):
-                found[node] = cst.parse_expression(file.named("torch.no_grad"))
-    return Edit(found) if found else None
-
-
-def _of_arguments(program: TunedProgram) -> Iterator[ProgramChange]:
-    """Arguments of other calls than torch.compile's."""
+def _of_other_calls(program: TunedProgram) -> Iterator[ProgramChange]:
+    """Other calls than those of torch.compile, wherever they are."""
     for problem in program.explanation.problems:
         for remedy in problem.remedies:
-            name, edit = _ARGUMENTS.get(remedy.name, ("", None))
+            name, edit = _OTHER_CALLS.get(remedy.name, ("", None))
             edits = [(path, edit) for path, text in program.texts.items() if edit and edited(text, edit) is not None]
             if edits:
                 yield ProgramChange(remedy.kind, name, writer(*edits))
@@ -301,8 +271,19 @@ def _workers_that_stay(file: UserFile) -> Edit | None:
     return Edit(loaders) if loaders else None
 
 
-_ARGUMENTS: Mapping[str, tuple[str, TextEdit]] = {
+def _without_inference_mode(file: UserFile) -> Edit | None:
+    found: dict[cst.CSTNode, cst.BaseExpression] = {}
+    for node in walk(file.module):
+        if file.dotted(node) == "torch.inference_mode" and not isinstance(file.parents[node], cst.ImportAlias):
+            above = file.parents[node]
+            if not (isinstance(above, cst.Call) and above.args):
+                found[node] = cst.parse_expression(file.named("torch.no_grad"))
+    return Edit(found) if found else None
+
+
+_OTHER_CALLS: Mapping[str, tuple[str, TextEdit]] = {
     "tensor-lr": ("the learning rate as a tensor", _tensor_rate),
+    "no-inference-mode": ("torch.no_grad in place of torch.inference_mode", _without_inference_mode),
     "persistent-workers": ("DataLoader(..., persistent_workers=True)", _workers_that_stay),
 }
 """The names of changes, and their edits, by the remedy."""
@@ -311,33 +292,56 @@ _ARGUMENTS: Mapping[str, tuple[str, TextEdit]] = {
 def _of_attributes(program: TunedProgram) -> Iterator[ProgramChange]:
     """The attribute or the item of a dictionary that changes, kept in another way or not at all."""
     for problem in program.explanation.problems:
-        named = {remedy.name: remedy for remedy in problem.remedies}
         for change in problem.changes:
+            worth = {remedy.name for remedy in problem.remedies}
             name = re.findall(r"\w+", change.subject)[-1:]
-            at = (change.switched_at if "set-always" in named else None) or change.asked_at or problem.site
+            at = (change.switched_at if "set-always" in worth else None) or change.asked_at or problem.site
+            if change.kind is ChangeKind.SET_LATER and change.values[:1] == ("None",):
+                worth.add("no-memo")
+            if change.kind is ChangeKind.NUMBER and change.holder is not Holder.ARGUMENT:
+                worth.add("tensor-number")
             for remedy, (what, edit, assumes) in _ATTRIBUTES.items():
-                if remedy in named and name:
-                    write = writer((program.path(at.path), partial(edit, name=name[0], line=at.line)))
-                    place = f"{short_path(at.path)}:{at.line}"
-                    what, assumes = (text.format(name=name[0], place=place) for text in (what, assumes))
-                    yield ProgramChange(named[remedy].kind, what, write, (assumes,))
+                if name and remedy in worth:
+                    write = writer((os.path.abspath(at.path), partial(edit, name=name[0])))
+                    what, assumes = (text.format(name=name[0]) for text in (what, assumes))
+                    yield ProgramChange(RemedyKind.CONSTRUCT, what, write, (assumes,))
 
 
-def _tensor_number(file: UserFile, name: str, line: int) -> Edit | None:
-    """``self.steps = torch.tensor(0)``, wherever the attribute or the item is given a number."""
+def _tensor_number(file: UserFile, name: str) -> Edit | None:
+    """``self.steps = torch.tensor(0)``, wherever the attribute or the item is given a number, or what its object is
+    made with."""
     numbers: dict[cst.CSTNode, cst.BaseExpression] = {}
     for node in walk(file.module):
-        target = node.targets[0].target if isinstance(node, cst.Assign) else None
-        is_it = (isinstance(target, cst.Attribute) and target.attr.value == name) or (
-            isinstance(target, cst.Subscript) and file.code(target).rpartition("[")[2].strip("\"']") == name
-        )
-        is_it |= isinstance(node, cst.DictElement) and file.code(node.key).strip("\"'") == name
-        if is_it and isinstance(node, cst.Assign | cst.DictElement) and isinstance(node.value, cst.Integer | cst.Float):
-            numbers[node.value] = cst.parse_expression(f"{file.named('torch.tensor')}({node.value.value})")
+        for target, value in _bound(node):
+            is_it = isinstance(target, cst.Attribute) and target.attr.value == name
+            if isinstance(target, cst.Subscript | cst.SimpleString):
+                is_it = file.code(target).rpartition("[")[2].strip("\"']") == name
+            if is_it and (isinstance(value, cst.Integer | cst.Float) or _is_of_init(file, value)):
+                numbers[value] = cst.parse_expression(f"{file.named('torch.tensor')}({file.code(value)})")
     return Edit(numbers) if numbers else None
 
 
-def _set_always(file: UserFile, name: str, line: int) -> Edit | None:
+def _bound(node: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression]]:
+    """The targets of an assignment, or the key of an item, each with its value."""
+    if isinstance(node, cst.DictElement):
+        yield node.key, node.value
+    elif isinstance(node, cst.Assign):
+        target, value = node.targets[0].target, node.value
+        if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
+            yield from ((one.value, its.value) for one, its in zip(target.elements, value.elements, strict=False))
+        else:
+            yield target, value
+
+
+def _is_of_init(file: UserFile, value: cst.BaseExpression) -> bool:
+    """True for an argument of the ``__init__`` around it."""
+    function = next((one for one in file.around(value) if isinstance(one, cst.FunctionDef)), None)
+    if function is None or function.name.value != "__init__" or not isinstance(value, cst.Name):
+        return False
+    return any(one.name.value == value.value for one in function.params.params)
+
+
+def _set_always(file: UserFile, name: str) -> Edit | None:
     """``self.name = None`` at the beginning of the ``__init__`` of the class whose methods set it."""
     for statement in walk(file.module):
         if isinstance(statement, cst.Assign) and file.code(statement.targets[0].target) == f"self.{name}":
@@ -353,10 +357,10 @@ def _set_always(file: UserFile, name: str, line: int) -> Edit | None:
     return None
 
 
-def _without_memo(file: UserFile, name: str, line: int) -> Edit | None:
+def _without_memo(file: UserFile, name: str) -> Edit | None:
     """``self.mask = make(x)`` in each call, without the test that asks for what was kept."""
     for node in walk(file.module):
-        if isinstance(node, cst.If) and file.span(node)[0] == line and node.orelse is None:
+        if isinstance(node, cst.If) and node.orelse is None:
             body = node.body.body
             simple = [one.body[0] for one in body if isinstance(one, cst.SimpleStatementLine)]
             kept = [file.code(one.targets[0].target) for one in simple if isinstance(one, cst.Assign)]
@@ -369,7 +373,7 @@ def _without_memo(file: UserFile, name: str, line: int) -> Edit | None:
 _ATTRIBUTES: Mapping[str, tuple[str, Callable[..., Edit | None], str]] = {
     "tensor-number": ("{name} as a tensor", _tensor_number, "{name} is only computed with"),
     "set-always": ("{name} is None where it is not set", _set_always, "None and no {name} at all mean the same"),
-    "no-memo": ("{place} computed in each call", _without_memo, "what is kept depends on the call alone"),
+    "no-memo": ("{name} computed in each call", _without_memo, "what is kept depends on the call alone"),
 }
 """The names of changes, their edits, and what they assume, by the remedy."""
 
@@ -401,8 +405,7 @@ _KINDS = (
     of_plain_calls,
     of_callers,
     _of_sizes,
-    _of_inference_mode,
-    _of_arguments,
+    _of_other_calls,
     _of_attributes,
     of_enabled,
     of_disabled,

@@ -64,16 +64,13 @@ class TunedProgram:
 
     def file(self, path: str) -> UserFile | None:
         """A file of the program by a path that reports show; None where it cannot be parsed, or is another's."""
-        path = self.path(path)
+        path = os.path.abspath(path)
         if path not in self._files:
             try:
                 self._files[path] = UserFile(self.texts[path]) if path in self.texts else None
             except ValueError:
                 self._files[path] = None
         return self._files[path]
-
-    def path(self, shown: str) -> str:
-        return os.path.abspath(shown)
 
     @cached_property
     def calls(self) -> tuple[RanCall, ...]:
@@ -82,7 +79,7 @@ class TunedProgram:
         for target in self.explanation.targets:
             file = self.file(target.caller.path) if target.caller is not None else None
             if file is not None and target.caller is not None and (there := self._calls_at(target.caller)):
-                path = self.path(target.caller.path)
+                path = os.path.abspath(target.caller.path)
                 # Several on one line run one after another.
                 call = min(there, key=lambda one: (one[0], (path, file.key_of(one[1])) in found))[1]
                 key = file.key_of(call)
@@ -164,12 +161,9 @@ def of_loops(program: TunedProgram) -> Iterator[ProgramChange]:
         if ran.call.form is Form.DECORATOR and function is not None:
             for other in alone:
                 last = (other or "").rpartition(".")[2]
-                if other in file.functions and other != name and _calls(function, last):
+                its_call = m.Call(func=m.Name(last) | m.Attribute(attr=m.Name(last)))
+                if other in file.functions and other != name and findall(function.body, its_call):
                     yield _moved(ran, ran.path, other)
-
-
-def _calls(function: cst.FunctionDef, name: str) -> bool:
-    return bool(findall(function.body, m.Call(func=m.Name(name) | m.Attribute(attr=m.Name(name)))))
 
 
 def _compiled_owner(file: UserFile, call: CompileCall) -> Edit | None:
@@ -277,7 +271,7 @@ def of_callers(program: TunedProgram) -> Iterator[ProgramChange]:
                 if (
                     ran.call.form is Form.DECORATOR
                     and file is not None
-                    and program.path(caller.path) == ran.path
+                    and os.path.abspath(caller.path) == ran.path
                     and caller.function in file.functions
                     and caller.function != ran.call.target
                 ):
@@ -294,7 +288,7 @@ def of_disabled(program: TunedProgram) -> Iterator[ProgramChange]:
             if change.kind in _ASKED and (line := change.asked_at) and not program.is_compiled(line.function):
                 yield from _decorate(program, line.path, line.function or "")
         if problem.kind is ProblemKind.BREAK and problem.verdict is not Verdict.RAISES:
-            functions = [(program.path(line.path), line.function or "") for line in program.traced(problem)]
+            functions = [(os.path.abspath(line.path), line.function or "") for line in program.traced(problem)]
             if functions:
                 through.update(set(functions[:-1]))
                 yield from _decorate(program, *functions[-1])
@@ -312,7 +306,7 @@ def of_enabled(program: TunedProgram) -> Iterator[ProgramChange]:
         for name, function in file.functions.items():
             first, _, last, _ = file.span(function)
             if function.name.value == at.function and first <= at.line <= last:
-                write = writer((program.path(at.path), partial(_enabled, name=name)))
+                write = writer((os.path.abspath(at.path), partial(_enabled, name=name)))
                 what = f"without torch.compiler.disable at {name}"
                 yield ProgramChange(RemedyKind.REGION, what, write, (f"{name} need not run eager",))
 
@@ -339,7 +333,7 @@ def _decorate(
 ) -> Iterator[ProgramChange]:
     file = program.file(path)
     if file is not None and name in file.functions:
-        write = writer((program.path(path), partial(_decorated_edit, name=name, decorator=decorator)))
+        write = writer((os.path.abspath(path), partial(_decorated_edit, name=name, decorator=decorator)))
         yield ProgramChange(RemedyKind.REGION, what or f"{decorator} at {name}", write)
 
 
@@ -351,23 +345,23 @@ def _decorated_edit(file: UserFile, name: str, decorator: str) -> Edit | None:
 
 
 def of_blocks(program: TunedProgram) -> Iterator[ProgramChange]:
-    """Repeated blocks, compiled one by one, and with them the parts that hold none."""
+    """Repeated blocks, compiled one by one, and with them the parts that hold none; where the code around them breaks,
+    the inner modules."""
     pairs = _with_blocks(program)
-    for name, is_all in (("repeated blocks", False), ("blocks + rest", True)):
-        edits = [
-            (ran.path, at_call(ran.key, partial(_blocks_alone, its=its if is_all else replace(its, rest=()), ran=ran)))
-            for ran, its in pairs
-            if its.rest or not is_all
-        ]
+    alone = [(ran, replace(its, rest=())) for ran, its in pairs if its.lists]
+    parts = [(ran, its) for ran, its in pairs if its.rest and (alone or program.explanation.breaks)]
+    for name, chosen in (("repeated blocks", alone), ("blocks + rest" if alone else "inner modules", parts)):
+        edits = [(ran.path, at_call(ran.key, partial(_blocks_alone, its=its, ran=ran))) for ran, its in chosen]
         if edits:
             yield ProgramChange(RemedyKind.REGION, name, writer(*edits))
 
 
 def _with_blocks(program: TunedProgram) -> list[tuple[RanCall, CallableBlocks]]:
-    """The calls whose modules have repeated blocks."""
+    """The calls whose modules have repeated blocks, or modules in them."""
     blocks = program.report.blocks
     if len(blocks) == len(program.calls):
-        return [(ran, its) for ran, its in zip(program.calls, blocks, strict=True) if its.lists and ran.call.subject]
+        pairs = zip(program.calls, blocks, strict=True)
+        return [(ran, its) for ran, its in pairs if (its.lists or its.rest) and ran.call.subject]
     modules = [ran for ran in program.calls if ran.call.subject is not None]
     alike = {its.lists: its for its in blocks if its.lists}
     return [(modules[0], its) for its in alike.values()] if len(modules) == len(alike) == 1 else []

@@ -30,9 +30,9 @@ def test_blocks_are_the_outermost_siblings_of_a_class() -> None:
 
     found = blocks_of(Net())
     # Experts of a block that is alone are the outermost there.
-    assert [(one.path, one.kind, one.names, one.whole) for one in found.lists] == [
-        ("stages", "Block", ("0", "1"), False),
-        ("alone.0.experts", "Sequential", ("0", "1"), True),
+    assert [(one.path, one.names, one.whole) for one in found.lists] == [
+        ("stages", ("0", "1"), False),
+        ("alone.0.experts", ("0", "1"), True),
     ]
     assert [one.path for one in found.rest] == ["stages.2", "stem", "heads.a", "heads.b"]
 
@@ -45,6 +45,9 @@ def test_parts_that_run_other_code_are_no_blocks() -> None:
     assert not blocks_of(nn.Sequential(unlike)).lists
     shared = nn.TransformerEncoderLayer(8, 2)
     assert not blocks_of(nn.Sequential(shared, shared)).lists
+    # Where there are none, the modules that are no single layers.
+    parts = blocks_of(nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.ReLU()))).rest
+    assert parts == (OtherPart("1", of_torch=True),)
     (one,) = blocks_of(nn.TransformerEncoder(shared, 2)).lists
     assert (one.path, one.of_torch) == ("layers", True)
 
@@ -53,15 +56,15 @@ def test_parts_that_run_other_code_are_no_blocks() -> None:
     ("blocks", "line"),
     [
         (
-            BlockList("layers", "Block", False, ("0", "1"), True),
+            BlockList("layers", False, ("0", "1"), True),
             "for block in net.layers:\n    block.compile(dynamic=True)",
         ),
         (
-            BlockList("", "Stage", False, ("1", "3"), False),
+            BlockList("", False, ("1", "3"), False),
             "for block in (net[1], net[3]):\n    block.compile(dynamic=True)",
         ),
         (
-            BlockList("a-b.0", "Block", True, ("0", "1"), True),
+            BlockList("a-b.0", True, ("0", "1"), True),
             "for block in net.get_submodule('a-b')[0]:\n    block.forward = torch.compile(block.forward, dynamic=True)",
         ),
     ],

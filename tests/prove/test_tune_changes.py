@@ -366,6 +366,43 @@ net = torch.compile(Net(), backend="eager", dynamic=False)
 for n in (4, 4, 6, 4, 6):
     net(torch.rand(n))
 """
+LAZY = """\
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = None
+
+    def forward(self, x):
+        if self.inner is None:
+            self.inner = torch.sin
+        return self.inner(x)
+
+net = torch.compile(Net(), backend="eager")
+for n in range(3):
+    net(torch.rand(4))
+"""
+GIVEN = """\
+import torch
+
+class Batch:
+    def __init__(self, phase, tokens):
+        self.phase, self.tokens = phase, tokens
+
+class State:
+    batch = None
+
+state = State()
+
+@torch.compile(backend="eager", dynamic=True)
+def f(x):
+    return x / state.batch.tokens ** 0.5
+
+for n in range(4, 8):
+    state.batch = Batch("decode", n)
+    f(torch.rand(4))
+"""
 NOTED = """\
 import torch
 
@@ -407,7 +444,9 @@ for layer in [Layer(f"layer{n}") for n in range(10)]:
         (METHOD, "compile Coder.encode, too", Counts(0, 0, 0, 0), Counts(0, 0, 0, 1)),
         (COUNTER, "step as a tensor", Counts(0, 3, 0, 4), Counts(0, 0, 0, 1)),
         (ABSENT, "_names is None where it is not set", Counts(0, 1, 0, 2), Counts(0, 0, 0, 1)),
-        (MEMO, "program.py:9 computed in each call", Counts(0, 3, 0, 4), Counts(0, 1, 0, 2)),
+        (MEMO, "mask computed in each call", Counts(0, 3, 0, 4), Counts(0, 1, 0, 2)),
+        (LAZY, "inner computed in each call", Counts(0, 1, 0, 2), Counts(0, 0, 0, 1)),
+        (GIVEN, "tokens as a tensor", Counts(0, 3, 0, 4), Counts(0, 0, 0, 1)),
         (NOTED, "torch.compiler.disable at note", Counts(0, 7, 1, 8), Counts(1, 0, 0, 2)),
         (SIZES, "torch.compile(..., dynamic=None)", Counts(0, 3, 0, 4), Counts(0, 1, 0, 2)),
         (SIZES, "torch.compile(..., dynamic=True)", Counts(0, 3, 0, 4), Counts(0, 0, 0, 1)),
@@ -422,7 +461,7 @@ def test_a_change_does_what_it_says(program: str, name: str, before: Counts, aft
     assert counts_of(tmp_path, run.becomes(name)) == after
 
 
-BLOCKS = CallableBlocks((BlockList("layers", "Layer", False, ("0", "1", "2", "3"), True),))
+BLOCKS = CallableBlocks((BlockList("layers", False, ("0", "1", "2", "3"), True),))
 STACKED = """\
 import torch
 

@@ -177,6 +177,38 @@ def test_steps_of_the_loop_are_timed_up_to_the_same_one_and_values_compared(runs
     assert comparison.difference(wrong.distances) is not None
 
 
+LAYERS = """\
+import torch
+
+
+@torch.compile(backend="eager")
+def layer(x):
+    return x.sin()
+
+
+def tower(x):
+    for _ in range(3):
+        x = layer(x)
+    return x
+
+
+for step in range(4):
+    tower(torch.rand(4))
+"""
+
+
+def test_a_loop_that_is_watched_can_be_compiled(runs: Runs, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LAYERS)
+    path = str(tmp_path / "train.py")
+    runs.originals = {path: LAYERS}
+    runs.loops = runs.run({}, RunRequest(), 300).report.found
+    head, layer, tower = LAYERS.partition('@torch.compile(backend="eager")\n')
+    text = head + tower.replace("def tower", f"{layer}def tower")
+    changed = runs.run({path: text}, RunRequest(), 300)
+    assert [len(steps) for steps in changed.report.loops] == [4, 0]
+    assert (changed.figures(0).breaks, changed.figures(0).graphs) == (0, 1)
+
+
 def test_a_run_ends_when_its_time_is_up(runs: Runs, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import time\ntime.sleep(600)\n")
     with pytest.raises(WorkerError, match="1 s"):
