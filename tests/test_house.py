@@ -33,9 +33,9 @@ ROOMS = {
     "fix": Room(f"{STATIC} check", 7935, 42),
     "recording": Room(STATIC, 8836, 43),
     "explanation": Room(f"{STATIC} check recording", 7077, 36),
-    "survey": Room(f"{STATIC} check recording explanation", 2194, 14),
+    "survey": Room(f"{STATIC} check recording explanation", 1933, 14),
     "prove": Room(f"{STATIC} check fix recording explanation", 11893, 39),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5842, 32),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5839, 32),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1419, 11),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2793, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

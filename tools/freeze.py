@@ -72,7 +72,7 @@ for _ in range(4):
     f(torch.ones(8))
 """
 
-SURVEY = """stages = ["explain", "check", "fix"]
+SURVEY = """stages = ["explain"]
 
 [[program]]
 files = "behaviours/b*_splits.py"

@@ -104,7 +104,7 @@ def units_table(report: SurveyOverview) -> SurveyTable:
     """Each unit."""
     columns = (
         *("unit", "conditions", "torch", "status", "breaks", "eager", "recompiles", "graphs"),
-        *("costs", "compile", "memory", "check", "fix", "speed"),
+        *("costs", "compile", "memory", "proved", "speed"),
     )
     return SurveyTable("Units", columns, list(map(_unit_cells, report.rows)))
 
@@ -123,8 +123,6 @@ def _cause_cells(count: CauseCount) -> tuple[str, ...]:
 
 def _unit_cells(row: UnitRow) -> tuple[str, ...]:
     compile_seconds = "" if row.compile_seconds is None else f"{row.compile_seconds:.1f} s"
-    proved = "" if row.proved is None else f", {row.proved} proved"
-    seen = f", {row.seen} seen" if row.seen else ""
     return (
         row.name,
         " ".join(row.conditions),
@@ -134,8 +132,7 @@ def _unit_cells(row: UnitRow) -> tuple[str, ...]:
         f"{duration(row.cost)}, most {markdown.clipped(row.costliest, 40)}" if row.cost and row.costliest else "",
         compile_seconds,
         "" if row.peak is None else bytes_in_words(row.peak),
-        "" if row.findings is None else f"{row.findings}{seen}",
-        "" if row.offered is None else f"{row.offered}{proved}",
+        "" if row.proved is None else str(row.proved),
         "" if row.speed is None else f"{row.speed:.2f}×",
     )
 

@@ -6,16 +6,15 @@ import importlib
 import queue
 import socket
 import threading
-from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Protocol
 
 from breakscan.model.errors import InputError
-from breakscan.survey.run_unit import Task, UnitProcesses, line_of, result_of
+from breakscan.survey.limited_process import end_running
+from breakscan.survey.run_unit import Task, run_stage
 from breakscan.survey.units import StageResult, StageStatus
 
 Arriving = Generator[tuple[str, StageResult], None, None]
@@ -37,37 +36,41 @@ class Engine(Protocol):
 
 
 class LocalEngine:
-    """Runs up to ``jobs`` tasks at the same time on this machine, each in its own processes.  Those that need a GPU
-    have one of ``gpus`` (their numbers) for themselves; while none is free, others run."""
+    """Runs up to ``jobs`` tasks at the same time on this machine.  Those that need a GPU have one of ``gpus`` (their
+    numbers) for themselves, and run next to the others."""
 
     def __init__(self, jobs: int, gpus: Sequence[int] = ()) -> None:
         self._jobs = jobs
         self._gpus = tuple(gpus)
-        self._processes = UnitProcesses()
 
     def run(self, tasks: Sequence[Task], *, alone: bool) -> Arriving:
         """See :meth:`Engine.run`."""
         arrived: queue.SimpleQueue[tuple[str, StageResult] | BaseException | None] = queue.SimpleQueue()
-        waiting = WaitingTasks(tasks, self._gpus)
+        free: queue.SimpleQueue[int] = queue.SimpleQueue()
+        for number in self._gpus:
+            free.put(number)
+        is_stopped = threading.Event()
 
-        def work() -> None:
+        def work(task: Task) -> None:
+            gpu = free.get() if task.needs_gpu else None
             try:
-                while True:
-                    with waiting.next() as found:
-                        if found is None:
-                            break
-                        one, gpu = found
-                        for result in self._processes.results(replace(one, device=gpu)):
-                            arrived.put((one.key, result))
+                for stage in task.stages:
+                    if not is_stopped.is_set():
+                        arrived.put((task.key, run_stage(stage, replace(task, device=gpu))))
             except BaseException as error:
                 arrived.put(error)
-            arrived.put(None)
+            finally:
+                if gpu is not None:
+                    free.put(gpu)
+                arrived.put(None)
 
-        left = jobs = 1 if alone else min(self._jobs, len(tasks))
-        with ThreadPoolExecutor(jobs) as pool:
+        on_gpu = [one for one in tasks if one.needs_gpu]
+        jobs = 1 if alone else self._jobs
+        workers = len(self._gpus) if on_gpu and not alone else 0
+        with ThreadPoolExecutor(max(1, jobs - workers)) as pool, ThreadPoolExecutor(workers or 1) as pool_of_gpus:
+            running = [(pool_of_gpus if workers and one.needs_gpu else pool).submit(work, one) for one in tasks]
+            left = len(running)
             try:
-                for _ in range(jobs):
-                    pool.submit(work)
                 while left:
                     got = arrived.get()
                     if isinstance(got, BaseException):
@@ -77,46 +80,14 @@ class LocalEngine:
                     else:
                         yield got
             finally:
-                if left:
-                    waiting.none_left()
-                    self._processes.stop()
+                is_stopped.set()
+                for one in running:
+                    one.cancel()
+                while wait(running, timeout=_EVERY).not_done:
+                    end_running()
 
     def close(self) -> None:
         """See :meth:`Engine.close`."""
-
-
-class WaitingTasks:
-    """Hands tasks out: one that needs a GPU when a GPU is free, and meanwhile those that need none."""
-
-    def __init__(self, tasks: Sequence[Task], gpus: Sequence[int]) -> None:
-        self._changed = threading.Condition()
-        self._gpus = list(gpus)
-        self._on_gpu = deque(one for one in tasks if one.needs_gpu)
-        self._elsewhere = deque(one for one in tasks if not one.needs_gpu)
-
-    def none_left(self) -> None:
-        """Hand out no more tasks."""
-        with self._changed:
-            self._on_gpu.clear()
-            self._elsewhere.clear()
-            self._changed.notify_all()
-
-    @contextmanager
-    def next(self) -> Iterator[tuple[Task, int | None] | None]:
-        """The next task with its GPU, which it has until the end of the context; None when no more wait."""
-        with self._changed:
-            while self._on_gpu and not self._gpus and not self._elsewhere:
-                self._changed.wait()
-            gpu = self._gpus.pop(0) if self._on_gpu and self._gpus else None
-            waiting = self._elsewhere if gpu is None else self._on_gpu
-            task = waiting.popleft() if waiting else None
-        try:
-            yield None if task is None else (task, gpu)
-        finally:
-            if gpu is not None:
-                with self._changed:
-                    self._gpus.append(gpu)
-                    self._changed.notify_all()
 
 
 _PATIENCE = 10.0
@@ -181,7 +152,7 @@ class RayEngine:
 
     def _results(self, ended: Any, task: Task) -> list[StageResult]:
         try:
-            return [result_of(line) for line in self._ray.get(ended)]
+            return list(self._ray.get(ended))
         except self._ray.exceptions.RayError as error:
             status = StageStatus.CRASHED.value
             return [StageResult(stage.value, status, 0.0, None, said=str(error)) for stage in task.stages]
@@ -196,6 +167,5 @@ def _require_reachable(address: str) -> None:
         raise EngineError(f"no Ray cluster at {address}: {error}") from error
 
 
-def _results(task: Task) -> list[str]:
-    """In a process of its own: Ray may end this one at any moment, and what the unit started must end with it."""
-    return [line_of(result) for result in UnitProcesses().results(task)]
+def _results(task: Task) -> list[StageResult]:
+    return [run_stage(stage, task) for stage in task.stages]

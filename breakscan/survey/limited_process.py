@@ -18,7 +18,7 @@ TAIL = 8192
 """Bytes that are kept of what a command says."""
 _EVERY = 0.5
 """Seconds between two looks at a command.  A look reads all processes of the machine, while a command is timed."""
-MARK = "BREAKSCAN_SURVEY_UNIT"
+_MARK = "BREAKSCAN_SURVEY_UNIT"
 """The environment variable that marks the processes of a unit, also those that left its session."""
 _running: dict[int, str] = {}
 """The leaders of the sessions that run now, with their marks."""
@@ -49,7 +49,7 @@ def run_limited(
 ) -> LimitedRun:
     """Run a command in a new session, without standard input, and end it with all that it started."""
     given = os.environ if environment is None else environment
-    mark = f"{given.get(MARK, '')}/{uuid.uuid4().hex}"
+    mark = f"{given.get(_MARK, '')}/{uuid.uuid4().hex}"
     started = time.monotonic()
     peak: int | None = None
     ending: Ending = "exited"
@@ -60,7 +60,7 @@ def run_limited(
             stdout=said,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            env={**given, MARK: mark},
+            env={**given, _MARK: mark},
             start_new_session=True,
         )
         _running[process.pid] = mark
@@ -92,7 +92,7 @@ def end_running() -> None:
         _end_session(leader, mark)
 
 
-def end_marked(mark: str) -> None:
+def _end_marked(mark: str) -> None:
     """End the processes of a unit that are still there, on systems with ``/proc``."""
     for _ in range(_ROUNDS):
         found = [process for process in _processes() if process != os.getpid() and _is_marked(process, mark)]
@@ -108,7 +108,7 @@ def _end_session(leader: int, mark: str) -> None:
     if hasattr(os, "killpg"):
         with contextlib.suppress(OSError):
             os.killpg(leader, signal.SIGKILL)
-    end_marked(mark)
+    _end_marked(mark)
 
 
 def _kill(process: int) -> None:
@@ -122,7 +122,7 @@ def _is_marked(process: int, mark: str) -> bool:
         environment = Path("/proc", str(process), "environ").read_bytes()
     except OSError:
         return False
-    return f"\0{MARK}={mark}".encode() in b"\0" + environment
+    return f"\0{_MARK}={mark}".encode() in b"\0" + environment
 
 
 def _processes() -> list[int]:

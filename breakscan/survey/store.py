@@ -43,18 +43,15 @@ class Surveyed:
 
 
 class Store:
-    """A store; the file is made where there is none.  With ``must_exist`` it is only read, also where nothing can be
-    written.  All methods raise StoreError.
-
-    A store of another version is an error.
-    """
+    """A store; the file is made where there is none.  With ``must_exist`` it is only read.  All methods raise
+    StoreError, also for a store of another version."""
 
     def __init__(self, path: Path, *, must_exist: bool = False) -> None:
         self.path = path
         if must_exist and not path.is_file():
             raise StoreError(f"there is no {path}: breakscan survey run makes it")
         with self._faults():
-            self._db = _opened_to_read(path) if must_exist else _opened_to_write(path)
+            self._db = _connection(path, "mode=rw" if must_exist else "mode=rwc")
             try:
                 self._prepare(must_exist)
             except BaseException:
@@ -193,45 +190,8 @@ class Store:
             raise _store_error(self.path, error) from error
 
 
-def _opened_to_write(path: Path) -> sqlite3.Connection:
-    """The database in a file, which is made where there is none."""
-    return _connection(path, "mode=rwc")
-
-
-def _opened_to_read(path: Path) -> sqlite3.Connection:
-    """The database in a file that exists, also where neither it nor its folder can be written."""
-    try:
-        db = _connection(path, "mode=rw")
-        try:
-            db.execute("SELECT 1 FROM sqlite_master").fetchone()
-        except BaseException:
-            db.close()
-            raise
-        return db
-    except sqlite3.OperationalError:
-        log = path.with_name(f"{path.name}-wal")
-        if log.exists() and log.stat().st_size:
-            raise  # the log cannot be read without writing to its folder
-    return _connection(path, "mode=ro&immutable=1")
-
-
 def _connection(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", timeout=_PATIENCE, isolation_level=None, uri=True)
-
-
-_ADVICE = (
-    ("unable to open", "cannot be opened", "is its folder there, and may you write to it?"),
-    ("readonly", "cannot be written", "name another place with --store, or make the file and its folder writable"),
-    ("full", "cannot be written", "free some space: the same command goes on from there"),
-    (
-        "disk i/o",
-        "cannot be read or written",
-        "is the disk full or gone? With space, the same command goes on from there",
-    ),
-    ("locked", "is used by another command", "wait until that has ended"),
-    ("not a database", "is no store of a survey", "name another file"),
-)
-"""Words in errors of SQLite, their meaning for a store, and the remedy."""
 
 
 def _no_survey(path: Path) -> StoreError:
@@ -239,11 +199,4 @@ def _no_survey(path: Path) -> StoreError:
 
 
 def _store_error(path: Path, error: Exception) -> StoreError:
-    """Return the StoreError for an error of SQLite; an unknown one means that the file is damaged."""
-    said = str(error)
-    for words, meaning, advice in _ADVICE:
-        if words in said.lower():
-            return StoreError(f"{path} {meaning} ({said}): {advice}")
-    return StoreError(
-        f"{path} is damaged ({said}): take a copy of it that is whole, or move it away and run the survey again"
-    )
+    return StoreError(f"{path} cannot be used as the store of a survey: {error}")

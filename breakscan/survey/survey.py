@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any
 
 from breakscan.survey.engine import Engine
 from breakscan.survey.manifest import SurveyManifest
 from breakscan.survey.plan import PlannedUnit
 from breakscan.survey.run_unit import Task, not_run
 from breakscan.survey.store import Store
-from breakscan.survey.units import NOTHING, Explained, StageResult, StageStatus, SurveyStage, has_work
+from breakscan.survey.units import StageResult, StageStatus, SurveyStage, has_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def run_survey(
     number = store.begin(units, [stage.value for stage in manifest.stages])
     endings = store.endings(number)
     wanted = _Wanted(manifest, store, frozenset(again))
-    missing = {key: stages for key, one in by_key.items() if (stages := wanted.of(one, endings.get(key, {})))}
+    missing = {key: asked for key in by_key if (asked := wanted.of(key, endings.get(key, {})))}
     total = len(by_key) * len(manifest.stages)
     done = total - sum(map(len, missing.values()))
 
@@ -54,19 +54,15 @@ def run_survey(
     for measuring in (False, True):
         tasks = []
         for key, asked in missing.items():
-            stages = tuple(stage for stage in asked if stage.measures_time is measuring)
-            if not stages:
-                continue
-            explained = NOTHING if SurveyStage.EXPLAIN in stages else wanted.explained(key)
-            idle = tuple(stage for stage in stages if not has_work(stage, explained))
-            if SurveyStage.EXPLAIN not in stages and idle:
-                for stage in idle:
-                    keep(key, not_run(stage, StageStatus.SKIPPED))
-                stages = tuple(stage for stage in stages if stage not in idle)
-            if stages:
-                one = by_key[key]
+            stages = [stage for stage in asked if stage.measures_time is measuring]
+            explained = wanted.explained(key) if measuring and stages else {}
+            idle = [stage for stage in stages if measuring and not has_work(stage, explained)]
+            for stage in idle:
+                keep(key, not_run(stage, StageStatus.SKIPPED))
+            if len(stages) > len(idle):
+                one, waiting = by_key[key], tuple(stage for stage in stages if stage not in idle)
                 limits = (manifest.seconds, manifest.memory)
-                tasks.append(Task(key, one.unit, one.folder, one.environment.executable, stages, *limits, explained))
+                tasks.append(Task(key, one.unit, one.folder, one.environment.executable, waiting, *limits))
         if tasks:
             # Closed at once, whatever happens here: until then the engine's processes run on.
             with closing(engine.run(tasks, alone=measuring)) as arriving:
@@ -84,24 +80,21 @@ class _Wanted:
         self._store = store
         self._again = again
 
-    def explained(self, key: str) -> Explained:
-        """Return what the stage ``explain`` of a unit saw, from the store."""
+    def explained(self, key: str) -> Mapping[str, Any]:
+        """The facts of the stage ``explain`` of a unit, from the store."""
         result = self._store.results(key).get(SurveyStage.EXPLAIN.value)
-        return Explained.of(result.facts) if result is not None else NOTHING
+        return result.facts if result is not None else {}
 
-    def of(self, one: PlannedUnit, ended: Mapping[str, StageResult]) -> tuple[SurveyStage, ...]:
+    def of(self, key: str, ended: Mapping[str, StageResult]) -> tuple[SurveyStage, ...]:
         """Those that have no result, or none that counts."""
         stages = self._manifest.stages
         wanted = {stage for stage in stages if self._counts_not(ended.get(stage.value))}
         skipped = {stage for stage in stages if self._is_skipped(ended.get(stage.value))}
-        if SurveyStage.EXPLAIN not in wanted and (wanted or skipped):
-            explained = self.explained(one.key)
-            wanted |= {stage for stage in skipped if has_work(stage, explained)}
-            if any(has_work(stage, explained) for stage in wanted) and not _are_there(one.folder, explained.files):
-                # Such as results of another machine: its packages lie elsewhere.
-                wanted.add(SurveyStage.EXPLAIN)
         if SurveyStage.EXPLAIN in wanted:
             wanted |= skipped
+        elif skipped:
+            explained = self.explained(key)
+            wanted |= {stage for stage in skipped if has_work(stage, explained)}
         return tuple(stage for stage in stages if stage in wanted)
 
     def _counts_not(self, ended: StageResult | None) -> bool:
@@ -117,7 +110,3 @@ class _Wanted:
 
     def _is_skipped(self, ended: StageResult | None) -> bool:
         return ended is not None and ended.status == StageStatus.SKIPPED.value
-
-
-def _are_there(folder: str, files: Iterable[str]) -> bool:
-    return all(os.path.exists(os.path.join(folder, file)) for file in files)

@@ -53,9 +53,8 @@ class SurveyedSite:
 class UnitRow:
     """A unit in a table; its results are kept under ``key``.  Counts are None where ``explain`` did not succeed;
     ``breaks`` are places, ``cost`` the seconds of the calls that breaks and eager functions took, ``costliest`` what
-    took most of them, ``causes`` and ``files`` why and where it breaks or runs eager.  ``findings`` are those of
-    ``check``, ``seen`` those whose rule ``explain`` saw as well, ``offered`` those that ``fix`` can take away,
-    ``proved`` the changes that ``verify`` accepts."""
+    took most of them, ``causes`` and ``files`` why and where it breaks or runs eager; ``proved`` are the changes that
+    ``verify`` accepts."""
 
     key: str
     name: str
@@ -73,9 +72,6 @@ class UnitRow:
     compile_seconds: float | None
     seconds: float
     peak: int | None
-    findings: int | None
-    seen: int | None
-    offered: int | None
     proved: int | None
     speed: float | None
     said: str
@@ -101,17 +97,10 @@ def row_of(one: Surveyed) -> UnitRow:
     explained = one.results.get(SurveyStage.EXPLAIN.value)
     ok = explained is not None and explained.status == StageStatus.OK.value
     facts = explained.facts if explained is not None and ok else {}
-    checked, fixed, verified, benched = (
-        _facts(one.results, stage)
-        for stage in (SurveyStage.CHECK, SurveyStage.FIX, SurveyStage.VERIFY, SurveyStage.BENCH)
-    )
-    found: Mapping[str, int] | None = checked.get("by_rule")
-    proofs = verified.get("proofs")
-    outcomes = fixed.get("outcomes")
+    proofs = _facts(one.results, SurveyStage.VERIFY).get("proofs")
     sites = list(sites_of(one))
     costs = costs_of(sites)
     lost = [site for site in sites if site.cause.kind is not CauseKind.RECOMPILE]
-    rules = {site.cause.rule for site in sites}
     return UnitRow(
         key=one.unit.key(one.environment),
         name=one.unit.name,
@@ -129,16 +118,11 @@ def row_of(one: Surveyed) -> UnitRow:
         compile_seconds=facts.get("compile_seconds"),
         seconds=sum(result.seconds for result in one.results.values()),
         peak=max((result.peak for result in one.results.values() if result.peak is not None), default=None),
-        findings=sum(found.values()) if found is not None else None,
-        seen=sum(count for rule, count in found.items() if rule in rules) if found is not None else None,
-        offered=sum(count for name, count in outcomes.items() if name not in ("declined", "without"))
-        if outcomes
-        else None,
         # That of all changes together names no rewrite.
         proved=sum(proof["verdict"] == "accepted" and proof["rewrite"] is not None for proof in proofs)
         if proofs is not None
         else None,
-        speed=_speed(benched),
+        speed=_speed(_facts(one.results, SurveyStage.BENCH)),
         said=explained.said if explained and not ok else "",
     )
 

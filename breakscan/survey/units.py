@@ -14,15 +14,13 @@ class SurveyStage(str, Enum):
     """A command of breakscan that a survey runs, in this order: the later ones need what ``explain`` saw."""
 
     EXPLAIN = "explain"
-    CHECK = "check"
-    FIX = "fix"
     VERIFY = "verify"
     BENCH = "bench"
 
     @property
     def measures_time(self) -> bool:
         """True if nothing else may run at the same time."""
-        return self in (SurveyStage.VERIFY, SurveyStage.BENCH)
+        return self is not SurveyStage.EXPLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,29 +110,10 @@ class StageResult:
     host: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """The result of ``explain``: the ``files`` that were compiled; ``has_causes`` if anything in them broke the graph,
-    ran eager or was recompiled."""
-
-    files: tuple[str, ...] = ()
-    has_causes: bool = False
-
-    @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> Explained:
-        """From the facts of the stage; of one that gave none, nothing."""
-        causes = any(facts.get(name) for name in ("breaks", "eager", "recompiles"))
-        return cls(tuple(facts.get("files", ())), causes)
-
-
-NOTHING = Explained()
-
-
-def has_work(stage: SurveyStage, explained: Explained) -> bool:
-    """Return True if a stage can find anything: all but ``explain`` need compiled files, and rewrites and their proofs
-    a problem to remove.  ``check`` also finds problems in code that did not run."""
-    if stage is SurveyStage.EXPLAIN:
-        return True
-    if stage in (SurveyStage.FIX, SurveyStage.VERIFY):
-        return bool(explained.files) and explained.has_causes
-    return bool(explained.files)
+def has_work(stage: SurveyStage, explained: Mapping[str, Any]) -> bool:
+    """True if a stage can find anything, by the facts of ``explain``: ``verify`` needs something that broke the graph,
+    ran eager or was recompiled, ``bench`` something that was compiled."""
+    has_causes = any(explained.get(name) for name in ("breaks", "eager", "recompiles"))
+    if stage is SurveyStage.VERIFY:
+        return has_causes
+    return stage is SurveyStage.EXPLAIN or has_causes or bool(explained.get("graphs"))

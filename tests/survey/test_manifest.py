@@ -70,7 +70,7 @@ PROGRAM = '[[program]]\ncommand = ["a.py"]\n'
         (f'modes = ["evl"]\n{PROGRAM}', "modes: must be among eval, train: did you mean eval?"),
         (f"modes = []\n{PROGRAM}", "modes: must not be empty"),
         (f'backends = "eager"\n{PROGRAM}', "backends: must be a list of strings"),
-        (f'stages = ["check"]\n{PROGRAM}', "stages: explain must be among them"),
+        (f'stages = ["bench"]\n{PROGRAM}', "stages: explain must be among them"),
         (f"seconds = 0\n{PROGRAM}", "seconds: must be a number of seconds above 0"),
         (f'memory = "4 GB"\n{PROGRAM}', 'memory: must be a size such as "4 GiB"'),
         (f'folder = "gone"\n{PROGRAM}', "folder: there is no folder "),

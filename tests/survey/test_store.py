@@ -55,7 +55,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"there is no .*gone\.db"):
         Store(tmp_path / "gone.db", must_exist=True)
     (tmp_path / "text.db").write_text("no database, but a text that is long enough to be read as one", encoding="utf-8")
-    with pytest.raises(StoreError, match="is no store of a survey"):
+    with pytest.raises(StoreError, match="cannot be used as the store of a survey: file is not a database"):
         Store(tmp_path / "text.db")
     other = sqlite3.connect(tmp_path / "other.db")
     other.execute("CREATE TABLE t (a)")

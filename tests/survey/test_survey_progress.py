@@ -12,12 +12,12 @@ import pytest
 from breakscan.survey.engine import Arriving
 from breakscan.survey.manifest import SurveyManifest
 from breakscan.survey.plan import PlannedUnit
-from breakscan.survey.run_unit import Task, run_stages
+from breakscan.survey.run_unit import Task
 from breakscan.survey.store import Store
 from breakscan.survey.survey import Progressed, run_survey
 from breakscan.survey.units import Environment, StageResult, SurveyStage, Unit
 
-BROKEN: dict[str, Any] = {"files": ["a.py"], "breaks": [{}], "eager": [], "recompiles": []}
+BROKEN: dict[str, Any] = {"graphs": 2, "breaks": [{}], "eager": [], "recompiles": []}
 WHOLE = {**BROKEN, "breaks": []}
 ALL = tuple(SurveyStage)
 
@@ -59,16 +59,16 @@ def store(tmp_path: Path) -> Any:
 def test_what_measures_time_runs_last_and_alone_and_nothing_twice(
     tmp_path: Path, units: list[PlannedUnit], store: Store
 ) -> None:
-    whole = SurveyManifest(tmp_path, (), (), (SurveyStage.EXPLAIN, SurveyStage.CHECK, SurveyStage.BENCH))
+    whole = SurveyManifest(tmp_path, (), (), (SurveyStage.EXPLAIN, SurveyStage.BENCH))
     heard: list[Progressed] = []
     engine = Kept()
     run_survey(whole, units, store, engine, on_result=heard.append)
-    assert engine.asked == [(False, [("explain", "check")] * 2), (True, [("bench",)] * 2)]
-    assert [(one.done, one.total) for one in heard] == [(number, 6) for number in range(1, 7)]
-    part = SurveyManifest(tmp_path, (), (), (SurveyStage.EXPLAIN, SurveyStage.FIX))
+    assert engine.asked == [(False, [("explain",)] * 2), (True, [("bench",)] * 2)]
+    assert [(one.done, one.total) for one in heard] == [(number, 4) for number in range(1, 5)]
+    part = SurveyManifest(tmp_path, (), (), (SurveyStage.EXPLAIN, SurveyStage.VERIFY))
     heard.clear()
     run_survey(part, units, store, engine, on_result=heard.append)
-    assert engine.asked[2:] == [(False, [("fix",)] * 2)]
+    assert engine.asked[2:] == [(True, [("verify",)] * 2)]
     assert [(one.done, one.total) for one in heard] == [(3, 4), (4, 4)]
 
 
@@ -81,8 +81,7 @@ def test_what_breaks_nowhere_needs_no_rewrite_and_no_proof(
 ) -> None:
     engine = Kept(WHOLE)
     run_survey(SurveyManifest(tmp_path, (), (), ALL), units[:1], store, engine)
-    # What is asked for with explain, the process of the unit decides; no process begins for a proof.
-    assert engine.asked == [(False, [("explain", "check", "fix")]), (True, [("bench",)])]
+    assert engine.asked == [(False, [("explain",)]), (True, [("bench",)])]
     assert statuses(store, units[0])["verify"] == "skipped"
     run_survey(SurveyManifest(tmp_path, (), (), ALL), units[:1], store, engine)
     assert len(engine.asked) == 2
@@ -123,20 +122,12 @@ def test_what_went_over_smaller_limits_runs_again(
 
 
 def test_what_was_skipped_runs_where_a_kill_came_before(tmp_path: Path, units: list[PlannedUnit], store: Store) -> None:
-    asked = SurveyManifest(tmp_path, (), (), (SurveyStage.EXPLAIN, SurveyStage.CHECK))
+    asked = SurveyManifest(tmp_path, (), (), (SurveyStage.EXPLAIN, SurveyStage.BENCH))
     run_survey(asked, units[:1], store, Kept())
-    store.put(units[0].key, StageResult("check", "skipped", 0.0, None))  # of an explain that had failed
+    store.put(units[0].key, StageResult("bench", "skipped", 0.0, None))  # of an explain that had failed
     engine = Kept()
     run_survey(asked, units[:1], store, engine)
-    assert engine.asked == [(False, [("check",)])]
-
-
-def test_explain_runs_again_where_its_files_are_not(tmp_path: Path, units: list[PlannedUnit], store: Store) -> None:
-    run_survey(SurveyManifest(tmp_path, (), (), (SurveyStage.EXPLAIN,)), units[:1], store, Kept())
-    (tmp_path / "a.py").unlink()
-    engine = Kept()
-    run_survey(SurveyManifest(tmp_path, (), (), (SurveyStage.EXPLAIN, SurveyStage.CHECK)), units[:1], store, engine)
-    assert engine.asked == [(False, [("explain", "check")])]
+    assert engine.asked == [(True, [("bench",)])]
 
 
 class Interrupted(Exception):
@@ -163,11 +154,3 @@ def test_an_engine_is_closed_at_once_when_the_survey_is_interrupted(
     except Interrupted:
         # While the exception is handled, it holds the frames, and with them the engine's generator.
         assert closed == [True]
-
-
-@pytest.mark.process
-def test_a_unit_that_cannot_begin_is_a_fault(units: list[PlannedUnit], tmp_path: Path) -> None:
-    task = Task("", units[0].unit, str(tmp_path), "/no/such/python", (SurveyStage.EXPLAIN, SurveyStage.FIX), 9.0, None)
-    explain, fix = run_stages(task)
-    assert (explain.status, fix.status) == ("fault", "skipped")
-    assert "/no/such/python" in explain.said
