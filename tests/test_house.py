@@ -30,7 +30,7 @@ ROOMS = {
     "source": Room("model", 1963, 15),
     "rulebook": Room("model source", 2634, 12),
     "check": Room(STATIC, 12670, 49),
-    "fix": Room(f"{STATIC} check", 7935, 42),
+    "fix": Room(f"{STATIC} check", 7793, 40),
     "recording": Room(STATIC, 8836, 43),
     "explanation": Room(f"{STATIC} check recording", 7077, 36),
     "survey": Room(f"{STATIC} check recording explanation", 1933, 14),

@@ -163,8 +163,6 @@ class _Planner:
         """Rewrites that were tried and did not help, with the reason."""
         self.in_vain: dict[tuple[str, Site, str], str] = {}
         """Edits that help nothing in the end, by rule, site before any edit and rewrite, with the reason."""
-        self.remaining: set[Key] = set()
-        """Findings that are fixed except under a condition, which is part of the edit."""
         self.lines = SourceMap.unchanged(before)
         """The origins of the lines of the current text."""
         self.safe = before
@@ -207,19 +205,20 @@ class _Planner:
         return self._repair(data, text, left, [error for error in errors if error.path == self.display])
 
     def _start_again(self) -> None:
-        self.applied, self.left, self.remaining = [], {}, set()
+        self.applied, self.left = [], {}
         self.lines, self.safe = SourceMap.unchanged(self.before), self.before
 
     def _in_vain(self, stay: Iterable[Refused]) -> dict[tuple[str, Site, str], str]:
         """Returns the edits that help nothing, because their line, or for those that are for the compiler alone their
         function, breaks all the same."""
-        breaks = [one.finding for one in stay if _breaks_anyhow(one.finding)]
+        breaks = [one.finding for one in stay if one.finding.kind is Kind.GRAPH_BREAK]
         in_vain = {}
         for one in self.applied:
             own = one.finding
+            is_for_compiler = one.rewrite in FOR_THE_COMPILER
             for other in breaks:
                 is_there = own.site.line <= other.site.line <= own.site.end_line
-                if is_there or (one.rewrite in FOR_THE_COMPILER and other.function == own.function):
+                if is_there or (is_for_compiler and other.function == own.function and _breaks_anyhow(other)):
                     reason = f"it would gain nothing: line {other.site.line} breaks the graph all the same"
                     in_vain[own.rule, own.site, one.rewrite] = reason
         return in_vain
@@ -291,8 +290,6 @@ class _Planner:
         chosen: list[_Chosen] = []
         self.left = {}
         for finding in seen.findings:
-            if _key(finding, seen.module) in self.remaining:
-                continue
             origin = self.lines.moved(finding)
             if finding.rule in ON_PURPOSE and (origin.rule, origin.site) not in self.known:
                 continue  # what an edit disabled
@@ -395,7 +392,6 @@ class _Planner:
                     done = [one if one.edit.differences else _after_unsafe(one) for one in done]
                 self.applied += map(self._as_applied, done)
                 self.lines = self.lines.then(SourceMap.of_change(tree.text, text))
-                self.remaining |= {_key(one.finding, seen.module) for one in chosen if one.edit.remains}
                 return text, after
             if len(useless) == len(chosen) > 1:
                 # One of them may invalidate the result of all, so they are tried one after the other.
@@ -413,7 +409,7 @@ class _Planner:
     def _as_applied(self, one: _Chosen) -> Applied:
         offer = RewriteOffer(one.rewrite, "safe" if one.edit.is_safe else "unsafe")
         finding = replace(self.lines.moved(one.finding), rewrite=offer)
-        return Applied(finding, one.rewrite, tuple(one.edit.differences), one.edit.remains)
+        return Applied(finding, one.rewrite, tuple(one.edit.differences))
 
 
 _WHERE_MADE = ("__init__", "__new__", "__post_init__")
@@ -422,7 +418,7 @@ _WHERE_MADE = ("__init__", "__new__", "__post_init__")
 def _breaks_anyhow(finding: Finding) -> bool:
     """True for a break that no edit and no setting removes, in each call."""
     is_sure = finding.confidence not in (Confidence.CONDITIONAL, Confidence.POSSIBLE)
-    return is_sure and finding.kind is Kind.GRAPH_BREAK and not any("capture_" in one for one in finding.remedies)
+    return is_sure and not any("capture_" in one for one in finding.remedies)
 
 
 def _edit(context: RewriteContext, rewrite: str) -> Edit:
@@ -477,7 +473,7 @@ def _useless(before: Study, after: Study, chosen: Sequence[_Chosen]) -> dict[int
         return dict.fromkeys(range(len(chosen)), "the edit that was tried could not be checked")
     were = Counter(_key(finding, before.module) for finding in before.findings)
     now = Counter(_key(finding, after.module) for finding in after.findings)
-    meant = Counter(_key(one.finding, before.module) for one in chosen if one.edit.remains is None)
+    meant = Counter(_key(one.finding, before.module) for one in chosen)
     # An edit may change the text of another finding that contains it, so the number of remaining findings decides.
     more = _by_rule(now) - (_by_rule(were) - _by_rule(meant))
     changed = now - were

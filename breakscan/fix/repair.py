@@ -14,7 +14,7 @@ from breakscan.check.pipeline.rewrite_facts import Studies
 from breakscan.fix.planner import WantedRewrites, repair_file
 from breakscan.fix.result import FileRepair, Repair
 from breakscan.model.findings import CheckResult, Finding, SourceError
-from breakscan.rulebook.config import FileSettings, library_of
+from breakscan.rulebook.config import FileSettings, check_targets, library_of
 from breakscan.source.cores import usable_cores
 from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
@@ -88,7 +88,8 @@ def repair_found(
             progress.repaired(done, len(tasks))
     all_errors = {*errors, *found.errors, *(error for repair in repairs for error in repair.errors)}
     ordered = sorted(all_errors, key=lambda error: (error.path, error.line))
-    return Repair(tuple(repairs), tuple(ordered), found.files, found.targets)
+    targets = found.targets or check_targets([settings.of(Path.cwd() / "no_file.py")])
+    return Repair(tuple(repairs), tuple(ordered), found.files, targets)
 
 
 MOST_FILES_TRIED = 10

@@ -95,16 +95,11 @@ _LONG = re.compile(rf"`[^`]{{{MOST_QUOTED - 1},}}`")
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A finding that a rewrite fixed.
-
-    ``differences`` are its effects besides speed. ``remains`` is the condition, as code, under which it still breaks
-    (None: never).
-    """
+    """A finding that a rewrite fixed.  ``differences`` are its effects besides speed."""
 
     finding: Finding
     rewrite: str
     differences: tuple[Difference, ...] = ()
-    remains: str | None = None
 
     @property
     def difference(self) -> str | None:

@@ -111,10 +111,8 @@ def fixed_findings(file: FileRepair, report: FixReport) -> list[FixedFinding]:
 
 
 def _edit(one: Applied, is_written: bool) -> FixedFinding:
-    differences = [one.difference] if one.difference else []
-    differences += [f"it still breaks if `{one.remains}`"] if one.remains else []
     outcome = "written" if is_written else "unsafe" if one.differences else "safe"
-    return FixedFinding(one.finding, outcome, ", and ".join(differences))
+    return FixedFinding(one.finding, outcome, one.difference or "")
 
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? ")
@@ -187,7 +185,6 @@ def _file(file: FileRepair, report: FixReport) -> dict[str, Any]:
             "rewrite": one.rewrite,
             "difference": one.difference,
             "effects": sorted({effect.value for difference in one.differences for effect in difference.effects}),
-            "remains": one.remains,
         }
 
     groups = by_outcome(file)

@@ -121,7 +121,7 @@ def test_the_rewrite_that_is_named_is_the_one_that_is_proved(tmp_path: Path, mon
     other = rewrites.together([replace(one, rewrite="where")], SetLabel())
     assert other is not None
     assert "    x = torch.where((x < 0).any(), torch.where(x < 0, 0.0, x), x)\n" in other.texts[path][1]
-    assert rewrites.together([replace(one, rewrite="zero-probability")], SetLabel()) is None
+    assert rewrites.together([replace(one, rewrite="masked-update")], SetLabel()) is None
 
 
 TWICE = """\

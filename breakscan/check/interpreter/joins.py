@@ -111,7 +111,7 @@ def _join_same(a: Value, b: Value) -> Value:
     optional = a.optional or b.optional
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return Tensor(
-            sure,
+            sure if a.array is b.array else min(sure, Sure.LIKELY),
             maybe_none,
             optional,
             a.dtype if a.dtype == b.dtype else None,

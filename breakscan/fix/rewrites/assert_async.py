@@ -185,7 +185,9 @@ def _constant_text(context: RewriteContext, node: cst.BaseExpression) -> cst.Bas
         right = _constant_text(context, node.right)
         if not isinstance(right, cst.SimpleString | cst.ConcatenatedString):
             return None
-        return cst.ConcatenatedString(left, right, whitespace_between=node.whitespace_between.deep_clone())
+        spread = isinstance(node.whitespace_between, cst.ParenthesizedWhitespace)
+        between = cst.ParenthesizedWhitespace(indent=True) if spread else node.whitespace_between.deep_clone()
+        return cst.ConcatenatedString(left, right, whitespace_between=between)
     if not isinstance(node, cst.FormattedString):
         return None
     text = _text(context, node)

@@ -19,6 +19,7 @@ from breakscan.fix.support.checks import and_not_compiling, compiling
 from breakscan.fix.support.context import Declined, Edit, OtherForm, RewriteContext
 from breakscan.fix.support.names import read, written
 from breakscan.fix.support.operators import called
+from breakscan.fix.support.purity import refuse_breaks_in
 from breakscan.fix.support.tensor_test import asks_tensor, operands
 from breakscan.fix.support.walking import findall, walk
 
@@ -40,6 +41,7 @@ def rewrite(context: RewriteContext) -> Edit:
         masks = [mask for one in operands(branch.test) if (mask := _mask(context, one)) is not None]
         if not masks or not all(_only_there(context, one, masks, [branch]) for one in branch.body.body):
             raise OtherForm("the `if` does more than leave out work for a mask that selects nothing")
+        refuse_breaks_in(context, branch.body)
         made: cst.BaseExpression = cst.BooleanOperation(compiling(context), cst.Or(), operand_of_and(branch.test))
         return Edit({branch.test: made}, [assumes(f"its body must change nothing where `{text}` is false")])
     mask = next((mask for one in operands(branch.test) if (mask := _unhit(context, one)) is not None), None)

@@ -16,7 +16,15 @@ from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import defined, is_bound_once, is_changed_in_place, reads_of
 from breakscan.fix.support.build import copied, method, operand
 from breakscan.fix.support.context import Declined, Edit, RewriteContext
-from breakscan.fix.support.operators import called, cuts_gradient, is_number, makes_new, only_argument, takes_alike
+from breakscan.fix.support.operators import (
+    called,
+    cuts_gradient,
+    is_number,
+    is_size,
+    makes_new,
+    only_argument,
+    takes_alike,
+)
 from breakscan.fix.support.walking import findall, nodes_named
 
 _MOVED = frozenset({"cpu", "detach"})
@@ -110,7 +118,7 @@ def _converted(
     context: RewriteContext, tensor: cst.BaseExpression, conversions: list[str]
 ) -> tuple[cst.BaseExpression, str | None]:
     """The tensor that replaces the number, and its dtype."""
-    dtype = context.fact(tensor).dtype
+    dtype = "int" if _is_integer(context, tensor) else context.fact(tensor).dtype
     has_no_gradient = dtype in ("int", "bool") or cuts_gradient(context, tensor)
     made: cst.BaseExpression = copied(tensor) if has_no_gradient else method(tensor, "detach")
     for one in conversions:
@@ -122,6 +130,17 @@ def _converted(
             made = method(tensor if (dtype, one) == ("float", "int") else made, "long" if one == "int" else "float")
         dtype = one
     return made, dtype
+
+
+def _is_integer(context: RewriteContext, node: cst.BaseExpression) -> bool:
+    """True if an expression is known to have an integer dtype, or to be a Python integer."""
+    node = defined(context, node)
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add | cst.Subtract | cst.Multiply):
+        return _is_integer(context, node.left) and _is_integer(context, node.right)
+    if isinstance(node, cst.Call) and context.method(node) in ("max", "min") and isinstance(node.func, cst.Attribute):
+        return _is_integer(context, node.func.value)
+    is_count = isinstance(node, cst.Integer) or is_size(context, node) or m.matches(node, m.Call(m.Name("int")))
+    return is_count or context.fact(node).dtype == "int"
 
 
 class Uses:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from breakscan.fix.result import Effect, differs
+from breakscan.fix.support import matchers as m
 from breakscan.fix.support.assignments import is_needed_outside
 from breakscan.fix.support.build import (
     AUGMENTED,
@@ -28,6 +29,7 @@ from breakscan.fix.support.names import read, written
 from breakscan.fix.support.operators import operator_of, what_costs, written_number
 from breakscan.fix.support.purity import refuse_breaks_in, why_may_raise, why_not_pure
 from breakscan.fix.support.tensor_test import TensorTest, tensor_test
+from breakscan.fix.support.walking import findall
 from breakscan.rulebook.torch_facts.operators import Shape
 
 BOTH_COMPUTED = differs(
@@ -42,7 +44,35 @@ A_NEW_TENSOR = differs(
 def rewrite(context: RewriteContext) -> Edit:
     """The branch whose test is at the site, as a choice between two tensors."""
     node = _branch_of(context)
-    return _Branch(context, node).edit() if isinstance(node, cst.If) else _ternary(context, node)
+    edit = _Branch(context, node).edit() if isinstance(node, cst.If) else _ternary(context, node)
+    for new in edit.replace.values():
+        for one in [new] if isinstance(new, cst.CSTNode) else new or ():
+            _refuse_poles(context, node.test, one)
+    return edit
+
+
+_POLES = m.Name(m.MatchRegex("div|divide|log(2|10|1p)?|r?sqrt|reciprocal|acos|asin"))
+
+
+def _refuse_poles(context: RewriteContext, test: cst.BaseExpression, made: cst.CSTNode) -> None:
+    """Declines where the test keeps values away for which a gradient is infinite: `torch.where` makes it NaN."""
+    compared = [one.comparator for one in test.comparisons] if isinstance(test, cst.Comparison) else []
+    if not all(isinstance(written_number(one), int | float) for one in compared):
+        return
+    tested = _values_in(context, test)
+    divisions = findall(made, m.BinaryOperation(operator=m.Divide()))
+    poles: list[tuple[cst.CSTNode, cst.CSTNode]] = [(one, one.right) for one in divisions]  # type: ignore[attr-defined]
+    poles += [(one, one) for one in findall(made, m.Call(_POLES | m.Attribute(attr=_POLES)))]
+    for one, where in poles:
+        if tested & _values_in(context, where):
+            code = context.plain(one)
+            raise Declined(f"`{code}` would be computed for all values, and gradients may become NaN: clamp the value")
+
+
+def _values_in(context: RewriteContext, node: cst.CSTNode) -> set[str]:
+    """The variables and attributes of the object that code reads."""
+    own = findall(node, m.Attribute(m.Name("self")))
+    return {*read(node), *map(context.plain, own)} - {"self", "torch", "math", "F"}
 
 
 def _ternary(context: RewriteContext, node: cst.IfExp) -> Edit:

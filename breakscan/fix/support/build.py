@@ -146,13 +146,6 @@ def with_leading_lines(statement: cst.BaseStatement, like: cst.BaseStatement) ->
     return statement.with_changes(leading_lines=[line.deep_clone() for line in lines])
 
 
-def and_list(test: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """The operands of ``a and b and c``, or the test alone."""
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        return [*and_list(test.left), *and_list(test.right)]
-    return [test]
-
-
 def joined_and(tests: Sequence[cst.BaseExpression]) -> cst.BaseExpression:
     """``a and b and c`` of copies."""
     made = copied(tests[0])

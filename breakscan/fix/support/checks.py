@@ -125,12 +125,15 @@ def _parameters(context: RewriteContext) -> set[str]:
 
 def compiling(context: RewriteContext) -> cst.BaseExpression:
     """``torch.compiler.is_compiling()``, or the equivalent function that the file imports."""
-    for line in context.tree.module.body:
-        for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
-            if isinstance(small, cst.ImportFrom) and not isinstance(small.names, cst.ImportStar):
-                for alias in small.names:
-                    if alias.evaluated_name in TRUE_WHILE_TRACING and alias.asname is None:
-                        return cst.Call(cst.Name(alias.evaluated_name))
+    lines = [one for one in context.tree.module.body if isinstance(one, cst.SimpleStatementLine)]
+    for small in (one for line in lines for one in line.body):
+        if isinstance(small, cst.ImportFrom) and not isinstance(small.names, cst.ImportStar):
+            is_of_torch = small.module is not None and context.code(small.module).startswith("torch")
+            for alias in small.names:
+                name = alias.evaluated_name
+                is_meant = name in TRUE_WHILE_TRACING and (is_of_torch or name != "is_compiling")
+                if is_meant and alias.asname is None and not context.is_bound(name):
+                    return cst.Call(cst.Name(name))
     return cst.Call(context.imported("torch.compiler.is_compiling"))
 
 

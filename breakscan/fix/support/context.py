@@ -12,7 +12,7 @@ import libcst as cst
 from breakscan.fix.result import Difference
 from breakscan.fix.support.build import copied
 from breakscan.fix.support.names import written
-from breakscan.fix.support.walking import code_children, spans_in
+from breakscan.fix.support.walking import code_children, nodes_of, spans_in
 from breakscan.model.facts import UNKNOWN, Fact, FileFacts, Span
 from breakscan.model.findings import Finding, Mode, Site
 
@@ -38,13 +38,11 @@ class Edit:
     """A change of one file.
 
     ``replace`` maps nodes of the tree to their replacements.  ``differences`` are what the edit changes besides speed;
-    none for a safe edit.  ``remains`` is the condition, as code, under which the site still breaks; None if it never
-    does.  ``keeps_operations`` says that the same tensor operations run in the same order.
+    none for a safe edit.  ``keeps_operations`` says that the same tensor operations run in the same order.
     """
 
     replace: Mapping[cst.CSTNode, Replacement]
     differences: Sequence[Difference] = ()
-    remains: str | None = None
     keeps_operations: bool = False
 
     @property
@@ -242,12 +240,10 @@ class RewriteContext:
         """An expression for an importable object: ``torch.where``, ``math.inf``.  Adds the import if needed."""
         package = dotted.split(".")[0]
         alias = self._aliases.get(package, package)
-        if alias == package and package not in self._aliases:
-            if package in self._other_names:
-                raise Declined(f"`{package}` is not the module in this file")
+        if self.is_bound(alias) or (package not in self._aliases and package in self._imported_names):
+            raise Declined(f"`{alias}` is not the module there")
+        if package not in self._aliases:
             self.imports.add(package)
-        if alias in self._local_names:
-            raise Declined(f"`{alias}` is a local variable in this function")
         return cst.parse_expression(alias + dotted[len(package) :])
 
     @cached_property
@@ -263,15 +259,26 @@ class RewriteContext:
                     found.setdefault(name.evaluated_name, name.evaluated_alias)
         return found
 
+    def is_bound(self, name: str) -> bool:
+        """True if the file may bind a name by more than imports, or a function around the site has such a variable."""
+        return name in self._bound_names
+
     @cached_property
-    def _other_names(self) -> frozenset[str]:
-        """The names that the file's top level binds, without those of modules that it imports as they are called."""
-        found: set[str] = set()
+    def _bound_names(self) -> frozenset[str]:
+        found = {name for one in self.around() if isinstance(one, cst.FunctionDef) for name in written(one)}
+        found |= {item.name.value for one in nodes_of(self.tree.module, cst.Global) for item in one.names}  # type: ignore[attr-defined]
         for line in self.tree.module.body:
-            if self._is_for_types(line):
-                continue
-            found |= {line.name.value} if isinstance(line, cst.FunctionDef | cst.ClassDef) else set(written(line))
-        return frozenset(found - {name for name, alias in self._aliases.items() if name == alias})
+            if isinstance(line, cst.FunctionDef | cst.ClassDef):
+                found.add(line.name.value)
+            elif not _may_import(line):
+                found |= {*written(line)}
+        return frozenset(found)
+
+    @cached_property
+    def _imported_names(self) -> frozenset[str]:
+        """The names that statements of the top level with imports bind."""
+        lines = (one for one in self.tree.module.body if _may_import(one) and not self._is_for_types(one))
+        return frozenset(name for line in lines for name in written(line))
 
     @cached_property
     def imports_torch(self) -> bool:
@@ -303,9 +310,12 @@ class RewriteContext:
         """True if a statement of the top level does nothing when the file runs."""
         return isinstance(line, cst.If) and "TYPE_CHECKING" in self.code(line.test)
 
-    @cached_property
-    def _local_names(self) -> frozenset[str]:
-        return frozenset(name for one in self.around() if isinstance(one, cst.FunctionDef) for name in written(one))
+
+def _may_import(line: cst.BaseStatement) -> bool:
+    """True for imports, and for an ``if`` or ``try`` that may have some."""
+    if isinstance(line, cst.SimpleStatementLine):
+        return any(isinstance(one, cst.Import | cst.ImportFrom) for one in line.body)
+    return isinstance(line, cst.If | cst.Try)
 
 
 Rewrite = Callable[[RewriteContext], Edit]

@@ -22,12 +22,15 @@ _QUIET_DECORATORS = frozenset(
     {"abstractmethod", "cached_property", "classmethod", "compile", "dataclass", "override", "property", "staticmethod"}
 )
 _REPLACES = m.AssignTarget(m.Attribute(m.Name("torch") | m.Attribute(m.Name("torch"))))
+_REPLACES_OUTPUT = m.AssignTarget(m.Attribute(m.Name("sys"), m.Name("stdout") | m.Name("stderr")))
 _READS_CODE = frozenset(
     "getsource getsourcelines __code__ script symbolic_trace exec mock patch globals"
-    " TorchFunctionMode TorchDispatchMode __torch_function__ __torch_dispatch__".split()
+    " TorchFunctionMode TorchDispatchMode __torch_function__ __torch_dispatch__"
+    " redirect_stdout redirect_stderr Handler setLoggerClass".split()
 )
 _LOUD = _READS_CODE | frozenset(
-    "saved_tensors_hooks autocast set_default_dtype set_default_device profile register_hook data_ptr _version".split()
+    "saved_tensors_hooks autocast set_default_dtype set_default_device profile register_hook data_ptr _version"
+    " __enter__".split()
 )
 """Names in a file that may see operations or code, or change what they do, at a place that is not plain to see."""
 
@@ -94,7 +97,7 @@ def loud(context: RewriteContext) -> str | None:
                 name = context.code(made.func if isinstance(made, cst.Call) else made).rpartition(".")[2]
                 if name not in _QUIET_DECORATORS:
                     return context.code(made)
-    return _loud_in(context.tree.module)
+    return "torch" if context.is_bound("torch") else _loud_in(context.tree.module)
 
 
 @lru_cache(maxsize=16)
@@ -105,8 +108,9 @@ def _loud_in(module: cst.Module) -> str | None:
 
 
 def reads_code(module: cst.Module) -> bool:
-    """True if a file may read its own code, compile it in other ways than ``torch.compile``, or see operations."""
-    return not _READS_CODE.isdisjoint(_names(module))
+    """True if a file may read its own code or what it prints, compile it in other ways than ``torch.compile``, or see
+    operations."""
+    return not _READS_CODE.isdisjoint(_names(module)) or bool(findall(module, _REPLACES_OUTPUT))
 
 
 def _names(module: cst.Module) -> list[str]:

@@ -27,6 +27,7 @@ _LINEAR = (cst.Add, cst.Subtract)
 _SCALARS = frozenset({"constant", "drawn", "number", "shape"})
 _MOST_ROOTS = 64
 _VIEWS = frozenset({"flatten", "reshape", "view"})
+_RAISES_FOR_ZERO = frozenset({"div", "divide", "floor_divide", "fmod", "remainder"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +137,8 @@ def _collect(context: RewriteContext, node: cst.BaseExpression, found: Masked, m
     elif isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus | cst.BitInvert):
         _collect(context, node.expression, found, mask)
     elif isinstance(node, cst.BinaryOperation) and not isinstance(node.operator, cst.MatrixMultiply):
-        if isinstance(node.operator, cst.FloorDivide | cst.Modulo) and context.fact(node).dtype != "float":
-            raise Declined(f"`{context.plain(node)}` may divide by zero where the mask is False")
+        if isinstance(node.operator, cst.FloorDivide | cst.Modulo):
+            _refuse_zeros(context, node, [node])
         found.bends |= not _is_linear(context, node)
         _collect(context, node.left, found, mask)
         _collect(context, node.right, found, mask)
@@ -192,9 +193,17 @@ def _collect_call(context: RewriteContext, node: cst.Call, found: Masked, mask: 
     starred = any(arg.star for arg in node.args)
     if starred or not is_elementwise(context, node) or why_not_pure(context, node) is not None:
         raise Declined(f"`{context.plain(node.func)}` is not elementwise")
+    if (method or function or "").rpartition(".")[2] in _RAISES_FOR_ZERO:
+        _refuse_zeros(context, node, operands)
     found.bends |= not keeps_zero_gradients(context, node)
     for operand in operands:
         _collect(context, operand, found, mask)
+
+
+def _refuse_zeros(context: RewriteContext, node: cst.BaseExpression, sides: Sequence[cst.BaseExpression]) -> None:
+    """Declines for a division of integers, which raises for a zero that the mask leaves out."""
+    if not any(context.fact(one).dtype == "float" for one in sides):
+        raise Declined(f"`{context.plain(node)}` may divide by zero where the mask is False")
 
 
 def is_flattening(context: RewriteContext, node: cst.Call) -> bool:

@@ -22,11 +22,11 @@ from breakscan.rulebook.torch_facts.not_measured import (
 from breakscan.rulebook.torch_facts.operators import KINDS, Gradient, Often, Operator, forms, operator
 
 _SETS_GLOBALS = (
-    m.Name("globals")
-    | m.Name("builtins")
-    | m.Name("exec")
+    m.Name(m.MatchRegex("globals|builtins|exec|__builtins__|__globals__|__import__"))
     | m.Call(m.Name("vars"), [])
+    | m.Call(m.Name("setattr"), [m.Arg(m.Call()), m.Arg(), m.Arg()])
     | m.Attribute(m.Name("sys"), m.Name("modules"))
+    | m.Subscript(value=m.Attribute(attr=m.Name("modules")))
     | m.AssignTarget(m.Subscript(value=m.Attribute(attr=m.Name("__dict__"))))
 )
 """Code that may bind a name of the file without naming it."""
@@ -72,10 +72,7 @@ def _bound_at_top(module: cst.Module) -> frozenset[str]:
             found.add(one.name.value)
             continue
         found |= set(written(one))
-        for small in one.body if isinstance(one, cst.SimpleStatementLine) else ():
-            if isinstance(small, cst.ImportFrom) and isinstance(small.names, cst.ImportStar):
-                found.add("*")
-    if findall(module, _SETS_GLOBALS):
+    if findall(module, _SETS_GLOBALS | m.ImportStar()):
         found.add("*")
     return frozenset(found)
 
