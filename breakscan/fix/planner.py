@@ -14,7 +14,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from breakscan.check.pipeline.checker import Checker
+from breakscan.check.pipeline.checker import ON_PURPOSE, Checker
 from breakscan.check.pipeline.rewrite_facts import Studies, Study
 from breakscan.fix.apply import applied, overlap
 from breakscan.fix.registry import load_rewrite
@@ -43,9 +43,6 @@ NEED_A_RUN = frozenset({LAST_RESORT, ENABLES, "split-experts"})
 
 FOR_THE_COMPILER = frozenset({"assert-async", "early-exit", "is-compiling-guard"})
 """Rewrites that are there for the compiler alone: of no use in a function that breaks all the same."""
-
-ON_PURPOSE = ("BRK503", "BRK505")
-"""Rules of intended breaks, by ``graph_break()`` or ``disable``: the last resort is not tried."""
 
 FROM_RECORDING = differs("values must be of the types, dtypes and ranks that the recorded run had")
 

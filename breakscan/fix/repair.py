@@ -53,7 +53,7 @@ def repair_paths(
     checkers = Checker(settings)
     on_progress = progress.checked if progress else None
     with no_collector():
-        found = check_paths(files, settings, on_progress=on_progress, jobs=jobs, checkers=checkers)
+        found = check_paths(files, settings, on_progress=on_progress, jobs=jobs, checkers=checkers, on_purpose=True)
         return repair_found(found, settings, wanted, progress, jobs=jobs, errors=errors, checkers=checkers)
 
 

@@ -111,7 +111,7 @@ class Rewrites:
 
     @cached_property
     def _found(self) -> CheckResult:
-        return check_paths(self.files, self.settings, jobs=1)
+        return check_paths(self.files, self.settings, jobs=1, on_purpose=True)
 
 
 def _merged(one: Candidate, other: Candidate) -> Candidate:

@@ -257,6 +257,7 @@ class Loss(nn.Module):
     def forward(self, x):
         return x.sum().item()
 """
+HELPER = "import torch\n@torch.compile\ndef scale(x):\n    return x * 2\n"
 
 
 @pytest.mark.parametrize(
@@ -275,6 +276,9 @@ class Loss(nn.Module):
             set(),
             {5, 8},
         ),
+        (f"{HELPER}{HELPER}", set(), {5, 8}),
+        (HELPER, {5, 8}, set()),
+        (f"{HELPER}{HELPER}def fit(model):\n    return torch.compile(model)", {5, 8}, set()),
     ],
 )
 def test_what_a_project_that_compiles_by_name_does_not_compile_is_apart(

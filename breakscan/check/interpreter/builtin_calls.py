@@ -226,10 +226,6 @@ def _tensors_in(value: Value) -> Iterator[Tensor]:
         yield from _tensors_in(part)
 
 
-def _result_len(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    return size_of(first) if isinstance(first, Tensor) else CONSTANT
-
-
 def _result_sequence(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
     if not arguments.positional:
         return Container(keys=tuple(arguments.named.items()))
@@ -248,35 +244,15 @@ def _result_dict(frame: Frame, first: Value, arguments: Arguments, node: ast.Cal
     return container_of(elements[1] if len(elements) == 2 else UNKNOWN, mapping=True)
 
 
-def _result_range(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    return container_of(CONSTANT if all(isinstance(v, Constant) for v in arguments.positional) else SIZE)
-
-
-def _result_enumerate(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    return container_of(container([CONSTANT, iterated(first)]))
-
-
-def _result_zip(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    return container_of(container([iterated(v) for v in arguments.positional]))
-
-
 def _result_extreme(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
     values = arguments.positional if len(arguments.positional) > 1 else [item_of(first)]
     result = join_all(values) if values else UNKNOWN
     return replace(result, zero_dim=True) if isinstance(result, Tensor) and isinstance(first, Tensor) else result
 
 
-def _result_first(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    return first
-
-
 def _result_truth(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
     inside = item_of(first)
     return TensorNumber(inside.sure) if isinstance(first, Tensor) or isinstance(inside, Tensor) else CONSTANT
-
-
-def _result_constant(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    return CONSTANT
 
 
 def _result_type(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
@@ -291,10 +267,6 @@ def _result_slice(frame: Frame, first: Value, arguments: Arguments, node: ast.Ca
         if isinstance(bound, Tensor):
             frame.emit(EventKind.INDEX, node, form="slice", operand=bound, sure=bound.sure)
     return CONSTANT
-
-
-def _result_next(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
-    return iterated(first)
 
 
 def _result_getattr(frame: Frame, first: Value, arguments: Arguments, node: ast.Call) -> Value:
@@ -322,36 +294,24 @@ def _result_map(frame: Frame, first: Value, arguments: Arguments, node: ast.Call
 
 
 _BUILTIN_RESULTS: dict[str, Callable[[Frame, Value, Arguments, ast.Call], Value]] = {
-    "len": _result_len,
-    "list": _result_sequence,
-    "tuple": _result_sequence,
-    "set": _result_sequence,
+    "len": lambda frame, first, arguments, node: size_of(first) if isinstance(first, Tensor) else CONSTANT,
+    **dict.fromkeys(("list", "tuple", "set", "sorted", "reversed", "iter"), _result_sequence),
     "dict": _result_dict,
     "slice": _result_slice,
-    "sorted": _result_sequence,
-    "reversed": _result_sequence,
-    "iter": _result_sequence,
-    "range": _result_range,
-    "enumerate": _result_enumerate,
-    "zip": _result_zip,
-    "max": _result_extreme,
-    "min": _result_extreme,
-    "sum": _result_next,
-    "next": _result_next,
-    "abs": _result_first,
-    "round": _result_first,
-    "pow": _result_first,
-    "any": _result_truth,
-    "all": _result_truth,
-    "str": _result_constant,
-    "repr": _result_constant,
-    "isinstance": _result_constant,
-    "issubclass": _result_constant,
-    "hasattr": _result_constant,
-    "callable": _result_constant,
-    "id": _result_constant,
+    "range": lambda frame, first, arguments, node: container_of(
+        CONSTANT if all(isinstance(v, Constant) for v in arguments.positional) else SIZE
+    ),
+    "enumerate": lambda frame, first, arguments, node: container_of(container([CONSTANT, iterated(first)])),
+    "zip": lambda frame, first, arguments, node: container_of(container([iterated(v) for v in arguments.positional])),
+    **dict.fromkeys(("max", "min"), _result_extreme),
+    **dict.fromkeys(("sum", "next"), lambda frame, first, arguments, node: iterated(first)),
+    **dict.fromkeys(("abs", "round", "pow"), lambda frame, first, arguments, node: first),
+    **dict.fromkeys(("any", "all"), _result_truth),
+    **dict.fromkeys(
+        ("str", "repr", "isinstance", "issubclass", "hasattr", "callable", "id", "print"),
+        lambda frame, first, arguments, node: CONSTANT,
+    ),
     "type": _result_type,
-    "print": _result_constant,
     "getattr": _result_getattr,
     "setattr": _result_setattr,
     "super": _result_super,

@@ -31,7 +31,7 @@ from breakscan.check.project.index import FunctionInfo, ModuleIndex
 from breakscan.model.findings import Condition, ConditionKind
 from breakscan.rulebook.torch_facts.not_measured import COMMON_METHODS, TAKES_TENSOR_FIRST, TELLING_ATTRIBUTES
 from breakscan.rulebook.torch_facts.table import TENSOR_TYPES, TorchApi
-from breakscan.source.walking import walk
+from breakscan.source.walking import is_name, walk
 
 # The value that an annotation describes.
 
@@ -86,16 +86,19 @@ def _plain(index: ModuleIndex, dotted: str) -> Value:
 def _alias(index: ModuleIndex, dotted: str) -> Value:
     """The type that a name at the top level of a file is an alias of: ``OptTensor = Optional[Tensor]``."""
     found = index.global_named(dotted)
-    if found is None:
+    if found is None or index.project is None:
         return UNKNOWN
-    for node in found.index.tree.body:
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        if any(isinstance(target, ast.Name) and target.id == found.name for target in targets):
-            value = getattr(node, "value", None)
-            # An alias that refers to itself leads nowhere.
-            names_itself = any(isinstance(n, ast.Name) and n.id == found.name for n in ast.walk(value or node))
-            return UNKNOWN if names_itself or value is None else annotated_value(found.index, value)
-    return UNKNOWN
+    home, name = found.index, found.name
+
+    def read() -> Value:
+        for node in home.tree.body:
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            if any(is_name(target, name) for target in targets):
+                return annotated_value(home, getattr(node, "value", None))
+        return UNKNOWN
+
+    # An alias that refers to itself, as ``Json = list["Json"]`` does, is unknown inside itself.
+    return index.project.once(("alias", home, name), home, read) or UNKNOWN
 
 
 def _generic(index: ModuleIndex, node: ast.Subscript) -> Value:

@@ -31,6 +31,7 @@ def check_paths(
     checkers: Checker | None = None,
     earlier: Callable[[Path], FileResult | None] | None = None,
     apart: bool = True,
+    on_purpose: bool = False,
 ) -> CheckResult:
     """Checks files, given by their absolute paths, and a text from standard input under the path it goes by.
 
@@ -41,6 +42,7 @@ def check_paths(
     :class:`.FileChecker`: they alone are checked then, in this process, and no result is kept.  ``earlier`` gives
     results that are known to hold, in place of those that are kept.  ``apart`` says that what a project that compiles
     by name does not compile is no finding; a run of a part of its files cannot know that.
+    ``on_purpose`` shows calls that only cost a break which the code asks for, as do settings with the least confidence.
     """
     merged, silenced, covered = Merged(), Merged(), Merged()
     errors: list[SourceError] = []
@@ -49,7 +51,7 @@ def check_paths(
     depends: set[str] = set()
     roots = CheckedFrom()
     calls, compiled = CompileCalls(), set[PathLine]()
-    shown = Shown(settings)
+    shown = Shown(settings, on_purpose or functions is not None)
 
     def take(result: FileResult) -> None:
         for finding in result.findings:

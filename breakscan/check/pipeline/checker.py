@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from breakscan.check.pipeline.cache import ResultCache, cache_fingerprint
 from breakscan.check.pipeline.results import CONFIDENCE_ORDER, FileResult
-from breakscan.model.findings import Condition, ConditionKind, Confidence, Finding
+from breakscan.model.findings import Condition, ConditionKind, Confidence, Finding, Mode
 from breakscan.model.observations import FunctionSeen, Observations
 from breakscan.rulebook.config import FileSettings, Settings, enabled_rules, resolve_target
 from breakscan.rulebook.library import load_library
@@ -126,11 +126,16 @@ class _Wanted:
     per_file: PerFileIgnores
 
 
+ON_PURPOSE = ("BRK503", "BRK505")
+"""Rules of breaks that the code asks for, by ``graph_break()`` or ``torch.compiler.disable``."""
+
+
 class Shown:
     """The findings that are shown, by the settings of files."""
 
-    def __init__(self, settings: FileSettings) -> None:
+    def __init__(self, settings: FileSettings, on_purpose: bool = True) -> None:
         self._settings = settings
+        self._on_purpose = on_purpose
         self._cwd = Path.cwd()
         self._wanted: dict[int, _Wanted] = {}
         self._files: dict[str, tuple[frozenset[str], frozenset[Confidence]]] = {}
@@ -142,6 +147,8 @@ class Shown:
         known = self._files.get(path)
         if known is None:
             known = self._files[path] = self._in_file(self._cwd / path)
+        if finding.rule in ON_PURPOSE and finding.mode is Mode.DEFAULT and not self._on_purpose:
+            return finding.rule in known[0] and Confidence.POSSIBLE in known[1]
         return finding.rule in known[0] and finding.confidence in known[1]
 
     def _in_file(self, path: Path) -> tuple[frozenset[str], frozenset[Confidence]]:

@@ -89,9 +89,10 @@ PathLine = str
 class CompileCalls:
     """The calls that compile, outside tests.  Those in ``name`` compile a function or a module that they name, or what
     a library makes; in ``known`` are all whose target is known.  ``given`` compile a parameter, which other files may
-    know, ``any`` may compile any module."""
+    know, ``any`` may compile any module.  ``decorated`` are functions that a decorator compiles."""
 
     name: set[PathLine] = field(default_factory=set)
+    decorated: set[PathLine] = field(default_factory=set)
     known: set[PathLine] = field(default_factory=set)
     given: set[PathLine] = field(default_factory=set)
     any: set[PathLine] = field(default_factory=set)
@@ -99,14 +100,17 @@ class CompileCalls:
     def add(self, other: CompileCalls) -> None:
         """Adds the calls of another file."""
         self.name |= other.name
+        self.decorated |= other.decorated
         self.known |= other.known
         self.given |= other.given
         self.any |= other.any
 
     @property
     def name_all(self) -> bool:
-        """True if nearly all calls name what they compile: then nothing else is compiled."""
-        return bool(self.name) and 4 * len(self.any | (self.given - self.known)) <= len(self.name)
+        """True if nearly all calls name what they compile, or decorators alone compile: then nothing else is compiled.
+        One decorated helper does not show that nobody compiles the models."""
+        is_open = len(self.any | (self.given - self.known))
+        return 4 * is_open <= len(self.name) if self.name else len(self.decorated) > 1 and not is_open
 
 
 @dataclass(slots=True)
@@ -165,6 +169,8 @@ class RootFinder:
             if info is not None and is_compiler(index, decorator):
                 keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
                 self._add(index, decorator, "@torch.compile", keywords, None, [Method(info, owner) if owner else info])
+                if not is_test(index):
+                    self.roots.calls.decorated.add(f"{index.module.display}:{info.node.lineno}")
 
     def read(self, place: Spot, deep: int) -> None:
         """Takes what the calls in a function, or at the top level of a file, compile."""
