@@ -49,7 +49,7 @@ class EventKind(str, Enum):
     changes, the operand what the compiled function does with the parameter; the arguments are the options of
     ``torch.compile``.  ``attribute`` is the parameter."""
     SWITCH = "switch"
-    """A global state of torch differs between two calls of something compiled.  ``attribute`` is the state."""
+    """The grad mode or autocast differs between two calls of something compiled.  ``attribute`` is the state."""
     WRAPPER = "wrapper"
     """The wrapper that ``torch.compile`` returns is used other than by calling it.  ``callee`` is what is called."""
 
@@ -71,17 +71,15 @@ FORMS: dict[EventKind, frozenset[str]] = {
     EventKind.DEFINE: frozenset({"class"}),
     EventKind.CONSTRUCT: frozenset({"module", "parameter"}),
     EventKind.COMPILE: frozenset({"used", "discarded", "rebound-self", "repeated", "generator", "unknown-mode"}),
-    EventKind.PASS: frozenset(
-        {"changing-number", "changing-text", "changing-size", "changing-default", "growing-container"}
-    ),
-    EventKind.SWITCH: frozenset({"mixed-grad", "mixed-autocast", "switched"}),
+    EventKind.PASS: frozenset({"changing-number", "changing-text", "changing-size", "growing-container"}),
+    EventKind.SWITCH: frozenset({"mixed-grad", "mixed-autocast"}),
     EventKind.WRAPPER: frozenset(),
 }
 
 OPERANDS = frozenset(
     "tensor tensor:float tensor:int tensor:bool tensor:0d tensor:parameter tensor:intermediate tensor:given "
     "tensor:by-data number number:drawn number:pointer constant true false none shape shape:by-data module container "
-    "container:tensor instance class function:captures parameter:unused parameter:computed parameter:returned "
+    "container:tensor instance class function:captures parameter:unused parameter:computed "
     "parameter:unrolled parameter:keys size:marked size:unmarked wrapper wrapper:saved wrapper:bypassed unknown".split()
 )
 """A kind of operand.  ``number`` is a Python number read from a tensor.  A tensor with a suffix is one of which

@@ -11,7 +11,6 @@ from breakscan.check.compile_uses.parameters import (
     function_of,
     parameter_of,
     reads_only_constant_keys,
-    returns_number_of,
     treatment,
 )
 from breakscan.check.compile_uses.uses import Found, Survey, Use
@@ -220,19 +219,13 @@ def _of_argument(survey: Survey, use: Use, changes: Changes, argument: ast.expr)
             return _passed(use, argument, "growing-container", grown.id, fact)
     change = changes.of(argument)
     if change is not None:
-        facts = [treated.value]
-        is_float = change is ArgumentChange.NUMBER and not changes.is_int(argument)
-        if is_float and treated is Treatment.COMPUTED and returns_number_of(known[0], parameter):
-            facts.append("parameter:returned")
-        return _passed(use, argument, change.value, parameter, *facts)
-    if _is_changing_function(use, changes, argument):
-        return _passed(use, argument, "changing-default", parameter, treated.value)
+        return _passed(use, argument, change.value, parameter, treated.value)
     return None
 
 
-def _passed(use: Use, argument: ast.expr, form: str, name: str | None, *facts: str) -> Found:
+def _passed(use: Use, argument: ast.expr, form: str, name: str | None, fact: str) -> Found:
     options = tuple(Argument(None, key, _option(value)) for key, value in use.compiled.keywords.items())
-    return Found(EventKind.PASS, argument, use.step, form, name, operands=frozenset(facts), arguments=options)
+    return Found(EventKind.PASS, argument, use.step, form, name, operands=frozenset({fact}), arguments=options)
 
 
 def _option(value: ast.expr) -> frozenset[str]:
@@ -242,22 +235,6 @@ def _option(value: ast.expr) -> frozenset[str]:
     if isinstance(value.value, bool):
         return frozenset({"constant", "true" if value.value else "false"})
     return frozenset({"none" if value.value is None else "unknown"})
-
-
-def _is_changing_function(use: Use, changes: Changes, argument: ast.expr) -> bool:
-    """True if an argument is a function with a changing number as a default.  Dynamo compiles a default in, but makes
-    an enclosed number dynamic."""
-    made: ast.AST = argument
-    if isinstance(argument, ast.Name):
-        for statement in walk(use.step.loops[-1]):
-            if isinstance(statement, ast.FunctionDef) and statement.name == argument.id:
-                made = statement
-            elif isinstance(statement, ast.Assign) and [ast.unparse(t) for t in statement.targets] == [argument.id]:
-                made = statement.value
-    if not isinstance(made, ast.Lambda | ast.FunctionDef):
-        return False
-    defaults = [*made.args.defaults, *(d for d in made.args.kw_defaults if d is not None)]
-    return any(changes.of(default) for default in defaults)
 
 
 def _changes_size(argument: ast.expr, changes: Changes, survey: Survey) -> bool:

@@ -28,7 +28,7 @@ from breakscan.check.project.scopes import Scopes, Step, own_parts
 from breakscan.model.findings import Place
 from breakscan.rulebook.events import Argument, Event, EventKind
 from breakscan.source.spans import span, text_of
-from breakscan.source.walking import Loop, is_name, stored_names, walk
+from breakscan.source.walking import is_name, stored_names, walk
 
 # The uses of ``torch.compile`` and ``Module.compile`` themselves: in a region or out of it.
 
@@ -93,7 +93,7 @@ class _Finder:
         return f"{value.name}.compile"
 
     def form(self, step: Step, call: ast.Call, callee: str) -> str:
-        statement, function = step.statement, step.scope.info
+        statement = step.statement
         if callee != COMPILE:
             return "used"
         if isinstance(statement, ast.Expr) and statement.value is call:
@@ -105,9 +105,6 @@ class _Finder:
                 return "discarded"
             if targets == ["self"] and isinstance(argument, ast.Name) and argument.id == "self":
                 return "rebound-self"
-            alone = function is not None and len(targets) == len(statement.targets) == 1
-            if alone and function is not None and _never_read(function, statement, targets[0]):
-                return "discarded"
         named = self.program.index.functions.get(argument.id) if isinstance(argument, ast.Name) else None
         return self.flaw(call.keywords, named) or ("repeated" if _is_unchanged(step, call) else "used")
 
@@ -160,33 +157,6 @@ def _literal(node: ast.expr) -> frozenset[str]:
     if isinstance(node, ast.Constant):
         return frozenset({"none" if node.value is None else "constant"})
     return frozenset({"container" if isinstance(node, ast.Dict | ast.List | ast.Tuple) else "unknown"})
-
-
-def _never_read(function: FunctionInfo, statement: ast.stmt, name: str) -> bool:
-    """True if nothing in a function reads a name that a statement binds: after it, or earlier in a loop around it."""
-    around = function.own_nodes
-    if any(_shows_name(node, name) for node in around):
-        return False
-    loops = [n for n in around if isinstance(n, Loop)]
-    end = statement.end_lineno or statement.lineno
-    start = min((n.lineno for n in loops if n.lineno <= end <= (n.end_lineno or end)), default=end + 1)
-    body = function.node.body if isinstance(function.node.body, list) else []
-    for node in (n for s in body for n in walk(s)):
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-            inside = statement.lineno <= node.lineno <= end
-            if node.lineno >= start and not inside:
-                return False
-        # A function or a lambda made before may run later.
-        if isinstance(node, ast.FunctionDef | ast.Lambda) and any(is_name(n, name) for n in walk(node)):
-            return False
-    return True
-
-
-def _shows_name(node: ast.AST, name: str) -> bool:
-    """True if code outside a function, or ``locals()``, reads a name of the function because of a node in it."""
-    if isinstance(node, ast.Global | ast.Nonlocal):
-        return name in node.names
-    return isinstance(node, ast.Call) and (is_name(node.func, "locals") or is_name(node.func, "vars"))
 
 
 _MAY_COMPILE = re.compile(r"\.compile\b(?<!\bre\.compile)")

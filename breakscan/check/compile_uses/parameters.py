@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from breakscan.check.compile_uses.uses import BoundName, CompiledNames
@@ -25,12 +24,6 @@ class Treatment(Enum):
 
 
 _LISTS = frozenset({"list", "dict", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
-# Functions of torch whose graph holds the number itself: the index and the name of the argument.
-_EXACT = {
-    "torch.nn.functional.dropout": (1, "p"),
-    "torch.nn.functional.one_hot": (1, "num_classes"),
-    "torch.nn.functional.layer_norm": (4, "eps"),
-}
 
 
 def function_of(target: BoundName | None, names: CompiledNames) -> tuple[FunctionNode, bool] | None:
@@ -81,18 +74,7 @@ def treatment(function: FunctionNode, parameter: str, names: CompiledNames, targ
 
 def _unrolls(node: ast.AST, name: str, names: CompiledNames, function: FunctionNode, target: BoundName | None) -> bool:
     if isinstance(node, ast.Call):
-        index = target.owner.index if target is not None and target.owner is not None else names.index
-        dotted = index.dotted(node.func)
-        if dotted == "range":
-            return any(is_number_of(a, name) for a in node.args)
-        if dotted in _EXACT:
-            position, keyword = _EXACT[dotted]
-            given = [node.args[position]] if position < len(node.args) else []
-            given += [k.value for k in node.keywords if k.arg == keyword]
-            return any(is_number_of(a, name) for a in given)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        sides = node.left, node.right
-        return any(isinstance(s, ast.List) for s in sides) and any(is_number_of(s, name) for s in sides)
+        return is_name(node.func, "range") and any(is_number_of(argument, name) for argument in node.args)
     if isinstance(node, ast.Subscript) and is_number_of(node.slice, name):
         return _is_list(node.value, names, function, target)
     return False
@@ -140,6 +122,7 @@ def reads_only_constant_keys(function: FunctionNode, parameter: str) -> bool:
 
 
 _OF_NUMBERS = frozenset({"min", "max", "abs", "float"})
+_Number = type[int] | type[float]
 
 
 def float_updates(
@@ -152,24 +135,11 @@ def float_updates(
             continue
         declared = frozenset(name for n in info.own_nodes if isinstance(n, ast.Global) for name in n.names)
         for node in info.own_nodes:
-            is_update = isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp | ast.Call)
-            if not isinstance(node, ast.Assign | ast.AugAssign) or not (is_update or isinstance(node, ast.AugAssign)):
-                continue
-            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            readers = _readers(info, target, declared)
-            if not readers:
-                continue
-            update = _update(node, target, info)
-            if update is not None and update.is_float and any(_computes_with(r, target) for r in readers):
-                yield info, node, target
-
-
-@dataclass(frozen=True, slots=True)
-class _Arithmetic:
-    """Python arithmetic on numbers: whether it gives a float, and whether it reads the place that it is stored in."""
-
-    is_float: bool
-    reads_place: bool = False
+            if isinstance(node, ast.Assign | ast.AugAssign):
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                readers = _readers(info, target, declared)
+                if readers and _makes_float(node, target, info) and any(_computes_with(r, target) for r in readers):
+                    yield info, node, target
 
 
 def _readers(info: FunctionInfo, target: ast.expr, declared: frozenset[str]) -> Sequence[FunctionInfo]:
@@ -181,56 +151,52 @@ def _readers(info: FunctionInfo, target: ast.expr, declared: frozenset[str]) -> 
     return list(info.owner.methods.values()) if is_name(target.value, info.first_parameter) else []
 
 
-def _update(node: ast.Assign | ast.AugAssign, target: ast.expr, info: FunctionInfo) -> _Arithmetic | None:
-    """The new value, if it is computed from the old one and other numbers."""
-    place = ast.unparse(target)
-    start = _start_of(info, target)
-    value = _arithmetic(node.value, place, info)
-    if start is None or value is None:
-        return None
-    if isinstance(node, ast.Assign) and not value.reads_place:
-        return None
-    is_float = start.is_float or value.is_float or (isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div))
-    return _Arithmetic(is_float)
+def _makes_float(node: ast.Assign | ast.AugAssign, target: ast.expr, info: FunctionInfo) -> bool:
+    """True if the new value is a float that is computed from the old one and other numbers."""
+    kinds = _start_of(info, target), _kind(node.value, info)
+    if isinstance(node, ast.AugAssign):
+        return None not in kinds and (float in kinds or isinstance(node.op, ast.Div))
+    reads_place = isinstance(node.value, ast.BinOp | ast.Call) and ast.unparse(target) in map(
+        ast.unparse, (part for part in walk(node.value) if isinstance(part, ast.Name | ast.Attribute))
+    )
+    return reads_place and None not in kinds and float in kinds
 
 
-def _arithmetic(node: ast.expr, place: str, info: FunctionInfo) -> _Arithmetic | None:
-    """The result of an expression that is Python arithmetic on numbers alone."""
-    if isinstance(node, ast.Constant):
-        return _Arithmetic(type(node.value) is float) if type(node.value) in (int, float) else None
-    if isinstance(node, ast.Name | ast.Attribute):
-        start = _start_of(info, node)
-        return start and _Arithmetic(start.is_float, ast.unparse(node) == place)
-    if isinstance(node, ast.UnaryOp):
-        operands = [node.operand]
-    elif isinstance(node, ast.BinOp):
-        operands = [node.left, node.right]
-    elif isinstance(node, ast.Call) and info.index.dotted(node.func) in _OF_NUMBERS and not node.keywords:
-        operands = node.args
-    else:
-        return None
-    parts = [_arithmetic(operand, place, info) for operand in operands]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
-        return None
+def _kind(node: ast.expr, info: FunctionInfo) -> _Number | None:
+    """The type of an expression that is Python arithmetic on numbers alone."""
+    match node:
+        case ast.Constant():
+            return _number(node, None)
+        case ast.Name() | ast.Attribute():
+            return _start_of(info, node)
+        case ast.UnaryOp():
+            operands = [node.operand]
+        case ast.BinOp():
+            operands = [node.left, node.right]
+        case ast.Call() if info.index.dotted(node.func) in _OF_NUMBERS and not node.keywords:
+            operands = node.args
+        case _:
+            return None
     divides = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
-    return _Arithmetic(divides or any(p.is_float for p in known), any(p.reads_place for p in known))
+    return _joined({_kind(operand, info) for operand in operands} | ({float} if divides else set()))
 
 
-def _start_of(info: FunctionInfo, place: ast.expr) -> _Arithmetic | None:
-    """The number that an attribute or a global holds before the first call, or None if it may hold anything else."""
-    starts: list[_Arithmetic | None] = []
+def _joined(kinds: set[_Number | None]) -> _Number | None:
+    return None if None in kinds or not kinds else float if float in kinds else int
+
+
+def _start_of(info: FunctionInfo, place: ast.expr) -> _Number | None:
+    """The type of the number that an attribute or a global holds before the first call, or None if it may hold anything
+    else."""
+    starts: set[_Number | None] = set()
     if isinstance(place, ast.Name):
-        starts = [_number(value, None) for value in _assigned(info.index.tree.body, place.id)]
+        starts = {_number(value, None) for value in _assigned(info.index.tree.body, place.id)}
     elif isinstance(place, ast.Attribute) and info.owner is not None:
         made = info.owner.methods.get("__init__")
-        starts = [_number(value, None) for value in _assigned(info.owner.node.body, place.attr)]
+        starts = {_number(value, None) for value in _assigned(info.owner.node.body, place.attr)}
         if made is not None:
-            starts += [_number(value, made) for value in _assigned(made.own_nodes, ast.unparse(place))]
-    known = [start for start in starts if start is not None]
-    if not known or len(known) < len(starts):
-        return None
-    return _Arithmetic(any(start.is_float for start in known))
+            starts |= {_number(value, made) for value in _assigned(made.own_nodes, ast.unparse(place))}
+    return _joined(starts)
 
 
 def _assigned(nodes: Iterable[ast.AST], place: str) -> Iterator[ast.expr | None]:
@@ -239,17 +205,17 @@ def _assigned(nodes: Iterable[ast.AST], place: str) -> Iterator[ast.expr | None]
             yield node.value
 
 
-def _number(node: ast.expr | None, made: FunctionInfo | None) -> _Arithmetic | None:
-    """A number as it is written, or a parameter of ``__init__`` that is annotated as one or has one as its default."""
+def _number(node: ast.expr | None, made: FunctionInfo | None) -> _Number | None:
+    """The type of a number as it is written, or of a parameter of ``__init__`` that is annotated as one or has one as
+    its default."""
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return _Arithmetic(type(node.value) is float)
+        return float if type(node.value) is float else int
     if made is None or not isinstance(node, ast.Name):
         return None
     given = made.node.args
     for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs):
         if parameter.arg == node.id and isinstance(parameter.annotation, ast.Name):
-            name = parameter.annotation.id
-            return _Arithmetic(name == "float") if name in ("float", "int") else None
+            return {"float": float, "int": int}.get(parameter.annotation.id)
     return _number(made.defaults.get(node.id), None)
 
 
@@ -271,24 +237,3 @@ def _sets(node: ast.AST, place: str) -> bool:
     if isinstance(node, ast.Assign):
         return place in map(ast.unparse, node.targets)
     return isinstance(node, ast.AnnAssign | ast.AugAssign) and ast.unparse(node.target) == place
-
-
-def returns_number_of(function: FunctionNode, parameter: str) -> bool:
-    """True if a function returns a number that it computes from a parameter, next to what it computes with it."""
-    nodes = own_nodes(function)
-    results = [node.value for node in nodes if isinstance(node, ast.Return) and node.value is not None]
-    parts = [part for result in results for part in _parts(result)]
-    numbers = [part for part in parts if isinstance(part, ast.BinOp) and is_number_of(part, parameter)]
-    inside = {node for number in numbers for node in walk(number)}
-    others = [node for node in nodes if isinstance(node, ast.BinOp) and node not in inside]
-    return bool(numbers) and any(
-        is_number_of(side, parameter) and not is_number_of(node, parameter)
-        for node in others
-        for side in (node.left, node.right)
-    )
-
-
-def _parts(result: ast.expr) -> list[ast.expr]:
-    if isinstance(result, ast.Tuple | ast.List):
-        return result.elts
-    return result.values if isinstance(result, ast.Dict) else [result]

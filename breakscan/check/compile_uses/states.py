@@ -240,23 +240,15 @@ _GRAD = {
     "torch.enable_grad": "grad",
 }
 _AUTOCAST = frozenset({"torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast"})
-_SWITCHES = {
-    "torch.set_default_dtype": "the default dtype",
-    "torch.set_default_device": "the default device",
-    "torch.set_num_threads": "the number of threads",
-    "torch.use_deterministic_algorithms": "deterministic mode",
-    "torch.set_float32_matmul_precision": "the precision of matrix products",
-}
 _TRAINS = ("backward", "autograd", "optim")
 
 
 def switched_state(survey: Survey) -> Iterator[Found]:
-    """Calls under another grad mode or autocast than an earlier call, and settings changed between two calls."""
+    """Calls under another grad mode or autocast than an earlier call."""
     for compiled in {use.compiled: None for use in survey.uses}:
         for scope, uses in _by_scope([use for use in survey.uses if use.compiled is compiled]).items():
             if not _wrapped_again(compiled):
                 yield from _contexts(survey, scope, uses)
-            yield from _switches(survey, scope, uses)
 
 
 def _by_scope(uses: list[Use]) -> dict[Scope, list[Use]]:
@@ -323,16 +315,3 @@ def _called_in_context(survey: Survey, info: FunctionInfo | None) -> bool:
         bool(step.contexts) and isinstance(call.func, ast.Name) and call.func.id == info.name
         for call, step in survey.calls
     )
-
-
-def _switches(survey: Survey, scope: Scope, uses: list[Use]) -> Iterator[Found]:
-    first, last = uses[0].call.lineno, uses[-1].call.lineno
-    for call, step in survey.calls:
-        name = survey.index.dotted(call.func) if step.scope is scope else None
-        if name is None or name not in _SWITCHES:
-            continue
-        in_loop = any(set(step.loops) & set(use.step.loops) for use in uses) and not all(
-            isinstance(a, ast.Constant) for a in call.args
-        )
-        if in_loop or first < call.lineno < last:
-            yield Found(EventKind.SWITCH, call, step, "switched", _SWITCHES[name])

@@ -35,11 +35,8 @@ TAG_TEXT = (
     "# This folder holds results of breakscan.  It can be deleted at any time.\n"
     "# See https://bford.info/cachedir/ for what this file is for.\n"
 )
-IGNORE = ".gitignore"
-CLEANED = "breakscan-last-cleaned"
-MARKS = {IGNORE: "*\n", CLEANED: "", TAG: TAG_TEXT}
-OURS = re.compile(rf"([0-9a-f]{{32}}|{'|'.join(map(re.escape, MARKS))})(\.[0-9a-f]{{16}}\.tmp)?")
-"""The names of all files that breakscan ever puts into the folder."""
+MARKS = {TAG: TAG_TEXT, ".gitignore": "*\n"}
+_ENTRY = re.compile(r"[0-9a-f]{32}(\.[0-9a-f]{16}\.tmp)?")
 _CHECKSUM = 32
 
 
@@ -96,7 +93,7 @@ class ResultCache:
         return self._base + key[:16].hex(), key
 
     def _claim(self) -> bool:
-        """Makes the folder a cache and removes unused entries; False where it cannot be one."""
+        """Makes the folder a cache and removes entries that were not used for a month; False where it cannot be one."""
         try:
             os.makedirs(self.folder, exist_ok=True)
             if not self._is_ours():
@@ -104,7 +101,11 @@ class ResultCache:
             for name, text in MARKS.items():
                 if not os.path.exists(self._base + name):
                     _write(self._base + name, text.encode())
-            self._clean()
+            oldest = time.time() - MONTH
+            with os.scandir(self.folder) as files:
+                for file in files:
+                    if _ENTRY.fullmatch(file.name) and file.stat(follow_symlinks=False).st_mtime < oldest:
+                        os.unlink(file.path)
         except OSError:
             return False
         return True
@@ -112,22 +113,9 @@ class ResultCache:
     def _is_ours(self) -> bool:
         """False for a folder that holds other things: a .gitignore that hides all would do harm there."""
         try:
-            return os.path.exists(self._base + CLEANED) or all(map(OURS.fullmatch, os.listdir(self.folder)))
+            return os.path.exists(self._base + TAG) or not os.listdir(self.folder)
         except OSError:
             return False
-
-    def _clean(self) -> None:
-        """Once a day, removes the entries that were not used for a month."""
-        now = time.time()
-        if 0 <= now - os.stat(self._base + CLEANED).st_mtime < DAY:
-            return
-        os.utime(self._base + CLEANED)
-        with os.scandir(self.folder) as files:
-            for file in files:
-                if OURS.fullmatch(file.name) and file.name not in MARKS:
-                    with contextlib.suppress(OSError):
-                        if now - file.stat(follow_symlinks=False).st_mtime > MONTH:
-                            os.unlink(file.path)
 
 
 def _checksum(payload: bytes, key: bytes) -> bytes:
