@@ -83,7 +83,7 @@ def _bisect(low: int, high: int, holds: Callable[[int], bool]) -> tuple[int, int
 class _Search:
     def __init__(self, worker: Worker, original: Original, found: Divergence, program: Path | None) -> None:
         self.found = found
-        self._torch = worker.ready().run.torch
+        self._torch = worker.ready().torch
         self._program = program
         self._worker = worker
         self._original = original

@@ -107,9 +107,9 @@ class NothingToMeasure(Exception):
 
 def require_calls(about: Description) -> None:
     """Raises NothingToMeasure if no call was captured, or if a call fails without the compiler."""
-    error = about.run.error
-    if about.run.failed_in:
-        raise NothingToMeasure(f"the program fails without torch.compile, too, in {about.run.failed_in}: {error}")
+    error = about.error
+    if about.failed_in:
+        raise NothingToMeasure(f"the program fails without torch.compile, too, in {about.failed_in}: {error}")
     if about.callables:
         return
     if error:
@@ -123,8 +123,8 @@ def require_calls(about: Description) -> None:
 def notes_of(about: Description) -> list[Observation]:
     """Returns what the reader must know about the captured calls."""
     found = []
-    if about.run.error:
-        found.append(Observation(ObservationKind.FAILED_LATER, about.run.error))
+    if about.error:
+        found.append(Observation(ObservationKind.FAILED_LATER, about.error))
     if about.left_out:
         found.append(Observation(ObservationKind.LEFT_OUT, names=about.left_out))
     if about.not_called:
@@ -141,7 +141,7 @@ def environment_of(about: Description | None, device: str | None) -> dict[str, s
     devices = about.devices if about else ()
     return {
         "breakscan": __version__,
-        "torch": str(about.run.torch if about else None),
+        "torch": str(about.torch if about else None),
         "python": platform.python_version(),
         "device": device or ", ".join(devices) or "cpu",
         "machine": platform.machine(),

@@ -267,13 +267,12 @@ class Original:
         """Gives a worker of a candidate the values of the first one. Returns why it cannot be compared, or why the
         candidate was not tried: a kind that is in :data:`NOT_TRIED`.
         """
-        run = about.run
-        if run.error and run.error != self.about.run.error:
-            return Observation(ObservationKind.FAILS_WITH_CHANGE, run.error)
+        if about.error and about.error != self.about.error:
+            return Observation(ObservationKind.FAILS_WITH_CHANGE, about.error)
         if other := other_calls(about, self.about):
             return Observation(ObservationKind.OTHER_CALLS, other)
-        missing = tuple(display_path(path, os.getcwd()) for path in candidate.texts if path not in run.loaded)
-        for kind, names in zip(NOT_TRIED, (missing, run.unknown_settings, run.lost_settings), strict=True):
+        missing = tuple(display_path(path, os.getcwd()) for path in candidate.texts if path not in about.loaded)
+        for kind, names in zip(NOT_TRIED, (missing, about.unknown_settings, about.lost_settings), strict=True):
             if names:
                 return Observation(kind, names=names)
         problems = self.hand_over(worker)

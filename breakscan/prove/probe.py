@@ -103,7 +103,7 @@ class Probe:
         if other or problems:
             self.problem = Observation(ObservationKind.NOT_PROBED, other or "", details=tuple(problems))
             return
-        self._ran += [about.run.ran, worker.ask(CallRuns.executed, tuple(texts))]
+        self._ran += [about.ran, worker.ask(CallRuns.executed, tuple(texts))]
         names = sorted(set().union(*map(set_elsewhere, texts.values())))
         left = LONGEST
         for calls in _of_kinds(worker.ask(VariedCalls.plan, tuple(names), self._folder)):

@@ -15,7 +15,7 @@ import random
 import socket
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
@@ -51,7 +51,6 @@ from breakscan.prove.protocol import (
     CompileOption,
     Description,
     ProcessSettings,
-    ProgramRun,
 )
 from breakscan.prove.step_timer import StepTimer
 from breakscan.prove.torch_state import cuda_in_use
@@ -93,6 +92,8 @@ class WorkerProcess:
         self._capture = Capture(given.calls, given.patience, self._executed.stop, self._serve, later)
         self._connection = Connection(connection)
         self._recorder: Recorder | None = None
+        self._error: str | None = None
+        self._failed_in: str | None = None
         self._served = False
 
     def run(self) -> None:
@@ -111,30 +112,39 @@ class WorkerProcess:
         # All workers draw the same numbers where the program does not seed itself.
         random.seed(0)
         self._obey_requests()
-        error = failed_in = None
+        # Nothing is noted where ``--compile`` traces the script.
+        notes = self._whole is None and self._overlay.paths and sys.gettrace() is None
         try:
-            with self._traced():
+            with self._executed.noted() if notes else contextlib.nullcontext():
                 self._run_program()
         except ProgramStopped:
             if self._whole is None:
                 return
         except SystemExit as left:
-            error = None if left.code in (None, 0) else f"it ended with exit status {left.code}"
+            self._error = None if left.code in (None, 0) else f"it ended with exit status {left.code}"
         except BaseException as raised:
             traceback.print_exc()
-            error = f"{type(raised).__qualname__}: {raised}"[:500]
+            self._error = f"{type(raised).__qualname__}: {raised}"[:500]
             if self._capture.failed and self._capture.failed[1] is raised:
-                failed_in = self._capture.failed[0]
+                self._failed_in = self._capture.failed[0]
         if not self._served:
             self._capture.finish()
-            self._serve(error, failed_in)
+            self._serve()
 
     def describe(self) -> Description:
         """The captured calls, and how the program reached them."""
         captured = self._capture.captured
         walks = [snapshot.walk for one in captured for snapshot in one.snapshots()]
+        # The program may choose folders itself.
+        caches = {str(self._cache), *(os.environ.get(name, str(self._cache)) for name in caches_in(self._cache))}
         return Description(
-            run=self._program_run,
+            error=self._error,
+            failed_in=self._failed_in,
+            loaded=frozenset(self._overlay.loaded),
+            ran=self._executed.found(),
+            unknown_settings=tuple(self._settings.unknown),
+            lost_settings=tuple(self._settings.lost()),
+            torch=str(getattr(sys.modules.get("torch"), "__version__", "")) or None,
             callables=tuple(
                 CapturedCalls(one.name, len(one.calls), tuple(str(call.modes) for call in one.calls), one.backward)
                 for one in captured
@@ -144,7 +154,7 @@ class WorkerProcess:
             devices=tuple(sorted(self._devices())),
             complete=all(walk.complete for walk in walks),
             iterators=tuple(sorted({path for walk in walks for path in walk.iterators})),
-            warm_cache=_cached_files(self._cache),
+            warm_cache=sum(len(files) for cache in caches for _, _, files in os.walk(cache)),
         )
 
     def choices(self) -> Choices:
@@ -169,7 +179,6 @@ class WorkerProcess:
         """The types of the devices that the calls use.  NumPy arrays have none: there an initialized device counts."""
         if not self._capture.captured:
             return set()
-
         snapshots = [snapshot for one in self._capture.captured for snapshot in one.snapshots()]
         found = {tensor.device.type for snapshot in snapshots for tensor in snapshot.tensors.values()}
         return found | ({"cuda"} if cuda_in_use() else set())
@@ -181,16 +190,6 @@ class WorkerProcess:
             path.unlink()
         command = process_command(*self._restart_arguments)
         os.execve(command[0], command, self._environment)
-
-    @contextlib.contextmanager
-    def _traced(self) -> Iterator[None]:
-        """Notes which lines of the overlaid texts run before the first captured call.  Nothing is noted where
-        ``--compile`` traces the script."""
-        if self._whole is not None or not self._overlay.paths or sys.gettrace() is not None:
-            yield
-            return
-        with self._executed.noted():
-            yield
 
     def _run_program(self) -> None:
         """Runs the program. Raises what the program raises."""
@@ -229,20 +228,11 @@ class WorkerProcess:
         if recorder is not None:
             recorder.__exit__(None, None, None)
 
-    def _serve(self, error: str | None = None, failed_in: str | None = None) -> None:
+    def _serve(self) -> None:
         """Carries out commands until there are no more."""
         self._preloaded.check_environment()
         self._served = True
         sys.settrace(None)
-        self._program_run = ProgramRun(
-            error=error,
-            failed_in=failed_in,
-            loaded=tuple(sorted(self._overlay.loaded)),
-            ran=self._executed.found(),
-            unknown_settings=tuple(self._settings.unknown),
-            lost_settings=tuple(self._settings.lost()),
-            torch=str(getattr(sys.modules.get("torch"), "__version__", "")) or None,
-        )
         callables, stop = self._capture.captured, self._stop_recording
         objects = [
             self,
@@ -340,12 +330,6 @@ def _is_there(name: str) -> bool:
         # An installed package may not work with this torch.
         return False
     return True
-
-
-def _cached_files(cache: Path) -> int:
-    """Files in the compiler caches, in the worker's folder and in the folders that the program chose itself."""
-    folders = {str(cache), *(folder for name in caches_in(cache) if (folder := os.environ.get(name)) is not None)}
-    return sum(len(files) for folder in folders for _, _, files in os.walk(folder))
 
 
 def carried_out(served: Mapping[str, object], command: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:

@@ -136,6 +136,8 @@ class WholeProgram:
 
     def report(self) -> RunReport:
         """The steps, and what else is known of the run."""
+        import torch
+
         wait_for_device()
         modules = [module_of(one.original) for one in self._hook.callables[:MOST_CALLABLES]]
         return RunReport(
@@ -144,7 +146,7 @@ class WholeProgram:
             steps=self._steps,
             run_seconds=0.0 if self._first is None or self._last is None else self._last.seconds - self._first.seconds,
             cut=self._cut,
-            memory_bytes=_most_memory(),
+            memory_bytes=torch.cuda.max_memory_allocated() if cuda_in_use() else peak_of_process(),
             cuda=cuda_in_use(),
             backward=self._backward,
             blocks=tuple(blocks_of(one) if one is not None else CallableBlocks() for one in modules),
@@ -246,13 +248,10 @@ class WholeProgram:
         def call(*args: object, **kwargs: object) -> object:
             self._look(sys._getframe())
             result = captured.compiled(*args, **kwargs)
-            watch_backward(result, self._ran_backward)
+            watch_backward(result, lambda: setattr(self, "_backward", True))
             return result
 
         return call
-
-    def _ran_backward(self) -> None:
-        self._backward = True
 
     def _look(self, frame: FrameType) -> None:
         now = self._moment()
@@ -314,14 +313,6 @@ def _own_files() -> tuple[str, ...]:
         if (file := getattr(module, "__file__", None)) and file.endswith(".py") and is_own(name)
     }
     return tuple(found)
-
-
-def _most_memory() -> int | None:
-    if cuda_in_use():
-        import torch
-
-        return int(torch.cuda.max_memory_allocated())
-    return peak_of_process()
 
 
 def _printed() -> Iterator[tuple[str, Any]]:

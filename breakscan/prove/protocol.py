@@ -122,23 +122,6 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class ProgramRun:
-    """The way in which the program reached the point at which it serves.
-
-    ``ran`` holds the executed code of new texts by path.  ``lost_settings`` are settings that the program has set to
-    another value since, ``unknown_settings`` those that this torch does not have.
-    """
-
-    error: str | None
-    failed_in: str | None
-    loaded: tuple[str, ...]
-    ran: dict[str, RanCode]
-    unknown_settings: tuple[str, ...]
-    lost_settings: tuple[str, ...]
-    torch: str | None
-
-
-@dataclass(frozen=True)
 class CapturedCalls:
     """The captured calls of a callable: their number, the modes in which the program made each, in words, and whether
     it runs their backward pass."""
@@ -151,11 +134,22 @@ class CapturedCalls:
 
 @dataclass(frozen=True)
 class Description:
-    """The captured calls.  ``complete`` is False where the calls reach more objects than were looked at; ``iterators``
-    are the paths of what has a position that cannot be put back; ``warm_cache`` is the number of files that the
-    compiler caches held before anything was compiled.  ``devices`` are types."""
+    """The captured calls, and the way in which the program reached the point at which it serves.
 
-    run: ProgramRun
+    ``complete`` is False where the calls reach more objects than were looked at; ``iterators`` are the paths of what
+    has a position that cannot be put back; ``warm_cache`` is the number of files that the compiler caches held before
+    anything was compiled.  ``devices`` are types.  ``ran`` holds the executed code of new texts by path.
+    ``lost_settings`` are settings that the program has set to another value since, ``unknown_settings`` those that this
+    torch does not have.
+    """
+
+    error: str | None
+    failed_in: str | None
+    loaded: frozenset[str]
+    ran: dict[str, RanCode]
+    unknown_settings: tuple[str, ...]
+    lost_settings: tuple[str, ...]
+    torch: str | None
     callables: tuple[CapturedCalls, ...]
     left_out: tuple[str, ...]
     not_called: tuple[str, ...]

@@ -153,9 +153,9 @@ class Runs:
             with self.workers.start(candidate, cache, whole=replace(request, loops=loops)) as worker:
                 worker.until = min(worker.until, began + longest)
                 about = worker.ask(WorkerProcess.describe)
-                if about.run.error:
-                    raise WorkerError(about.run.error)
-                missing = [path for path in texts if path not in about.run.loaded]
+                if about.error:
+                    raise WorkerError(about.error)
+                missing = [path for path in texts if path not in about.loaded]
                 if missing:
                     raise WorkerError(f"{display_path(missing[0], os.getcwd())} was not loaded")
                 report = worker.ask(WholeProgram.report)

@@ -273,7 +273,7 @@ class Verifier:
 
     def _require_equal(self, trial: _Trial, worker: Worker, about: Description) -> None:
         """Requires that the change runs, and that eager code does the same: what is compiled is not worth it else."""
-        before = {path: about.run.ran.get(path, RanCode()) for path in trial.candidate.texts}
+        before = {path: about.ran.get(path, RanCode()) for path in trial.candidate.texts}
         changed = {path: lines.changed_lines() for path, lines in trial.candidate.lines.items()}
         run = self.original.run_eager(worker, {path: changed[path] & before[path].lines for path in before})
         trial.ran = {path: run.ran[path] + code for path, code in before.items()}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from breakscan.fix.planner import WantedRewrites
-from breakscan.model.findings import Origin, SourceError
+from breakscan.model.findings import Origin
 from breakscan.prove.candidate import Candidate, Label, MeasuringProgress, MeasuringStep, Say, SetLabel
 from breakscan.prove.equal import TOLERANCES
 from breakscan.prove.fork_server import ForkServerProcess
@@ -37,7 +37,7 @@ class RewriteProofs:
     @property
     def in_order(self) -> list[Proof]:
         """The proofs of single changes, then that of the whole set, and of what was tried after it."""
-        return sorted(self.proofs, key=_place)
+        return sorted(self.proofs, key=lambda one: (bool(one.members), one.label != SetLabel()))
 
     def prove(self, candidate: Candidate, accepted_in: Label | None = None) -> Proof:
         """Proves a change, without timing if it is a member of an accepted set."""
@@ -59,12 +59,6 @@ class RewriteProofs:
         is_accepted = whole is not None and whole.verdict is ProofVerdict.ACCEPTED
         for one in planned.alone:
             self.prove(one, SetLabel() if is_accepted and not each else None)
-
-
-def _place(proof: Proof) -> int:
-    if not proof.members:
-        return 0
-    return 1 if proof.label == SetLabel() else 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +120,11 @@ class _Work:
             if given is not None:
                 self.proved.prove(given)
             else:
-                self._prove_rewrites()
-            if self.question.apply:
-                self._apply()
+                sites = [one.site for one in self.original.compiled.explanation.breaks]
+                self.planned = self.rewrites.plan(self.verifier.executed, sites)
+                self.proved.prove_together(self.planned, self.question.each or self.question.apply)
+            if self.question.apply and (chosen := self._proved()) is not None:
+                self.applied, self.not_applied = write_candidate(chosen)
             self.divergence = self.verifier.divergence(self.question.repro)
         except KeyboardInterrupt:
             self.interrupted = True
@@ -181,19 +177,6 @@ class _Work:
         paths = dict.fromkeys(Path(name).absolute() for name in names)
         return tuple(path for path in paths if path.suffix == ".py" and path.is_file())
 
-    def _prove_rewrites(self) -> None:
-        sites = [one.site for one in self.original.compiled.explanation.breaks]
-        self.planned = self.rewrites.plan(self.verifier.executed, sites)
-        self.proved.prove_together(self.planned, self.question.each or self.question.apply)
-
-    # -- writing ------------------------------------------------------------------------------------------------
-
-    def _apply(self) -> None:
-        chosen = self._proved()
-        if chosen is None:
-            return
-        self.applied, self.not_applied = write_candidate(chosen)
-
     def _proved(self) -> Candidate | None:
         """Returns the proved changes, combined if there are several; None if there are none.
 
@@ -227,14 +210,13 @@ class _Work:
 
 def write_candidate(candidate: Candidate) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
     """Writes the new texts of a candidate into its files.  Returns the files, and the errors of others."""
-    found = {path: _write_file(path, before, after) for path, (before, after) in candidate.texts.items()}
-    written = tuple(display_path(path, Path.cwd()) for path, error in found.items() if error is None)
-    return written, tuple(error.message for error in found.values() if error is not None) or None
-
-
-def _write_file(path: str, before: str, after: str) -> SourceError | None:
-    try:
-        rewrite_file(Path(path), display_path(path, Path.cwd()), before, after)
-    except SourceProblem as problem:
-        return problem.error
-    return None
+    written: list[str] = []
+    errors: list[str] = []
+    for path, (before, after) in candidate.texts.items():
+        shown = display_path(path, Path.cwd())
+        try:
+            rewrite_file(Path(path), shown, before, after)
+            written.append(shown)
+        except SourceProblem as problem:
+            errors.append(problem.error.message)
+    return tuple(written), tuple(errors) or None

@@ -70,7 +70,7 @@ def output(folder: Path, server: ForkServerProcess, text: str) -> list[str]:
     with Worker(UserProgram((str(script),)), UNCHANGED, folder / "worker", server=server) as worker:
         assert isinstance(worker._process, ForkedProcess)
         about = worker.ready()
-    assert (about.run.error, [one.calls for one in about.callables]) == (None, [3]), worker.output()
+    assert (about.error, [one.calls for one in about.callables]) == (None, [3]), worker.output()
     assert worker._process.poll() == 0
     return worker.output().split("\n")
 
@@ -115,7 +115,7 @@ def test_without_a_server_a_process_is_new(tmp_path: Path) -> None:
     script.write_text("import torch" + CALLS, encoding="utf-8")
     with Worker(UserProgram((str(script),)), UNCHANGED, tmp_path / "worker", server=gone) as worker:
         assert not isinstance(worker._process, ForkedProcess)
-        assert worker.ready().run.error is None
+        assert worker.ready().error is None
 
 
 @pytest.mark.slow

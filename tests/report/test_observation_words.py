@@ -6,7 +6,7 @@ import pytest
 
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
-from breakscan.prove.protocol import CapturedCalls, Description, ProgramRun, ValueMismatch
+from breakscan.prove.protocol import CapturedCalls, Description, ValueMismatch
 from breakscan.prove.torch_state import CUDA, TORCH
 from breakscan.report.measurements import observation_words
 
@@ -39,11 +39,8 @@ def test_remarks_name_what_they_are_about() -> None:
     )
 
 
-RUN = ProgramRun(None, None, (), {}, (), (), None)
-
-
 def described(*calls: CapturedCalls) -> Description:
-    return Description(RUN, calls, (), (), (), True, (), 0)
+    return Description(None, None, frozenset(), {}, (), (), None, calls, (), (), (), True, (), 0)
 
 
 @pytest.mark.parametrize(
