@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from breakscan.fix.result import Refused
 from breakscan.model.findings import Site
 from breakscan.prove.candidate import Label
 from breakscan.prove.changed_code import UnseenCode
@@ -119,15 +120,6 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
-class DeclinedFinding:
-    """A finding in code that ran and that no rewrite fixes, with the reason."""
-
-    site: Site
-    rule: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Divergence:
     """The differences of the unchanged program, compiled, from eager.
 
@@ -179,7 +171,7 @@ class Verification:
     tolerances: Mapping[str, float]
     dependent: tuple[Label, ...] = ()
     unreached: tuple[Label, ...] = ()
-    declined: tuple[DeclinedFinding, ...] = ()
+    declined: tuple[Refused, ...] = ()
     notes: tuple[Observation, ...] = ()
     applied: tuple[str, ...] = ()
     not_applied: NotApplied | tuple[str, ...] | None = None

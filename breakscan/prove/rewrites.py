@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,11 +12,10 @@ from pathlib import Path
 from breakscan.check.pipeline.check import check_paths
 from breakscan.fix.planner import WantedRewrites, place_of
 from breakscan.fix.repair import repair_found
-from breakscan.fix.result import Applied, Repair
+from breakscan.fix.result import Refused, Repair
 from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import CheckResult, Site
 from breakscan.prove.candidate import Candidate, Label, RewriteLabel, SetLabel
-from breakscan.prove.proof import DeclinedFinding
 from breakscan.prove.protocol import CONFIGURATIONS
 from breakscan.rulebook.config import FileSettings
 
@@ -32,7 +31,7 @@ class Planned:
     alone: tuple[Candidate, ...]
     dependent: tuple[Candidate, ...]
     unreached: tuple[Label, ...]
-    declined: tuple[DeclinedFinding, ...]
+    declined: tuple[Refused, ...]
 
 
 @dataclass(frozen=True)
@@ -43,24 +42,24 @@ class Rewrites:
     settings: FileSettings
     wanted: WantedRewrites
 
-    def plan(self, executed: Mapping[str, Collection[int]], broken: Iterable[Site]) -> Planned:
-        """Plans the rewrites. ``executed`` are lines by absolute path, ``broken`` the sites where the program breaks
+    def plan(self, executed: Mapping[str, Collection[int]], sites: Sequence[Site]) -> Planned:
+        """Plans the rewrites. ``executed`` are lines by absolute path, ``sites`` those where the program breaks
         the graph.
         """
         repair = self._repair(self.wanted)
         alone: list[Candidate] = []
         dependent: list[Candidate] = []
         unreached: list[Label] = []
-        declined: list[DeclinedFinding] = []
-        sites = list(broken)
+        declined: list[Refused] = []
         for file in repair.files:
             lines = set(executed.get(str(file.path), ()))
             for one in file.applied:
-                label = _label(one)
-                if lines.isdisjoint(range(one.finding.site.line, one.finding.site.end_line + 1)):
+                site = one.finding.site
+                label = RewriteLabel(Path(site.path).name, (site.line,), one.rewrite)
+                if lines.isdisjoint(range(site.line, site.end_line + 1)):
                     unreached.append(label)
                     continue
-                hit = tuple(site for site in sites if site.shares_line_with(one.finding.site))
+                hit = tuple(broken for broken in sites if broken.shares_line_with(site))
                 candidate = Candidate(
                     label,
                     finding=one.finding,
@@ -79,7 +78,7 @@ class Rewrites:
             for refused in file.refused:
                 at = refused.finding.site
                 if not lines.isdisjoint(range(at.line, at.end_line + 1)):
-                    declined.append(DeclinedFinding(at, refused.finding.rule, refused.reason))
+                    declined.append(refused)
         return Planned(tuple(alone), tuple(dependent), tuple(unreached), tuple(declined))
 
     def together(self, rewrites: Sequence[Candidate], label: SetLabel) -> Candidate | None:
@@ -172,8 +171,3 @@ def diff_of(candidate: Candidate, shown: Mapping[str, str]) -> str:
         lines = difflib.unified_diff(before.split("\n"), after.split("\n"), f"a/{name}", f"b/{name}", lineterm="")
         parts += lines
     return "\n".join(parts) + "\n" if parts else ""
-
-
-def _label(one: Applied) -> RewriteLabel:
-    site = one.finding.site
-    return RewriteLabel(Path(site.path).name, (site.line,), one.rewrite)

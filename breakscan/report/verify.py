@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
+from breakscan.fix.result import Refused
 from breakscan.model.findings import Site
 from breakscan.model.words import counted, listed, megabytes, sentence
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.equal import Change
 from breakscan.prove.proof import (
-    DeclinedFinding,
     Divergence,
     NotApplied,
     Proof,
@@ -272,9 +272,10 @@ def nothing_words(verification: Verification) -> str:
     return "Nothing to prove: no rewrite is offered for the code that the captured calls run"
 
 
-def declined_words(declined: DeclinedFinding) -> str:
+def declined_words(declined: Refused) -> str:
     """``net.py:30 BRK201: the number is printed``."""
-    return f"{declined.site.path}:{declined.site.line} {declined.rule}: {declined.reason}"
+    finding = declined.finding
+    return f"{finding.site.path}:{finding.site.line} {finding.rule}: {declined.reason}"
 
 
 def not_applied_words(reason: NotApplied | tuple[str, ...] | None) -> str | None:

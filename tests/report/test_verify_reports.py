@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from report_results import text_of
 
-from breakscan.model.findings import Site
+from breakscan.fix.result import Reason, Refused
+from breakscan.model.findings import Confidence, Finding, Kind, Severity, Site
 from breakscan.prove.candidate import Label, MeasuringProgress, MeasuringStep, RewriteLabel, SetLabel
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio
 from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.proof import (
-    DeclinedFinding,
     Divergence,
     Metrics,
     NotApplied,
@@ -47,6 +47,8 @@ def metrics(breaks: int, step: float | None) -> Metrics:
     return Metrics(breaks, 0, 1 + breaks, 0, kernels, 5.0, 6.0, 400_000_000, step)
 
 
+KINDS = Kind.GRAPH_BREAK, Severity.WARNING, Confidence.CERTAIN
+STAYS = Finding("BRK201", "tensor-to-number", *KINDS, "it", Site("net.py", 30, 1, 30, 9), "f", None, (), "2.13")
 BEFORE = metrics(1, 11.8e-3)
 AFTER = metrics(0, 7.9e-3)
 ACCEPTED = Proof(
@@ -123,7 +125,7 @@ def verification(*proofs: Proof) -> Verification:
         Ratio(1.0, 0.99, 1.01) if proofs else None,
         {"torch.float32": 1e-4},
         unreached=(RewriteLabel("other.py", (3,), "where"),),
-        declined=(DeclinedFinding(Site("net.py", 30, 1, 30, 9), "BRK201", "it is printed"),),
+        declined=(Refused(STAYS, (Reason("item", "it is printed"),)),),
         notes=(Observation(ObservationKind.NOT_CALLED, names=("g",)),),
         breaks=1,
     )
