@@ -182,7 +182,7 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
     measured: _Bench | None = None
     was_interrupted = False
     try:
-        with interrupted_once(), ForkServerProcess(folder / "server", eager=2) as server:
+        with interrupted_once(), ForkServerProcess(folder / "server") as server:
             say(MeasuringProgress(MeasuringStep.RUN))
             with running_original(Workers(program, folder, server)) as original:
                 measured = _Bench(original, wanted, say)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
-import json
 import os
 import select
 import signal
@@ -21,7 +20,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from multiprocessing.connection import Connection, Pipe
@@ -196,8 +194,9 @@ def _stage(modules: Mapping[str, ModuleType], read: set[str] | None) -> _Stage:
 
 MESSAGE = 4096
 """Bytes of a message, at most."""
-CHECK = b"check the compiler"
-"""The message after which workers need not find out what the C++ compiler can do."""
+CHECK, STARTUP = b"check the compiler", b"startup"
+"""Messages that are answered with the seconds of ``startup_seconds``; after the first, workers need not find out what
+the C++ compiler can do."""
 DYNAMO, INDUCTOR = "dynamo", "inductor"
 """The parts of the compiler that have to be imported."""
 NVIDIA = "/dev/nvidia"
@@ -207,18 +206,12 @@ NVML = "PYTORCH_NVML_BASED_CUDA_CHECK"
 Inductor asks while it is imported."""
 
 
-class CannotFork(Exception):
-    """A process that is forked from this one might not work."""
-
-
 class ForkServer:
-    """Imports torch, and forks a worker for each message of ``control``.  The first ``eager`` workers compile nothing:
-    what Inductor asks the C++ compiler is left until they run."""
+    """Imports torch, and forks a worker for each path of settings that ``control`` receives."""
 
-    def __init__(self, control: socket.socket, eager: int) -> None:
+    def __init__(self, control: socket.socket) -> None:
         self.preloaded = PreloadedModules()
         self._control = control
-        self._eager = eager
         self._startup: dict[str, float] = {}
         self._workers: dict[int, Connection] = {}
         """The connection for the exit status of each worker, by process id."""
@@ -226,29 +219,18 @@ class ForkServer:
 
     def serve(self) -> tuple[Path, int] | None:
         """Returns None in this process, when the parent needs no more workers, and in each of them the path of its
-        settings and the descriptor of its connection. Raises CannotFork.
+        settings and the descriptor of its connection.
         """
         # Ctrl-C in a terminal reaches all processes: the parent decides when this one ends.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            has_gpu = self._load()
-        except CannotFork:
-            self._tell_startup()
-            raise
+        can_fork = self._load()
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._woken)
         gc.collect()
         # A collection in a worker then touches no memory that all of them share.
         gc.freeze()
         waiting: list[socket.socket | int] = [self._control, self._wakeup]
-        still_eager: int | None = self._eager
         while True:
-            if still_eager == 0:
-                still_eager = None
-                if not has_gpu:
-                    with self._timed(INDUCTOR):
-                        _check_compiler()
-                self._tell_startup()
             ready, _, _ = select.select(waiting, [], [])
             if self._wakeup in ready:
                 self._note_ends()
@@ -256,17 +238,20 @@ class ForkServer:
                 message, files, *_ = socket.recv_fds(self._control, MESSAGE, 3)
                 if not message:
                     return None
-                if message == CHECK:
-                    _check_compiler()
-                    os.close(files[0])
-                    continue
-                still_eager = None if still_eager is None else still_eager - 1
-                worker = self._fork(message.decode(), files)
-                if worker is not None:
+                if message in (CHECK, STARTUP):
+                    if message == CHECK:
+                        with self._timed(INDUCTOR):
+                            _check_compiler()
+                    with contextlib.suppress(OSError), Connection(files[0]) as reply:
+                        reply.send(self._startup)
+                elif not can_fork:
+                    for file in files:
+                        os.close(file)
+                elif worker := self._fork(message.decode(), files):
                     return worker
 
     def _load(self) -> bool:
-        """Returns whether there is a GPU."""
+        """Imports torch.  Returns False if a process that is forked from this one might not work."""
         with contextlib.suppress(ImportError):
             self.preloaded.load("numpy", native=True)
         # The others are threads of BLAS, which it ends before a fork and starts again after it.
@@ -277,18 +262,10 @@ class ForkServer:
                 self.preloaded.load("torch._dynamo")
             with self._timed(INDUCTOR):
                 self.preloaded.load("torch._inductor.compile_fx")
-        if _threads() != threads:
-            raise CannotFork("there are threads, which a forked process does not have")
         files = _open_files()
-        if any(name.startswith(DEVICES) for name in files):
-            raise CannotFork("a device is in use")
-        has_gpu = any(name.startswith(NVIDIA) for name in files)
-        if has_gpu and _began_cuda():
-            raise CannotFork("CUDA is in use")
-        return has_gpu
-
-    def _tell_startup(self) -> None:
-        self._control.send(json.dumps(self._startup).encode())
+        if _threads() != threads or any(name.startswith(DEVICES) for name in files):
+            return False
+        return not any(name.startswith(NVIDIA) for name in files) or not _began_cuda()
 
     @contextlib.contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
@@ -393,9 +370,10 @@ class ForkedProcess:
         if self._ended is None:
             if not self._status.poll(timeout):
                 raise subprocess.TimeoutExpired("worker", timeout or 0.0)
-            with self._status:
-                # Without the server, nobody knows how it ended.
-                self._ended = _received(self._status, -signal.SIGKILL)
+            # Without the server, nobody knows how it ended.
+            self._ended = -signal.SIGKILL
+            with self._status, contextlib.suppress(EOFError, ConnectionError):
+                self._ended = self._status.recv()
         return self._ended
 
     def send_signal(self, number: int) -> None:
@@ -407,16 +385,15 @@ class ForkedProcess:
 
 class ForkServerProcess:
     """The fork server. It imports torch in the background from the moment that it is created. Inductor keeps what it
-    finds out of the C++ compiler in the folder ``cache``, by default in the user's cache.  The first ``eager`` workers
-    compile nothing.
+    finds out of the C++ compiler in the folder ``cache``, by default in the user's cache.
     """
 
-    def __init__(self, cache: Path | None = None, eager: int = 0) -> None:
+    def __init__(self, cache: Path | None = None) -> None:
         self._control, control = socket.socketpair()
         self._lock = threading.Lock()
         with control:
             self._process = subprocess.Popen(
-                process_command("--fork", str(control.fileno()), str(eager)),
+                process_command("--fork", str(control.fileno())),
                 env=worker_environment() | (caches_in(cache) if cache is not None else {}),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -424,34 +401,36 @@ class ForkServerProcess:
                 pass_fds=(control.fileno(),),
             )
 
-    @cached_property
+    @property
     def startup_seconds(self) -> Mapping[str, float]:
         """The seconds that a process takes, before it compiles anything, to import Dynamo and then Inductor, which also
-        finds out what the C++ compiler can do.  Waits until they are known.
+        finds out what the C++ compiler can do, if that was checked.
         """
-        with self._lock:
-            text = self._control.recv(MESSAGE)
-        found: dict[str, float] = json.loads(text) if text else {}
-        return found
+        return self._asked(STARTUP)
 
     def check_compiler(self) -> None:
-        """Lets Inductor find out what the C++ compiler can do before the next worker starts.  Where there is a GPU, it
-        does not before: this took 45 s on such a machine, and each worker of a program for the CPU would do it."""
-        status, end = Pipe()
-        with self._lock, status, contextlib.suppress(OSError):
+        """Lets Inductor find out what the C++ compiler can do before the next worker starts.  For a program that uses a
+        GPU, it does not before: this took 45 s on such a machine, and each worker of a program for the CPU would do
+        it."""
+        self._asked(CHECK)
+
+    def _asked(self, message: bytes) -> Mapping[str, float]:
+        reply, end = Pipe()
+        with self._lock, reply, contextlib.suppress(OSError, EOFError):
             with end:
-                socket.send_fds(self._control, [CHECK], [end.fileno()])
-            _received(status, 0)
+                socket.send_fds(self._control, [message], [end.fileno()])
+            seconds: dict[str, float] = reply.recv()
+            return seconds
+        return {}
 
     def start(self, settings: Path, connection: int, output: int) -> ForkedProcess | None:
         """Returns a new worker process, None if none can be forked. Threads may call it."""
         status, end = Pipe()
         # The server reads one message at a time.
-        with self._lock, contextlib.suppress(OSError):
+        with self._lock, contextlib.suppress(OSError, EOFError):
             with end:
                 socket.send_fds(self._control, [str(settings).encode()], [connection, output, end.fileno()])
-            if pid := _received(status, 0):
-                return ForkedProcess(pid, status)
+            return ForkedProcess(status.recv(), status)
         status.close()
         return None
 
@@ -465,12 +444,3 @@ class ForkServerProcess:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _received(connection: Connection, otherwise: int) -> int:
-    """The next number; another one if the other end is closed."""
-    try:
-        number: int = connection.recv()
-    except (EOFError, ConnectionError):
-        return otherwise
-    return number

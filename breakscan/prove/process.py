@@ -31,7 +31,7 @@ from breakscan.prove.call_result import failure_of
 from breakscan.prove.call_runs import CallRuns
 from breakscan.prove.capture import Capture, LaterCalls, ProgramStopped
 from breakscan.prove.compiled_parts import CompiledParts
-from breakscan.prove.fork_server import CannotFork, ForkServer, PreloadedModules, caches_in, process_command
+from breakscan.prove.fork_server import ForkServer, PreloadedModules, caches_in, process_command
 from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.overlay import (
     ExecutedCode,
@@ -349,11 +349,9 @@ def _main(arguments: list[str]) -> None:
         settings, connection = arguments
         WorkerProcess(Path(settings), int(connection), preloaded).run()
         return
-    with contextlib.suppress(CannotFork):
-        server = ForkServer(socket.socket(fileno=int(arguments[1])), int(arguments[2]))
-        worker = server.serve()
-        if worker is not None:
-            WorkerProcess(*worker, server.preloaded).run()
+    server = ForkServer(socket.socket(fileno=int(arguments[1])))
+    if (worker := server.serve()) is not None:
+        WorkerProcess(*worker, server.preloaded).run()
 
 
 def _leave() -> NoReturn:
