@@ -16,6 +16,7 @@ from breakscan.rulebook.config import Settings
 
 BREAKS = "def helper(x):\n    if x.sum() > 0:\n        return x\n    return -x\n"
 HELPER = "import torch\n\n\n" + BREAKS
+TRAIN = "import torch\nfrom ops import helper\n\n\n@torch.compile\ndef step(x: torch.Tensor):\n    return helper(x)\n"
 
 
 @pytest.fixture
@@ -306,19 +307,13 @@ def test_what_a_small_helper_returns_depends_on_the_call(project, tmp_path: Path
 
 
 def test_only_the_files_that_are_asked_for_are_reported(project, tmp_path: Path) -> None:
-    train = (
-        "import torch\nfrom ops import helper\n\n\n@torch.compile\ndef step(x: torch.Tensor):\n    return helper(x)\n"
-    )
-    files = {"train.py": train, "ops.py": HELPER}
+    files = {"train.py": TRAIN, "ops.py": HELPER}
     assert places(project(files, only=["train.py"]), tmp_path) == set()
 
 
 def test_a_comment_in_the_other_file_silences_the_finding_there(project, tmp_path: Path) -> None:
-    train = (
-        "import torch\nfrom ops import helper\n\n\n@torch.compile\ndef step(x: torch.Tensor):\n    return helper(x)\n"
-    )
     quiet = HELPER.replace("> 0:", "> 0:  # breakscan: ignore[BRK101] rare")
-    result = project({"train.py": train, "also.py": train, "ops.py": quiet})
+    result = project({"train.py": TRAIN, "also.py": TRAIN, "ops.py": quiet})
     assert (places(result, tmp_path), result.suppressed) == (set(), 1)
 
 
@@ -340,10 +335,7 @@ def test_rings_come_to_an_end(project, files: dict[str, str]) -> None:
 
 
 def test_a_changed_file_costs_itself_and_what_draws_on_it(project, tmp_path: Path) -> None:
-    train = (
-        "import torch\nfrom ops import helper\n\n\n@torch.compile\ndef step(x: torch.Tensor):\n    return helper(x)\n"
-    )
-    files = {"train.py": train, "ops.py": HELPER, "other.py": HELPER}
+    files = {"train.py": TRAIN, "ops.py": HELPER, "other.py": HELPER}
     first = project(files)
     entries = {entry: entry.stat().st_ino for entry in (tmp_path / ".breakscan_cache").iterdir() if not entry.suffix}
     assert project(files).findings == first.findings
@@ -354,11 +346,8 @@ def test_a_changed_file_costs_itself_and_what_draws_on_it(project, tmp_path: Pat
 
 
 def test_a_file_that_appears_is_noticed(project, tmp_path: Path) -> None:
-    train = (
-        "import torch\nfrom ops import helper\n\n\n@torch.compile\ndef step(x: torch.Tensor):\n    return helper(x)\n"
-    )
-    assert places(project({"train.py": train}), tmp_path) == set()
-    assert places(project({"train.py": train, "ops.py": HELPER}), tmp_path) == {("ops.py", 5)}
+    assert places(project({"train.py": TRAIN}), tmp_path) == set()
+    assert places(project({"train.py": TRAIN, "ops.py": HELPER}), tmp_path) == {("ops.py", 5)}
 
 
 SETTING = "torch._dynamo.config.capture_scalar_outputs = True\n"

@@ -220,20 +220,8 @@ def test_the_figures_of_a_process_stay_where_a_further_one_fails(tmp_path: Path,
     assert told["best"] == "program's own"
 
 
-@pytest.mark.parametrize(
-    ("text", "words", "said"),
-    [
-        ("import torch\n1 / 0\n", [], "failed before it called anything compiled: ZeroDivisionError: division by zero"),
-        pytest.param(
-            SLOW_EAGER,
-            ["--backends", "egger"],
-            "there is no backend 'egger': torch has ",
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_what_cannot_be_measured_is_said(tmp_path: Path, text: str, words: list[str], said: str) -> None:
-    (tmp_path / "it.py").write_text(text, encoding="utf-8")
-    done = ran(tmp_path, "bench", *words, "it.py", status=2)
-    assert said in done.stderr
+def test_what_cannot_be_measured_is_said(tmp_path: Path) -> None:
+    (tmp_path / "it.py").write_text("import torch\n1 / 0\n", encoding="utf-8")
+    done = ran(tmp_path, "bench", "it.py", status=2)
+    assert "failed before it called anything compiled: ZeroDivisionError: division by zero" in done.stderr
     assert "Traceback" not in done.stderr

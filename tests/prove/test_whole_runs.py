@@ -15,7 +15,7 @@ from breakscan.prove.original import Workers
 from breakscan.prove.protocol import FLOAT, RunRequest
 from breakscan.prove.runs import EndValues, Run, Runs, step_loop
 from breakscan.prove.tune import TuneQuestion, _Made, _Tune, tune
-from breakscan.prove.tuning import Evidence, Goal, TrialVerdict, Tuning
+from breakscan.prove.tuning import Goal, TrialVerdict, Tuning
 from breakscan.prove.worker import OutOfTime, UserProgram, WorkerError
 from breakscan.rulebook.config import NearestSettings
 from breakscan.rulebook.library import load_library
@@ -58,19 +58,6 @@ def tuned(folder: Path, text: str, goal: Goal = Goal.STEP, seconds: float = 60.0
     settings = NearestSettings(target="compile", no_cache=True)
     question = TuneQuestion(goal, seconds, apply=False, apply_unseen=False, settings=settings)
     return tune(UserProgram(("train.py",)), question, lambda _: None)
-
-
-@pytest.mark.slow
-def test_a_break_is_removed_by_a_patch_that_is_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    found = tuned(tmp_path, SCALED)
-    assert found.before.breaks
-    assert found.best is not None
-    assert not found.best.after.breaks
-    assert Evidence.RUN in found.best.compared
-    assert found.best.patch.startswith("--- a/train.py")
-    assert any(one.verdict is TrialVerdict.GAINS for one in found.tried)
-    assert (tmp_path / "train.py").read_text() == SCALED
 
 
 @pytest.mark.parametrize(("low", "high", "is_faster"), [(1.3, 1.7, True), (0.9, 2.1, False)])
