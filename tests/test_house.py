@@ -34,7 +34,7 @@ ROOMS = {
     "recording": Room(STATIC, 8836, 43),
     "explanation": Room(f"{STATIC} check recording", 7077, 36),
     "survey": Room(f"{STATIC} check recording explanation", 1933, 14),
-    "prove": Room(f"{STATIC} check fix recording explanation", 11893, 39),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11797, 39),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 5836, 32),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1419, 11),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2793, 25),
