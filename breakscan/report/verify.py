@@ -14,14 +14,7 @@ from breakscan.model.findings import Site
 from breakscan.model.words import counted, listed, megabytes, sentence
 from breakscan.prove.changed_code import UnseenCode, UnseenKind
 from breakscan.prove.equal import Change
-from breakscan.prove.proof import (
-    Divergence,
-    NotApplied,
-    Proof,
-    ProofVerdict,
-    VariedDifference,
-    Verification,
-)
+from breakscan.prove.proof import Divergence, NotApplied, Proof, ProofVerdict, VariedDifference, Verification
 from breakscan.prove.protocol import GraphOperation, Stage, Variation, VariedCall
 from breakscan.report.measured_page import MeasuredPage, PageDetail, PageRow
 from breakscan.report.measurements import (
