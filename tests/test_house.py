@@ -35,7 +35,7 @@ ROOMS = {
     "explanation": Room(f"{STATIC} check recording", 7077, 36),
     "survey": Room(f"{STATIC} check recording explanation", 1933, 14),
     "prove": Room(f"{STATIC} check fix recording explanation", 11797, 39),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5836, 32),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5830, 32),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1419, 11),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2793, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
