@@ -29,15 +29,15 @@ ROOMS = {
     "model": Room("", 1279, 10),
     "source": Room("model", 1963, 15),
     "rulebook": Room("model source", 2632, 12),
-    "check": Room(STATIC, 12507, 49),
+    "check": Room(STATIC, 12506, 49),
     "fix": Room(f"{STATIC} check", 7790, 40),
     "recording": Room(STATIC, 8836, 43),
     "explanation": Room(f"{STATIC} check recording", 7077, 36),
     "survey": Room(f"{STATIC} check recording explanation", 1933, 14),
     "prove": Room(f"{STATIC} check fix recording explanation", 11797, 39),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 5830, 32),
-    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1419, 11),
-    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2793, 25),
+    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1319, 11),
+    "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2744, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),
 }

@@ -249,10 +249,9 @@ class CheckedPaths:
         left_out = any("exclude" in settings.of(Path(path)).options for path in read)
         return cls(tuple(map(os.path.abspath, paths)), read, settings, not unread and not left_out)
 
-    def targets(self, owns: Callable[[Path], bool]) -> tuple[BaselineTarget, ...]:
-        """The targets that the files of a baseline were checked for, without repetition."""
-        own = filter(owns, map(Path, sorted(self.files)))
-        all_settings = {id(one): one for one in map(self.settings.of, own)}
+    def targets(self) -> tuple[BaselineTarget, ...]:
+        """The targets that the files were checked for, without repetition."""
+        all_settings = {id(one): one for one in map(self.settings.of, map(Path, sorted(self.files)))}
         targets = (BaselineTarget(resolve_target(one).torch, one.mode, one.regions) for one in all_settings.values())
         return tuple(dict.fromkeys(targets))
 

@@ -16,7 +16,7 @@ import click
 from click.core import ParameterSource
 
 from breakscan.check.baseline import BaselineComparison, CheckedPaths, checked_lines
-from breakscan.cli.baseline import BaselineOptions, ComparedBaseline
+from breakscan.cli.baseline import BaselineOptions
 from breakscan.cli.options import format_option, option, options, output_option, words
 from breakscan.cli.output import ProgressBar, report_stream
 from breakscan.cli.selection import (
@@ -151,9 +151,9 @@ def check(
         # What a run of all files puts apart, one of a part of them reports: a baseline holds both.
         apart = allowed is None
         result = _check_files(where, discovery, observed, nothing, selection, own.quiet, apart)
-    compared: ComparedBaseline | BaselineComparison | None = None
-    if allowed is not None:
-        checked = CheckedPaths.of_run(where, files, result, settings)
+    compared: BaselineComparison | None = None
+    checked = CheckedPaths.of_run(where, files, result, settings) if allowed is not None else None
+    if allowed is not None and checked is not None:
         from_texts = {name: text.split("\n") for name, text in texts.items()}.__getitem__
         compared = allowed.compare(result.findings, checked, checked_lines if stdin is None else from_texts)
     elif diff is not None:
@@ -187,9 +187,9 @@ def check(
             CHECK.write(format_, report, stream)
     unchecked = sum(not error.syntax for error in result.errors)
     failed = any(map(fails, result.findings))
-    if isinstance(compared, ComparedBaseline) and stdin is None:
+    if allowed and checked and compared and stdin is None:
         # Findings that --baseline-add allows from now on are no failure.
-        failed = compared.status(unchecked, fails) != 0
+        failed = allowed.status(compared, checked, unchecked, fails) != 0
     status = 1 if failed or result.errors or unused else 0
     ctx.exit(2 if unchecked else 0 if own.exit_zero else status)
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import tokenize
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
 
 from lsprotocol import types
 from pygls.uris import from_fs_path
-from pygls.workspace import PositionCodec, TextDocument
+from pygls.workspace import PositionCodec
 
 from breakscan.model.findings import Finding, Severity, Site
 from breakscan.report.diagnostics import finding_diagnostic
@@ -20,72 +19,29 @@ from breakscan.report.printable import printable
 from breakscan.rulebook.document import Rule
 from breakscan.rulebook.library import Library
 from breakscan.serve.editor.checked import CheckedText, TextChecker
-from breakscan.source.module import with_plain_line_ends
-from breakscan.source.notebook_file import CodeCell
-from breakscan.source.python_text import cells_of_text, is_notebook, shown, text_of_cells, with_start_inside
 from breakscan.source.suppressions import with_suppressions
 
 
 @dataclass(frozen=True, slots=True)
-class TextPart:
-    """A document of the editor.  ``first`` is the line of the text, from 1, that its first line is."""
-
-    uri: str
-    version: int | None
-    first: int
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class OpenText:
-    """The Python text of an open file, in its parts, by their lines."""
+    """The text of an open file; line ends are plain."""
 
     path: Path
+    uri: str
+    version: int | None
     text: str
-    parts: tuple[TextPart, ...]
     codec: PositionCodec = field(compare=False)
 
-    def range_of(self, site: Site) -> tuple[TextPart, types.Range]:
+    @property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    def range_of(self, site: Site) -> types.Range:
         """Where a site of the text is, in the units of the client."""
-        part = self.parts[max(bisect_right(self.parts, site.line, key=lambda one: one.first) - 1, 0)]
-        last = len(part.lines) - 1
-        lines = [min(max(line - part.first, 0), last) for line in (site.line, site.end_line)]
-        start, end = types.Position(lines[0], site.column - 1), types.Position(lines[1], site.end_column - 1)
-        return part, self.codec.range_to_client_units(list(part.lines), types.Range(start, end))
-
-    def split(self, text: str) -> Iterator[str]:
-        """The text of each part, once the text of all is ``text`` after an edit."""
-        if is_notebook(self.path):
-            yield from (shown(cell.text) for cell in cells_of_text(with_start_inside(text)))
-        else:
-            yield text
-
-
-def text_of_file(uri: str, path: Path, version: int | None, text: str, codec: PositionCodec) -> OpenText:
-    """A file that is one document; line ends in its text are plain."""
-    return OpenText(path, text, (TextPart(uri, version, 1, tuple(text.split("\n"))),), codec)
-
-
-def text_of_notebook(
-    path: Path, notebook: types.NotebookDocument, documents: Mapping[str, TextDocument], codec: PositionCodec
-) -> OpenText:
-    """A notebook, whose code cells are documents.  Raises SourceProblem where it has no Python text."""
-    cells: list[CodeCell] = []
-    sources: dict[int, TextDocument] = {}
-    for number, cell in enumerate(notebook.cells, 1):
-        document = documents.get(cell.document)
-        if cell.kind == types.NotebookCellKind.Code and document is not None and document.language_id == "python":
-            sources[number] = document
-            cells.append(CodeCell(number, with_plain_line_ends(document.source)))
-    text = text_of_cells(cells, str(path))
-    first = {cell.number: cell.line + 1 for cell in cells_of_text(text)}
-    # Those in another language are not in the text.
-    parts = (
-        TextPart(document.uri, document.version, first[cell.number], tuple(cell.source.split("\n")))
-        for cell in cells
-        if cell.number in first and (document := sources[cell.number])
-    )
-    return OpenText(path, text, tuple(parts), codec)
+        lines = self.lines
+        first, last = (min(max(line - 1, 0), len(lines) - 1) for line in (site.line, site.end_line))
+        start, end = types.Position(first, site.column - 1), types.Position(last, site.end_column - 1)
+        return self.codec.range_to_client_units(lines, types.Range(start, end))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,25 +69,23 @@ _SEVERITIES = {
 }
 
 
-def diagnostics_of(opened: OpenText, checked: CheckedText, library: Library) -> dict[str, list[types.Diagnostic]]:
-    """Return the diagnostics of an open file, for each of its documents."""
-    found: dict[str, list[types.Diagnostic]] = {part.uri: [] for part in opened.parts}
-    for finding in checked.findings:
-        part, place = opened.range_of(finding.site)
-        found[part.uri].append(
-            types.Diagnostic(
-                place,
-                message_words(finding, library.get(finding.rule)),
-                _SEVERITIES[finding.severity],
-                finding.rule,
-                source=SOURCE,
-                related_information=_related(opened, finding),
-            )
+def diagnostics_of(opened: OpenText, checked: CheckedText, library: Library) -> list[types.Diagnostic]:
+    """Return the diagnostics of an open file."""
+    findings = [
+        types.Diagnostic(
+            opened.range_of(finding.site),
+            message_words(finding, library.get(finding.rule)),
+            _SEVERITIES[finding.severity],
+            finding.rule,
+            source=SOURCE,
+            related_information=_related(opened, finding),
         )
+        for finding in checked.findings
+    ]
     for error in checked.errors:
-        part, place = opened.range_of(Site(error.path, error.line, error.column, error.line, error.column + 1))
-        found[part.uri].append(types.Diagnostic(place, error.message, types.DiagnosticSeverity.Error, source=SOURCE))
-    return found
+        place = opened.range_of(Site(error.path, error.line, error.column, error.line, error.column + 1))
+        findings.append(types.Diagnostic(place, error.message, types.DiagnosticSeverity.Error, source=SOURCE))
+    return findings
 
 
 def _related(opened: OpenText, finding: Finding) -> list[types.DiagnosticRelatedInformation] | None:
@@ -140,8 +94,8 @@ def _related(opened: OpenText, finding: Finding) -> list[types.DiagnosticRelated
         return None
     path = os.path.abspath(region.path)
     if path == str(opened.path):
-        part, place = opened.range_of(Site(region.path, region.line, 1, region.line, 1))
-        location = types.Location(part.uri, types.Range(place.start, place.start))
+        place = opened.range_of(Site(region.path, region.line, 1, region.line, 1))
+        location = types.Location(opened.uri, types.Range(place.start, place.start))
     else:
         line = types.Position(region.line - 1, 0)
         location = types.Location(from_fs_path(path) or "", types.Range(line, line))
@@ -176,23 +130,19 @@ def actions_at(
 def _action(
     title: str, opened: OpenText, after: str, diagnostics: Sequence[types.Diagnostic], preferred: bool
 ) -> types.CodeAction:
-    changes = {
-        part.uri: [_text_edit(edit, part, opened) for edit in edits]
-        for part, text in zip(opened.parts, opened.split(after), strict=True)
-        if (edits := list(line_edits("\n".join(part.lines), text)))
-    }
+    edits = [_text_edit(edit, opened) for edit in line_edits(opened.text, after)]
     return types.CodeAction(
         title,
         types.CodeActionKind.QuickFix,
         list(diagnostics),
         is_preferred=preferred or None,
-        edit=types.WorkspaceEdit(changes=changes),
+        edit=types.WorkspaceEdit(changes={opened.uri: edits} if edits else {}),
     )
 
 
-def _text_edit(edit: LineEdit, part: TextPart, opened: OpenText) -> types.TextEdit:
+def _text_edit(edit: LineEdit, opened: OpenText) -> types.TextEdit:
     """An edit of whole lines; the last one of a text may have no end."""
-    lines = part.lines
+    lines = opened.lines
     start = types.Position(edit.first, 0)
     if edit.last < len(lines):
         end = types.Position(edit.last, 0)

@@ -39,23 +39,6 @@ def make_server() -> BreakscanServer:
         if (path := path_of(params.text_document.uri)) is not None:
             await ls.files_changed([path])
 
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
-    async def notebook_did_open(ls: BreakscanServer, params: types.DidOpenNotebookDocumentParams) -> None:
-        ls.check_soon(params.notebook_document.uri, 0)
-
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
-    async def notebook_did_change(ls: BreakscanServer, params: types.DidChangeNotebookDocumentParams) -> None:
-        ls.check_soon(params.notebook_document.uri)
-
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)
-    async def notebook_did_save(ls: BreakscanServer, params: types.DidSaveNotebookDocumentParams) -> None:
-        if (path := path_of(params.notebook_document.uri)) is not None:
-            await ls.files_changed([path])
-
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
-    async def notebook_did_close(ls: BreakscanServer, params: types.DidCloseNotebookDocumentParams) -> None:
-        ls.forget(params.notebook_document.uri)
-
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     async def did_change_files(ls: BreakscanServer, params: types.DidChangeWatchedFilesParams) -> None:
         paths = (path_of(change.uri) for change in params.changes)
@@ -77,8 +60,8 @@ def make_server() -> BreakscanServer:
             return None
         opened, checked = known
         for finding in checked.findings:
-            part, place = opened.range_of(finding.site)
-            if part.uri == uri and place.start <= params.position <= place.end:
+            place = opened.range_of(finding.site)
+            if place.start <= params.position <= place.end:
                 page = page_of(finding, ls.checker.rule(opened.path, finding))
                 return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, page), place)
         return None
@@ -92,11 +75,10 @@ def make_server() -> BreakscanServer:
         if known is None:
             return []
         opened, checked = known
-        asked = []
-        for finding in checked.findings:
-            part, place = opened.range_of(finding.site)
-            if part.uri == uri and place.start <= params.range.end and params.range.start <= place.end:
-                asked.append(finding)
+        places = ((finding, opened.range_of(finding.site)) for finding in checked.findings)
+        asked = [
+            finding for finding, place in places if place.start <= params.range.end and params.range.start <= place.end
+        ]
         return await ls.checking(actions_at, ls.checker, opened, checked, asked, params.context)
 
     @server.feature(types.SHUTDOWN)

@@ -19,9 +19,9 @@ from breakscan import __version__
 from breakscan.rulebook.config import ConfigError
 from breakscan.rulebook.document import RuleError
 from breakscan.serve.editor.checked import CheckedText, TextChecker
-from breakscan.serve.editor.documents import OpenText, diagnostics_of, text_of_file, text_of_notebook
+from breakscan.serve.editor.documents import OpenText, diagnostics_of
 from breakscan.serve.editor.workspace_scan import Roots, ScanProcess
-from breakscan.source.module import SourceProblem, with_plain_line_ends
+from breakscan.source.module import with_plain_line_ends
 
 T = TypeVar("T")
 
@@ -29,10 +29,6 @@ _PAUSE = 0.1
 """Seconds without a keystroke before a text is checked."""
 _GATHER = 0.2
 """Seconds in which changes of files are gathered: a checkout changes hundreds."""
-
-_NOTEBOOKS = types.NotebookDocumentFilterWithCells(
-    [types.NotebookCellLanguage("python")], types.NotebookDocumentFilterNotebookType("jupyter-notebook")
-)
 
 
 class BreakscanServer(LanguageServer):
@@ -43,12 +39,9 @@ class BreakscanServer(LanguageServer):
             "breakscan",
             __version__,
             text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
-            notebook_document_sync=types.NotebookDocumentSyncOptions([_NOTEBOOKS], save=True),
         )
         self.checked: dict[str, tuple[OpenText, CheckedText]] = {}
         self.checker = TextChecker()
-        self._shown: dict[str, set[str]] = {}
-        """The documents of each open file that have diagnostics, or had them."""
         self._roots: Roots = {}
         self._thread = ThreadPoolExecutor(1)
         """Where everything is checked: what the checker keeps is not safe for several."""
@@ -70,8 +63,7 @@ class BreakscanServer(LanguageServer):
         if (task := self._waiting.pop(uri, None)) is not None:
             task.cancel()
         self.checked.pop(uri, None)
-        for shown in self._shown.pop(uri, ()):
-            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(shown, []))
+        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
 
     async def files_changed(self, paths: Collection[Path]) -> None:
         """Files on disk may have changed, come or gone."""
@@ -98,35 +90,21 @@ class BreakscanServer(LanguageServer):
         self._process.end()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def file_of(self, uri: str) -> str:
-        """The file of a document: the notebook of a cell, else itself."""
-        notebook = self.workspace.get_notebook_document(cell_uri=uri)
-        return uri if notebook is None else notebook.uri
-
     async def current(self, uri: str) -> tuple[OpenText, CheckedText] | None:
-        """The present text of the file of an open document with its result; None where there is none."""
-        uri = self.file_of(uri)
+        """The present text of an open file with its result; None where there is none."""
         if (task := self._waiting.get(uri)) is not None:
             await asyncio.wait([task])
         known = self.checked.get(uri)
         return known if known is not None and known[0] == self._open_text(uri) else None
 
     def _open_text(self, uri: str) -> OpenText | None:
-        """The text of an open file or notebook; None where it is in no file."""
+        """The text of an open document; None where it is in no file."""
         path = path_of(uri)
         if path is None:
             return None
-        codec = self.workspace.position_codec
-        notebook = self.workspace.get_notebook_document(notebook_uri=uri)
-        if notebook is not None:
-            try:
-                return text_of_notebook(path, notebook, self.workspace.text_documents, codec)
-            except SourceProblem as problem:
-                self._show_problem(str(problem))
-                return None
         document = self.workspace.get_text_document(uri)
         text = with_plain_line_ends(document.source)
-        return text_of_file(uri, path, document.version, text, codec)
+        return OpenText(path, uri, document.version, text, self.workspace.position_codec)
 
     async def _check(self, uri: str, pause: float) -> None:
         await asyncio.sleep(pause)
@@ -141,20 +119,10 @@ class BreakscanServer(LanguageServer):
             return
         if self._open_text(uri) == opened:
             self.checked[uri] = opened, found
-            self._publish(uri, opened, found)
+            diagnostics = diagnostics_of(opened, found, self.checker.library(opened.path))
+            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, diagnostics, opened.version))
             if self._roots.get(opened.path, ()) != roots:  # a scan ended meanwhile
                 self.check_soon(uri, 0)
-
-    def _publish(self, uri: str, opened: OpenText, found: CheckedText) -> None:
-        diagnostics = diagnostics_of(opened, found, self.checker.library(opened.path))
-        for part in opened.parts:
-            self.text_document_publish_diagnostics(
-                types.PublishDiagnosticsParams(part.uri, diagnostics[part.uri], part.version)
-            )
-        now = {part.uri for part in opened.parts}
-        for gone in self._shown.get(uri, set()) - now:  # cells that were removed, or hold another language now
-            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(gone, []))
-        self._shown[uri] = now
 
     async def _scan_all(self, pause: float) -> None:
         await asyncio.sleep(pause)
@@ -185,6 +153,6 @@ class BreakscanServer(LanguageServer):
 
 
 def path_of(uri: str) -> Path | None:
-    """The file of a document; None for what is in no file."""
+    """The file of a document; None for what is in no file, as cells of notebooks."""
     found = to_fs_path(uri) if urlsplit(uri).scheme == "file" else None
     return Path(os.path.abspath(found)) if found else None

@@ -1,4 +1,4 @@
-// Runs `breakscan server` for the Python files and notebooks of a workspace.
+// Runs `breakscan server` for the Python files of a workspace.
 
 import { commands, type Disposable, type ExtensionContext, window, workspace } from "vscode";
 import { LanguageClient, type LanguageClientOptions } from "vscode-languageclient/node";
