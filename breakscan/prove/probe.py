@@ -15,14 +15,7 @@ from pathlib import Path
 from breakscan.fix.result import EXCEPTIONS, Effect, effects_of
 from breakscan.prove.call_runs import CallRuns
 from breakscan.prove.candidate import Candidate
-from breakscan.prove.changed_code import (
-    UnseenCode,
-    UnseenKind,
-    replaced_tests,
-    set_elsewhere,
-    statement_around,
-    unrun,
-)
+from breakscan.prove.changed_code import UnseenCode, UnseenKind, replaced_tests, set_elsewhere, statement_around, unrun
 from breakscan.prove.equal import Change, Part, ResultDifference
 from breakscan.prove.observation import Observation, ObservationKind, other_calls
 from breakscan.prove.original import Original

@@ -33,15 +33,7 @@ from breakscan.prove.capture import Capture, LaterCalls, ProgramStopped
 from breakscan.prove.compiled_parts import CompiledParts
 from breakscan.prove.fork_server import ForkServer, PreloadedModules, caches_in, process_command
 from breakscan.prove.outside import OUTSIDE
-from breakscan.prove.overlay import (
-    ExecutedCode,
-    Overlay,
-    plain_code,
-    recording_code,
-    run_module,
-    run_script,
-    run_text,
-)
+from breakscan.prove.overlay import ExecutedCode, Overlay, plain_code, recording_code, run_module, run_script, run_text
 from breakscan.prove.program_run import WholeProgram
 from breakscan.prove.protocol import (
     CONFIGURATIONS,

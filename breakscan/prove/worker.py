@@ -18,15 +18,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from breakscan.prove.candidate import Candidate
 from breakscan.prove.fork_server import ForkServerProcess, process_command, worker_environment
 from breakscan.prove.process import WorkerProcess
-from breakscan.prove.protocol import (
-    BlockTime,
-    Description,
-    Failure,
-    ProcessSettings,
-    RunRequest,
-    Stage,
-    StepKind,
-)
+from breakscan.prove.protocol import BlockTime, Description, Failure, ProcessSettings, RunRequest, Stage, StepKind
 from breakscan.prove.step_timer import StepTimer
 from breakscan.recording.job import signal_name
 from breakscan.recording.recording import read_recording
