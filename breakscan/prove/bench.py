@@ -26,6 +26,7 @@ from breakscan.prove.original import (
     Original,
     Workers,
     compile_as,
+    counts_of,
     explained,
     kernels_of_step,
     running_original,
@@ -342,15 +343,6 @@ class _Bench:
             self.notes.append(observation)
 
 
-def _counts(explanation: Explanation) -> dict[str, Any]:
-    return {
-        "breaks": explanation.break_events,
-        "recompiles": len(explanation.recompiles),
-        "graphs": len(explanation.graphs),
-        "eager_frames": explanation.eager_frames,
-    }
-
-
 class _Stopped(Exception):
     """A variant is not measured further."""
 
@@ -411,7 +403,7 @@ class _Measurement:
         if result is None and not stages["total"]:
             # The process ended before anything was recorded.
             return explanation
-        self.row = replace(self.row, **_counts(explanation), compile_seconds=stages)
+        self.row = replace(self.row, **counts_of(explanation), compile_seconds=stages)
         if result is not None and result.failure is None:
             self.row = replace(
                 self.row,

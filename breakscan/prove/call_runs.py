@@ -421,9 +421,7 @@ class CallRuns:
             for number in range(SEQUENCE):
                 call = captured.calls[number % len(captured.calls)]
                 if number:
-                    assert captured.state is not None
-                    captured.state.restore(values_only=True)
-                    call.inputs.restore()
+                    put_values_back(captured)
                 row.append(_call_in_row(captured, call))
             put_back(captured, captured.calls[0])
         return row

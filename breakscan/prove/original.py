@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from breakscan.explanation.explanation import Explanation
 from breakscan.explanation.from_processes import explain_processes
@@ -68,6 +69,16 @@ def kernels_of_step(explanation: Explanation, steps: float) -> dict[str, int]:
             for kernel in made.kernels:
                 kernels[kernel.kind.value] += kernel.calls * (graph.runs or 0) / steps
     return {kind: max(1, round(count)) for kind, count in kernels.items() if count}
+
+
+def counts_of(explanation: Explanation) -> dict[str, Any]:
+    """The counts of :class:`.Metrics`."""
+    return {
+        "breaks": explanation.break_events,
+        "recompiles": len(explanation.recompiles),
+        "graphs": len(explanation.graphs),
+        "eager_frames": explanation.eager_frames,
+    }
 
 
 def compile_as(worker: Worker, candidate: Candidate) -> None:
@@ -204,7 +215,12 @@ class Original:
         result = self.run_compiled(worker)
         texts = {path: after for path, (_, after) in candidate.texts.items()}
         explanation, processes = explained(worker, self.workers.library, texts)
-        metrics = _metrics(explanation, result)
+        metrics = Metrics(
+            **counts_of(explanation),
+            kernels=kernels_of_step(explanation, result.calls_each),
+            compile_seconds=explanation.compile_seconds,
+            first_call_seconds=result.first_call_seconds,
+        )
         return CompiledProgram(explanation, metrics, observations_of(processes), result)
 
     def run_compiled(self, worker: Worker, patient: bool = True) -> CompiledResult:
@@ -300,15 +316,3 @@ def running_original(workers: Workers) -> Iterator[Original]:
 def _other_start(own: Sequence[CallStart], other: Sequence[CallStart]) -> CallStart:
     pairs = zip(own, other, strict=False)
     return {key: its[key] for mine, its in pairs for key, value in mine.items() if its.get(key, value) != value}
-
-
-def _metrics(explanation: Explanation, result: CompiledResult) -> Metrics:
-    return Metrics(
-        breaks=explanation.break_events,
-        recompiles=len(explanation.recompiles),
-        graphs=len(explanation.graphs),
-        eager_frames=explanation.eager_frames,
-        kernels=kernels_of_step(explanation, result.calls_each),
-        compile_seconds=explanation.compile_seconds,
-        first_call_seconds=result.first_call_seconds,
-    )
