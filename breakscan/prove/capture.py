@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from breakscan.prove.call_result import differentiable
 from breakscan.prove.object_walk import ObjectWalk
 from breakscan.prove.protocol import CallStart, CompileOption
 from breakscan.prove.state import StateSnapshot, digests
@@ -454,11 +455,8 @@ def _cut_off(tree: Any) -> Any:
 
 def watch_backward(result: object, seen: Callable[[], object]) -> None:
     """Calls ``seen`` when the backward pass of a result runs."""
-    import torch
-    from torch.utils._pytree import tree_leaves
-
-    for leaf in tree_leaves(result):
-        if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None:
+    for leaf in differentiable(result):
+        if leaf.grad_fn is not None:
             leaf.grad_fn.register_prehook(lambda *_: seen())
 
 

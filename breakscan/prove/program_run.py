@@ -406,13 +406,8 @@ def _callable_parts(path: str, module: Module) -> Iterator[OtherPart]:
     if type(module) in (torch.nn.ModuleList, torch.nn.ModuleDict):
         for name, child in module.named_children():
             yield from _callable_parts(f"{path}.{name}", child)
-    elif not (_is_layer(module) and not any(True for _ in _tensors(module))):
+    elif not _is_layer(module) or [*module.parameters(), *module.buffers()]:
         yield OtherPart(path, has_forward_of_torch(module))
-
-
-def _tensors(module: Module) -> Iterator[object]:
-    yield from module.parameters()
-    yield from module.buffers()
 
 
 def _block_list(path: str, module: Module, names: list[str]) -> BlockList:
