@@ -34,7 +34,7 @@ ROOMS = {
     "recording": Room(STATIC, 8836, 43),
     "explanation": Room(f"{STATIC} check recording", 7077, 36),
     "survey": Room(f"{STATIC} check recording explanation", 1933, 14),
-    "prove": Room(f"{STATIC} check fix recording explanation", 11797, 39),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11761, 39),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 5830, 32),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1319, 11),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2744, 25),
