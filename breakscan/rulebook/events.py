@@ -43,7 +43,7 @@ class EventKind(str, Enum):
     """An object is created.  Forms: module (an ``nn.Module`` with parameters), parameter."""
     COMPILE = "compile"
     """``torch.compile`` or ``Module.compile`` is called.  Forms: used, discarded, rebound-self, repeated (in a
-    loop that does not change what is compiled), generator (of what is compiled), unknown-mode."""
+    loop that does not change what is compiled), generator (of what is compiled)."""
     PASS = "pass"
     """An argument that changes from round to round is passed to something compiled in a loop.  The form says how it
     changes, the operand what the compiled function does with the parameter; the arguments are the options of
@@ -70,7 +70,7 @@ FORMS: dict[EventKind, frozenset[str]] = {
     EventKind.READ: frozenset(),
     EventKind.DEFINE: frozenset({"class"}),
     EventKind.CONSTRUCT: frozenset({"module", "parameter"}),
-    EventKind.COMPILE: frozenset({"used", "discarded", "rebound-self", "repeated", "generator", "unknown-mode"}),
+    EventKind.COMPILE: frozenset({"used", "discarded", "rebound-self", "repeated", "generator"}),
     EventKind.PASS: frozenset({"changing-number", "changing-text", "changing-size", "growing-container"}),
     EventKind.SWITCH: frozenset({"mixed-grad", "mixed-autocast"}),
     EventKind.WRAPPER: frozenset(),

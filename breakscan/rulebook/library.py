@@ -101,7 +101,7 @@ def _is_document(path: Path) -> bool:
 def _shipped(folder: Path, documents: Sequence[Path]) -> list[Rule]:
     """The rules of the shipped documents, which the tests check.
 
-    They are kept ready-made in the user's cache, as parsing 166 documents takes a seventh of a check of one file.  What
+    They are kept ready-made in the user's cache, as parsing 160 documents takes a seventh of a check of one file.  What
     is kept counts as long as no document has another size or time, nor the code that reads them.
     """
     name = f"rules-{blake2b(bytes(folder), digest_size=8).hexdigest()}.json"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import io
 import linecache
-import re
-import sys
 import tokenize
 import warnings
 from dataclasses import dataclass
@@ -14,33 +12,6 @@ from functools import cached_property
 from pathlib import Path
 
 from breakscan.model.findings import Site, SourceError
-
-FEATURES = (
-    ((3, 11), "except*", re.compile(r"\s*except\s*\*")),
-    ((3, 12), "the type statement", re.compile(r"\s*type\s+\w+\s*(\[.*\]\s*)?=")),
-    ((3, 12), "type parameters", re.compile(r"\s*(async\s+)?(def|class)\s+\w+\s*\[")),
-    ((3, 14), "a t-string", re.compile(r".*(?<!\w)([tT][rR]?|[rR][tT])['\"]")),
-)
-"""The first Python version with the feature, the feature, and the line at which an older parser fails."""
-NESTED_FSTRINGS = (3, 12)
-
-
-def newer_syntax_hint(line: str, message: str, running: tuple[int, int] = sys.version_info[:2]) -> str | None:
-    """The newer Python that a line with a syntax error needs, by the parser's message; None if it needs none."""
-    for version, feature, pattern in FEATURES:
-        if running < version and pattern.match(line):
-            return f"{feature} needs Python {_dotted(version)}, {_remedy(running)}"
-    if running < NESTED_FSTRINGS and message.startswith("f-string"):
-        return f"such an f-string may need Python {_dotted(NESTED_FSTRINGS)}, {_remedy(running)}"
-    return None
-
-
-def _remedy(running: tuple[int, int]) -> str:
-    return f"and breakscan runs on {_dotted(running)}: run it with a newer one"
-
-
-def _dotted(version: tuple[int, int]) -> str:
-    return ".".join(map(str, version))
 
 
 class SourceProblem(Exception):
@@ -130,10 +101,7 @@ def parse_module(text: str, path: Path, display: str) -> SourceModule:
             tree = ast.parse(text)
     except SyntaxError as error:
         at = max(error.lineno or 1, 1), max(error.offset or 1, 1)
-        lines = text.split("\n", at[0])
-        hint = newer_syntax_hint(lines[at[0] - 1] if at[0] <= len(lines) else "", error.msg)
-        reason = f"cannot be parsed: {error.msg}{f' ({hint})' if hint else ''}"
-        raise SourceProblem(SourceError(display, *at, reason, syntax=True)) from error
+        raise SourceProblem(SourceError(display, *at, f"cannot be parsed: {error.msg}", syntax=True)) from error
     except (RecursionError, MemoryError) as error:
         raise SourceProblem(SourceError(display, 1, 1, "cannot be parsed: nested too deeply")) from error
     except ValueError as error:

@@ -119,9 +119,9 @@ class TestReplay:
     ) -> None:
         own_rule("x.sin()")
         breakscan("rules", "replay", "BRK001", "--output", "ledgers")
-        breakscan("rules", "replay", "BRK810", "--output", "ledgers")
+        breakscan("rules", "replay", "BRK811", "--output", "ledgers")
         path = folder / "ledgers" / f"{torch}.json"
-        assert set(json.loads(path.read_text(encoding="utf-8"))["rules"]) == {"BRK810", "BRK001"}
+        assert set(json.loads(path.read_text(encoding="utf-8"))["rules"]) == {"BRK811", "BRK001"}
 
     def test_an_example_that_cannot_run_is_status_2(self, breakscan: Run, own_rule: Callable[[str], None]) -> None:
         own_rule("x.no_such_method()")

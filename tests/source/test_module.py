@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import codecs
-import sys
 import warnings
 from pathlib import Path
 
@@ -96,34 +95,6 @@ def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
     assert caught.value.error.message == "cannot be read: No such file or directory"
     with pytest.raises(SourceProblem, match="cannot be read: Is a directory"):
         _read(tmp_path, "folder")
-
-
-@pytest.mark.parametrize(
-    ("text", "needs"),
-    [
-        ("x = 1\ntype Vector[T] = list[T]\n", (3, 12)),
-        ("def first[T](items: list[T]) -> T: ...\n", (3, 12)),
-        ("class Box[T]: ...\n", (3, 12)),
-        ("x = f'{a['b']}'\n", (3, 12)),
-        ("try:\n    pass\nexcept* ValueError:\n    pass\n", (3, 11)),
-        ("x = t'{a}'\n", (3, 14)),
-    ],
-)
-def test_newer_syntax_is_read_or_gets_a_remedy(tmp_path: Path, text: str, needs: tuple[int, int]) -> None:
-    running = sys.version_info[:2]
-    if running >= needs:
-        module(text)
-        return
-    said = problem_of(tmp_path / "x.py", text.encode())[2]
-    assert f"need Python {'.'.join(map(str, needs))}" in said.replace("needs", "need")
-    assert f"breakscan runs on {'.'.join(map(str, running))}: run it with a newer one" in said
-
-
-@pytest.mark.parametrize("text", ["def f(:\n    pass\n", "print 'x'\n", "try:\n    a\nexcept A, e:\n    b\n"])
-def test_wrong_or_old_syntax_gets_no_such_remedy(tmp_path: Path, text: str) -> None:
-    if sys.version_info >= (3, 14) and "except" in text:
-        pytest.skip("valid here")
-    assert "need" not in problem_of(tmp_path / "x.py", text.encode())[2]
 
 
 def test_the_warnings_of_the_parser_stay_inside(recwarn: pytest.WarningsRecorder) -> None:

@@ -48,9 +48,6 @@ def compile_calls(
         yield from finder.step(step)
 
 
-_MODES = frozenset({"default", "lite", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"})
-
-
 class _Finder:
     def __init__(self, program: Program, compiled: set[FunctionInfo]) -> None:
         self.program = program
@@ -70,11 +67,8 @@ class _Finder:
         self, node: ast.FunctionDef | ast.AsyncFunctionDef, step: Step
     ) -> Iterator[tuple[FunctionInfo | None, Event]]:
         for decorator in node.decorator_list:
-            if is_compiler(self.program.index, decorator):
-                keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
-                form = self.flaw(keywords, self.program.index.all_functions[node])
-                if form is not None:
-                    yield step.scope.info, self.event(decorator, COMPILE, form, step)
+            if is_compiler(self.program.index, decorator) and self.program.index.all_functions[node].is_generator:
+                yield step.scope.info, self.event(decorator, COMPILE, "generator", step)
 
     def compiler(self, call: ast.Call, function: FunctionInfo | None) -> str | None:
         """``torch.compile``, or ``torch.nn.Sequential.compile`` for a module of torch's own; None for other calls."""
@@ -106,14 +100,9 @@ class _Finder:
             if targets == ["self"] and isinstance(argument, ast.Name) and argument.id == "self":
                 return "rebound-self"
         named = self.program.index.functions.get(argument.id) if isinstance(argument, ast.Name) else None
-        return self.flaw(call.keywords, named) or ("repeated" if _is_unchanged(step, call) else "used")
-
-    def flaw(self, keywords: list[ast.keyword], function: FunctionInfo | None) -> str | None:
-        """Events for wrong options, or a wrong function that they are for."""
-        given = {k.arg: k.value.value for k in keywords if isinstance(k.value, ast.Constant)}
-        if isinstance(given.get("mode"), str) and given["mode"] not in _MODES and "backend" not in given:
-            return "unknown-mode"
-        return "generator" if function is not None and function.is_generator else None
+        if named is not None and named.is_generator:
+            return "generator"
+        return "repeated" if _is_unchanged(step, call) else "used"
 
     def event(self, call: ast.expr, callee: str, form: str, step: Step) -> Event:
         arguments = []

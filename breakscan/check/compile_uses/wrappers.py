@@ -1,4 +1,4 @@
-"""Uses of the wrapper that ``torch.compile`` puts around a module: its keys, its methods, its class."""
+"""Uses of the wrapper that ``torch.compile`` puts around a module: its keys and its methods."""
 
 from __future__ import annotations
 
@@ -15,20 +15,12 @@ from breakscan.rulebook.torch_facts.not_measured import RETURN_THE_MODULE
 from breakscan.source.walking import is_name, walk
 
 _SAVES = re.compile(r"(^|\.)save(_file|_model|_checkpoint)?$")
-FSDP = "torch.distributed.fsdp.FullyShardedDataParallel"
-_FSDP = frozenset(
-    {
-        FSDP,
-        "torch.distributed.fsdp.fully_sharded_data_parallel.FullyShardedDataParallel",
-    }
-)
 _WRAPPER = frozenset({"wrapper"})
 _MODULE = frozenset({"module"})
-_OUTER = frozenset({"torch.nn.Module", "torch._dynamo.eval_frame.OptimizedModule", "torch._dynamo.OptimizedModule"})
 
 
 def wrapper_uses(survey: Survey) -> Iterator[Found]:
-    """Methods of a wrapper, checks of its class, state dicts that it exchanges with a plain module, and FSDP."""
+    """Methods of a wrapper, and state dicts that it exchanges with a plain module."""
     for call, step in survey.calls:
         if isinstance(call.func, ast.Attribute):
             hit = survey.names.hit(call.func.value, step.scope, call.lineno)
@@ -40,23 +32,6 @@ def wrapper_uses(survey: Survey) -> Iterator[Found]:
             elif hit is not None and not hit.compiled.in_place:
                 bypassed = _runs_itself(survey, hit.compiled, call.func.attr, step)
                 yield _method(call, step, hit, _WRAPPER | {"wrapper:bypassed"} if bypassed else _WRAPPER)
-        elif isinstance(call.func, ast.Name) and call.func.id == "isinstance" and len(call.args) == 2:
-            hit = survey.names.hit(call.args[0], step.scope, call.lineno)
-            if hit is not None and not hit.compiled.in_place:
-                asked = "class" if _is_inner_class(survey, call.args[1], hit.compiled) else "unknown"
-                yield Found(
-                    EventKind.WRAPPER,
-                    call,
-                    step,
-                    name=ast.unparse(call.args[1]),
-                    condition=hit.condition,
-                    callee="isinstance",
-                    operands=_WRAPPER,
-                    arguments=(Argument(0, None, _WRAPPER), Argument(1, None, frozenset({asked}))),
-                )
-        if survey.index.dotted(call.func) in _FSDP and _is_compiled_fsdp(survey, call, step):
-            options = tuple(Argument(None, k.arg, frozenset({"unknown"})) for k in call.keywords)
-            yield Found(EventKind.WRAPPER, call, step, callee=FSDP, operands=_WRAPPER, arguments=options)
 
 
 def plain_calls(survey: Survey) -> Iterator[Found]:
@@ -203,31 +178,3 @@ def _is_pretrained(survey: Survey, compiled: Compiled, step: Step) -> bool:
             return (survey.index.dotted(value.func) or "").startswith("transformers.")
         value = value.func.value
     return False
-
-
-def _is_inner_class(survey: Survey, node: ast.expr, compiled: Compiled) -> bool:
-    """True if the wrapper is no instance of a class although the module in it may be."""
-    name = survey.index.dotted(node)
-    if name is None or name in _OUTER:
-        return False
-    owner = compiled.target.owner if compiled.target and compiled.target.function is None else None
-    return owner is not None and name in survey.index.classes
-
-
-def _is_compiled_fsdp(survey: Survey, call: ast.Call, step: Step) -> bool:
-    """True if an FSDP module is compiled, or wraps what is compiled; not if its options are not written out."""
-    if any(k.arg is None for k in call.keywords):
-        return False
-    line = call.lineno
-    if call.args and survey.names.made_by(call.args[0], step.scope, line) is not None:
-        return True
-    targets = step.statement.targets if isinstance(step.statement, ast.Assign) else []
-    names = {t.id for t in targets if isinstance(t, ast.Name)}
-    return any(
-        survey.index.dotted(other.func) == "torch.compile"
-        and place.scope is step.scope
-        and other.lineno >= line
-        and bool(other.args)
-        and (call in set(walk(other.args[0])) or (isinstance(other.args[0], ast.Name) and other.args[0].id in names))
-        for other, place in survey.calls
-    )
