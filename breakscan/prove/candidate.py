@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from breakscan.fix.result import Difference, Effect
+from breakscan.fix.result import Difference
 from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import Finding, Site
 from breakscan.prove.protocol import CompileOption
@@ -95,11 +95,6 @@ class Candidate:
     def difference(self) -> str | None:
         """In which way the change is not safe, in words; None if it is safe."""
         return "; ".join(one.text for one in self.differences) or None
-
-    @property
-    def changes_types(self) -> bool:
-        """Return True if it states that a tensor replaces a Python number."""
-        return any(Effect.TYPES in one.effects for one in self.differences)
 
 
 UNCHANGED = Candidate("")

@@ -14,9 +14,9 @@ from breakscan.fix.support.build import copied
 from breakscan.fix.support.context import Edit, FileTree, Replacement
 from breakscan.fix.support.walking import walk
 from breakscan.model.facts import FileFacts
+from breakscan.model.remedy import COMPILE
 from breakscan.prove.tuning import Texts
 
-COMPILE = "torch.compile"
 _OPTIONS = frozenset(
     "fullgraph dynamic backend mode options name disable recompile_limit isolate_recompiles shapes_spec".split()
 )

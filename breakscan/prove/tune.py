@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
-from breakscan.fix.planner import WantedRewrites
+from breakscan.fix.planner import LAST_RESORT, WantedRewrites
 from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import Origin, Site
 from breakscan.model.remedy import RemedyKind
@@ -217,8 +217,9 @@ class _Tune:
         """Tunes the program."""
         self.say(TuneStep.RECORD)
         self.longest = max(5.0, SHARE * self.question.seconds)
-        self.look = self.runs.run({}, RunRequest(seconds=self.longest), 10 * self.question.seconds)
-        if not self.look.report.blocks:
+        self.look = self.runs.run({}, RunRequest(seconds=self.longest), 10 * self.question.seconds, fails=True)
+        error = self.look.about.error
+        if not error and not self.look.report.blocks:
             raise NothingToMeasure(
                 "the program compiles nothing: torch.compile was not called (--compile module:name asks)"
             )
@@ -227,10 +228,12 @@ class _Tune:
         files = self.look.report.files
         self.runs.originals = self.texts = {path: text for path in files if (text := text_of(path)) is not None}
         self.runs.loops = tuple(one for one in self.look.report.found if one.path in self.texts)
-        self.say(TuneStep.BASELINE)
         self.base = self.look
         self.best = _Made(self.base)
         self._keep(0.0)
+        if error:
+            raise self._failed(error)
+        self.say(TuneStep.BASELINE)
         result: Best | None = None
         interrupted = False
         try:
@@ -246,6 +249,17 @@ class _Tune:
             # Only the program as it is was running.
             self.notes.append(f"nothing could be tried: {NO_TIME}")
         return self._tuning(result, interrupted)
+
+    def _failed(self, error: str) -> WorkerError:
+        """The error of a program that fails as it is, with a change with which it runs, if there is one."""
+        for edits, changes in ((self._planned(), ()), *(((), (one,)) for one in self._changes())):
+            made = _Made(self.look, tuple(edits), changes, self._texts_of(edits, changes) or {})
+            self.say(TuneStep.TRY, ", ".join(made.names))
+            with contextlib.suppress(WorkerError, OutOfTime):
+                if made.texts and NOT_COMPILED not in made.names:
+                    self._run(made.texts, RunRequest(seconds=self.longest))
+                    return WorkerError(f"{error.splitlines()[0]}; it runs to its end with {', '.join(made.names)}")
+        return WorkerError(error)
 
     def _baseline(self) -> None:
         """Times the program as it is, and without the compiler."""
@@ -360,7 +374,8 @@ class _Tune:
         settings = self.question.settings.changed(observations=run.observations)
         self.rewrites = Rewrites(tuple(self.files), settings, wanted)
         planned = self.rewrites.plan(lines, sites)
-        return [*planned.alone, *planned.dependent]
+        # To disable a function is a change of the region, and comes after what keeps it compiled.
+        return [one for one in (*planned.alone, *planned.dependent) if one.rewrite != LAST_RESORT]
 
     def _in_file(self, site: Site) -> Site:
         """A site of the best program, at its line in the file."""

@@ -13,7 +13,7 @@ from breakscan.fix.support.context import Edit
 from breakscan.fix.support.walking import nodes_named, walk
 from breakscan.model.findings import ChangeKind, Holder
 from breakscan.model.problem import Problem, ProblemKind, ValueChange
-from breakscan.model.remedy import COMPILE, DYNAMO, NewLine, Remedy, RemedyKind, Setting
+from breakscan.model.remedy import COMPILE, DYNAMO, NewLine, RemedyKind, Setting
 from breakscan.model.words import short_path
 from breakscan.prove.compile_calls import (
     CallKey,
@@ -69,21 +69,12 @@ def _of_remedies(program: TunedProgram) -> Iterator[ProgramChange]:
                 write = writer((path, _line_edit(program, remedy.write)))
                 name = f"{short_path(remedy.write.path)}:{remedy.write.line} {remedy.write.code}"
                 yield ProgramChange(remedy.kind, name, write)
-            for settings in _settings_of(remedy):
+            if remedy.settings:
                 if problem.kind is ProblemKind.BREAK:
-                    of_breaks |= {str(one): one for one in settings}
-                yield _with_settings(program, settings, remedy.kind, problem)
+                    of_breaks |= {str(one): one for one in remedy.settings}
+                yield _with_settings(program, remedy.settings, remedy.kind, problem)
     if len(of_breaks) > 1:
         yield _with_settings(program, list(of_breaks.values()), RemedyKind.SETTING)
-
-
-def _settings_of(remedy: Remedy) -> Iterator[Sequence[Setting]]:
-    if remedy.settings:
-        yield remedy.settings
-    elif remedy.name == "recompile_limit":
-        yield [Setting(DYNAMO, "recompile_limit", _LIMIT)]
-    elif remedy.name == "dynamic-false":
-        yield [Setting(COMPILE, "dynamic", "None")]
 
 
 def _with_settings(
@@ -216,7 +207,12 @@ def _of_hints(program: TunedProgram) -> Iterator[ProgramChange]:
         if (printed := _PRINTED.match(site.code or "")) is not None:
             setting = Setting(DYNAMO, "reorderable_logging_functions", f"{{{printed[1]}}}")
             yield _with_settings(program, [setting], RemedyKind.SETTING, assumes=(_REORDERED,))
-    if any(frame.over_limit for frame in program.explanation.frames):
+
+
+def _of_limits(program: TunedProgram) -> Iterator[ProgramChange]:
+    """More versions, where nothing makes one of them serve all."""
+    names = {remedy.name for problem in program.explanation.problems for remedy in problem.remedies}
+    if "recompile_limit" in names or any(frame.over_limit for frame in program.explanation.frames):
         yield _with_settings(program, [Setting(DYNAMO, "recompile_limit", _LIMIT)], RemedyKind.SETTING)
 
 
@@ -407,6 +403,7 @@ _KINDS = (
     _of_sizes,
     _of_other_calls,
     _of_attributes,
+    _of_limits,
     of_enabled,
     of_disabled,
     of_blocks,

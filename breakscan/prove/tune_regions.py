@@ -189,11 +189,7 @@ def _moved(ran: RanCall, path: str, name: str) -> ProgramChange:
 
 def _decorated(function: cst.FunctionDef, code: str) -> cst.FunctionDef:
     """The function with one more decorator, next to its head."""
-    new = cst.Decorator(cst.parse_expression(code))
-    if function.decorators:
-        return function.with_changes(decorators=[*function.decorators, new])
-    # Comments above the function stay above its decorator.
-    return function.with_changes(decorators=[new])
+    return function.with_changes(decorators=[*function.decorators, cst.Decorator(cst.parse_expression(code))])
 
 
 def of_plain_calls(program: TunedProgram) -> Iterator[ProgramChange]:

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NoReturn
 
-from breakscan.fix.result import effects_of
+from breakscan.fix.result import Effect, effects_of
 from breakscan.fix.source_map import SourceMap
 from breakscan.model.findings import Site
 from breakscan.prove import faster as measure
@@ -377,6 +377,7 @@ class _Trial:
     def add_differences(self, kind: ObservationKind, differences: Iterable[ResultDifference]) -> None:
         """Adds differences, of each value the first one.  One that is no error is only noted; but rewrites must state
         that they change types."""
+        says_so = any(Effect.TYPES in one.effects for one in self.candidate.differences)
         for one in differences:
             key = (kind is ObservationKind.COMPILED_DIFFERS, one.part, one.change, one.path)
             # The same value often differs in every call, and in higher precision, too.
@@ -389,7 +390,7 @@ class _Trial:
                 # Nothing but a later change in place shows that a result is a copy.
                 if not is_stated(one, effects_of(self.candidate.differences)):
                     self.add_unseen(f"{one.path} no longer shares its memory with {one.was}")
-            elif one.change not in NOTED or (is_number and is_rewrite and not self.candidate.changes_types):
+            elif one.change not in NOTED or (is_number and is_rewrite and not says_so):
                 self.add(Observation(kind, details=(one,)))
             elif not (is_number and is_rewrite):
                 self.proof = replace(self.proof, noted=tuple(dict.fromkeys((*self.proof.noted, one))))

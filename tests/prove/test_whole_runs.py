@@ -107,6 +107,25 @@ def test_what_only_the_compiled_calls_show_refuses_a_change(tmp_path: Path, monk
     assert found.best is None
 
 
+def test_of_a_program_that_fails_the_change_with_which_it_runs_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = """\
+import torch
+
+@torch.compile(backend="eager", fullgraph=True)
+def f(x):
+    if x.sum() > 0:
+        x = x * 2
+    return x
+
+f(torch.rand(4))
+"""
+    with pytest.raises(WorkerError, match=r"Unsupported.* it runs to its end with train.py:5 where$"):
+        tuned(tmp_path, text)
+
+
 ENDLESS = f"{SCALED}import os\nopen('ran', 'x') if not os.path.exists('ran') else time.sleep(600)\n"
 
 
