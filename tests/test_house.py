@@ -29,7 +29,7 @@ ROOMS = {
     "model": Room("", 1279, 10),
     "source": Room("model", 1931, 15),
     "rulebook": Room("model source", 2632, 12),
-    "check": Room(STATIC, 12442, 49),
+    "check": Room(STATIC, 12437, 49),
     "fix": Room(f"{STATIC} check", 7790, 40),
     "recording": Room(STATIC, 8836, 43),
     "explanation": Room(f"{STATIC} check recording", 7077, 36),

@@ -7,6 +7,7 @@ import ast
 from breakscan.check.interpreter.frame import Frame
 from breakscan.check.interpreter.values import UNKNOWN, Instance, Value
 from breakscan.rulebook.events import EventKind
+from breakscan.source.walking import is_name
 
 # Dynamo restores these after a break; with any other context manager, a break makes the whole frame run eagerly.
 RESUMABLE_CONTEXTS = frozenset(
@@ -39,12 +40,22 @@ def enter(frame: Frame, item: ast.withitem) -> tuple[Value, bool]:
     node = item.context_expr
     value = frame.evaluate(node)
     callee = value.name if isinstance(value, Instance) else _dotted_name(frame, node)
-    form = "made" if isinstance(node, ast.Call) else "held"
+    form = "made" if _is_made(frame, node) else "held"
     if callee is not None:
         frame.emit(EventKind.ENTER, node, form=form, callee=callee, operand=value)
     return value if callee == _STACK else UNKNOWN, callee in (
         RESUMABLE_CONTEXTS if form == "made" else RESUMABLE_WHEN_HELD
     )
+
+
+def _is_made(frame: Frame, node: ast.expr) -> bool:
+    """True for a call, and for a name that the function binds to the results of calls alone."""
+    if frame.function is None or not isinstance(node, ast.Name):
+        return isinstance(node, ast.Call)
+    assigned = (n for n in frame.function.own_nodes if isinstance(n, ast.Assign))
+    values = [n.value for n in assigned if any(is_name(target, node.id) for target in n.targets)]
+    sides = [side for v in values for side in ((v.body, v.orelse) if isinstance(v, ast.IfExp) else (v,))]
+    return bool(sides) and node.id not in frame.parameters and all(isinstance(side, ast.Call) for side in sides)
 
 
 _STACK = "contextlib.ExitStack"

@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from breakscan.check.interpreter import narrowing
@@ -110,10 +111,6 @@ def _raise(frame: Frame, node: ast.Raise) -> bool:
     return False
 
 
-def _leave(frame: Frame, node: ast.Break | ast.Continue) -> bool:
-    return False
-
-
 def _define_function(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
     for decorator in node.decorator_list:
         named = decorator.func if isinstance(decorator, ast.Call) else decorator
@@ -130,13 +127,9 @@ _CACHES = frozenset({"functools.cache", "functools.lru_cache"})
 def _define_class(frame: Frame, node: ast.ClassDef) -> None:
     frame.emit(EventKind.DEFINE, node, form="class")
     # The function that makes a class of tensors is called where tensors are.
-    frame.saw_tensor = frame.saw_tensor or _computes_with_torch(frame, node)
+    names = (frame.index.dotted(one) or "" for one in walk(node) if isinstance(one, ast.Name))
+    frame.saw_tensor = frame.saw_tensor or any(name.split(".")[0] == "torch" for name in names)
     frame.names[node.name] = UNKNOWN
-
-
-def _computes_with_torch(frame: Frame, node: ast.ClassDef) -> bool:
-    names = (one for one in walk(node) if isinstance(one, ast.Name))
-    return any((frame.index.dotted(name) or "").split(".")[0] == "torch" for name in names)
 
 
 def _if(frame: Frame, node: ast.If) -> bool:
@@ -308,10 +301,7 @@ def _try(frame: Frame, node: ast.Try) -> bool:
                 goes_on = True
                 after.append(dict(frame.names))
     if after:
-        merged = after[0]
-        for names in after[1:]:
-            merged = join_names(merged, names)
-        _reset(frame, merged)
+        _reset(frame, reduce(join_names, after))
     return run_body(frame, node.finalbody) and goes_on
 
 
@@ -337,10 +327,7 @@ def _match(frame: Frame, node: ast.Match) -> bool:
             branch(frame, case.guard, "if")
         if run_body(frame, case.body):
             results.append(dict(frame.names))
-    merged = results[0]
-    for names in results[1:]:
-        merged = join_names(merged, names)
-    _reset(frame, merged)
+    _reset(frame, reduce(join_names, results))
     return True
 
 
@@ -362,14 +349,11 @@ _HANDLERS: dict[type[ast.stmt], Callable[[Frame, Any], bool | None]] = {
     ast.Delete: delete,
     ast.Return: _return,
     ast.Raise: _raise,
-    ast.Break: _leave,
-    ast.Continue: _leave,
+    **dict.fromkeys((ast.Break, ast.Continue), lambda frame, node: False),
     ast.If: _if,
-    ast.For: _for,
-    ast.AsyncFor: _for,
+    **dict.fromkeys((ast.For, ast.AsyncFor), _for),
     ast.While: _while,
-    ast.With: _with,
-    ast.AsyncWith: _with,
+    **dict.fromkeys((ast.With, ast.AsyncWith), _with),
     ast.Try: _try,
     ast.Assert: _assert,
     ast.Match: _match,

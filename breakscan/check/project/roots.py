@@ -393,7 +393,7 @@ class RootFinder:
                 case FunctionInfo() | Method():
                     maker = made.info if isinstance(made, Method) else made
                     if isinstance(made, Method) and "classmethod" in maker.decorators:
-                        yield made.receiver
+                        yield from [made.receiver] if self.project.is_module(made.receiver) else []
                     yield from self._returned(maker, self._given(node, maker, place))
 
     def _returned(self, maker: FunctionInfo, given: _Given) -> Iterator[_Named]:
