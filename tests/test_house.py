@@ -26,16 +26,16 @@ class Room(NamedTuple):
 
 STATIC = "model source rulebook"
 ROOMS = {
-    "model": Room("", 1279, 10),
-    "source": Room("model", 1931, 15),
+    "model": Room("", 1276, 9),
+    "source": Room("model", 1926, 14),
     "rulebook": Room("model source", 2632, 12),
     "check": Room(STATIC, 12437, 49),
     "fix": Room(f"{STATIC} check", 7790, 40),
     "recording": Room(STATIC, 8836, 43),
     "explanation": Room(f"{STATIC} check recording", 7077, 36),
-    "survey": Room(f"{STATIC} check recording explanation", 1933, 14),
+    "survey": Room(f"{STATIC} check recording explanation", 1894, 14),
     "prove": Room(f"{STATIC} check fix recording explanation", 11761, 39),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5830, 32),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5823, 32),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1319, 11),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2744, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

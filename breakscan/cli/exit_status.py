@@ -45,7 +45,7 @@ def standard_output() -> Iterator[None]:
 
 def show_failure(error: Exception) -> int:
     """Prints what went wrong on stderr, in one line if the cause is known, and returns the exit status."""
-    from breakscan.model.errors import InputError
+    from breakscan.model.words import InputError
     from breakscan.report.printable import visible
 
     if isinstance(error, InputError):

@@ -129,7 +129,7 @@ def _engine(name: str, jobs: int | None, gpus: str | None, address: str | None) 
         from breakscan.survey.engine import RayEngine
 
         return RayEngine(address)
-    from breakscan.source.cores import usable_cores
+    from breakscan.source.files import usable_cores
     from breakscan.survey.engine import LocalEngine
 
     return LocalEngine(jobs or usable_cores(), _numbers(gpus))

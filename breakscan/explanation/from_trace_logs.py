@@ -12,7 +12,7 @@ from breakscan.explanation.from_processes import explain_processes
 from breakscan.explanation.notices import TRACE_ONLY, Notice, unread_sources, version_notice
 from breakscan.explanation.rank_report import NO_LOG
 from breakscan.explanation.relocation import Relocation
-from breakscan.model.errors import InputError
+from breakscan.model.words import InputError
 from breakscan.recording.tracelog.lines import is_log
 from breakscan.recording.tracelog.processes import NAME, TracedProcess, logs_in, read_trace
 from breakscan.rulebook.document import Rule

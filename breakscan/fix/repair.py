@@ -15,7 +15,7 @@ from breakscan.fix.planner import WantedRewrites, repair_file
 from breakscan.fix.result import FileRepair, Repair
 from breakscan.model.findings import CheckResult, Finding, SourceError
 from breakscan.rulebook.config import FileSettings, check_targets, library_of
-from breakscan.source.cores import usable_cores
+from breakscan.source.files import usable_cores
 from breakscan.source.module import SourceProblem
 from breakscan.source.paths import display_path
 from breakscan.source.writing import rewrite_file

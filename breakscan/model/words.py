@@ -1,4 +1,4 @@
-"""Counts, lists, places, times and sizes, as every report writes them."""
+"""Counts, lists, places, times and sizes, as every report writes them, and the error that is one line."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from typing import Protocol
 from breakscan.model.findings import Place, Site
 
 INSIDE = {Place.LOOP: "a loop", Place.TRY: "a try", Place.WITH: "a with block"}
+
+
+class InputError(Exception):
+    """An input cannot be used, or something that breakscan needs is missing.  The text says why, and what to do: the
+    command line prints it and exits with 2."""
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

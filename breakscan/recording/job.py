@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from breakscan.model.errors import InputError
+from breakscan.model.words import InputError
 
 
 def signal_name(number: int) -> str:

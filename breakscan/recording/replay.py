@@ -28,9 +28,9 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, TypeVar
 
-from breakscan.model.errors import InputError
 from breakscan.model.findings import Kind, Mode, Place, Verdict
 from breakscan.model.torch_versions import minor_version
+from breakscan.model.words import InputError
 from breakscan.recording.hooks.frames import FrameHook, FrameOutcome, watched_conversion
 from breakscan.recording.hooks.hook import wrapped
 from breakscan.recording.hooks.trace import structured_trace

@@ -22,7 +22,7 @@ from platformdirs import user_cache_path
 
 from breakscan import __version__
 from breakscan.model.dataclass_json import decoder
-from breakscan.model.errors import InputError
+from breakscan.model.words import InputError
 from breakscan.recording.job import Rank, is_running, own_rank, shared_folder
 from breakscan.recording.launch import ProgramExit
 from breakscan.recording.recording import SUFFIX, TORCH_IMPORTED, cut_by, read_recording

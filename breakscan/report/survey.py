@@ -60,18 +60,13 @@ class SurveyTable(NamedTuple):
     rows: list[tuple[str, ...]]
 
 
-def common_tables(report: SurveyOverview) -> tuple[SurveyTable, SurveyTable, SurveyTable, SurveyTable]:
-    """Tables of what units have in common: causes, files, places, and reasons for not running."""
+def common_tables(report: SurveyOverview) -> tuple[SurveyTable, SurveyTable, SurveyTable]:
+    """Tables of what units have in common: causes, places, and reasons for not running."""
     return (
         SurveyTable(
             "Causes",
             ("cause", "of", "units", "places", "costs most in", "costs in all"),
             list(map(_cause_cells, report.causes)),
-        ),
-        SurveyTable(
-            "Files",
-            ("file", "units", "places", "rules"),
-            [(one.path, str(one.units), str(one.places), ", ".join(one.rules)) for one in report.files],
         ),
         SurveyTable(
             "Places",
@@ -87,7 +82,7 @@ def common_tables(report: SurveyOverview) -> tuple[SurveyTable, SurveyTable, Sur
 
 
 def conditions_table(report: SurveyOverview) -> SurveyTable:
-    """Units under the same conditions, and all that have one torch."""
+    """Units under the same conditions."""
     rows = [
         (
             one.torch or "none",
@@ -95,7 +90,7 @@ def conditions_table(report: SurveyOverview) -> SurveyTable:
             *map(str, (one.units, one.ran, one.broken)),
             _share(one),
         )
-        for one in report.shares
+        for one in report.counts
     ]
     return SurveyTable("Conditions", ("torch", "conditions", "units", "ran", "broken", "share"), rows)
 
@@ -219,10 +214,8 @@ def write_survey_json(report: SurveyOverview, stream: TextIO) -> None:
         {
             "units": [asdict(row) for row in report.rows],
             "conditions": [asdict(count) for count in report.counts],
-            "versions": [asdict(count) for count in report.versions],
             "causes": [_with_cause(count) for count in report.causes],
             "places": [asdict(place) for place in report.places],
-            "files": [asdict(file) for file in report.files],
             "endings": [asdict(ending) for ending in report.endings],
             "statuses": dict(report.statuses),
         },

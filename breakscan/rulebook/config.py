@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from breakscan.model.errors import InputError
 from breakscan.model.findings import CheckTarget, Confidence, Mode
 from breakscan.model.observations import Observations
 from breakscan.model.torch_versions import has_compiler, is_version, minor_version, supported_range
+from breakscan.model.words import InputError
 from breakscan.rulebook.document import nearest
 from breakscan.rulebook.ledger import ledger_version_for, measured_versions
 from breakscan.rulebook.library import Library, load_library

@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from breakscan.model.errors import InputError
 from breakscan.model.findings import ChangeKind, Holder, Kind, Mode, Place, Severity
+from breakscan.model.words import InputError
 from breakscan.rulebook.events import FORMS, OPERANDS, EventKind
 from breakscan.source.toml_text import TomlProblem, parse_toml
 

@@ -187,3 +187,10 @@ def is_settings_file(path: Path) -> bool:
     """True if a file decides about others, as configurations, rules and ``.gitignore`` do.  A configuration can extend
     any other TOML file."""
     return path.suffix in (".toml", ".md") or path.name == ".gitignore"
+
+
+def usable_cores() -> int:
+    """Those that the process may run on; all of the machine where the system does not report them (macOS, Windows)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

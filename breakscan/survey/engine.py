@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Protocol
 
-from breakscan.model.errors import InputError
+from breakscan.model.words import InputError
 from breakscan.survey.limited_process import end_running
 from breakscan.survey.run_unit import Task, run_stage
 from breakscan.survey.units import StageResult, StageStatus

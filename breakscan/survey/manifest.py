@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from breakscan.model.errors import InputError
+from breakscan.model.words import InputError
 from breakscan.rulebook.document import nearest
 from breakscan.source.toml_text import TomlProblem, parse_toml
 from breakscan.survey.units import SurveyStage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from breakscan.survey.store import Surveyed
@@ -34,16 +34,6 @@ class PlaceCount:
 
 
 @dataclass(frozen=True, slots=True)
-class FileCount:
-    """A file in which units break or run eager, at how many places, and by which rules."""
-
-    path: str
-    units: int
-    places: int
-    rules: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ConditionCount:
     """Units under the same conditions: how many there are, are still waiting, ran, and are not whole."""
 
@@ -66,22 +56,15 @@ class EndingCount:
 
 @dataclass(frozen=True, slots=True)
 class SurveyOverview:
-    """All rows, and what they have in common: under the same conditions, with the same torch (``versions``, of any
-    conditions), by cause, line and file of breaks, and why units did not run; each by the number of units."""
+    """All rows, and what they have in common: under the same conditions, by cause and line of breaks, and why units did
+    not run; each by the number of units."""
 
     rows: Sequence[UnitRow]
     counts: Sequence[ConditionCount]
-    versions: Sequence[ConditionCount]
     causes: Sequence[CauseCount]
     places: Sequence[PlaceCount]
-    files: Sequence[FileCount]
     endings: Sequence[EndingCount]
     statuses: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def shares(self) -> Sequence[ConditionCount]:
-        """Those of each torch where there is something to add up, then those under the same conditions."""
-        return (*self.versions, *self.counts) if len(self.versions) < len(self.counts) else self.counts
 
 
 def overview(surveyed: Iterable[Surveyed]) -> SurveyOverview:
@@ -91,11 +74,9 @@ def overview(surveyed: Iterable[Surveyed]) -> SurveyOverview:
     sites = [found for _, found in units]
     return SurveyOverview(
         rows,
-        _counts(rows, lambda row: (row.conditions, row.torch)),
-        _counts(rows, lambda row: ((), row.torch)),
+        _counts(rows),
         _causes(sites),
         _places(sites),
-        _files(sites),
         _endings(rows),
         dict(Counter(row.status for row in rows)),
     )
@@ -145,24 +126,6 @@ def _places(units: Iterable[list[SurveyedSite]]) -> list[PlaceCount]:
     return sorted(places, key=lambda one: (-one.units, one.path, one.line, one.rule or ""))
 
 
-def _files(units: Iterable[list[SurveyedSite]]) -> list[FileCount]:
-    by_path: dict[str, list[tuple[int, SurveyedSite]]] = defaultdict(list)
-    for number, sites in enumerate(units):
-        for site in sites:
-            if site.path is not None and site.cause.kind is not CauseKind.RECOMPILE:
-                by_path[site.path].append((number, site))
-    files = [
-        FileCount(
-            path,
-            len({number for number, _ in found}),
-            len({site.line for _, site in found}),
-            tuple(sorted({site.cause.rule for _, site in found if site.cause.rule})),
-        )
-        for path, found in by_path.items()
-    ]
-    return sorted(files, key=lambda one: (-one.units, -one.places, one.path))
-
-
 def _endings(rows: Iterable[UnitRow]) -> list[EndingCount]:
     """Of those that have ended."""
     ended = [row for row in rows if row.status not in (StageStatus.OK.value, WAITING)]
@@ -170,12 +133,10 @@ def _endings(rows: Iterable[UnitRow]) -> list[EndingCount]:
     return [EndingCount(status, said, count) for (status, said), count in found.most_common()]
 
 
-def _counts(
-    rows: Iterable[UnitRow], same: Callable[[UnitRow], tuple[tuple[str, ...], str | None]]
-) -> list[ConditionCount]:
+def _counts(rows: Iterable[UnitRow]) -> list[ConditionCount]:
     groups: dict[tuple[tuple[str, ...], str | None], list[UnitRow]] = defaultdict(list)
     for row in rows:
-        groups[same(row)].append(row)
+        groups[row.conditions, row.torch].append(row)
     return [
         ConditionCount(
             conditions,

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 
-from breakscan.model.errors import InputError
+from breakscan.model.words import InputError
 from breakscan.survey.plan import PlannedUnit
 from breakscan.survey.units import Environment, StageResult, Unit
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -16,21 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import breakscan
-from breakscan.check.interpreter.value_log import Notes
 from breakscan.check.pipeline.check import check_paths
 from breakscan.check.pipeline.check_file import FileChecker
-from breakscan.check.pipeline.results import FileResult
 from breakscan.rulebook.config import Settings
 
 SOURCES = sorted(p for p in Path(breakscan.__file__).parent.rglob("*.py") if p.stat().st_size > 2000)
-
-
-def test_a_syntax_error_is_an_entry_and_the_rest_is_checked(tmp_path: Path) -> None:
-    (tmp_path / "bad.py").write_text("import torch\ndef f(:\n")
-    (tmp_path / "good.py").write_text("import torch\n@torch.compile\ndef f(x): return x.sum().item()\n")
-    result = check_paths(sorted(tmp_path.glob("*.py")), Settings(root=tmp_path, target_torch="2.13"))
-    assert [(Path(e.path).name, e.line) for e in result.errors] == [("bad.py", 2)]
-    assert [f.rule for f in result.findings] == ["BRK201"]
 
 
 @pytest.mark.parametrize(
@@ -122,22 +111,6 @@ def test_many_files_in_processes_give_the_same_as_one_by_one(tmp_path: Path) -> 
     assert parallel == check_paths(many(tmp_path), settings, jobs=1)
     assert len(parallel.findings) == 60
     assert done[-1] == 60
-
-
-@pytest.mark.process
-def test_a_process_that_dies_costs_only_the_file_it_died_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    paths = many(tmp_path)
-    whole = FileChecker.check_file
-
-    def dies(self: FileChecker, path: Path, text: str | None = None, notes: Notes | None = None) -> FileResult:
-        if path.name == "m7.py":
-            os._exit(11)
-        return whole(self, path, text, notes)
-
-    monkeypatch.setattr(FileChecker, "check_file", dies)  # workers are forks of this process
-    result = check_paths(paths, Settings(root=tmp_path, target_torch="2.13"), jobs=2)
-    assert [Path(e.path).name for e in result.errors] == ["m7.py"]
-    assert len(result.findings) == 59
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")

@@ -287,33 +287,6 @@ def test_paths_elsewhere_are_absolute(breakscan: Run, folder: Path, monkeypatch:
 
 
 @pytest.mark.process
-def test_many_files_over_several_processes(process: Run, folder: Path) -> None:
-    text = (folder / "model.py").read_text(encoding="utf-8")
-    for number in range(60):
-        (folder / f"model{number:02}.py").write_text(text, encoding="utf-8")
-    one = process("check", "--format", "json", "--jobs", "1").json
-    two = process("check", "--format", "json", "--jobs", "2").json
-    assert one == two
-    assert one["summary"] == {"files": 62, "findings": 61, "known": 0, "by_rule": {"BRK101": 61}}
-
-
-@pytest.mark.process
-def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:
-    branch = "        if x.any():\n            x = x + 1\n"
-    text = (folder / "model.py").read_text(encoding="utf-8")
-    (folder / "many.py").write_text(text.replace(branch, branch * 3000), encoding="utf-8")
-    read, write = os.pipe()
-    command = [sys.executable, "-m", "breakscan", "check", "many.py", "--format", "concise", "--exit-zero"]
-    with subprocess.Popen(command, stdout=write, stderr=subprocess.PIPE, cwd=folder) as running:
-        os.close(write)
-        assert os.read(read, 10).startswith(b"many.py")
-        os.close(read)
-        assert running.stderr is not None
-        assert running.stderr.read() == b""
-    assert running.returncode == 0, "the status is that of the check"
-
-
-@pytest.mark.process
 def test_a_terminal_without_unicode_gets_ascii(process: Run) -> None:
     done = process("check", "model.py", env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
     assert done.status == 1

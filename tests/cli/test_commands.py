@@ -80,16 +80,6 @@ def test_bash(path: dict[str, str], typed: tuple[str, ...], offered: list[str]) 
     assert (done.stdout.split(), done.stderr) == (offered, "")
 
 
-@pytest.mark.process
-@pytest.mark.parametrize(("typed", "offered"), CASES)
-def test_fish(path: dict[str, str], typed: tuple[str, ...], offered: list[str]) -> None:
-    if shutil.which("fish") is None:
-        pytest.skip("no fish here")
-    script = f'_BREAKSCAN_COMPLETE=fish_source breakscan | source; complete -C "breakscan {" ".join(typed)}"'
-    done = subprocess.run(["fish", "-c", script], env=path, capture_output=True, text=True)
-    assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == offered
-
-
 @pytest.mark.parametrize(
     ("command", "arguments"),
     [

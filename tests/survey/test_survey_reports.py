@@ -66,7 +66,6 @@ def test_what_is_counted() -> None:
     assert REPORT.statuses == {"ok": 1, "timeout": 1, "waiting": 1}
     (count,) = REPORT.counts
     assert (count.units, count.waiting, count.ran, count.broken) == (3, 1, 1, 1)
-    assert [(one.torch, one.units, one.broken) for one in REPORT.versions] == [("2.13.0", 3, 1)]
     assert [(one.status, one.said, one.units) for one in REPORT.endings] == [("timeout", "said <b>last", 1)]
 
 
@@ -121,11 +120,6 @@ def test_what_costs_most_is_found_unit_by_unit() -> None:
 
 
 def test_a_file_of_a_library_is_the_same_in_all_environments() -> None:
-    assert [(one.path, one.units, one.places, one.rules) for one in overview(SEVERAL).files] == [
-        ("lib/a.py", 3, 1, ("BRK101",)),
-        ("b.py", 2, 2, ("BRK401",)),
-        ("c.py", 2, 1, ()),
-    ]
     assert overview(SEVERAL).places[0].path == "lib/a.py"
 
 
@@ -144,7 +138,6 @@ def test_all_that_units_have_in_common_is_told(write: Callable[[SurveyOverview, 
     for words in (
         "BRK101 breaks 3 1 1 600 ms",
         "BRK701 recompiles 1 1 1 3.0 s compiling",
-        "lib/a.py 3 1 BRK101",
         "cause of units places",
     ):
         assert words in text, words

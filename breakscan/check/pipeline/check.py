@@ -15,7 +15,7 @@ from breakscan.check.pipeline.shadowed import Reach, mark_behind
 from breakscan.check.project.roots import CompileCalls, PathLine
 from breakscan.model.findings import CheckResult, Finding, SourceError
 from breakscan.rulebook.config import FileSettings, check_targets, library_of
-from breakscan.source.cores import usable_cores
+from breakscan.source.files import usable_cores
 from breakscan.source.paths import display_path
 
 
