@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TypeVar
 
@@ -13,7 +13,6 @@ from breakscan.explanation.compilations import CompiledFrame
 from breakscan.explanation.context import ExplainContext
 from breakscan.explanation.forks import Inherited
 from breakscan.explanation.frames import FrameStatus, UncompiledFrame
-from breakscan.explanation.remedies import OF_STANCES
 from breakscan.model.findings import Origin, Severity, Site, Verdict
 from breakscan.model.problem import Caller, Problem, ProblemKind
 from breakscan.model.remedy import Remedy
@@ -22,6 +21,7 @@ from breakscan.recording.parsers.frames import is_resumed, lacking_backward, use
 from breakscan.recording.parsers.graphs import cache_bypass
 from breakscan.recording.records import (
     DEFAULT_STANCE,
+    DISPATCH_MODE,
     EAGER_FIRST_STANCE,
     CallsRan,
     Code,
@@ -103,11 +103,13 @@ def _line(stack: Sequence[StackFrame], context: ExplainContext) -> StackFrame:
 
 
 _STANCE = 'torch.compiler.set_stance("{}")'
-_WHY = {
-    "force_eager": "{stance} was in force, under which nothing compiled runs",
-    "eager_on_recompile": "no compiled version fitted, and {stance} was in force, under which no other is made",
-    "eager_then_compile": "{stance} was in force, under which the first call runs eager",
+_WHY: Mapping[str, tuple[str, str | None]] = {
+    "force_eager": ("{stance} was in force, under which nothing compiled runs", "outside-stance"),
+    "eager_on_recompile": ("no version fitted, and {stance} was in force, which makes none", "warm-up-before-stance"),
+    "eager_then_compile": ("{stance} was in force, under which the first call runs eager", None),
+    DISPATCH_MODE: ("{mode} was active, a dispatch mode, under which each operation runs on its own", "outside-mode"),
 }
+"""Why calls ran eager, and the name of the remedy, by the stance."""
 _About = Code | str
 """The callee, as in :class:`.run_totals.Ran`: what shares its code is one."""
 
@@ -138,7 +140,9 @@ def _eager_calls(processes: Processes, frames: Iterable[UncompiledFrame], contex
         if stance == DEFAULT_STANCE and frame is None:
             continue
         is_explained = frame is not None and stance == DEFAULT_STANCE
-        why = _WHY.get(stance, "{stance} was in force").format(stance=_STANCE.format(stance))
+        known, _, mode = stance.partition(":")
+        why, helps = _WHY.get(known, ("{stance} was in force", None))
+        why = why.format(stance=_STANCE.format(stance), mode=mode)
         # The call that met the limit compiled nothing, and is none of those that were timed.
         met = met_limit[first.code] if is_explained else 0
         calls = sum(ran.calls for _, ran in parts) + met
@@ -152,7 +156,7 @@ def _eager_calls(processes: Processes, frames: Iterable[UncompiledFrame], contex
             what="ran eager",
             why=f"{calls} of {counted(all_calls[about] + met, 'call')} used no compiled code: "
             f"{frame.reason.text if frame is not None and is_explained else why}",
-            remedies=(remedy(OF_STANCES[stance]) if stance in OF_STANCES else None,),
+            remedies=(remedy(helps) if helps else None,),
             count=calls,
             reason=stance,
             called_from=context.callers(ran_first.stack)[-1:],
@@ -318,7 +322,8 @@ def _compiled_anew(
         cost = sum(each)
         # The part of the id before its number is another one after each reset of the compiler.
         resets = max(len({one.compile_id.rpartition(":")[0] for one in group}) for group in found.values())
-        if context.origin(code.path) is Origin.FRAMEWORK or max(len(found), resets) < 2:
+        origin = context.origin(context.place_of(code)[0])
+        if origin is Origin.FRAMEWORK or max(len(found), resets) < 2:
             continue
         name = context.function_of(code)
         if len(found) > 1:
@@ -336,7 +341,7 @@ def _compiled_anew(
             ProblemKind.COMPILED_ANEW,
             context.site_of(code),
             context,
-            origin=context.origin(code.path),
+            origin=origin,
             severity=Severity.INFO,
             functions=(name,),
             what="is compiled anew",

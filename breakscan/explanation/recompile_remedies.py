@@ -9,7 +9,7 @@ from typing import Any
 
 from breakscan.explanation.context import package_of
 from breakscan.explanation.libraries import Against, known_for_library
-from breakscan.explanation.recompiles import Recompile, changes_of, is_of_one_object
+from breakscan.explanation.recompiles import APART, Recompile, changes_of, is_of_one_object
 from breakscan.model.findings import ChangeKind, Holder, Mode, Origin
 from breakscan.model.problem import SharedCode, ValueChange
 from breakscan.model.remedy import NewLine, Remedy, RemedyKind
@@ -25,19 +25,13 @@ _MOMENTUM = re.compile(r"\.param_groups\[\d+\]\['(?:betas|momentum)'\]")
 _INTEGERS = re.compile(r"-?\d+")
 _LITERAL = re.compile(r"'[^']*'|-?\d+(?:\.\d+)?|True|False")
 _ITEM = re.compile(r"(.+)\[\d+\]")
-_APART = {"0", "1"}
-"""Sizes that are compiled separately from all others."""
 _SIZES = (ChangeKind.SIZE, ChangeKind.BRANCH_ON_SIZE)
 _FEW = 3
 """Values for each of which a version is no loss."""
 _OF_RULE = {
-    ChangeKind.TYPE,
-    ChangeKind.TENSOR_TYPE,
-    ChangeKind.FUNCTION,
-    ChangeKind.ALIAS,
-    ChangeKind.BACKEND,
+    ChangeKind.TYPE, ChangeKind.TENSOR_TYPE, ChangeKind.FUNCTION, ChangeKind.ALIAS, ChangeKind.BACKEND,
     ChangeKind.LENGTH,
-}
+}  # fmt: skip
 """Changes about which the rule says all that there is to do."""
 _OF_OBJECTS = {ChangeKind.NUMBER, ChangeKind.FLAG, ChangeKind.SET_LATER, ChangeKind.TYPE}
 """Changes of values that a compiled function can be given in place of the object."""
@@ -53,11 +47,8 @@ _NAMES = {
 }
 _NAMES_OF_FEW = {
     ChangeKind.EQUAL_SIZES: "equal-sizes",
-    ChangeKind.RANK: "both-kinds",
-    ChangeKind.DTYPE: "both-kinds",
-    ChangeKind.DEVICE: "both-kinds",
-    ChangeKind.TYPE: "both-kinds",
-    ChangeKind.TENSOR_TYPE: "both-kinds",
+    **dict.fromkeys((ChangeKind.RANK, ChangeKind.DTYPE, ChangeKind.DEVICE), "both-kinds"),
+    **dict.fromkeys((ChangeKind.TYPE, ChangeKind.TENSOR_TYPE), "both-kinds"),
 }
 
 
@@ -95,10 +86,25 @@ def recompile_remedies(group: Sequence[Recompile], shared: SharedCode | None) ->
     """The remedies for recompiles of one cause, the best first; ``shared`` is the function, if it has many versions."""
     first = group[0]
     changes = changes_of(group)
-    change = changes[0]
-    of_library = _of_library(first, change)
+    of_library = _of_library(group, changes[0])
     if of_library is not None:
         return of_library
+    remedies, owner = _own_remedies(group, changes, shared), package_of(first.site.path)
+    is_held = changes[0].holder in (Holder.ATTRIBUTE, Holder.MODULE) and "param_groups" not in changes[0].subject
+    if owner in (None, "torch") or not is_held:
+        return remedies
+    # The user does not write what the library's objects hold.
+    kept = tuple(one for one in remedies if one.kind not in (RemedyKind.EDIT, RemedyKind.CONSTRUCT))
+    return kept or _not_the_users(owner, group)
+
+
+def _not_the_users(package: str, group: Sequence[Recompile]) -> Remedies:
+    return (remedy("code-of-library" if len(group) == 1 else "part-without-library", package=package),)
+
+
+def _own_remedies(group: Sequence[Recompile], changes: Sequence[ValueChange], shared: SharedCode | None) -> Remedies:
+    """The remedies where the user's code passes or holds what changed."""
+    first, change = group[0], changes[0]
     if first.made_by is not None:
         at, function = first.made_by
         return (remedy("remove-break-above", at=place(at), function=function),)
@@ -131,7 +137,8 @@ def recompile_remedies(group: Sequence[Recompile], shared: SharedCode | None) ->
         return _of_sizes(group, change, shared)
     if first.unrolled is not None and shared is not None:
         return (remedy("loop-outside", at=place(first.unrolled)),)
-    if change.kind is ChangeKind.NUMBER and first.hit_limit and change.holder is Holder.ATTRIBUTE:
+    is_rate = _LEARNING_RATE.search(change.subject) is not None
+    if change.kind is ChangeKind.NUMBER and first.hit_limit and change.holder is Holder.ATTRIBUTE and not is_rate:
         return (remedy("counted-outside", **_facts(first, change)),)
     name = _name(first, changes, once=len(group) == 1)
     if name == "apart":
@@ -148,8 +155,9 @@ def recompile_remedies(group: Sequence[Recompile], shared: SharedCode | None) ->
     return rule_remedies(first.rule, Mode.DEFAULT) if change.kind in _OF_RULE else ()
 
 
-def _of_library(first: Recompile, change: ValueChange) -> Remedies | None:
-    """The remedies where a library passes what changed, or where the code is a library's; else None."""
+def _of_library(group: Sequence[Recompile], change: ValueChange) -> Remedies | None:
+    """The remedies where a library passes what changed, or where all is in its code; else None."""
+    first = group[0]
     trigger = first.trigger
     if trigger is not None and trigger.origin is Origin.LIBRARY:
         package = package_of(trigger.path) or "a library"
@@ -161,8 +169,9 @@ def _of_library(first: Recompile, change: ValueChange) -> Remedies | None:
             known = known_for_library(trigger.path, Against.SIZE, first.subject, str(change.dimension))
             if known is not None:
                 return (Remedy(RemedyKind.SHAPES, f"library-{package}", known),)
-            if first.opened and change.holder is Holder.ARGUMENT and change.owner.isidentifier():
-                return (remedy("dynamic"), remedy("dynamic-sources", owner=change.owner), remedy("one-size"))
+            if first.opened and change.holder is Holder.ARGUMENT:
+                source = [remedy("dynamic-sources", owner=change.owner)] if change.owner.isidentifier() else []
+                return (remedy("dynamic"), *source, remedy("one-size"))
     owner = package_of(first.site.path)
     old, new = change.values[:1], change.values[1:]
     if owner and "." in change.subject and old == ("None",) and new and _LITERAL.fullmatch(new[0]):
@@ -172,7 +181,8 @@ def _of_library(first: Recompile, change: ValueChange) -> Remedies | None:
     known = known_for_library(first.site.path, Against.CODE)
     if known is not None:
         return (Remedy(RemedyKind.REGION, f"library-{owner}", known),)
-    return (remedy("code-of-library", package=owner),)
+    is_users_call = trigger is not None and trigger.origin is Origin.USER
+    return None if is_users_call or change.holder is Holder.RESULT else _not_the_users(owner, group)
 
 
 def _number_of_objects(first: Recompile, change: ValueChange, shared: SharedCode | None) -> int | None:
@@ -295,7 +305,7 @@ def _name(first: Recompile, changes: Sequence[ValueChange], *, once: bool) -> st
 def _meets_one(changes: Sequence[ValueChange]) -> bool:
     """Return whether a size became 0 or 1, which also changes strides."""
     sizes = [one.values[1:] for one in changes if one.kind in _SIZES]
-    return any(values and set(values) <= _APART for values in sizes)
+    return any(values and set(values) <= APART for values in sizes)
 
 
 def _apart(first: Recompile, changes: Sequence[ValueChange]) -> Remedies:
@@ -306,7 +316,7 @@ def _apart(first: Recompile, changes: Sequence[ValueChange]) -> Remedies:
         names = " and ".join(f"{one.owner}.contiguous()" for one in expanded)
         layout = f", and pass {names} in place of what expand() returns" if expanded else ""
         return (remedy("apart"), remedy("unbacked", dimension=changes[0].dimension, layout=layout))
-    is_first = changes[0].kind is ChangeKind.SIZE and changes[0].values[0] in _APART
+    is_first = changes[0].kind is ChangeKind.SIZE and changes[0].values[0] in APART
     return (remedy("apart"), *([remedy("one-size")] if is_first else []))
 
 
@@ -316,7 +326,7 @@ def _of_sizes(group: Sequence[Recompile], change: ValueChange, shared: SharedCod
         limit = [remedy("recompile_limit", what="sizes", number="N")] if first.hit_limit else []
         return (remedy("dynamic-false"), *limit, remedy("one-size"))
     changes = changes_of(group)
-    if len(change.values) == 2 and _APART & {*change.values}:
+    if len(change.values) == 2 and APART & {*change.values}:
         return _apart(first, changes)
     if not change.owner.isidentifier() and is_of_one_object(first, change):
         fixed = remedy("fixed-size", owner=change.owner)

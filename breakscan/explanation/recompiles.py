@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from operator import itemgetter
 from pathlib import PurePath
 
 from breakscan.explanation.around import compiled_function, eager_calls_of, past_limit
@@ -222,22 +223,16 @@ _PART_OF_VALUE = re.compile(rf"^({re.escape(BEFORE_BREAK)})([.\[].+)$")
 
 
 _SPREADING = {
-    ChangeKind.SIZE: "size",
-    ChangeKind.BRANCH_ON_SIZE: "size",
-    ChangeKind.EQUAL_SIZES: "size",
+    **dict.fromkeys((ChangeKind.SIZE, ChangeKind.BRANCH_ON_SIZE, ChangeKind.EQUAL_SIZES), "size"),
+    **dict.fromkeys((ChangeKind.RANK, ChangeKind.DTYPE, ChangeKind.DEVICE, ChangeKind.TENSOR), "tensor"),
+    **dict.fromkeys((ChangeKind.REQUIRES_GRAD, ChangeKind.INFERENCE), "tensor"),
+    **dict.fromkeys((ChangeKind.TYPE, ChangeKind.TENSOR_TYPE), "type"),
+    **dict.fromkeys((ChangeKind.GRAD_MODE, ChangeKind.GLOBAL_STATE), "state"),
     ChangeKind.LAYOUT: "layout",
-    ChangeKind.RANK: "tensor",
-    ChangeKind.DTYPE: "tensor",
-    ChangeKind.DEVICE: "tensor",
-    ChangeKind.REQUIRES_GRAD: "tensor",
-    ChangeKind.INFERENCE: "tensor",
-    ChangeKind.TENSOR: "tensor",
-    ChangeKind.TYPE: "type",
-    ChangeKind.TENSOR_TYPE: "type",
-    ChangeKind.GRAD_MODE: "state",
-    ChangeKind.GLOBAL_STATE: "state",
 }
 """Kinds of guards that, once one fails, fail in all functions that the changed input runs through."""
+APART = {"0", "1"}
+"""Sizes that are compiled separately from all others."""
 _INDEX = re.compile(r"\[\d+\]$")
 _SAME = {ChangeKind.FREED: ChangeKind.OBJECT, ChangeKind.FUNCTION: ChangeKind.OBJECT}
 
@@ -428,15 +423,21 @@ def _closest_guards(process: Iterable[RecompileSeen]) -> list[FailedGuard | None
     """The guard that explains each recompile of a process, in their order.
 
     A version that failed at the same guard before was replaced then by another one: why that one does not fit is what
-    is new.  Of the versions that are left, the one most of whose guards held before one failed.
+    is new, unless the size is one for which there was none then.  Of the versions that are left, the one most of whose
+    guards held before one failed.
     """
-    known: set[tuple[Code, str, str]] = set()
+    known: set[tuple[Code, str, str, bool]] = set()
     closest = []
     for seen in process:
-        failed = [(guard, (seen.frame, _version(seen, guard), read_guard(guard.text).demand)) for guard in seen.guards]
-        fresh = [guard for guard, key in failed if key not in known]
-        closest.append(max(fresh or seen.guards, key=lambda guard: guard.executed, default=None))
-        known.update(key for _, key in failed)
+        failed = []
+        for guard in seen.guards:
+            read = read_guard(guard.text)
+            is_apart = (read.old in APART) != (read.new in APART)
+            closeness = guard.executed, not is_apart, read.kind is ChangeKind.SIZE
+            failed.append((guard, closeness, (seen.frame, _version(seen, guard), read.demand, is_apart)))
+        fresh = [one for one in failed if one[2] not in known] or failed
+        closest.append(max(fresh, key=itemgetter(1))[0] if fresh else None)
+        known.update(key for *_, key in failed)
     return closest
 
 
@@ -493,12 +494,9 @@ def _recompile(
     version = versions.get(seen.compile_id or "")
     demands = [line.text for line in version.guards] if version else []
     sizes = [one for one in (guard, *met.also) if one.kind is ChangeKind.SIZE and one.dimension is not None]
-    explained = text and not guard.of_signature
-    rule = (
-        explaining_rule(context.rules, gb=None, text=text, change=guard.kind, holder=guard.holder, times=times)
-        if explained
-        else None
-    )
+    rule = None
+    if text and not guard.of_signature:
+        rule = explaining_rule(context.rules, gb=None, text=text, change=guard.kind, holder=guard.holder, times=times)
     asked = _asked(seen, failed)
     stored = _stored(guard, asked.path if asked else seen.frame.path, context)
     switch, is_memo = stored or (_switch(met, broken, run, context), False)
@@ -692,6 +690,5 @@ def _site(seen: RecompileSeen, asked: StackFrame | None, guard: ParsedGuard, con
         return context.sources.site(call.path, call.line, call.column, call.end_column)
     if asked:
         return context.sources.site(asked.path, asked.line, asked.column, asked.end_column)
-    return context.sources.parameter(frame.path, frame.line, re.split(r"[.[]", guard.subject)[0]) or context.site_of(
-        frame
-    )
+    parameter = context.sources.parameter(frame.path, frame.line, re.split(r"[.[]", guard.subject)[0])
+    return parameter or context.site_of(frame)

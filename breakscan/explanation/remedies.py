@@ -14,8 +14,6 @@ from breakscan.recording.parsers.break_text import is_asked_for
 from breakscan.rulebook.remedies import NESTED, remedy, rule_remedies
 
 Remedies = tuple[Remedy, ...]
-OF_STANCES = {"force_eager": "outside-stance", "eager_on_recompile": "warm-up-before-stance"}
-"""The names of remedies by the stance of calls that ran eager."""
 
 
 def break_remedies(site: BreakSite) -> Remedies:
@@ -30,7 +28,7 @@ def break_remedies(site: BreakSite) -> Remedies:
     if site.origin is Origin.FRAMEWORK:
         return of_rule or (remedy("outside"),)
     if site.origin is Origin.LIBRARY:
-        return _in_library(site.site.path, place(site.site), of_rule, nested)
+        return _in_library(site.site.path, place(site.site), of_rule)
     if site.is_causal is not None:
         return (remedy("plain-flag", test=site.is_causal),)
     if site.is_whole and site.rule and site.rule.id == "BRK615":
@@ -54,13 +52,15 @@ def is_torchs_wish(site: BreakSite) -> bool:
     return site.rule is None and site.origin is Origin.FRAMEWORK and is_asked_for(site.gb_type)
 
 
-def _in_library(path: str, at: str, of_rule: Remedies, nested: Remedies) -> Remedies:
-    """The remedies for the user of a library in whose code it is; ``of_rule`` are for its authors, too."""
+def _in_library(path: str, at: str, of_rule: Remedies) -> Remedies:
+    """The remedies for the user of a library in whose code it is; those ``of_rule`` that are no settings are for its
+    authors."""
     package = package_of(path)
     if package is None:
         return of_rule
+    settings = (one for one in of_rule if one.kind is RemedyKind.SETTING)
     outside = (remedy("part-without-library", package=package), remedy("report-to-library", package=package, at=at))
-    return _of_library(path) or (*nested, *outside)
+    return _of_library(path) or (*settings, *outside)
 
 
 def _of_library(path: str) -> Remedies:

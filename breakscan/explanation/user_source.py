@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeGuard
@@ -134,8 +134,7 @@ class UserSource:
         Columns in UTF-8 bytes from 0, as CPython counts them; the site's are characters from 1.  For a branch
         within ``and`` or ``or`` it is the span of all operands: Python 3.11 gives some of them the place of others.
         """
-        file = self._file(path)
-        node = file.node_at(line, column, end_column, is_branch) if file else None
+        file, node = self._node(path, line, column, end_column, is_branch=is_branch)
         if file is None or node is None:
             first = (column or 0) + 1
             return Site(self.show(path), line, first, line, max(first, end_column or 0) + 1)
@@ -145,8 +144,7 @@ class UserSource:
     def code(self, path: str, line: int, column: int | None = None, end_column: int | None = None) -> str:
         """The source of the statement around a position (of a compound statement its head), followed by that of the
         expression.  Empty if it is not known."""
-        file = self._file(path)
-        node = file.node_at(line, column, end_column) if file else None
+        file, node = self._node(path, line, column, end_column)
         if file and node:
             return f"{file.statement(node)}\n{file.text(node)}"
         return self.files.known_line(path, line) or ""
@@ -166,16 +164,13 @@ class UserSource:
 
     def form(self, path: str, line: int, column: int | None, end_column: int | None) -> str | None:
         """The form of the branch there, as ``rulebook.events`` names it; None if there is no branch."""
-        file = self._file(path)
-        node = file.node_at(line, column, end_column, is_branch=True) if file else None
+        file, node = self._node(path, line, column, end_column, is_branch=True)
         return form_of(node, file.parents) if file and node else None
 
     def places(self, path: str, line: int, column: int | None = None) -> frozenset[Place]:
         """The statements that enclose the code there within its function."""
-        file = self._file(path)
-        node = file.node_at(line, column, None) if file else None
         found = set()
-        for parent, child in file.parents(node) if file and node else ():
+        for parent, child in self._around(*self._node(path, line, column)):
             if isinstance(parent, _FUNCTIONS):
                 break
             if isinstance(parent, _LOOPS) and child is not getattr(parent, "iter", None):
@@ -210,9 +205,7 @@ class UserSource:
 
     def is_whole_body(self, at: StackFrame) -> bool:
         """Return whether the expression there is all that its function does."""
-        file = self._file(at.path)
-        node = file.node_at(at.line, at.column, at.end_column) if file else None
-        parents = [parent for parent, _ in file.parents(node)] if file and node else []
+        parents = (parent for parent, _ in self._around(*self._node(at.path, at.line, at.column, at.end_column)))
         around = next((parent for parent in parents if not isinstance(parent, ast.Expr)), None)
         return isinstance(around, ast.Lambda) or (isinstance(around, ast.FunctionDef) and len(around.body) == 1)
 
@@ -226,9 +219,8 @@ class UserSource:
     def switch(self, path: str, line: int, names: Sequence[str]) -> int | None:
         """The line of the innermost ``with`` or decorator around a line that is one of these calls, else of the last of
         them before it in the same function.  A name means it with any arguments."""
-        file = self._file(path)
-        node = file.node_at(line, None, None) if file else None
-        for parent in (node, *(parent for parent, _ in file.parents(node))) if file and node else ():
+        file, node = self._node(path, line)
+        for parent in (node, *(parent for parent, _ in self._around(file, node))):
             if isinstance(parent, ast.With | ast.AsyncWith):
                 entered = [item.context_expr for item in parent.items]
             elif isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -270,23 +262,21 @@ class UserSource:
 
     def calls_parameter(self, path: str, line: int) -> bool:
         """Return whether the statement at a line calls what its function was given as an argument."""
-        file, calls = self._file(path), self._calls(path, line)
-        around = [one for one, _ in file.parents(calls[0]) if isinstance(one, _FUNCTIONS)] if file and calls else []
+        calls = self._calls(path, line)
+        around = [one for one, _ in self._around(*self._node(path, line)) if isinstance(one, _FUNCTIONS)]
         given = {argument.arg for function in around for argument in _arguments(function)}
         return any(isinstance(one.func, ast.Name) and one.func.id in given for one in calls)
 
     def passes_on(self, path: str, line: int) -> bool:
         """Return whether the statement at a line passes on the ``*args`` of its function."""
-        file, calls = self._file(path), self._calls(path, line)
-        functions = (one for one, _ in file.parents(calls[0]) if isinstance(one, _FUNCTIONS)) if file and calls else ()
-        rest = getattr(getattr(next(iter(functions), None), "args", None), "vararg", None)
-        parts = (part.value for call in calls for part in call.args if isinstance(part, ast.Starred))
+        functions = (one for one, _ in self._around(*self._node(path, line)) if isinstance(one, _FUNCTIONS))
+        rest = getattr(getattr(next(functions, None), "args", None), "vararg", None)
+        parts = (part.value for call in self._calls(path, line) for part in call.args if isinstance(part, ast.Starred))
         return rest is not None and any(isinstance(one, ast.Name) and one.id == rest.arg for one in parts)
 
     def compares(self, path: str, line: int) -> bool:
         """Return whether the statement at a line compares what two functions return for the same arguments."""
-        file = self._file(path)
-        node = file.node_at(line, None, None) if file else None
+        _, node = self._node(path, line)
         for one in ast.walk(node) if node else ():
             match one:
                 case (
@@ -302,23 +292,21 @@ class UserSource:
         return called[0] if len(called) == 1 else None
 
     def _calls(self, path: str, line: int) -> list[ast.Call]:
-        file = self._file(path)
-        node = file.node_at(line, None, None) if file else None
+        _, node = self._node(path, line)
         return [one for one in ast.walk(node) if isinstance(one, ast.Call)] if node else []
 
     def keyword(self, at: StackFrame, name: str) -> str | None:
         """The keyword argument of that name in a call, if it is computed."""
-        file = self._file(at.path)
-        node = file.node_at(at.line, at.column, at.end_column) if file else None
+        _, node = self._node(at.path, at.line, at.column, at.end_column)
         given = (one for one in ast.walk(node) if isinstance(one, ast.keyword) and one.arg == name) if node else ()
         return next((ast.unparse(one.value) for one in given if isinstance(one.value, ast.Compare)), None)
 
     def passed(self, call: StackFrame, path: str, line: int, parameter: str) -> str | None:
         """The expression that a call passes for a parameter of the function that starts at a line of a file, if it is a
         name or an attribute."""
-        caller, callee = self._file(call.path), self._file(path)
+        callee = self._file(path)
         function = next(iter(callee.outline.functions_from(line)), None) if callee else None
-        node = caller.node_at(call.line, call.column, call.end_column) if caller else None
+        _, node = self._node(call.path, call.line, call.column, call.end_column)
         if node is None or function is None:
             return None
         names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
@@ -336,9 +324,8 @@ class UserSource:
 
     def loop(self, path: str, line: int) -> Site | None:
         """The head of the innermost ``for`` or ``while`` statement of the same function around the code at a line."""
-        file = self._file(path)
-        node = file.node_at(line, None, None) if file else None
-        for parent, child in file.parents(node) if file and node else ():
+        file, node = self._node(path, line)
+        for parent, child in self._around(file, node):
             if isinstance(parent, _FUNCTIONS):
                 return None
             if file and isinstance(parent, ast.For | ast.While) and child in parent.body:
@@ -348,19 +335,19 @@ class UserSource:
     def parameter(self, path: str, line: int, name: str) -> Site | None:
         """The site of a parameter of the function that starts at a line; None if it has no parameter of that name."""
         file = self._file(path)
-        return (
-            next(
-                (
-                    Site(self.show(path), *span(file.module, argument))
-                    for function in file.outline.functions_from(line)
-                    for argument in _arguments(function)
-                    if argument.arg == name
-                ),
-                None,
-            )
-            if file
-            else None
-        )
+        functions = file.outline.functions_from(line) if file else ()
+        named = (one for function in functions for one in _arguments(function) if one.arg == name)
+        return next((Site(self.show(path), *span(file.module, one)) for one in named if file), None)
+
+    def _node(
+        self, path: str, line: int, column: int | None = None, end_column: int | None = None, *, is_branch: bool = False
+    ) -> tuple[_File | None, ast.expr | ast.stmt | None]:
+        """The file, and the node as of :meth:`_File.node_at`."""
+        file = self._file(path)
+        return file, file.node_at(line, column, end_column, is_branch) if file else None
+
+    def _around(self, file: _File | None, node: ast.AST | None) -> Iterable[tuple[ast.AST, ast.AST]]:
+        return file.parents(node) if file and node else ()
 
     def _file(self, path: str) -> _File | None:
         if path not in self._files:

@@ -467,6 +467,8 @@ DEFAULT_STANCE = "default"
 """The default of ``torch.compiler.set_stance``: compiles where it must."""
 EAGER_FIRST_STANCE = "eager_then_compile"
 """Runs the first call of everything eager, to see what changes before it compiles."""
+DISPATCH_MODE = "dispatch-mode"
+"""Stands for the stance under a ``TorchDispatchMode``; the name of its class follows, after a colon."""
 
 
 @dataclass(frozen=True, slots=True)

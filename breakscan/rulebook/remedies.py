@@ -149,13 +149,9 @@ def leaves_loop(module: SourceModule, site: Site) -> bool:
     begins = next((i for i in reversed(range(len(around))) if isinstance(around[i], Definition)), -1) + 1
     loops = [i for i, node in enumerate(around) if i >= begins and isinstance(node, ast.For | ast.While)]
     test = next((node for node in reversed(around) if isinstance(node, ast.stmt)), None)
-    return (
-        bool(loops)
-        and isinstance(test, ast.If)
-        and test.test in around
-        and not test.orelse
-        and all(isinstance(statement, ast.Break | ast.Return) for statement in test.body)
-    )
+    if not loops or not isinstance(test, ast.If) or test.test not in around or test.orelse:
+        return False
+    return all(isinstance(statement, ast.Break | ast.Return) for statement in test.body)
 
 
 _Value = tuple[ast.expr, bool]
@@ -251,7 +247,11 @@ class _Uses:
                 held += [load for n, one in enumerate(target.elts) if n in results for load in self._loads(one, True)]
             else:
                 held += self._loads(target, is_tensor)
-        return held
+        if self._around(statement, ast.For | ast.AsyncFor | ast.While):
+            return held
+        # What was read before is another value, unless a function inside reads it.
+        function, line = self._around(statement, Definition), statement.lineno
+        return [one for one in held if one[0].lineno >= line or self._around(one[0], Definition) is not function]
 
     def _returned(
         self, function: ast.AST | None, value: ast.AST, part: ast.AST, is_tensor: bool

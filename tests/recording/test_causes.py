@@ -235,7 +235,7 @@ step(torch.ones(3))
 """,
     )
     assert "self.weight.requires_grad was True, then False." in text
-    assert "switches it); what stays frozen, freeze before the first compiled call" in text
+    assert ":15 switches it). Of parameters that are frozen in stages" in text
 
 
 @pytest.mark.parametrize("sizes", [(1, 2), (2, 1)])

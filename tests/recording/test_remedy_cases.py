@@ -23,8 +23,8 @@ CATALOGUE = Path(__file__).parents[2] / "docs" / "remedies.md"
 WITHOUT_A_CASE = {
     # Of libraries, and of what torch's own code wants.
     "dynamic-sources", "outside", "part-without-library",
-    # Of stances, which say so themselves.
-    "outside-stance", "warm-up-before-stance",
+    # Of stances and modes, which say so themselves.
+    "outside-mode", "outside-stance", "warm-up-before-stance",
     # Of Inductor, and of a problem about which nothing need be done.
     "emulate_precision_casts", "unbacked",
     "made-once", "remove-break-above", "same-arguments", "set-before",

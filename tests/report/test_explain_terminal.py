@@ -93,6 +93,14 @@ def test_a_part_of_a_value_from_before_a_break_is_named_before_the_value() -> No
     assert "\n   _part_sizes[0] of the value computed before the break was 3, then 0.\n" in report
 
 
+def test_advice_is_said_to_stand_above_only_where_it_does() -> None:
+    guards = [replace(RECOMPILE.guard, old=old) for old in ("32", "32", "1", "32")]
+    same = [replace(RECOMPILE, guard=one, old=one.old, cause=number) for number, one in enumerate(guards)]
+    text = written(breaks=(), frames=(), recompiles=same)
+    assert text.count("as above") == 1
+    assert text.count("give all calls one size") == 2
+
+
 def test_what_raises_under_fullgraph_says_how_to_see_the_rest() -> None:
     assert "breakscan explain --keep-going shows what else does." in " ".join(written(breaks=(RAISES,)).split())
     assert "--keep-going" not in written(breaks=(BREAK,))

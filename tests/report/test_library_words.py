@@ -13,7 +13,7 @@ from breakscan.explanation.libraries import Against, libraries
 from breakscan.explanation.recompile_remedies import recompile_remedies
 from breakscan.explanation.recompiles import Recompile
 from breakscan.explanation.remedies import break_remedies, frame_remedies
-from breakscan.model.findings import ChangeKind, Origin, Site
+from breakscan.model.findings import ChangeKind, Holder, Origin, Site
 from breakscan.model.problem import Caller
 from breakscan.model.remedy import NewLine
 
@@ -45,8 +45,9 @@ def test_what_a_user_of_the_library_can_set_is_said() -> None:
 
 def test_of_another_library_it_is_said_whose_code_it_is() -> None:
     site = Site(f"{INSTALLED}/layers/deep.py", 5, 1, 5, 9)
-    offered = break_remedies(replace(made.IN_LIBRARY, site=site, remedies=("nested_graph_breaks",)))
-    assert [one.name for one in offered] == ["nested_graph_breaks", "part-without-library", "report-to-library"]
+    settings = ("capture_scalar_outputs", "nested_graph_breaks")
+    offered = break_remedies(replace(made.IN_LIBRARY, site=site, rule=made.ITEM, remedies=settings))
+    assert [one.name for one in offered] == [*settings, "part-without-library", "report-to-library"]
     assert made.ITEM is not None
     assert [remedy.name for remedy in break_remedies(made.BREAK)] == [made.ITEM.name, *made.BREAK.remedies]
 
@@ -124,10 +125,29 @@ def test_a_size_can_be_kept_where_a_break_cannot_be_removed() -> None:
 
 
 def test_what_the_code_of_a_library_brings_about_is_no_work_of_its_user() -> None:
-    inside = Site(f"{INSTALLED}/layers/deep.py", 5, 1, 5, 9)
-    assert names(replace(made.RECOMPILE, site=inside, origin=Origin.LIBRARY)) == ["code-of-library"]
+    inside = replace(
+        passed_by(LOOP), site=Site(f"{INSTALLED}/layers/deep.py", 5, 1, 5, 9), origin=Origin.LIBRARY, opened=False
+    )
+    assert names(inside) == ["code-of-library"]
+    assert [remedy.name for remedy in recompile_remedies([inside, inside], None)] == ["part-without-library"]
     lightning = Site(f"{INSTALLED}/lightning/pytorch/core/module.py", 386, 5, 386, 8)
     assert names(replace(made.RECOMPILE, site=lightning, origin=Origin.LIBRARY)) == ["library-lightning"]
+
+
+def test_what_the_user_passes_to_a_library_is_the_users() -> None:
+    inside = {"site": Site(f"{INSTALLED}/layers/deep.py", 5, 1, 5, 9), "origin": Origin.LIBRARY}
+    assert names(passed_by("train.py", **inside)) == ["dynamic", "one-size"]
+    assert names(replace(passed_by("train.py", **inside), opened=False)) == ["one-size"]
+
+
+def test_what_objects_of_a_library_hold_is_not_edited() -> None:
+    """A setting is the user's, even where the library's code is part of the user's graph."""
+    held = replace(made.RECOMPILE.guard, subject="self.rotary.seen", kind=ChangeKind.NUMBER, holder=Holder.MODULE)
+    counted = replace(
+        made.RECOMPILE, guard=held, subject=held.subject, old="3", new="5", rule=made.LIBRARY.get("BRK701"),
+        site=Site(f"{INSTALLED}/rotary/rotary.py", 5, 1, 5, 9),
+    )  # fmt: skip
+    assert names(counted) == ["allow_unspec_int_on_nn_module"]
 
 
 def test_each_entry_of_the_table_can_be_said() -> None:

@@ -147,18 +147,9 @@ class ThreadState:
     """
 
     __slots__ = (
-        "__weakref__",
-        "began",
-        "depth",
-        "device_call",
-        "device_gap",
-        "ended",
-        "gap_seconds",
-        "graph_seconds",
-        "last",
-        "past_limit",
-        "steady",
-    )
+        "__weakref__", "began", "depth", "device_call", "device_gap", "ended", "gap_seconds", "graph_seconds", "last",
+        "past_limit", "steady",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.clear()

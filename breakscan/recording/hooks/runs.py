@@ -23,7 +23,7 @@ from breakscan.recording.hooks.hook import Hook, Hooks
 from breakscan.recording.hooks.object_facts import calling_stack, value_in_words
 from breakscan.recording.hooks.run_tallies import KEPT, CallTally, GraphTally, Threads, ThreadState
 from breakscan.recording.parsers.guards import readable
-from breakscan.recording.records import DEFAULT_STANCE, GraphRaised, Record
+from breakscan.recording.records import DEFAULT_STANCE, DISPATCH_MODE, GraphRaised, Record
 
 LONGEST_ERROR = 2000
 """Characters of the text of an exception."""
@@ -217,12 +217,18 @@ class StanceHook(Hook):
     name = "stance"
     without = "calls that ran eager under torch.compiler.set_stance are missing"
     needs = ("torch._dynamo.eval_frame:_stance.stance",)
+    reads = ("torch.utils._python_dispatch:_get_current_dispatch_mode",)
 
 
 def current_stance() -> str:
-    """The stance as ``set_stance`` names it; the default one where this torch does not say."""
+    """The stance as ``set_stance`` names it, or the dispatch mode under which Dynamo compiles nothing; the default one
+    where this torch does not say."""
     from torch._dynamo import eval_frame
+    from torch.utils import _python_dispatch
 
+    mode = getattr(_python_dispatch, "_get_current_dispatch_mode", lambda: None)()
+    if mode is not None and not getattr(mode, "is_infra_mode", bool)():
+        return f"{DISPATCH_MODE}:{type(mode).__name__}"
     return getattr(getattr(eval_frame, "_stance", None), "stance", DEFAULT_STANCE)
 
 

@@ -66,6 +66,7 @@ class _Writer:
         self.width = min(console.width, WIDEST)
         self.explained: set[str] = set()
         self.advised: set[str] = set()
+        self.last_advice: list[str] = []
 
     def write(self, explanation: Explanation, tables: Iterable[str]) -> None:
         self.console.print(Text("─" * self.width, "dim"))
@@ -153,18 +154,17 @@ class _Writer:
             self.paragraph(hidden_sentence(hidden))
         if problem.called_from:
             self.paragraph(f"Called from {', '.join(map(place, problem.called_from))}.")
-        label = "Instead"
-        known = self.advised.issuperset(remedy.text for remedy in problem.remedies)
-        if problem.kind is ProblemKind.RECOMPILES and problem.remedies and known:
-            self.labelled(label, "as above")
-        for remedy in problem.remedies:
-            if remedy.text not in self.advised:
-                self.labelled(label, remedy.text)
-                label = "Or"
+        texts = [remedy.text for remedy in problem.remedies]
+        advice = [text for text in texts if text not in self.advised]
+        if problem.kind is ProblemKind.RECOMPILES and texts and not advice:
+            advice = ["as above"] if texts == self.last_advice else texts[:1]
+        for number, text in enumerate(advice):
+            self.labelled("Or" if number else "Instead", text)
         for hint in problem.hints[:MOST_HINTS]:
             self.labelled("Hint", hint)
         # A rule is named at each of its sites, and says the same at each.
-        self.advised.update(remedy.text for remedy in problem.remedies)
+        self.advised.update(texts)
+        self.last_advice = texts
         if problem.rule:
             self.explained.add(problem.why)
 
