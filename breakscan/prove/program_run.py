@@ -55,12 +55,12 @@ STEP, END, COMPILING = "__breakscan_step__", "__breakscan_end__", "__breakscan_c
 """Names in ``builtins``. Names that end in underscores are not changed in classes."""
 FEWEST_CALLS = 3
 """Calls of compiled callables before the program is stopped where its loops are looked for."""
+FEW = 3
+"""Iterations of a loop up to which one in it may be stopped."""
 MOST_CALLABLES = 16
 """Those whose blocks are looked at."""
 WRAPPER = "._orig_mod"
 """The attribute in which ``torch.compile`` keeps a module that it was given."""
-
-
 PRINTED = "printed "
 """The prefix of the paths of printed numbers."""
 _DECIMAL = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
@@ -70,6 +70,7 @@ _NUMBER = re.compile(_DECIMAL.pattern + r"(?![\de]|\s*(?:[mnuµ]?s|secs?|seconds
 @dataclass(slots=True)
 class _Loop:
     site: LoopSite
+    begun: int = 0
     steps: list[tuple[_Moment, _Moment]] = field(default_factory=list)
     last: _Moment | None = None
 
@@ -95,12 +96,11 @@ class WholeProgram:
         self._lines: set[tuple[str, int]] = set()
         self._hook = CompileHook(self._wrap)
         self._calls = 0
-        self._steps = 0
         self._first: _Moment | None = None
         self._last: _Moment | None = None
         self._names: dict[str, Any] = {}
         self._backward = False
-        self._cut = False
+        self._stop: tuple[int, int] | None = None
         self._compiles = CompileClock()
         self._until_exit = contextlib.ExitStack()
 
@@ -143,9 +143,8 @@ class WholeProgram:
         return RunReport(
             found=tuple(self._found),
             loops=tuple(tuple(map(_step_time, one.steps)) for one in self._loops),
-            steps=self._steps,
             run_seconds=0.0 if self._first is None or self._last is None else self._last.seconds - self._first.seconds,
-            cut=self._cut,
+            stop=self._stop,
             memory_bytes=torch.cuda.max_memory_allocated() if cuda_in_use() else peak_of_process(),
             cuda=cuda_in_use(),
             backward=self._backward,
@@ -185,11 +184,13 @@ class WholeProgram:
         loop.last = now
         self._first = self._first or now
         self._last = now
-        if self._is_over(now) or 0 < self._request.steps <= self._steps:
-            self._cut = True
+        # An outer loop that goes round may be stopped: with a change, the inner one may be a part of what is compiled.
+        is_over = self._is_over(now) and all(self._loops[one].begun < FEW for one in self._inside[:-1])
+        if is_over or (number, loop.begun) == self._request.stop:
+            self._stop = number, loop.begun
             self._keep(sys._getframe(1))
             raise ProgramStopped
-        self._steps += 1
+        loop.begun += 1
 
     def _end(self, number: int) -> None:
         loop, now = self._loops[number], self._moment()
@@ -264,7 +265,6 @@ class WholeProgram:
                 self._lines.add(place)
                 self._found |= {LoopSite(place[0], line): None for line in loops_around(one.f_code, place[1])}
         if self._is_over(now) and self._calls > FEWEST_CALLS:
-            self._cut = True
             raise ProgramStopped
 
 

@@ -66,12 +66,12 @@ class LoopSite:
 @dataclass(frozen=True)
 class RunRequest:
     """A run of the whole program.  Without ``loops``, those around its compiled calls are looked for; else their steps
-    are timed.  It is stopped after ``seconds`` from the first step, without those of compiling, and before step
-    ``steps`` of all loops together, if that is not 0.  ``precise`` asks for no TF32 and no autocast."""
+    are timed.  It is stopped after ``seconds`` from the first step, without those of compiling, or where ``stop`` says:
+    the number of a loop, and its iterations until then.  ``precise`` asks for no TF32 and no autocast."""
 
     loops: tuple[LoopSite, ...] = ()
     seconds: float = 3600.0
-    steps: int = 0
+    stop: tuple[int, int] | None = None
     eager: bool = False
     precise: bool = False
 
@@ -89,15 +89,14 @@ class BlockTime:
 @dataclass(frozen=True)
 class RunReport:
     """A run of the whole program.  ``found`` are the loops around compiled calls, the outermost first, where they were
-    looked for; ``loops`` has the iterations of each that is timed, ``steps`` counts those of all; ``run_seconds`` is
-    the time from the first step to the last.  ``cut`` says that the program was stopped, ``cuda`` that it uses a GPU;
+    looked for; ``loops`` has the iterations of each that is timed; ``run_seconds`` is the time from the first step to
+    the last.  ``stop`` is where the program was stopped, None where it was not; ``cuda`` says that it uses a GPU;
     ``blocks`` are those of what it compiles."""
 
     found: tuple[LoopSite, ...]
     loops: tuple[tuple[BlockTime, ...], ...]
-    steps: int
     run_seconds: float
-    cut: bool
+    stop: tuple[int, int] | None
     memory_bytes: int | None
     cuda: bool
     backward: bool

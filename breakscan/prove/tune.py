@@ -264,7 +264,7 @@ class _Tune:
     def _baseline(self) -> None:
         """Times the program as it is, and without the compiler."""
         self.base = self._run({}, RunRequest(seconds=self.longest), keep=True)
-        self.request = RunRequest(seconds=3600.0, steps=self.base.report.steps if self.base.report.cut else 0)
+        self.request = RunRequest(stop=self.base.report.stop)
         self.loop = step_loop(self.base.report.loops)
         self.best = _Made(self.base)
         self.wall = self.base.seconds
@@ -677,9 +677,9 @@ class _Tune:
             environment=environment_of(self.base.about, device),
             goal=self.question.goal,
             seconds=time.monotonic() - self._began,
-            steps=self.base.report.steps,
+            steps=len(self.base.steps(self.loop)),
             step=None if step is None else f"{display_path(step.path, os.getcwd())}:{step.line}",
-            cut=self.base.report.cut,
+            cut=self.base.report.stop is not None,
             before=replace(self.base.figures(self.loop), compile_seconds=self.look.figures(None).compile_seconds),
             eager=self.eager.figures(self.loop) if self.eager is not None else None,
             best=best,

@@ -67,7 +67,7 @@ def ran(folder: Path, text: str, *blocks: CallableBlocks) -> Ran:
     path = folder / "program.py"
     path.write_text(text, encoding="utf-8")
     run = recorded(path)
-    report = RunReport((), (), 0, 0.0, False, None, False, True, blocks, ())
+    report = RunReport((), (), 0.0, None, None, False, True, blocks, ())
     program = TunedProgram(run, {str(path): text}, report, Goal.STEP)
     counts = Counts(run.break_events, len(run.recompiles), run.eager_frames, len(run.graphs))
     return Ran(str(path), text, counts, {one.name: one for one in changes_of(program)}, program.elsewhere)

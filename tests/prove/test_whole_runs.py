@@ -156,10 +156,15 @@ def test_steps_of_the_loop_are_timed_up_to_the_same_one_and_values_compared(runs
     base = runs.run({}, RunRequest(seconds=300), 300, keep=True)
     assert [len(steps) for steps in base.report.loops] == [2, 16]
     assert base.figures(step_loop(base.report.loops)).breaks
-    assert not base.report.cut
-    cut = runs.run({}, RunRequest(steps=6), 300)
-    assert cut.report.cut
-    assert cut.report.steps == 6
+    assert base.report.stop is None
+    cut = runs.run({}, RunRequest(stop=(1, 6)), 300)
+    assert cut.report.stop == (1, 6)
+    assert [len(steps) for steps in cut.report.loops] == [0, 6]
+    # Where time is up, an outer loop that goes round is stopped, as a change may compile the inner one.
+    slow = "range(9)", "\n    time.sleep(4 if epoch == 3 else 0)\n    for step"
+    text = SCALED.replace("range(2)", slow[0]).replace("\n    for step", slow[1])
+    assert runs.run({path: text}, RunRequest(seconds=3.5), 300).report.stop == (0, 4)
+    assert runs.run({path: text}, RunRequest(seconds=0.0), 300).report.stop == (1, 0)
 
     eager = runs.run({}, RunRequest(eager=True), 300, known=base)
     assert not eager.figures(1).graphs
@@ -210,8 +215,9 @@ def test_a_loop_that_is_watched_can_be_compiled(runs: Runs, tmp_path: Path) -> N
     runs.loops = runs.run({}, RunRequest(), 300).report.found
     head, layer, tower = LAYERS.partition('@torch.compile(backend="eager")\n')
     text = head + tower.replace("def tower", f"{layer}def tower")
-    changed = runs.run({path: text}, RunRequest(), 300)
-    assert [len(steps) for steps in changed.report.loops] == [4, 0]
+    changed = runs.run({path: text}, RunRequest(stop=(0, 3)), 300)
+    assert changed.report.stop == (0, 3)
+    assert [len(steps) for steps in changed.report.loops] == [3, 0]
     assert (changed.figures(0).breaks, changed.figures(0).graphs) == (0, 1)
 
 
