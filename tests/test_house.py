@@ -34,8 +34,8 @@ ROOMS = {
     "recording": Room(STATIC, 8835, 43),
     "explanation": Room(f"{STATIC} check recording", 7076, 36),
     "survey": Room(f"{STATIC} check recording explanation", 1894, 14),
-    "prove": Room(f"{STATIC} check fix recording explanation", 11761, 39),
-    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5823, 32),
+    "prove": Room(f"{STATIC} check fix recording explanation", 11760, 39),
+    "report": Room(f"{STATIC} check fix recording explanation survey prove", 5820, 32),
     "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1319, 11),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2744, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py

@@ -123,8 +123,7 @@ def doubles(variants: Sequence[Candidate], choices: Choices) -> dict[str, BenchR
     """Returns the variants that are not run, by label: those that ``torch.compile`` treats like another one, and those
     that need a GPU if there is none."""
     found: dict[str, BenchRow] = {}
-    seen: dict[_ChoiceKey, str] = {}
-    without_graphs: dict[_ChoiceKey, str] = {}
+    seen: dict[str, str] = {}
     for variant in variants:
         label = variant.name
         if not choices.cuda and variant.options and variant.options.get("backend") in _NEEDS_GPU:
@@ -133,25 +132,14 @@ def doubles(variants: Sequence[Candidate], choices: Choices) -> dict[str, BenchR
         choice = _choice_of(variant, choices)
         if choice is None:
             continue
-        exactly, nearly = _key(choice), _key(choice, without=_CUDA_GRAPHS)
-        if exactly in seen:
-            found[label] = _skipped(variant, seen[exactly], ObservationKind.SAME_CHOICE)
-        elif not choices.cuda and nearly in without_graphs:
-            found[label] = _skipped(variant, without_graphs[nearly], ObservationKind.NO_CUDA_GRAPHS)
-        else:
-            seen[exactly] = without_graphs[nearly] = label
+        # Without tensors on a GPU there are no CUDA graphs.
+        left_out = () if choices.cuda else (_CUDA_GRAPHS,)
+        options = {name: value for name, value in sorted(choice.options.items()) if name not in left_out}
+        key = repr(replace(choice, options=options))
+        if key in seen:
+            found[label] = _skipped(variant, seen[key], ObservationKind.SAME_CHOICE)
+        seen.setdefault(key, label)
     return found
-
-
-_ChoiceKey = tuple[str, tuple[tuple[str, str], ...], bool | None, bool]
-
-
-def _key(choice: CompileChoice, without: str | None = None) -> _ChoiceKey:
-    """Returns a key that is equal for choices that differ at most in the option ``without``. Here, ``1`` is not
-    ``True``.
-    """
-    options = tuple((name, repr(value)) for name, value in sorted(choice.options.items()) if name != without)
-    return choice.backend, options, choice.dynamic, choice.fullgraph
 
 
 def _skipped(variant: Candidate, same_as: str | None, why: ObservationKind) -> BenchRow:
@@ -296,6 +284,7 @@ class _Bench:
         best, as_fast = best_of(self.rows, self.same)
         left = [_skipped(one, None, ObservationKind.INTERRUPTED) for one in self.variants[len(self.rows) :]]
         callables = {one.name: one.calls for one in about.callables}
+        asked = bool(self.original.workers.program.requests.compile)
         return Bench(
             argv=self.original.workers.program.argv,
             environment=environment_of(about, self.device),
@@ -309,15 +298,8 @@ class _Bench:
             interrupted=was_interrupted,
             best=best.label if best else None,
             as_fast=tuple(row.label for row in as_fast),
-            write=self._write(best),
+            write=None if best is None else write_for(best, [one.name for one in about.callables], asked),
         )
-
-    def _write(self, row: BenchRow | None) -> str | None:
-        """Returns the code to write for a variant."""
-        if row is None:
-            return None
-        asked = bool(self.original.workers.program.requests.compile)
-        return write_for(row, [one.name for one in self.original.about.callables], asked)
 
     @property
     def eager(self) -> Eager:
@@ -379,8 +361,6 @@ class _Measurement:
             if problem.kind in NOT_TRIED:
                 self._stop(MeasurementStatus.SKIPPED, Stage.NOT_RUN, problem)
             self._stop(MeasurementStatus.FAILED, Stage.RUN_TIME, problem)
-        if about.warm_cache:
-            self._bench.note(Observation(ObservationKind.CACHE_OF_PROGRAM))
         compile_as(worker, self.row.variant)
         self._say(MeasuringStep.COMPILE)
         result = None

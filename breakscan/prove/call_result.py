@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import time
-import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from traceback import walk_tb
+from types import FunctionType
 from typing import TYPE_CHECKING
 
-from breakscan.prove.object_walk import PLAIN, Position
+from breakscan.prove.object_walk import PLAIN, Position, cells_of, slots_of
 from breakscan.prove.outside import OUTSIDE
 from breakscan.prove.protocol import Failure, Stage
 from breakscan.prove.state import StateSnapshot, digests, plain_copy
@@ -22,17 +22,16 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 LONGEST = 300
-_FOLDERS = {
-    "_inductor": Stage.INDUCTOR,
-    "_functorch": Stage.AOT_AUTOGRAD,
-}
 
 
 def failure_of(error: BaseException) -> Failure:
     """The stage, and the exception in one line."""
     inner = getattr(error, "inner_exception", None)
-    cause = inner if isinstance(inner, BaseException) else error
-    return Failure(_stage(error, cause), one_line(cause))
+    bases = {base.__name__ for base in type(error).__mro__ if base.__module__.startswith("torch.")}
+    stage = Stage.DYNAMO if type(error).__module__ == "torch._dynamo.exc" else Stage.RUN_TIME
+    for name, its in (("BackendCompilerFailed", Stage.BACKEND), ("InductorError", Stage.INDUCTOR)):
+        stage = its if name in bases else stage
+    return Failure(stage, one_line(inner if isinstance(inner, BaseException) else error))
 
 
 def one_line(error: BaseException) -> str:
@@ -40,31 +39,6 @@ def one_line(error: BaseException) -> str:
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     name = type(error).__qualname__
     return (f"{name}: {first}" if first else name)[:LONGEST]
-
-
-def _stage(error: BaseException, cause: BaseException) -> Stage:
-    bases = {base.__name__ for base in type(error).__mro__ if base.__module__.startswith("torch.")}
-    if "InductorError" in bases:
-        return Stage.INDUCTOR
-    if "BackendCompilerFailed" in bases:
-        return _failing_stage(cause) or Stage.BACKEND
-    if type(error).__module__ == "torch._dynamo.exc":
-        return Stage.DYNAMO
-    return Stage.RUN_TIME
-
-
-def _failing_stage(error: BaseException) -> Stage | None:
-    """The stage whose code is innermost, below other code of torch; None where the innermost code is not torch's."""
-    import torch
-
-    root = os.path.dirname(torch.__file__) + os.sep
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not frame.filename.startswith(root):
-            return None
-        part = frame.filename.removeprefix(root).partition(os.sep)[0]
-        if part in _FOLDERS:
-            return _FOLDERS[part]
-    return None
 
 
 NO_GRADIENT = "no part of the result requires a gradient"
@@ -82,7 +56,8 @@ class CallResult:
     them.  ``others`` has each part of the result, in order, and ``changes`` the attributes and items that have another
     value than before, as text: the type of a number or container, empty for a tensor.  ``aliases`` has the input, part
     of the state or earlier output with which an output, or a tensor that the call put into the state, shares memory;
-    ``rng`` holds digests.  ``outside`` is what files and the environment hold after the call, ``printed`` the text that
+    ``replaced`` are the paths of the state at which there is another tensor or container than before, ``rng`` holds
+    digests.  ``outside`` is what files and the environment hold after the call, ``printed`` the text that
     it printed.
 
     ``shapes`` are those of the tensors of which only a sample is kept.
@@ -103,6 +78,7 @@ class CallResult:
     changed: dict[str, Tensor] = field(default_factory=dict)
     changes: dict[str, str] = field(default_factory=dict)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    replaced: set[str] = field(default_factory=set)
     rng: dict[str, str] = field(default_factory=dict)
     outside: dict[str, str] = field(default_factory=dict)
     printed: str = ""
@@ -161,23 +137,32 @@ def sample_of(tensor: Tensor) -> Tensor:
     return torch.cat([flat[positions], torch.stack([flat.max(), flat.min(), mean])])
 
 
-def leaves(result: object, path: str = "output") -> Iterator[tuple[str, object]]:
-    """A result and its parts with their paths: of tuples, lists, dictionaries, dataclasses and plain objects."""
+def leaves(result: object, path: str = "output", around: tuple[int, ...] = ()) -> Iterator[tuple[str, object]]:
+    """A result and its parts with their paths: of containers, dataclasses, other objects and closures.  ``around`` has
+    the ids of those that it is in."""
+    import torch
+
     yield path, result
     inside: Iterable[tuple[str, object]] = ()
+    if id(result) in around or isinstance(result, (torch.Tensor, torch.nn.Module, type)):
+        # The state has the modules.
+        return
     if isinstance(result, dict):
         # Outputs of transformers are dictionaries, too: their attributes repeat their items.
         inside = ((f"{path}[{key!r}]" if isinstance(key, (str, int)) else f"{path}[…]", result[key]) for key in result)
     elif isinstance(result, tuple) and hasattr(result, "_fields"):
         inside = ((f"{path}.{name}", value) for name, value in zip(result._fields, result, strict=True))
-    elif isinstance(result, (tuple, list)):
+    elif isinstance(result, (tuple, list, deque)):
         inside = ((f"{path}[{n}]" if path != "output" else f"output {n}", value) for n, value in enumerate(result))
     elif dataclasses.is_dataclass(result) and not isinstance(result, type):
         inside = ((f"{path}.{one.name}", getattr(result, one.name)) for one in dataclasses.fields(result))
-    elif type(result).__module__.partition(".")[0] not in ("torch", "numpy", "builtins"):
-        inside = ((f"{path}.{name}", value) for name, value in getattr(result, "__dict__", {}).items())
+    elif isinstance(result, FunctionType):
+        inside = ((f"{path}:{name}", cell.cell_contents) for name, cell in cells_of(result))
+    elif type(result).__module__.partition(".")[0] not in ("numpy", "builtins"):
+        names = [*getattr(result, "__dict__", {}), *slots_of(type(result))]
+        inside = ((f"{path}.{name}", getattr(result, name)) for name in names if hasattr(result, name))
     for name, value in inside:
-        yield from leaves(value, name)
+        yield from leaves(value, name, (*around, id(result)))
 
 
 def differentiable(result: object) -> list[Tensor]:
@@ -293,8 +278,10 @@ def as_tensor(leaf: object) -> Tensor | None:
 
 def _as_text(leaf: object) -> str:
     """The text by which a part that is not a tensor is compared."""
-    if isinstance(leaf, dict):
-        return f"{type(leaf).__qualname__} of {', '.join(map(_as_text, leaf))}"
+    if isinstance(leaf, (dict, set, frozenset)):
+        # The order of a set differs between processes.
+        texts = map(_as_text, leaf) if isinstance(leaf, dict) else sorted(map(_as_text, leaf))
+        return f"{type(leaf).__qualname__} of {', '.join(texts)}"
     return repr(leaf) if isinstance(leaf, PLAIN) else type(leaf).__qualname__
 
 
@@ -322,6 +309,7 @@ def _note_changes(
         elif (number := as_tensor(became)) is not None:
             found.changed[path], found.changes[path] = number, type(became).__qualname__
     found.changes.update(dict.fromkeys(now.gone, GONE))
+    found.replaced |= now.replaced
     return values
 
 

@@ -336,6 +336,10 @@ class CallRuns:
             no_exact,
         )
 
+    def nudged(self, reference: Reference, seed: int) -> tuple[Noise, ...]:
+        """Runs each call eager with values that are nudged.  Returns how far that moves the results."""
+        return compare(reference, self._eager(seed), True).distances
+
     def eager(self, reference: Reference, outside: dict[str, tuple[int, ...]]) -> EagerRun:
         """Runs each call eager.  The files of ``outside`` are watched: it has their changed lines that ran outside of
         the calls."""
@@ -356,10 +360,12 @@ class CallRuns:
             self._eager()
         return executed.found()
 
-    def _eager(self) -> list[CallResult]:
+    def _eager(self, nudge: int = 0) -> list[CallResult]:
         results = []
         for captured, call in calls_of(self._callables):
             with in_turn(captured, call), eager_stance():
+                for snapshot in captured.snapshots_of(call) if nudge else ():
+                    snapshot.nudge(nudge)
                 results.append(run_call(captured, call, captured.original, backward=True))
         return results
 

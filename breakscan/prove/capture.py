@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -216,14 +216,15 @@ class LaterCalls:
         modules: dict[str, Module] = {}
         given = ObjectWalk({"args": args, "kwargs": kwargs}, modules)
         plains = {path: value for path, value in state.plains_now().items() if path in state.setters}
-        sizes = {path: (tuple(tensor.shape), str(tensor.dtype)) for path, tensor in given.tensors.items()}
+        sizes = {path: _layout(tensor) for path, tensor in given.tensors.items()}
         # Numbers that each call changes are of one kind.
         flags = {path: value for path, value in plains.items() if isinstance(value, (bool, str))}
-        kind = repr((number, given.plains, sizes, flags))
+        modes = asdict(Modes.now())
+        kind = repr((number, given.plains, sizes, flags, modes))
         is_new = kind not in self._kinds
         self._kinds.add(kind)
         other = {path: value for path, value in plains.items() if value != state.plains.get(path)}
-        self._last = {"callable": number, "args": args, "kwargs": kwargs, "plains": other, "values": {}}
+        self._last = {"callable": number, "args": args, "kwargs": kwargs, "plains": other, "values": {}, "modes": modes}
         if is_new or self._looked <= FIRST_LATER or not self._looked & (self._looked - 1):
             values = state.now().values
             if sum(value.nbytes for value in values.values()) <= MOST_BYTES:
@@ -232,8 +233,8 @@ class LaterCalls:
         return True
 
     def kept(self) -> list[dict[str, Any]]:
-        """The number of the callable of each, its arguments, and the plain values and tensors of the state that
-        differ."""
+        """The number of the callable of each, its arguments, its modes, and the plain values and tensors of the state
+        that differ."""
         import torch
 
         # Only what any process can read is kept.
@@ -244,6 +245,16 @@ class LaterCalls:
                 self._kept.append(torch.load(io.BytesIO(written.getvalue()), weights_only=True))
         self._last = None
         return self._kept
+
+
+def _layout(tensor: Tensor) -> tuple[object, ...]:
+    """The sizes of a tensor, how it lies in memory, and how many bytes its integers take."""
+    import torch
+
+    is_integers = tensor.dtype in (torch.int64, torch.int32, torch.int16) and tensor.numel()
+    taken = int(tensor.max()).bit_length() // 8 if is_integers else 0
+    strides = tensor.stride() if tensor.layout is torch.strided else ()
+    return tuple(tensor.shape), strides, str(tensor.dtype), taken
 
 
 class UserFrame(NamedTuple):

@@ -65,6 +65,8 @@ class Change(str, Enum):
     DRAWN = "drawn"
 
 
+FORMER = "its former value"
+"""With this, a part of the state that is changed in place shares its memory."""
 NOTED = (Change.TIE, Change.NUMBER)
 """Differences that a reader must know of, and that are no error."""
 MEMORY = (Change.ALIAS, Change.STRIDES)
@@ -286,6 +288,8 @@ class Expected:
             yield ResultDifference(Part.GRADIENT, Change.NO_BACKWARD, message=other.no_backward)
         # Compiled code runs the backward pass only where the program does, unless the call runs it itself.
         has_gradients = eager or other.gradients or one.no_backward == NO_GRADIENT
+        # Where the backward pass of the unchanged program fails, as it may with other sizes, nothing shows.
+        has_gradients = has_gradients and one.no_backward in (None, NO_GRADIENT)
         for part in (Part.OUTPUT, *([Part.GRADIENT] if has_gradients else []), Part.STATE):
             yield from self._of_part(part, one, other, exact, eager)
         for difference in _of_texts(one, other):
@@ -301,6 +305,12 @@ class Expected:
             # A copy more is harmless.
             if path in other.changed and one.aliases.get(path) != owner:
                 yield ResultDifference(Part.STATE, Change.ALIAS, path, one.aliases.get(path), owner)
+        changed = {*one.changed, *one.changes, *other.changed, *other.changes}
+        for path in sorted(one.replaced ^ other.replaced) if eager else ():
+            # Where it is changed in place, others that hold it see that.
+            if any(its == path or its.startswith(f"{path}[") for its in changed):
+                was, now = (None if path in each.replaced else FORMER for each in (one, other))
+                yield ResultDifference(Part.STATE, Change.ALIAS, path, was, now)
         for path in {**one.outside, **other.outside} if eager else ():
             yield from _unlike(Part.OUTSIDE, Change.TEXT, path, one.outside, other.outside)
         if drawn := [name for name in one.rng if one.rng[name] != other.rng.get(name)]:

@@ -18,12 +18,12 @@ from breakscan.prove.protocol import BlockTime, StepKind
 from breakscan.prove.worker import Worker
 
 ROUNDS = 24
-FEWEST_ROUNDS = 8
+FEWEST_ROUNDS = 6
 MOST_ROUNDS = 96
 BLOCK = 0.04
 """Seconds of a block, at least.  All take about as long: what slows the machine down for a while hits each as often."""
 LONGEST = 20.0
-"""Seconds of all rounds, where that leaves :data:`FEWEST_ROUNDS`."""
+"""Seconds of all rounds, where that leaves :data:`FEWEST_ROUNDS`, and of further processes, where that leaves one."""
 SHARP = 1.03
 """The width of an interval up to which no more rounds are run: on a quiet machine :data:`ROUNDS` are enough."""
 WIDE = 1.25
@@ -167,10 +167,11 @@ def repeated(claim: Ratio, same: Ratio, again: Callable[[], Ratio]) -> Ratio:
     """A claim that is close, measured in up to :data:`PROCESSES`.
 
     By chance, one process of three that do the same can be faster than both others. No more are run once one does not
-    show the claim.
+    show the claim, or where they take too long.
     """
     found = [claim]
-    while claim.low < CLOSE and len(found) < PROCESSES and is_faster(found[-1], same):
+    until = time.monotonic() + LONGEST
+    while claim.low < CLOSE and len(found) < PROCESSES and is_faster(found[-1], same) and time.monotonic() < until:
         found.append(again())
     return ratio_of_processes(found)
 

@@ -11,8 +11,10 @@ import functools
 import gc
 import io
 import itertools
+import logging
 import sys
 import types
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from enum import Enum
@@ -35,9 +37,9 @@ OF_DYNAMO = ("_torchdynamo", "_isolate_recompiles")
 """The beginnings of the names of attributes that ``torch.compile`` sets."""
 _OPTIMIZER = "torch.optim.optimizer.Optimizer"
 _STATEFUL = frozenset({
-    _OPTIMIZER, "torch.optim.lr_scheduler.LRScheduler", "torch.amp.grad_scaler.GradScaler",
-    "argparse.Namespace", "collections.ChainMap", "collections.UserDict", "collections.UserList", "queue.Queue",
-    "types.SimpleNamespace",
+    _OPTIMIZER, "torch.optim.lr_scheduler.LRScheduler", "torch.amp.grad_scaler.GradScaler", "_thread._local",
+    "_weakrefset.WeakSet", "argparse.Namespace", "collections.ChainMap", "collections.UserDict", "collections.UserList",
+    "queue.Queue", "types.SimpleNamespace", "weakref.WeakKeyDictionary", "weakref.WeakValueDictionary",
 })  # fmt: skip
 """Classes of libraries whose objects hold state of the program."""
 CACHE_INFO = ".cache_info()"
@@ -63,6 +65,8 @@ class ObjectWalk:
         self.arrays: dict[str, Any] = {}
         self.generators: dict[str, HeldGenerator] = {}
         self.grads: dict[str, Tensor | None] = {}
+        self.containers: dict[str, object] = {}
+        """The lists, dictionaries and the like, which other names may hold, too."""
         self.undo: list[Callable[[], bool]] = []
         """Each puts one container back, and returns whether it had changed."""
         self.setters: dict[str, Callable[[object], object]] = {}
@@ -138,6 +142,11 @@ class ObjectWalk:
             return self._of_class(thing)
         if isinstance(thing, types.ModuleType):
             return []
+        if isinstance(thing, weakref.ref):
+            return [(f"{path}()", thing())]
+        if isinstance(thing, logging.Logger):
+            inside = [(f"{path}.handlers[{n}]", one) for n, one in enumerate(thing.handlers)]
+            return [*inside, *([(f"{path}.parent", thing.parent)] if thing.propagate else [])]
         if hasattr(thing, "cache_info") and hasattr(thing, "__wrapped__"):
             # What a cache holds cannot be put back, but how much it holds can be compared.
             self.plains[f"{path}{CACHE_INFO}"] = thing.cache_info()[2:]
@@ -161,7 +170,7 @@ class ObjectWalk:
             # Defaults only give new groups of parameters their values, with which they share tensors.
             unread = f"{path}.defaults" if _OPTIMIZER in _bases(type(thing)) else None
             yield from (one for one in self._items(held, lambda name: f"{path}.{name}") if one[0] != unread)
-        for name in _slots(type(thing)):
+        for name in slots_of(type(thing)):
             if (value := getattr(thing, name, _MISSING)) is not _MISSING:
                 # A frozen dataclass refuses it otherwise.
                 put = functools.partial(object.__setattr__, thing, name)
@@ -207,6 +216,8 @@ class ObjectWalk:
     def _of_container(
         self, path: str, held: dict[Any, Any] | list[Any] | deque[Any] | set[Any] | tuple[Any, ...]
     ) -> Iterable[tuple[str, object]]:
+        if not isinstance(held, tuple):
+            self.containers[path] = held
         if isinstance(held, dict):
             self.undo.append(functools.partial(_refill_dict, held, dict(held)))
             numbers = {id(key): n for n, key in enumerate(held)}
@@ -252,14 +263,10 @@ class ObjectWalk:
             self._methods[path] = {name: one for name, one in inner.items() if isinstance(one, types.FunctionType)}
 
     def _of_function(self, path: str, function: types.FunctionType) -> Iterator[tuple[str, object]]:
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
-            try:
-                value = cell.cell_contents
-            except ValueError:
-                continue
+        for name, cell in cells_of(function):
             get, put = (functools.partial(of, cell, "cell_contents") for of in (getattr, setattr))
-            self._bound(f"{path}:{name}", get, put, value)
-            yield f"{path}:{name}", value
+            self._bound(f"{path}:{name}", get, put, cell.cell_contents)
+            yield f"{path}:{name}", cell.cell_contents
         defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
         yield from ((f"{path}.__defaults__[{n}]", one) for n, one in enumerate(defaults) if not isinstance(one, PLAIN))
         self.undo.append(functools.partial(_refill_dict, function.__dict__, dict(function.__dict__)))
@@ -397,7 +404,7 @@ def is_own(module: str | None, *others: str) -> bool:
 
 def _is_walked(thing: object) -> bool:
     cls = type(thing)
-    if not (isinstance(getattr(thing, "__dict__", None), dict) or any(_slots(cls))):
+    if not (isinstance(getattr(thing, "__dict__", None), dict) or any(slots_of(cls))):
         return False
     return _is_users(cls.__module__) or not _STATEFUL.isdisjoint(_bases(cls))
 
@@ -407,7 +414,15 @@ def _bases(cls: type) -> Iterator[str]:
     return (f"{one.__module__}.{one.__qualname__}" for one in cls.__mro__)
 
 
-def _slots(cls: type) -> Iterator[str]:
+def cells_of(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """The cells of a closure that hold something, with their names."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        with contextlib.suppress(ValueError):
+            _ = cell.cell_contents
+            yield name, cell
+
+
+def slots_of(cls: type) -> Iterator[str]:
     """The names of the slots of a class and its bases."""
     for base in cls.__mro__:
         names = vars(base).get("__slots__", ())

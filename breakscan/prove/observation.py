@@ -34,10 +34,6 @@ class ObservationKind(str, Enum):
     UNKNOWN_SETTINGS = "torch has no setting {names}"
     SETTINGS_LOST = "the setting did not hold: the program sets {names} itself"
     UNREPEATABLE = "cannot be compared: the program does not repeat itself: {detail}"
-    WARM_CACHE = (
-        "cannot be compared: a compiler cache is warm on one side only ({first} files are in it before anything is "
-        "compiled: the program chooses its folder itself)"
-    )
     OTHER_VALUES = "cannot be compared: {details}"
     OTHER_RANDOM_START = "cannot be compared: random numbers are drawn otherwise before the first call: {generators}"
 
@@ -62,7 +58,6 @@ class ObservationKind(str, Enum):
     COMPILES_WHILE_EAGER = "the program compiles something while it runs eager"
     NEEDS_CUDA = "CUDA graphs need tensors on a CUDA device"
     SAME_CHOICE = "torch.compile takes it for the same"
-    NO_CUDA_GRAPHS = "without tensors on a GPU there are no CUDA graphs"
     INTERRUPTED = "it was interrupted"
 
     # Notes.
@@ -72,10 +67,6 @@ class ObservationKind(str, Enum):
     INCOMPLETE = "the calls reach more objects than were looked at: not all state is the same in all runs"
     NO_EXACT = "there is no reference in higher precision: {text}"
     VARIES = "not compared, as they differ from run to run of the program as it is: {some}"
-    CACHE_OF_PROGRAM = (
-        "the program chooses the folder of its compiler caches itself, and they are not empty: the seconds of "
-        "compiling, and after how many calls it pays, are too small"
-    )
     BUSY = (
         "other programs had the cores during some of the compiling: its seconds are too many, and it is not said when "
         "that pays"

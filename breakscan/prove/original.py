@@ -128,6 +128,10 @@ class Workers:
 NOT_TRIED = (ObservationKind.NOT_LOADED, ObservationKind.UNKNOWN_SETTINGS, ObservationKind.SETTINGS_LOST)
 
 
+NUDGES = 8
+"""Runs with other last digits: an element near a step is moved to its other side in a third of them, or more."""
+
+
 class Original:
     """The two processes of the unchanged program, and the results of its calls, run eager with the values of the first.
 
@@ -142,6 +146,7 @@ class Original:
         self.second = second
         self.about = about
         self.prints_same = True
+        self._nudged = 0
         self.unrepeatable: ValueMismatch | ResultDifference | None = None
         self.unlike: dict[tuple[Part, str], ResultDifference] = {}
         self._values = str(first.folder / "values.pt")
@@ -232,10 +237,17 @@ class Original:
         run = worker.ask(CallRuns.eager, self.reference, {path: tuple(lines) for path, lines in outside.items()})
         return replace(run, compared=self._comparable(run.compared))
 
-    def exact_differences(self, worker: Worker) -> tuple[ResultDifference, ...]:
-        """The differences of a worker of a changed program in higher precision, if both can be run in it."""
+    def exact_differences(self, worker: Worker) -> tuple[ResultDifference, ...] | None:
+        """The differences of a worker of a changed program in higher precision; None if not both can be run in it."""
         compared = self._exact(worker)
-        return () if compared is None else self._comparable(compared).differences
+        return None if compared is None else self._comparable(compared).differences
+
+    def learn_rounding(self) -> None:
+        """Adds to the noise how far the last digit of the inputs moves the results, as if an element is on the other
+        side of a step."""
+        for seed in range(self._nudged, NUDGES):
+            self._add(self.second.ask(CallRuns.nudged, self.reference, seed + 1))
+            self._nudged = NUDGES
 
     def differences(self, worker: Worker, result: CompiledResult) -> list[ResultDifference]:
         """The differences of compiled results of a changed program."""

@@ -40,6 +40,8 @@ class Outside:
         self._files: dict[str, bytes | None] = {}
         """The former content of the files that the program has written; None for one that was not there, or is a
         folder."""
+        self._made_folders: set[str] = set()
+        """Those that were to be made since, also where they are there."""
         self._folders: list[str] = []
         self._seen: dict[str, tuple[int, int]] = {}
         """The time and the size of the files in these folders."""
@@ -82,13 +84,15 @@ class Outside:
                         file.seek(0, os.SEEK_END)
             self._printed = _size(_STDOUT)
             self._seen = _stats(self._folders)
+            self._made_folders.clear()
 
     def changes(self, open_files: Iterable[IO[Any]] = ()) -> tuple[str, dict[str, str]]:
         """The text printed since it was put back, and what files and variables of the environment hold now, or have in
         addition."""
         with self._not_watched():
             _flush(open_files)
-            now, found = _stats(self._folders), {}
+            now = _stats(self._folders)
+            found = {f"folder {os.path.relpath(path)}": "made" for path in self._made_folders}
             for path in {**self._files, **now}:
                 after, before = _read(path), self._files.get(path)
                 if path.startswith(self._own):
@@ -108,13 +112,15 @@ class Outside:
         with self._not_watched():
             for given in args[: 2 if event == "os.rename" else 1]:
                 path = os.path.realpath(os.fsdecode(given))
-                if path.startswith(self._own) or "__pycache__" in path:
+                if f"{path}/".startswith(self._own) or "__pycache__" in path:
                     continue
                 mark = self._made / hashlib.sha256(path.encode(errors="replace")).hexdigest()
                 if exclusive and mark.exists():
                     # Another process of the same program, or an earlier call, has made it.
                     with contextlib.suppress(OSError):
                         (os.rmdir if os.path.isdir(path) else os.unlink)(path)
+                if event == "os.mkdir":
+                    self._made_folders.add(path)
                 if not os.path.lexists(path):
                     mark.touch()
                 if path not in self._files:

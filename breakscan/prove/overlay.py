@@ -106,13 +106,6 @@ def run_module(name: str, arguments: list[str]) -> None:
     runpy._run_module_as_main(name)  # type: ignore[attr-defined]
 
 
-def run_text(text: str, arguments: list[str]) -> None:
-    """Runs code as ``python -c text arguments`` does, in this process, as ``__main__``."""
-    sys.argv = ["-c", *arguments]
-    sys.path[0] = ""
-    exec(compile(text, "<string>", "exec", dont_inherit=True), _fresh_main().__dict__)
-
-
 def _fresh_main() -> Any:
     module: Any = type(sys)("__main__")
     module.__builtins__ = __builtins__

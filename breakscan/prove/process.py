@@ -33,7 +33,7 @@ from breakscan.prove.capture import Capture, LaterCalls, ProgramStopped
 from breakscan.prove.compiled_parts import CompiledParts
 from breakscan.prove.fork_server import ForkServer, PreloadedModules, caches_in, process_command
 from breakscan.prove.outside import OUTSIDE
-from breakscan.prove.overlay import ExecutedCode, Overlay, plain_code, recording_code, run_module, run_script, run_text
+from breakscan.prove.overlay import ExecutedCode, Overlay, plain_code, recording_code, run_module, run_script
 from breakscan.prove.program_run import WholeProgram
 from breakscan.prove.protocol import (
     CONFIGURATIONS,
@@ -128,7 +128,6 @@ class WorkerProcess:
         captured = self._capture.captured
         walks = [snapshot.walk for one in captured for snapshot in one.snapshots()]
         # The program may choose folders itself.
-        caches = {str(self._cache), *(os.environ.get(name, str(self._cache)) for name in caches_in(self._cache))}
         return Description(
             error=self._error,
             failed_in=self._failed_in,
@@ -146,7 +145,6 @@ class WorkerProcess:
             devices=tuple(sorted(self._devices())),
             complete=all(walk.complete for walk in walks),
             iterators=tuple(sorted({path for walk in walks for path in walk.iterators})),
-            warm_cache=sum(len(files) for cache in caches for _, _, files in os.walk(cache)),
         )
 
     def choices(self) -> Choices:
@@ -187,8 +185,6 @@ class WorkerProcess:
         """Runs the program. Raises what the program raises."""
         if self._argv[0] == "-m":
             run_module(self._argv[1], list(self._argv[2:]))
-        elif self._argv[0] == "-c":
-            run_text(self._argv[1], list(self._argv[2:]))
         else:
             run_script(self._argv[0], list(self._argv[1:]), self._overlay)
 
@@ -224,6 +220,8 @@ class WorkerProcess:
         """Carries out commands until there are no more."""
         self._preloaded.check_environment()
         self._served = True
+        # The program may have chosen other folders, which need not be empty.
+        os.environ.update(caches_in(self._cache))
         sys.settrace(None)
         callables, stop = self._capture.captured, self._stop_recording
         objects = [

@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from resource import RUSAGE_SELF, getrusage
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,7 @@ from breakscan.prove.protocol import (
     RunRequest,
 )
 from breakscan.prove.state import is_number, plain, plain_copy, read_file, write_file
-from breakscan.prove.step_timer import event_now, peak_of_process
+from breakscan.prove.step_timer import event_now
 from breakscan.prove.torch_state import cuda_in_use, higher_precision, plain_modes, wait_for_device
 from breakscan.prove.user_loop import loops_around
 
@@ -140,12 +141,13 @@ class WholeProgram:
 
         wait_for_device()
         modules = [module_of(one.original) for one in self._hook.callables[:MOST_CALLABLES]]
+        used = torch.cuda.max_memory_allocated() if cuda_in_use() else 1024 * getrusage(RUSAGE_SELF).ru_maxrss
         return RunReport(
             found=tuple(self._found),
             loops=tuple(tuple(map(_step_time, one.steps)) for one in self._loops),
             run_seconds=0.0 if self._first is None or self._last is None else self._last.seconds - self._first.seconds,
             stop=self._stop,
-            memory_bytes=torch.cuda.max_memory_allocated() if cuda_in_use() else peak_of_process(),
+            memory_bytes=used,
             cuda=cuda_in_use(),
             backward=self._backward,
             blocks=tuple(blocks_of(one) if one is not None else CallableBlocks() for one in modules),

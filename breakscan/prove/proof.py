@@ -155,7 +155,6 @@ class Verification:
     so that they are proved only with these; ``unreached`` are findings that could be rewritten but whose code the calls
     do not run; ``notes`` are further remarks.  ``applied`` are the files that were written, and ``not_applied`` is why
     others were not: texts are errors.
-    ``eager_memory_bytes`` is the most memory of a GPU that an eager step takes, None without one.
     ``divergence`` is how the unchanged program, compiled, differs from eager, None if it does not; ``compared`` says
     that this was compared.
     ``held_back`` are accepted changes that were to be written and were not, because they may behave otherwise in calls
@@ -177,7 +176,6 @@ class Verification:
     not_applied: NotApplied | tuple[str, ...] | None = None
     held_back: tuple[Label, ...] = ()
     breaks: int = 0
-    eager_memory_bytes: int | None = None
     step: TimedStep | None = None
     divergence: Divergence | None = None
     compared: bool = True

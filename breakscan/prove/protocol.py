@@ -136,10 +136,9 @@ class Description:
     """The captured calls, and the way in which the program reached the point at which it serves.
 
     ``complete`` is False where the calls reach more objects than were looked at; ``iterators`` are the paths of what
-    has a position that cannot be put back; ``warm_cache`` is the number of files that the compiler caches held before
-    anything was compiled.  ``devices`` are types.  ``ran`` holds the executed code of new texts by path.
-    ``lost_settings`` are settings that the program has set to another value since, ``unknown_settings`` those that this
-    torch does not have.
+    has a position that cannot be put back; ``devices`` are types.  ``ran`` holds the executed code of new texts by
+    path.  ``lost_settings`` are settings that the program has set to another value since, ``unknown_settings`` those
+    that this torch does not have.
     """
 
     error: str | None
@@ -155,7 +154,6 @@ class Description:
     devices: tuple[str, ...]
     complete: bool
     iterators: tuple[str, ...]
-    warm_cache: int
 
     @property
     def with_backward(self) -> frozenset[str]:

@@ -152,13 +152,14 @@ class StateNow:
     snapshot, and plain values.  That a tensor requires a gradient is a plain value, too.
 
     ``gone`` are the tensors and arrays of the snapshot that can no longer be reached by their paths.  ``values`` has
-    them, too, because other names may reach them.
+    them, too, because other names may reach them.  ``replaced`` are the paths at which there is another object.
     """
 
     values: dict[str, Tensor]
     plains: dict[str, object]
     bound: dict[str, Tensor]
     gone: frozenset[str]
+    replaced: frozenset[str]
 
 
 class StateSnapshot:
@@ -200,6 +201,18 @@ class StateSnapshot:
             yield
         finally:
             self.values, self.plains = before
+
+    def nudge(self, seed: int) -> None:
+        """Moves each element of the tensors by a unit of rounding; of narrow types none, as their units are coarse."""
+        import torch
+
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for path, tensor in self.tensors.items():
+                value = self.values[path]
+                if (value.is_floating_point() or value.is_complex()) and value.element_size() >= 4:
+                    up = torch.randint(2, value.shape, generator=generator, device="cpu").to(value.dtype) * 2 - 1
+                    write_values(tensor, value * (1 + torch.finfo(value.dtype).eps * up))
 
     def restore(self, values_only: bool = False) -> None:
         """Puts the values back, and the contents of containers and attributes unless ``values_only``."""
@@ -264,7 +277,9 @@ class StateSnapshot:
         values |= _values(walk, anew | walk.generators.keys(), self.values)
         gone = held.keys() - bound.keys() - walk.plains.keys() if walk.complete else ()
         new_tensors = {path: tensor for path, tensor in walk.tensors.items() if path in anew}
-        return StateNow(values, _plains(walk), new_tensors, frozenset(gone))
+        own = {**self.walk.containers, **held}
+        replaced = {path for path, thing in {**walk.containers, **bound}.items() if own.get(path, thing) is not thing}
+        return StateNow(values, _plains(walk), new_tensors, frozenset(gone), frozenset(replaced))
 
     def plains_now(self) -> dict[str, object]:
         """The plain values that can be reached at this moment."""

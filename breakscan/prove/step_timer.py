@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -33,6 +32,8 @@ FEWEST_QUIET = 0.25
 """The share of the parts of a block that have to be quiet."""
 NEAR = 1.1
 """The largest ratio of the host's time to the device's."""
+SETTLED = 1.0
+"""Seconds after which steps are as steady as they get."""
 MOST_WARMUP = 30.0
 """Seconds."""
 
@@ -142,37 +143,26 @@ class StepTimer:
                     one.instead = None
 
     def memory(self, kind: StepKind) -> int | None:
-        """The peak memory of a few steps in bytes, on the device if one is in use.  None where the system cannot
-        report it."""
+        """The most memory of a GPU that a few steps take, in bytes; None without one."""
         import torch
 
-        if kind is StepKind.EAGER and self._steps.pop(StepKind.COMPILED, None) is not None:
-            # What is compiled holds memory: constants, and the pools of CUDA graphs.
-            torch._dynamo.reset()
-            gc.collect()
-        steps = 2 * len(self._steps[kind])
-        if cuda_in_use():
-            torch.cuda.synchronize()
-            torch.cuda.reset_peak_memory_stats()
-            self.block(steps, kind)
-            return int(torch.cuda.max_memory_allocated()) + _kept_by_graphs()
-        try:
-            Path("/proc/self/clear_refs").write_text("5")
-        except OSError:
+        if not cuda_in_use():
             return None
-        self.block(steps, kind)
-        return peak_of_process()
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        self.block(2 * len(self._steps[kind]), kind)
+        return int(torch.cuda.max_memory_allocated()) + _kept_by_graphs()
 
     def warm_up(self, kind: StepKind) -> float:
-        """Runs steps of a kind that is prepared until their time is steady.  Returns the seconds of a step.  Runs until
-        two blocks in a row compile nothing and take about the same time.  Returns the seconds of a step."""
+        """Runs steps of a kind that is prepared until two blocks in a row compile nothing and take about the same time,
+        which slow ones need not.  Returns the seconds of a step."""
         began = time.monotonic()
         size = len(self._steps[kind])
         seconds = 0.0
         calm = 0
         while calm < 2 and time.monotonic() - began < MOST_WARMUP:
             block = self.block(size, kind)
-            near = seconds and abs(block.seconds - seconds) < 0.1 * seconds
+            near = abs(block.seconds - seconds) < 0.1 * seconds or time.monotonic() - began > SETTLED
             calm = calm + 1 if near and not block.compiles else 0
             seconds = block.seconds
             # Blocks of at least some milliseconds: shorter ones never agree.
@@ -300,10 +290,3 @@ def _timed_call(captured: CapturedCallable, call: CapturedCall, kind: StepKind, 
             step()
 
     return step if in_modes else step_in_modes
-
-
-def peak_of_process() -> int | None:
-    """The most memory that this process had in use, in bytes; None where the system cannot report it."""
-    with contextlib.suppress(OSError), open("/proc/self/status") as file:
-        return next((int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:")), None)
-    return None

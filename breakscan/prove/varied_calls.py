@@ -24,7 +24,7 @@ from breakscan.prove.equal import NOTED, Expected, ResultDifference, has_informa
 from breakscan.prove.overlay import executed_code
 from breakscan.prove.protocol import RanCode, Variation, VariedCall
 from breakscan.prove.state import StateSnapshot, digest, is_number, read_file, write_file
-from breakscan.prove.torch_state import eager_stance
+from breakscan.prove.torch_state import Modes, eager_stance
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -133,7 +133,7 @@ def _of_floats(value: Tensor, kind: Variation) -> Tensor | None:
     if kind is Variation.NEGATED:
         return (-wide).to(value.dtype)
     if kind is Variation.ZERO:
-        return torch.zeros_like(wide).to(value.dtype)
+        return _in_turn(wide, (0.0, -0.0)).to(value.dtype)
     limits = torch.finfo(value.dtype)
     if kind is Variation.EXTREME:
         return _in_turn(wide, (limits.max, limits.min)).to(value.dtype)
@@ -393,7 +393,8 @@ class VariedCalls:
             }
             try:
                 with state.holding(fitting):
-                    yield replace(call, args=args, kwargs=kwargs, inputs=own), later["plains"]
+                    modes = Modes(**later["modes"])
+                    yield replace(call, args=args, kwargs=kwargs, inputs=own, modes=modes), later["plains"]
             finally:
                 own.restore()
         elif kind is Variation.ARGUMENT:

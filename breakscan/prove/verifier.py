@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from breakscan.prove.call_runs import CallRuns
 from breakscan.prove.candidate import UNCHANGED, Candidate, Label, MeasuringStep
 from breakscan.prove.changed_code import UnseenCode, UnseenKind, changed_code_ran
 from breakscan.prove.divergence import find_divergence
-from breakscan.prove.equal import NOTED, Change, Part, ResultDifference
+from breakscan.prove.equal import FORMER, NOTED, Change, Part, ResultDifference
 from breakscan.prove.faster import Ratio, Rounds, Unsteady
 from breakscan.prove.observation import Observation, ObservationKind
 from breakscan.prove.original import NOT_TRIED, CompiledProgram, Original, compile_as
@@ -133,17 +132,6 @@ class StepRace:
             compile_as(after, change)
             rounds = measure.race({BEFORE: before, AFTER: after}, StepKind.COMPILED, LONGEST_AGAIN)
         return rounds.ratio(AFTER, BEFORE)
-
-    def eager_memory(self) -> int | None:
-        """Returns the most memory of a GPU that an eager step takes, None without one.
-
-        Call it last: compiled steps cannot be timed after it.
-        """
-        if self.same is not None and "cuda" in self._original.about.devices:
-            with contextlib.suppress(WorkerError):
-                self._original.first.prepare(StepKind.EAGER)
-                return self._original.first.ask(StepTimer.memory, StepKind.EAGER)
-        return None
 
 
 def _is_decided(rounds: Rounds) -> bool:
@@ -275,17 +263,22 @@ class Verifier:
         """Requires that the change runs, and that eager code does the same: what is compiled is not worth it else."""
         before = {path: about.ran.get(path, RanCode()) for path in trial.candidate.texts}
         changed = {path: lines.changed_lines() for path, lines in trial.candidate.lines.items()}
-        run = self.original.run_eager(worker, {path: changed[path] & before[path].lines for path in before})
+        outside = {path: changed[path] & before[path].lines for path in before}
+        run = self.original.run_eager(worker, outside)
         trial.ran = {path: run.ran[path] + code for path, code in before.items()}
         trial.require_executed()
         eager = run.compared
+        exact = self.original.exact_differences(worker) if eager.differences or eager.distances else ()
+        if exact == () and eager.differences and all(one.change is Change.ERROR for one in eager.differences):
+            # The change computes the same function, and may only round otherwise.
+            self.original.learn_rounding()
+            eager = self.original.run_eager(worker, outside).compared
         if self.original.prints_same and eager.printed is not None:
             trial.proof = replace(trial.proof, printed=(eager.printed[0], eager.printed[1]))
         if run.moves and not eager.same_parts:
             trial.add_unseen("the calls return other parts, which changed code reads")
         trial.add_differences(ObservationKind.EAGER_DIFFERS, eager.differences)
-        if eager.differences or eager.distances:
-            trial.add_differences(ObservationKind.EXACT_DIFFERS, self.original.exact_differences(worker))
+        trial.add_differences(ObservationKind.EXACT_DIFFERS, exact or ())
         trial.proof = replace(trial.proof, outputs_equal=not trial.proof.reasons)
         if trial.proof.reasons:
             raise _Rejected
@@ -386,10 +379,12 @@ class _Trial:
             self._differing.add(key)
             is_number = one.change is Change.NUMBER
             is_rewrite = bool(self.candidate.rewrite or self.candidate.members)
-            if (one.part, one.change, one.now) == (Part.OUTPUT, Change.ALIAS, None):
-                # Nothing but a later change in place shows that a result is a copy.
+            is_copy = (one.part, one.now) == (Part.OUTPUT, None) or FORMER in (one.was, one.now)
+            if one.change is Change.ALIAS and is_copy:
+                # Nothing but a later change in place shows it.
                 if not is_stated(one, effects_of(self.candidate.differences)):
-                    self.add_unseen(f"{one.path} no longer shares its memory with {one.was}")
+                    texts = (f"shares its memory with {one.now}", f"no longer shares its memory with {one.was}")
+                    self.add_unseen(f"{one.path} {texts[one.now is None]}")
             elif one.change not in NOTED or (is_number and is_rewrite and not says_so):
                 self.add(Observation(kind, details=(one,)))
             elif not (is_number and is_rewrite):
@@ -407,12 +402,10 @@ class _Trial:
         raise _Rejected
 
     def require_same_start(self, worker: Worker, about: Description) -> None:
-        """Requires that the process can be compared, has empty caches, and drew the same random numbers before."""
+        """Requires that the process can be compared, and drew the same random numbers before."""
         if problem := self._original.incomparable(worker, about, self.candidate):
             is_tried = problem.kind not in NOT_TRIED
             self.stop(problem, ProofVerdict.REJECTED if is_tried else ProofVerdict.NOT_TRIED)
-        if about.warm_cache:
-            self.stop(Observation(ObservationKind.WARM_CACHE, numbers=(about.warm_cache,)))
         other = self._original.other_start(worker)
         if names := tuple(sorted(name for kind, name in other if kind == "generators")):
             self.stop(Observation(ObservationKind.OTHER_RANDOM_START, names=names))

@@ -148,7 +148,6 @@ class _Work:
             not_applied=self.not_applied,
             held_back=self._held_back() if self.question.apply else (),
             breaks=self.original.compiled.metrics.breaks,
-            eager_memory_bytes=None if self.interrupted else self.verifier.race.eager_memory(),
             divergence=self.divergence,
             compared=self.verifier.repeats_itself and not self.interrupted,
             interrupted=self.interrupted,
@@ -172,7 +171,7 @@ class _Work:
             for one in seen
             if one.origin is not Origin.FRAMEWORK
         ]
-        if self.program.argv[0] not in ("-m", "-c"):
+        if self.program.argv[0] != "-m":
             names.insert(0, self.program.argv[0])
         paths = dict.fromkeys(Path(name).absolute() for name in names)
         return tuple(path for path in paths if path.suffix == ".py" and path.is_file())

@@ -293,8 +293,6 @@ def basis_words(verification: Verification) -> list[str]:
         noisy = any(proof.verdict is ProofVerdict.TOO_NOISY for proof in verification.proofs)
         if noisy or max(same.high, 1 / same.low) > NOISY:
             said.append("The machine was busy: on a quieter one, smaller gains can be measured.")
-    if verification.eager_memory_bytes is not None:
-        said.append(f"Run eager, a step takes {megabytes(verification.eager_memory_bytes)} at most.")
     if any(proof.accepted_in is not None for proof in verification.proofs):
         said.append("What is accepted with others was not timed by itself: --each does that.")
     return said
@@ -411,7 +409,6 @@ def write_verify_json(verification: Verification, stream: TextIO) -> None:
         "tolerances": dict(verification.tolerances),
         "same": asdict(verification.same) if verification.same else None,
         "step": step_fields(verification.step),
-        "eager_memory_bytes": verification.eager_memory_bytes,
         "interrupted": verification.interrupted,
         "compiled": _compiled(verification),
         "proofs": [_proof(proof) for proof in verification.proofs],

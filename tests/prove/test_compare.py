@@ -271,7 +271,7 @@ def test_the_call_is_named_from_the_second_on() -> None:
 
 
 def test_a_result_is_taken_apart() -> None:
-    from collections import namedtuple
+    from collections import deque, namedtuple
     from dataclasses import dataclass
 
     @dataclass
@@ -279,7 +279,14 @@ def test_a_result_is_taken_apart() -> None:
         loss: int
         parts: list[int]
 
+    class Slots:
+        __slots__ = ("first", "second")
+
+        def __init__(self, first: int) -> None:
+            self.first = first
+
     Pair = namedtuple("Pair", "first second")
+    pair = Pair(3, 4)
 
     def numbers(result: object) -> dict[str, object]:
         return {path: leaf for path, leaf in leaves(result) if isinstance(leaf, int)}
@@ -287,6 +294,9 @@ def test_a_result_is_taken_apart() -> None:
     assert numbers((1, {"a": 2, "b": [3]})) == {"output 0": 1, "output 1['a']": 2, "output 1['b'][0]": 3}
     assert numbers(Result(1, [2])) == {"output.loss": 1, "output.parts[0]": 2}
     assert numbers(Pair(1, 2)) == {"output.first": 1, "output.second": 2}
+    assert numbers(deque([1, 2])) == {"output 0": 1, "output 1": 2}
+    assert numbers(Slots(1)) == {"output.first": 1}
+    assert numbers(lambda: pair) == {"output:pair.first": 3, "output:pair.second": 4}
     assert dict(leaves([()])) == {"output": [()], "output 0": ()}
 
 

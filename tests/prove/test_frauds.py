@@ -155,11 +155,6 @@ FRAUDS = {
         "        self.steps += 1\n        return y + 0 * self.steps\n",
         "more times (",
     ),
-    "cold against warm cache": (
-        "import torch\n",
-        "os.environ['TORCHINDUCTOR_CACHE_DIR'] = 'WARM'\nimport torch\n",
-        "a compiler cache is warm on one side only",
-    ),
     "unequal batch": ("randn(8, 16)", "randn(4, 16)", "args[0] has shape 4×16, not 8×16"),
     "the break is still there": ("if y.sum() > 0:", "if bool(y.sum() > 0):", f"train.py:{BREAK} is still there"),
     "an exception": ("return y\n", "raise ValueError('no')\n", "the program fails with it: ValueError: no"),

@@ -47,7 +47,8 @@ for _ in range(2):
     printed, changes = OUTSIDE.changes([log])
     assert printed == "hello\\n", printed
     assert changes == {
-        "file log.txt": "in\\n", "file once.txt": "made", "file old.txt": "more", "os.environ['NAME']": "it"
+        "file log.txt": "in\\n", "file once.txt": "made", "file old.txt": "more", "folder folder": "made",
+        "os.environ['NAME']": "it",
     }, changes
     OUTSIDE.put_back([log])
     assert OUTSIDE.changes([log]) == ("", {})

@@ -7,15 +7,19 @@ import dataclasses
 import importlib
 import io
 import itertools
+import logging
 import queue
 import random
+import threading
 import types
+import weakref
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from breakscan.prove.call_result import projections, result_of
+from breakscan.prove.call_result import CallResult, projections, result_of
+from breakscan.prove.equal import FORMER, Expected
 from breakscan.prove.protocol import ValueMismatch
 from breakscan.prove.state import StateSnapshot, digests
 from breakscan.prove.torch_state import rng_state, set_rng_state
@@ -254,17 +258,34 @@ def test_the_generator_of_the_operating_system_has_no_state() -> None:
     assert StateSnapshot({"self": [random.SystemRandom()]}).values == {}
 
 
+class Kept(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+
 class Log:
     def __init__(self) -> None:
         self.text = io.StringIO()
         self.flags = argparse.Namespace(steps=1)
         self.results: queue.Queue[float] = queue.Queue()
+        self.local = threading.local()
+        self.local.steps = 1
+        self.weak: weakref.WeakKeyDictionary[object, int] = weakref.WeakKeyDictionary({self: 1})
+        self.logger = logging.Logger("kept")
+        self.logger.addHandler(Kept())
 
     def __call__(self, seen: list[int] = []) -> None:  # noqa: B006
         seen.append(1)
         self.text.write("more")
         self.flags.steps = 2
         self.results.put(0.5)
+        self.local.steps = 2
+        self.weak[self] = 2
+        self.logger.warning("it")
 
 
 def test_defaults_and_objects_of_the_standard_library_are_put_back() -> None:
@@ -273,10 +294,43 @@ def test_defaults_and_objects_of_the_standard_library_are_put_back() -> None:
     before = snapshot.plains_now()
     log()
     changed = {path for path, value in snapshot.plains_now().items() if before.get(path) != value}
-    assert changed >= {"self.text.getvalue()", "self.flags.steps", "self.results.queue[0]"}
+    assert changed >= {"self.text.getvalue()", "self.flags.steps", "self.results.queue[0]", "self.local.steps"}
+    assert changed >= {"self.logger.handlers[0].texts[0]", "self.weak.data[key 0]"}
     assert any("__defaults__" in path for path in changed)
     snapshot.restore()
     assert snapshot.plains_now() == before
+
+
+@pytest.mark.parametrize("kind", ["tensor", "list"])
+def test_what_is_replaced_differs_from_what_is_changed_in_place(kind: str) -> None:
+    def result(in_place: bool) -> CallResult:
+        state = types.SimpleNamespace(last=torch.zeros(2) if kind == "tensor" else [1])
+
+        def step() -> None:
+            added = torch.ones(2) if kind == "tensor" else [2]
+            if in_place:
+                state.last += added
+            else:
+                state.last = state.last + added
+
+        return result_of(step, False, [StateSnapshot({"state": state})])
+
+    (one,) = Expected([result(in_place=False)]).differences([result(in_place=True)], eager=True)
+    assert (one.path, one.was, one.now) == ("state.last", None, FORMER)
+    assert not Expected([result(in_place=True)]).differences([result(in_place=True)], eager=True)
+
+
+def test_values_move_by_a_unit_of_rounding() -> None:
+    values = {"a": torch.full((1000,), 3.0), "b": torch.full((3,), 2), "c": torch.ones(1).expand(4)}
+    snapshot = StateSnapshot(values)
+    snapshot.nudge(1)
+    moved = values["a"] / 3 - 1
+    assert 0 < moved.abs().max() < 2e-7
+    assert 300 < int((moved > 0).sum()) < 700
+    assert values["b"].tolist() == [2, 2, 2]
+    snapshot.restore()
+    assert values["a"].eq(3).all()
+    assert values["c"].eq(1).all()
 
 
 def test_a_buffer_that_is_no_longer_saved_is_seen() -> None:

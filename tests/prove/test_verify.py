@@ -79,7 +79,6 @@ def test_rewrites_of_a_training_program_with_dropout_on_inductor(tmp_path: Path,
     assert proof["compile_seconds"]["before"] > 0.1
     assert proof["first_call_seconds"]["after"] > 0.1
     assert proof["step_seconds"]["before"] > 0
-    assert proof["memory_bytes"]["after"] > 1e8
     assert told["calls"] == [{"callable": "Net", "captured": 3, "backward": True}]
     # Nothing of the program remains, and its own output is not part of the report.
     assert (tmp_path / "train.py").read_text(encoding="utf-8") == TRAIN
