@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -207,6 +207,70 @@ def parse_rule(text: str, path: Path, *, own: bool = False, checked: bool = True
     return rule
 
 
+class TomlTable:
+    """A table of a file, whose values are read key by key.  ``fail`` makes the error for a message and a key; ``name``
+    begins the keys of the table there."""
+
+    def __init__(self, values: Mapping[str, Any], fail: Callable[[str, str], Exception], name: str = "") -> None:
+        self.values = values
+        self._fail = fail
+        self._name = name
+
+    def error(self, message: str, key: str) -> Exception:
+        """The error for a key of this table."""
+        return self._fail(message, f"{self._name}{key}")
+
+    def only(self, *keys: str) -> None:
+        """Raises the error for a key that is none of these."""
+        listed = ", ".join(keys)
+        for key in self.values:
+            if key not in keys:
+                raise self.error(f"unknown key{nearest(key, keys) or f' (known: {listed})'}", key)
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """One line of text, required where there is no default."""
+        if key not in self.values and default is not None:
+            return default
+        value = self.values.get(key)
+        if not isinstance(value, str) or not value.strip() or "\n" in value or "\0" in value:
+            raise self.error("required: one line of text" if value is None else "must be one line of text", key)
+        return value.strip()
+
+    def word(self, key: str, allowed: Iterable[str], default: str | None = None) -> str:
+        """One of some words."""
+        value, known = self.values.get(key, default), list(allowed)
+        if value not in known:
+            raise self.error(f"must be one of {', '.join(known)}{nearest(value, known)}", key)
+        return str(value)
+
+    def strings(self, key: str, allowed: Iterable[str] = ()) -> tuple[str, ...]:
+        """A list of strings, or one of them; of some words, if they are given."""
+        value = self.values.get(key, [])
+        words = [value] if isinstance(value, str) else value
+        if not isinstance(words, list) or not all(isinstance(one, str) and one and "\0" not in one for one in words):
+            raise self.error("must be a string or a list of strings", key)
+        known = sorted(allowed)
+        for word in words:
+            if known and word not in known:
+                raise self.error(f"unknown word {word!r}{nearest(word, known)} (known: {', '.join(known)})", key)
+        return tuple(words)
+
+    def truth(self, key: str) -> bool:
+        """True or false, which is the default."""
+        value = self.values.get(key, False)
+        if not isinstance(value, bool):
+            raise self.error("must be true or false", key)
+        return value
+
+    def tables(self, key: str) -> list[TomlTable]:
+        """The tables under a key, which may be a single one."""
+        value = self.values.get(key, [])
+        tables = value if isinstance(value, list) else [value]
+        if not all(isinstance(table, dict) for table in tables):
+            raise self.error(f"must be a table [{key}] or tables [[{key}]]", key)
+        return [TomlTable(table, self._fail, f"{self._name}{key}.") for table in tables]
+
+
 class _Parser:
     def __init__(self, text: str, path: Path, own: bool) -> None:
         self.path = path
@@ -219,7 +283,7 @@ class _Parser:
         except StopIteration:
             raise RuleError(path, 1, "the front matter is not closed by a second line '+++'") from None
         try:
-            self.front: dict[str, Any] = parse_toml("\n".join(self.lines[1 : self.end]))
+            self.front = TomlTable(parse_toml("\n".join(self.lines[1 : self.end])), self.fail)
         except TomlProblem as problem:
             raise RuleError(path, 1 + problem.line if problem.line else self.end, str(problem)) from problem
 
@@ -238,8 +302,9 @@ class _Parser:
 
     def rule(self) -> Rule:
         allowed = "id name kind severity summary message why instead instead_exported flags reporting deferred"
-        self.only(self.front, (*allowed.split(), "match", "recorded", "rewrite"), "")
-        rule_id = self.text_of("id")
+        front = self.front
+        front.only(*allowed.split(), "match", "recorded", "rewrite")
+        rule_id = front.text("id")
         if not ID.fullmatch(rule_id):
             raise self.fail(
                 f"{rule_id!r} is not a rule id: it must be BRK and three digits, the first of which is the family", "id"
@@ -247,20 +312,20 @@ class _Parser:
         if (int(rule_id[3]) == OWN) is not self.own:
             wrong = "may become an id of breakscan" if self.own else "is for rules of projects"
             raise self.fail(f"{rule_id} {wrong}: rules of your own have ids from BRK001 to BRK099", "id")
-        name = self.text_of("name")
+        name = front.text("name")
         if not NAME.fullmatch(name):
             raise self.fail(f"{name!r} is not a rule name: it must be lower-case words joined by '-'", "name")
         if self.path.name != f"{rule_id}-{name}.md":
             raise self.fail(f"the file must be called {rule_id}-{name}.md", "id")
-        kind = Kind(self.word("kind", [k.value for k in Kind]))
-        severity = DEFAULT_SEVERITY[kind]
-        if "severity" in self.front:
-            severity = Severity(self.word("severity", [s.value for s in Severity]))
-        summary = self.text_of("summary")
-        message = self.text_of("message") if "message" in self.front else summary
+        kind = Kind(front.word("kind", [k.value for k in Kind]))
+        severity = Severity(front.word("severity", [s.value for s in Severity], DEFAULT_SEVERITY[kind].value))
+        summary = front.text("summary")
+        message = front.text("message", summary)
         self.check_message(message)
-        match = tuple(self.event_pattern(t) for t in self.tables("match"))
-        recorded = tuple(self.recorded_pattern(t) for t in self.tables("recorded"))
+        match = tuple(map(self.event_pattern, front.tables("match")))
+        recorded = tuple(map(self.recorded_pattern, front.tables("recorded")))
+        (rewrite,) = front.tables("rewrite") or [TomlTable({}, self.fail)]
+        rewrite.only("ids")
         if not match and not recorded:
             raise self.fail("a rule needs a [match] or a [recorded] table")
         # The body as it is printed has no blank lines around it.
@@ -272,15 +337,15 @@ class _Parser:
             severity=severity,
             summary=summary,
             message=message,
-            why=self.text_of("why"),
-            instead=self.text_of("instead"),
-            instead_exported=self.text_of("instead_exported") if "instead_exported" in self.front else None,
+            why=front.text("why"),
+            instead=front.text("instead"),
+            instead_exported=front.text("instead_exported", "") or None,
             match=match,
             recorded=recorded,
-            rewrites=self.rewrites(),
-            flags=self.strings(self.front, "flags", ""),
-            reporting=self.truth(self.front, "reporting"),
-            deferred=self.truth(self.front, "deferred"),
+            rewrites=rewrite.strings("ids"),
+            flags=front.strings("flags"),
+            reporting=front.truth("reporting"),
+            deferred=front.truth("deferred"),
             body="\n".join(self.lines[start:]).strip() + "\n",
             body_line=start + 1,
             path=self.path,
@@ -306,24 +371,6 @@ class _Parser:
         except re.error as error:
             raise self.fail(f"not a regular expression: {error}", key) from error
 
-    def only(self, table: Mapping[str, object], allowed: Iterable[str], prefix: str) -> None:
-        allowed = list(allowed)
-        for key in table:
-            if key not in allowed:
-                raise self.fail(f"unknown key {prefix}{key}{nearest(key, allowed)}", prefix + key)
-
-    def text_of(self, key: str) -> str:
-        value = self.front.get(key)
-        if not isinstance(value, str) or not value.strip() or "\n" in value:
-            raise self.fail("required: one line of text" if value is None else "must be one line of text", key)
-        return value.strip()
-
-    def word(self, key: str, allowed: list[str]) -> str:
-        value = self.front.get(key)
-        if value not in allowed:
-            raise self.fail(f"must be one of {', '.join(allowed)}{nearest(value, allowed)}", key)
-        return str(value)
-
     def check_message(self, message: str) -> None:
         try:
             fields = {name for _, name, _, _ in string.Formatter().parse(message) if name is not None}
@@ -333,97 +380,49 @@ class _Parser:
             known = ", ".join(sorted(MESSAGE_FIELDS))
             raise self.fail(f"unknown field {{{min(unknown)}}}: known are {known}", "message")
 
-    def tables(self, key: str) -> list[dict[str, Any]]:
-        value = self.front.get(key, [])
-        tables = value if isinstance(value, list) else [value]
-        if not all(isinstance(table, dict) for table in tables):
-            raise self.fail(f"must be a table [{key}] or tables [[{key}]]", key)
-        return tables
-
-    def truth(self, table: Mapping[str, object], key: str) -> bool:
-        value = table.get(key, False)
-        if not isinstance(value, bool):
-            raise self.fail("must be true or false", key)
-        return value
-
-    def strings(self, table: Mapping[str, object], key: str, prefix: str) -> tuple[str, ...]:
-        value = table.get(key, [])
-        words = [value] if isinstance(value, str) else value
-        if not isinstance(words, list) or not all(isinstance(w, str) and w for w in words):
-            raise self.fail("must be a string or a list of strings", prefix + key)
-        return tuple(words)
-
-    def words(self, table: Mapping[str, object], key: str, prefix: str, allowed: Iterable[str]) -> tuple[str, ...]:
-        found = self.strings(table, key, prefix)
-        allowed = sorted(allowed)
-        for word in found:
-            if word not in allowed:
-                known = ", ".join(allowed) or "none here"
-                raise self.fail(f"unknown word {word!r}{nearest(word, allowed)} (known: {known})", prefix + key)
-        return found
-
-    def event_pattern(self, table: dict[str, Any]) -> EventPattern:
-        self.only(table, "event form operand callee attribute place arguments scope".split(), "match.")
-        kinds = [k.value for k in EventKind]
-        if table.get("event") not in kinds:
-            raise self.fail(f"must be one of {', '.join(kinds)}", "match.event")
-        event = EventKind(table["event"])
-        scope = table.get("scope", "region")
-        if scope not in ("region", "anywhere"):
-            raise self.fail("must be region or anywhere", "match.scope")
+    def event_pattern(self, table: TomlTable) -> EventPattern:
+        table.only("event", "form", "operand", "callee", "attribute", "place", "arguments", "scope")
+        event = EventKind(table.word("event", [k.value for k in EventKind]))
         return EventPattern(
             event=event,
-            form=self.words(table, "form", "match.", FORMS[event]),
-            operand=self.words(table, "operand", "match.", OPERANDS),
-            callee=self.strings(table, "callee", "match."),
-            attribute=self.strings(table, "attribute", "match."),
-            place=tuple(Place(p) for p in self.words(table, "place", "match.", [p.value for p in Place])),
-            arguments=tuple(self.argument_pattern(a) for a in table.get("arguments", [])),
-            anywhere=scope == "anywhere",
+            form=table.strings("form", FORMS[event]),
+            operand=table.strings("operand", OPERANDS),
+            callee=table.strings("callee"),
+            attribute=table.strings("attribute"),
+            place=tuple(Place(p) for p in table.strings("place", [p.value for p in Place])),
+            arguments=tuple(self.argument_pattern(a) for a in table.tables("arguments")),
+            anywhere=table.word("scope", ("region", "anywhere"), "region") == "anywhere",
         )
 
-    def argument_pattern(self, table: object) -> ArgumentPattern:
-        if not isinstance(table, dict):
-            raise self.fail("must be a list of tables { index = …, name = …, is = … }", "match.arguments")
-        self.only(table, ("index", "name", "is"), "match.arguments.")
-        index, name, state = table.get("index"), table.get("name"), table.get("is")
+    def argument_pattern(self, table: TomlTable) -> ArgumentPattern:
+        table.only("index", "name", "is")
+        index, name = table.values.get("index"), table.values.get("name")
         if index is None and name is None:
             raise self.fail("an argument needs an index, a name, or both", "match.arguments")
         if not isinstance(index, int | None) or not isinstance(name, str | None):
             raise self.fail("index is a number from 0, name a string", "match.arguments")
-        states = OPERANDS | ARGUMENT_STATES
-        words = [str(word) for word in (state if isinstance(state, list) else [state])]
-        if not words or not states.issuperset(words):
-            raise self.fail(f"is: must be one of {', '.join(sorted(states))}, or a list of these", "match.arguments")
-        return ArgumentPattern(index, name, tuple(words))
+        states = table.strings("is", OPERANDS | ARGUMENT_STATES)
+        if not states:
+            raise self.fail("an argument needs what it is", "match.arguments")
+        return ArgumentPattern(index, name, states)
 
-    def recorded_pattern(self, table: dict[str, Any]) -> RecordedPattern:
-        self.only(table, ("gb", "text", "form", "change", "holder", "times"), "recorded.")
-        gb = self.strings(table, "gb", "recorded.")
+    def recorded_pattern(self, table: TomlTable) -> RecordedPattern:
+        table.only("gb", "text", "form", "change", "holder", "times")
+        gb = table.strings("gb")
         for word in gb:
             if not GB.fullmatch(word):
                 raise self.fail(f"{word!r} is not a graph-break id: it must be GB and four digits", "recorded.gb")
+        times = table.values.get("times", 1)
+        if type(times) is not int or times < 1:
+            raise self.fail(f"{times!r} is not a number of at least 1", "recorded.times")
         return RecordedPattern(
             gb=gb,
-            text=self.strings(table, "text", "recorded."),
-            form=self.words(table, "form", "recorded.", FORMS[EventKind.BRANCH]),
-            change=self.words(table, "change", "recorded.", ChangeKind),
-            holder=self.words(table, "holder", "recorded.", Holder),
-            times=self.count(table, "times"),
+            text=table.strings("text"),
+            form=table.strings("form", FORMS[EventKind.BRANCH]),
+            change=table.strings("change", [one.value for one in ChangeKind]),
+            holder=table.strings("holder", [one.value for one in Holder]),
+            times=times,
         )
-
-    def count(self, table: Mapping[str, object], key: str) -> int:
-        value = table.get(key, 1)
-        if type(value) is not int or value < 1:
-            raise self.fail(f"{value!r} is not a number of at least 1", f"recorded.{key}")
-        return value
-
-    def rewrites(self) -> tuple[str, ...]:
-        table = self.front.get("rewrite", {})
-        if not isinstance(table, dict):
-            raise self.fail("must be a table", "rewrite")
-        self.only(table, ("ids",), "rewrite.")
-        return self.strings(table, "ids", "rewrite.")
 
 
 def _examples(body: str, first_line: int, path: Path) -> Iterable[Example]:

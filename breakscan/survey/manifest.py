@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from breakscan.model.words import InputError
-from breakscan.rulebook.document import nearest
+from breakscan.rulebook.document import TomlTable
 from breakscan.source.toml_text import TomlProblem, parse_toml
 from breakscan.survey.units import SurveyStage
 
@@ -68,34 +67,36 @@ class SurveyManifest:
 
 def read_manifest(path: Path) -> SurveyManifest:
     """The manifest in a file of TOML.  Raises ManifestError."""
-    data = _of_toml(path)
-    reader = _Reader(path)
+
+    def fail(message: str, key: str) -> ManifestError:
+        return ManifestError(f"{path}: {key}: {message}")
+
+    data = TomlTable(_of_toml(path), fail)
     known = ("program", "model", "folder", "stages", "modes", "backends", "devices", "dtypes", "pythons")
-    reader.known(data, (*known, "sources", "seconds", "memory"), "")
-    folder = Path(os.path.abspath(path.parent / reader.text(data, "folder", ".")))
+    data.only(*known, "sources", "seconds", "memory")
+    folder = Path(os.path.abspath(path.parent / data.text("folder", ".")))
     if not folder.is_dir():
-        raise reader.error("folder", f"there is no folder {folder}")
-    programs = tuple(reader.programs(table) for table in reader.tables(data, "program"))
-    models = tuple(reader.models(table) for table in reader.tables(data, "model"))
+        raise fail(f"there is no folder {folder}", "folder")
+    programs = tuple(map(_programs, data.tables("program")))
+    models = tuple(map(_models, data.tables("model")))
     if not (programs or models):
         raise ManifestError(f"{path} names nothing to run: add a [[program]] or a [[model]]")
-    stages = reader.words(data, "stages", ("explain",), tuple(one.value for one in SurveyStage))
-    asked = tuple(stage for stage in SurveyStage if stage.value in stages)
-    if SurveyStage.EXPLAIN not in asked:
-        raise reader.error("stages", "explain must be among them: the others need what it saw")
+    stages = data.strings("stages", [one.value for one in SurveyStage]) or (SurveyStage.EXPLAIN.value,)
+    if SurveyStage.EXPLAIN.value not in stages:
+        raise fail("explain must be among them: the others need what it saw", "stages")
     return SurveyManifest(
         folder=folder,
         programs=programs,
         models=models,
-        stages=asked,
-        modes=reader.words(data, "modes", ("eval",), MODES),
-        backends=reader.words(data, "backends", ("inductor",)),
-        devices=reader.words(data, "devices", ("cpu",)),
-        dtypes=reader.words(data, "dtypes", ()) or (None,),
-        pythons=tuple(_python(folder, one) for one in reader.words(data, "pythons", ())),
-        sources=reader.words(data, "sources", ()),
-        seconds=reader.seconds(data),
-        memory=reader.memory(data),
+        stages=tuple(stage for stage in SurveyStage if stage.value in stages),
+        modes=data.strings("modes", MODES) or ("eval",),
+        backends=data.strings("backends") or ("inductor",),
+        devices=data.strings("devices") or ("cpu",),
+        dtypes=data.strings("dtypes") or (None,),
+        pythons=tuple(_python(folder, one) for one in data.strings("pythons")),
+        sources=data.strings("sources"),
+        seconds=_seconds(data),
+        memory=_memory(data),
         place=_seen_from(path.parent, folder),
     )
 
@@ -121,78 +122,38 @@ def _python(folder: Path, path: str) -> str:
     return os.path.abspath(folder / os.path.expanduser(path)) if os.sep in path else path
 
 
-class _Reader:
-    def __init__(self, path: Path) -> None:
-        self.path = path
+def _programs(table: TomlTable) -> Programs:
+    table.only("name", "command", "files")
+    command, files = table.strings("command"), table.text("files", "") or None
+    if bool(command) == (files is not None):
+        reason = 'either command = ["train.py", "--steps", "2"] or files = "drivers/*.py" is needed'
+        raise table.error(reason, "command")
+    if files is not None and "name" in table.values:
+        raise table.error("files are called by their paths: leave it out", "name")
+    return Programs(table.text("name", "") or None, command, files)
 
-    def error(self, key: str, reason: str) -> ManifestError:
-        return ManifestError(f"{self.path}: {key}: {reason}")
 
-    def known(self, table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
-        for key in table:
-            if key not in keys:
-                hint = nearest(key, keys) or f" (known: {', '.join(keys)})"
-                raise self.error(f"{where}{key}", f"unknown key{hint}")
+def _models(table: TomlTable) -> Models:
+    table.only("name", "build", "names")
+    build, names = table.text("build"), table.values.get("names")
+    listed = table.strings("names") if names is not None else ()
+    if names == []:
+        raise table.error("must not be empty", "names")
+    for key, value in (("build", build), ("names", names if isinstance(names, str) else build)):
+        if not re.fullmatch(r"[\w.]+:[\w.]+", value):
+            raise table.error(f"must be MODULE:CALLABLE, not {value!r}", key)
+    return Models(table.text("name", "") or None, build, names if isinstance(names, str) else listed or None)
 
-    def text(self, table: Mapping[str, Any], key: str, default: str | None = None) -> Any:
-        value = table.get(key, default)
-        if value is not None and (not isinstance(value, str) or not value.strip() or "\0" in value):
-            raise self.error(key, "must be a string")
-        return value
 
-    def words(
-        self, table: Mapping[str, Any], key: str, default: tuple[str, ...], allowed: Sequence[str] = ()
-    ) -> tuple[str, ...]:
-        value = table.get(key, list(default))
-        if not isinstance(value, list) or not all(isinstance(one, str) and one and "\0" not in one for one in value):
-            raise self.error(key, "must be a list of strings")
-        for one in value:
-            if allowed and one not in allowed:
-                raise self.error(key, f"must be among {', '.join(allowed)}{nearest(one, allowed)}")
-        if not value and default:
-            raise self.error(key, "must not be empty")
-        return tuple(dict.fromkeys(value))
+def _seconds(data: TomlTable) -> float:
+    value = data.values.get("seconds", 600)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**7:
+        raise data.error("must be a number of seconds above 0", "seconds")
+    return float(value)
 
-    def tables(self, data: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-        value = data.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-            raise self.error(key, f"must be tables: [[{key}]]")
-        return value
 
-    def programs(self, table: Mapping[str, Any]) -> Programs:
-        self.known(table, ("name", "command", "files"), "program.")
-        command, files = self.words(table, "command", ()), self.text(table, "files")
-        if bool(command) == (files is not None):
-            raise self.error("program", 'needs either command = ["train.py", "--steps", "2"] or files = "drivers/*.py"')
-        if files is not None and "name" in table:
-            raise self.error("program.name", "files are called by their paths: leave it out")
-        return Programs(self.text(table, "name"), command, files)
-
-    def models(self, table: Mapping[str, Any]) -> Models:
-        self.known(table, ("name", "build", "names"), "model.")
-        build = self.text(table, "build")
-        listed = self.words(table, "names", ()) if isinstance(table.get("names"), list) else None
-        place = self.text(table, "names") if listed is None else None
-        if build is None:
-            raise self.error("model", 'needs build = "MODULE:CALLABLE"')
-        if listed == ():
-            raise self.error("model.names", "must not be empty")
-        for key, value in (("build", build), ("names", place)):
-            if value is not None and not re.fullmatch(r"[\w.]+:[\w.]+", value):
-                raise self.error(f"model.{key}", f"must be MODULE:CALLABLE, not {value!r}")
-        return Models(self.text(table, "name"), build, place if listed is None else listed)
-
-    def seconds(self, data: Mapping[str, Any]) -> float:
-        value = data.get("seconds", 600)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**7:
-            raise self.error("seconds", "must be a number of seconds above 0")
-        return float(value)
-
-    def memory(self, data: Mapping[str, Any]) -> int | None:
-        value = self.text(data, "memory")
-        if value is None:
-            return None
-        match = _SIZE.fullmatch(value.strip())
-        if match is None:
-            raise self.error("memory", 'must be a size such as "4 GiB" or "800 MiB"')
-        return int(float(match[1]) * _UNITS[match[2]])
+def _memory(data: TomlTable) -> int | None:
+    match = _SIZE.fullmatch(data.text("memory", "0 MiB"))
+    if match is None:
+        raise data.error('must be a size such as "4 GiB" or "800 MiB"', "memory")
+    return int(float(match[1]) * _UNITS[match[2]]) or None
