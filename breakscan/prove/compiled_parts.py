@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -164,6 +164,7 @@ class _PartBackend:
 
     def __call__(self, graph_module: GraphModule, inputs: Sequence[object]) -> Callable[..., object]:
         from torch._dynamo.backends.registry import lookup_backend
+        from torch.fx.passes.split_module import split_module
 
         calls = [node for node in graph_module.graph.nodes if node.op.startswith("call_")]
         first, last = (min(max(0, at - len(self.operations)), len(calls)) for at in (self.part.first, self.part.last))
@@ -173,46 +174,42 @@ class _PartBackend:
         backend: Any = lookup_backend(self.part.backend)
         if last - first == len(calls) and not self.part.keep:
             return backend(graph_module, inputs)  # type: ignore[no-any-return]
-        self.step = _Step(graph_module, calls[first:last])
-        self.step.compile(backend, dict(zip(_placeholders(graph_module), inputs, strict=True)))
-        return _in_steps(
-            graph_module, [_Step(graph_module, calls[:first]), self.step, _Step(graph_module, calls[last:])]
-        )
+        numbers = {node: (at >= first) + (at >= last) for at, node in enumerate(calls)}
+        split = split_module(graph_module, graph_module, numbers.__getitem__, keep_original_order=True)
+        self.step = _Step(split.get_submodule("submod_1"), backend, _values(graph_module, inputs))
+        return split.forward
+
+
+def _values(graph_module: GraphModule, inputs: Sequence[object]) -> dict[str, object]:
+    """The inputs and the constants of a graph, by the names of their nodes."""
+    given = iter(inputs)
+    return {
+        node.name: next(given) if node.op == "placeholder" else operator.attrgetter(str(node.target))(graph_module)
+        for node in graph_module.graph.nodes
+        if node.op in ("placeholder", "get_attr")
+    }
 
 
 class _Step:
-    """Some operations of a graph as a graph of their own, with the values that they need and give."""
+    """Some operations of a graph, compiled for ``values`` of the whole graph, and for the fake values of its other
+    nodes.  They keep the ``inputs`` of their last run."""
 
-    def __init__(self, graph_module: GraphModule, nodes: Sequence[Node]) -> None:
-        from torch.fx import Graph, GraphModule
-
-        own = set(nodes)
-        needed = dict.fromkeys(one for node in nodes for one in node.all_input_nodes if one not in own)
-        self.needed = [node for node in needed if node.op != "get_attr"]
-        self.given = [node for node in nodes if any(user not in own for user in node.users)]
-        graph = Graph()
-        copies: dict[Node, Node] = {}
-        for node in self.needed:
-            copies[node] = graph.placeholder(node.name)
-            copies[node].meta = dict(node.meta)
-        for node in (*(node for node in needed if node.op == "get_attr"), *nodes):
-            copies[node] = graph.node_copy(node, copies.__getitem__)
-        graph.output(tuple(copies[node] for node in self.given))
-        self.graph_module = GraphModule(graph_module, graph)
+    def __init__(self, graph_module: Any, backend: Any, values: Mapping[str, object]) -> None:
+        self.graph_module = graph_module
         self.inputs: list[object] = []
-        self._function: Callable[..., Sequence[object]] = self.graph_module
+        *nodes, output = graph_module.graph.nodes
+        self._is_one = not isinstance(output.args[0], tuple)
+        if self._is_one:
+            output.args = ((output.args[0],),)
+            graph_module.recompile()
+        needed = [node for node in nodes if node.op == "placeholder"]
+        self._function = backend(graph_module, [values.get(one.name, one.meta.get("example_value")) for one in needed])
+        graph_module.forward = self._run
 
-    def run(self, *inputs: object) -> Sequence[object]:
-        """Runs the operations, and keeps the inputs if they were compiled."""
-        if self._function is not self.graph_module:
-            self.inputs = [_copied(value) for value in inputs]
-        return self._function(*inputs)
-
-    def compile(self, backend: Any, inputs: dict[Node, object]) -> None:
-        """Compiles the operations for inputs of the whole graph, and for the fake values of its other nodes."""
-        self._function = backend(
-            self.graph_module, [inputs.get(node, node.meta.get("example_value")) for node in self.needed]
-        )
+    def _run(self, *inputs: object) -> object:
+        self.inputs = [_copied(value) for value in inputs]
+        results = self._function(*inputs)
+        return results[0] if self._is_one else results
 
 
 def _copied(value: Any) -> Any:
@@ -222,29 +219,6 @@ def _copied(value: Any) -> Any:
         return value
     copy = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
     return copy.copy_(value.detach()).requires_grad_(value.requires_grad)
-
-
-def _in_steps(graph_module: GraphModule, steps: Sequence[_Step]) -> Callable[..., object]:
-    from torch.fx.node import map_arg
-
-    (output,) = (node for node in graph_module.graph.nodes if node.op == "output")
-    constants = {
-        node: operator.attrgetter(str(node.target))(graph_module)
-        for node in output.all_input_nodes
-        if node.op == "get_attr"
-    }
-
-    def run(*args: object) -> object:
-        values = {**constants, **dict(zip(_placeholders(graph_module), args, strict=True))}
-        for step in steps:
-            values.update(zip(step.given, step.run(*(values[node] for node in step.needed)), strict=True))
-        return map_arg(output.args[0], values.__getitem__)
-
-    return run
-
-
-def _placeholders(graph_module: GraphModule) -> list[Node]:
-    return [node for node in graph_module.graph.nodes if node.op == "placeholder"]
 
 
 def _operations(calls: Sequence[Node]) -> Iterator[GraphOperation]:
