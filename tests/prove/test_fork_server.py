@@ -82,20 +82,15 @@ def test_a_program_finds_nothing_imported_before_it_imports_it(tmp_path: Path, s
     assert others == ["False", "torch Module False", "True", cache, ""]
 
 
-def test_variables_that_are_set_before_an_import_count(tmp_path: Path, server: ForkServerProcess) -> None:
-    assert output(tmp_path, server, BEFORE_TORCH + CALLS)[-2] == "2"
-
-
-def test_variables_that_are_set_before_the_compiler_is_imported_count(
-    tmp_path: Path, server: ForkServerProcess
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [(BEFORE_TORCH, ["started", "started", "2", ""]), (AFTER_TORCH, ["True", ""]), (UNREAD, ["started", ""])],
+    ids=["set before torch is imported", "set before the compiler is imported", "set, and read by no hidden module"],
+)
+def test_variables_that_are_set_before_an_import_count(
+    tmp_path: Path, server: ForkServerProcess, text: str, printed: list[str]
 ) -> None:
-    assert output(tmp_path, server, AFTER_TORCH + CALLS)[-2] == "True"
-
-
-def test_a_variable_that_no_hidden_module_reads_starts_no_other_process(
-    tmp_path: Path, server: ForkServerProcess
-) -> None:
-    assert output(tmp_path, server, UNREAD + CALLS) == ["started", ""]
+    assert output(tmp_path, server, text + CALLS) == printed
 
 
 def test_the_end_of_a_forked_process_is_known(tmp_path: Path, server: ForkServerProcess) -> None:

@@ -120,46 +120,36 @@ def row(label: str, ratio: float, cold: float, half: float = 0.02) -> BenchRow:
     )
 
 
-def chosen(*rows: BenchRow, same: Ratio = SAME) -> str | None:
-    best, _ = best_of(rows, same)
-    return best.label if best else None
+QUICK = replace(row(DEFAULT, 2.4, 1), step_seconds=3e-3)
+NOISY = Ratio(1.0, 0.9, 1.1)
 
 
-def test_the_fastest_is_chosen() -> None:
-    assert chosen(row(OWN, 2.0, 10), row(DEFAULT, 2.5, 20), row(AUTOTUNED, 3.0, 200)) == AUTOTUNED
-
-
-def test_of_those_within_noise_the_one_that_compiles_fastest() -> None:
-    rows = row(DEFAULT, 2.99, 20), row(AUTOTUNED, 3.0, 200)
-    assert chosen(*rows) == DEFAULT
-    assert [one.label for one in best_of(rows, SAME)[1]] == [DEFAULT, AUTOTUNED]
-
-
-def test_what_two_equal_processes_differ_by_is_noise() -> None:
-    rows = row(DEFAULT, 2.8, 20), row(AUTOTUNED, 3.0, 200)
-    assert chosen(*rows) == AUTOTUNED
-    assert chosen(*rows, same=Ratio(1.0, 0.9, 1.1)) == DEFAULT
-
-
-def test_what_is_no_slower_by_its_own_steps_is_as_fast() -> None:
-    quick = replace(row(DEFAULT, 2.4, 1), step_seconds=3e-3)
-    assert chosen(quick, row(AUTOTUNED, 3.0, 200)) == DEFAULT
-
-
-def test_the_program_is_left_as_it_is_where_another_way_costs_about_as_much() -> None:
-    assert chosen(row(OWN, 3.0, 22), row(DEFAULT, 3.0, 20)) == OWN
-    assert chosen(row(OWN, 3.0, 100), row(DEFAULT, 3.0, 20)) == DEFAULT
+@pytest.mark.parametrize(
+    ("rows", "same", "best"),
+    [
+        pytest.param(
+            [row(OWN, 2.0, 10), row(DEFAULT, 2.5, 20), row(AUTOTUNED, 3.0, 200)], SAME, AUTOTUNED, id="fastest"
+        ),
+        pytest.param([row(DEFAULT, 2.99, 20), row(AUTOTUNED, 3.0, 200)], SAME, DEFAULT, id="as fast, compiles faster"),
+        pytest.param([row(DEFAULT, 2.8, 20), row(AUTOTUNED, 3.0, 200)], SAME, AUTOTUNED, id="beyond noise"),
+        pytest.param([row(DEFAULT, 2.8, 20), row(AUTOTUNED, 3.0, 200)], NOISY, DEFAULT, id="within noise"),
+        pytest.param([QUICK, row(AUTOTUNED, 3.0, 200)], SAME, DEFAULT, id="no slower by its own steps"),
+        pytest.param([row(OWN, 3.0, 22), row(DEFAULT, 3.0, 20)], SAME, OWN, id="another costs about as much"),
+        pytest.param([row(OWN, 3.0, 100), row(DEFAULT, 3.0, 20)], SAME, DEFAULT, id="another costs far less"),
+        pytest.param([row(DEFAULT, 1.01, 20), row(AUTOTUNED, 0.5, 20)], SAME, None, id="no faster"),
+        pytest.param([row(DEFAULT, 1.09, 20)], NOISY, None, id="no faster than noise"),
+        pytest.param([], SAME, None, id="nothing"),
+    ],
+)
+def test_the_cheapest_of_the_fastest_is_chosen(rows: list[BenchRow], same: Ratio, best: str | None) -> None:
+    found, as_fast = best_of(rows, same)
+    assert (found.label if found else None) == best
+    assert found is None or found in as_fast
 
 
 @pytest.mark.parametrize("status", [one for one in MeasurementStatus if one is not MeasurementStatus.MEASURED])
 def test_only_what_gives_equal_results_is_chosen(status: MeasurementStatus) -> None:
-    assert chosen(replace(row(DEFAULT, 3.0, 20), status=status)) is None
-
-
-def test_nothing_is_chosen_below_noise() -> None:
-    assert chosen(row(DEFAULT, 1.01, 20), row(AUTOTUNED, 0.5, 20)) is None
-    assert chosen(row(DEFAULT, 1.09, 20), same=Ratio(1.0, 0.9, 1.1)) is None
-    assert chosen() is None
+    assert best_of([replace(row(DEFAULT, 3.0, 20), status=status)], SAME) == (None, ())
 
 
 def test_it_pays_where_all_calls_together_take_as_long_as_eager() -> None:
@@ -186,27 +176,18 @@ def test_it_never_pays_where_it_is_no_faster() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variant", "asked", "written"),
+    ("options", "name", "asked", "written"),
     [
-        (Candidate(OWN), False, None),
-        (Candidate(OWN), True, "torch.compile(model)"),
-        (Candidate(DEFAULT, {}), False, "torch.compile(model)"),
-        (
-            Candidate("it", {"mode": "max-autotune", "dynamic": True}),
-            False,
-            'torch.compile(model, mode="max-autotune", dynamic=True)',
-        ),
+        (None, "Net", False, None),
+        (None, "Net", True, "torch.compile(model)"),
+        ({}, "Net", False, "torch.compile(model)"),
+        ({}, "step", False, "torch.compile(step)"),
+        ({"mode": "max-autotune"}, "Net", False, 'torch.compile(model, mode="max-autotune")'),
+        ({"dynamic": True}, "Net", False, "torch.compile(model, dynamic=True)"),
     ],
 )
-def test_what_to_write_is_code(variant: Candidate, asked: bool, written: str | None) -> None:
-    found = write_for(BenchRow(variant, MeasurementStatus.MEASURED), ["Net"], asked)
+def test_what_to_write_is_code(options: dict[str, Any] | None, name: str, asked: bool, written: str | None) -> None:
+    found = write_for(BenchRow(Candidate("it", options), MeasurementStatus.MEASURED), [name], asked)
     assert found == written
     if found is not None:
         compile(found, "it", "exec")
-
-
-def test_a_function_is_called_by_its_name() -> None:
-    assert (
-        write_for(BenchRow(Candidate(DEFAULT, {}), MeasurementStatus.MEASURED), ["step"], False)
-        == "torch.compile(step)"
-    )
