@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import shutil
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -167,19 +166,17 @@ def bench(program: UserProgram, wanted: WantedVariants, say: Say) -> Bench:
     Raises NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run, UnknownName if torch
     lacks a backend or mode that is asked for.
     """
-    folder = Path(tempfile.mkdtemp(prefix="breakscan-bench-"))
+    temporary = tempfile.TemporaryDirectory(prefix="breakscan-bench-", ignore_cleanup_errors=True)
     measured: _Bench | None = None
     was_interrupted = False
     try:
-        with interrupted_once(), ForkServerProcess(folder / "server") as server:
+        with temporary as folder, interrupted_once(), ForkServerProcess(Path(folder) / "server") as server:
             say(MeasuringProgress(MeasuringStep.RUN))
-            with running_original(Workers(program, folder, server)) as original:
+            with running_original(Workers(program, Path(folder), server)) as original:
                 measured = _Bench(original, wanted, say)
             measured.run()
     except KeyboardInterrupt:
         was_interrupted = True
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     if measured is None:
         return Bench(program.argv, environment_of(None, None), {}, frozenset(), (), interrupted=was_interrupted)
     return measured.result(was_interrupted)

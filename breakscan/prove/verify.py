@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,16 +83,13 @@ def verify(program: UserProgram, question: Question, say: Say) -> Verification:
     ``say`` is called with the progress. SIGINT or SIGTERM ends the run, which returns what is proved until then. Raises
     NothingToMeasure if the program cannot be measured, WorkerError if it cannot be run.
     """
-    folder = Path(tempfile.mkdtemp(prefix="breakscan-verify-"))
-    try:
-        rules = load_library(question.settings.of(Path.cwd() / "any file").rule_folders)
-        with interrupted_once(), ForkServerProcess() as server:
-            say(MeasuringProgress(MeasuringStep.RUN))
-            with running_original(Workers(program, folder, server, rules)) as original:
-                say(MeasuringProgress(MeasuringStep.COMPILE))
-                return _Work(program, question, original, say).run()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    rules = load_library(question.settings.of(Path.cwd() / "any file").rule_folders)
+    temporary = tempfile.TemporaryDirectory(prefix="breakscan-verify-", ignore_cleanup_errors=True)
+    with temporary as folder, interrupted_once(), ForkServerProcess() as server:
+        say(MeasuringProgress(MeasuringStep.RUN))
+        with running_original(Workers(program, Path(folder), server, rules)) as original:
+            say(MeasuringProgress(MeasuringStep.COMPILE))
+            return _Work(program, question, original, say).run()
 
 
 class _Work:
