@@ -36,7 +36,7 @@ ROOMS = {
     "survey": Room(f"{STATIC} check recording explanation", 1855, 14),
     "prove": Room(f"{STATIC} check fix recording explanation", 11727, 39),
     "report": Room(f"{STATIC} check fix recording explanation survey prove", 5820, 32),
-    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1319, 11),
+    "serve": Room(f"{STATIC} check fix recording explanation survey prove report", 1298, 11),
     "cli": Room(f"{STATIC} check fix recording explanation survey prove report serve", 2744, 25),
     # api.py, notebook.py, pytest_plugin.py, __main__.py
     "": Room(f"{STATIC} check fix recording explanation survey prove report serve cli", 571, 5),

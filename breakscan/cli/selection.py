@@ -82,19 +82,19 @@ class Selection:
 
     def settings(self) -> NearestSettings:
         """Return the settings of files, overridden by these options."""
-        return NearestSettings(
-            self.config,
-            select=self.select,
-            ignore=self.ignore,
-            exclude=self.exclude,
-            target_torch=self.target_torch,
-            target=self.target,
-            fullgraph=self.fullgraph,
-            regions=self.regions,
-            confidence=self.confidence,
-            cache_dir=self.cache_dir,
-            no_cache=self.no_cache or None,
+        names = (
+            "select",
+            "ignore",
+            "exclude",
+            "target_torch",
+            "target",
+            "fullgraph",
+            "regions",
+            "confidence",
+            "cache_dir",
         )
+        values = {name: getattr(self, name) for name in names}
+        return NearestSettings(self.config, **values, no_cache=self.no_cache or None)
 
 
 def settings_at(where: Iterable[str], settings: NearestSettings) -> list[Settings]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from pathlib import Path
 
 from lsprotocol import types
@@ -42,23 +41,6 @@ class OpenText:
         first, last = (min(max(line - 1, 0), len(lines) - 1) for line in (site.line, site.end_line))
         start, end = types.Position(first, site.column - 1), types.Position(last, site.end_column - 1)
         return self.codec.range_to_client_units(lines, types.Range(start, end))
-
-
-@dataclass(frozen=True, slots=True)
-class LineEdit:
-    """Lines of a text, from ``first`` (from 0) up to ``last``, that are replaced by ``lines``."""
-
-    first: int
-    last: int
-    lines: tuple[str, ...]
-
-
-def line_edits(before: str, after: str) -> Iterator[LineEdit]:
-    """Yield the edits that turn one text into the other."""
-    old, new = before.split("\n"), after.split("\n")
-    for tag, first, last, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag != "equal":
-            yield LineEdit(first, last, tuple(new[start:end]))
 
 
 SOURCE = "breakscan"
@@ -130,27 +112,24 @@ def actions_at(
 def _action(
     title: str, opened: OpenText, after: str, diagnostics: Sequence[types.Diagnostic], preferred: bool
 ) -> types.CodeAction:
-    edits = [_text_edit(edit, opened) for edit in line_edits(opened.text, after)]
     return types.CodeAction(
         title,
         types.CodeActionKind.QuickFix,
         list(diagnostics),
         is_preferred=preferred or None,
-        edit=types.WorkspaceEdit(changes={opened.uri: edits} if edits else {}),
+        edit=types.WorkspaceEdit(changes={opened.uri: [_text_edit(opened, after)]}),
     )
 
 
-def _text_edit(edit: LineEdit, opened: OpenText) -> types.TextEdit:
-    """An edit of whole lines; the last one of a text may have no end."""
-    lines = opened.lines
-    start = types.Position(edit.first, 0)
-    if edit.last < len(lines):
-        end = types.Position(edit.last, 0)
-        return types.TextEdit(types.Range(start, end), "".join(f"{line}\n" for line in edit.lines))
-    end = types.Position(len(lines) - 1, opened.codec.client_num_units(lines[-1]))
-    if edit.first == len(lines):
-        return types.TextEdit(types.Range(end, end), "".join(f"\n{line}" for line in edit.lines))
-    return types.TextEdit(types.Range(start, end), "\n".join(edit.lines))
+def _text_edit(opened: OpenText, after: str) -> types.TextEdit:
+    """The edit of all lines from the first to the last that changes, of which there is one in both texts."""
+    old, new = opened.lines, after.split("\n")
+    most = min(len(old), len(new)) - 1
+    first = next((n for n in range(most) if old[n] != new[n]), most)
+    last = next((n for n in range(most - first) if old[-1 - n] != new[-1 - n]), most - first)
+    end = len(old) - last - 1
+    stop = types.Position(end, opened.codec.client_num_units(old[end]))
+    return types.TextEdit(types.Range(types.Position(first, 0), stop), "\n".join(new[first : len(new) - last]))
 
 
 def message_words(finding: Finding, rule: Rule | None) -> str:

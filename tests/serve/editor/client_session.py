@@ -114,7 +114,7 @@ def applied(text: str, action: types.CodeAction, uri: str) -> str:
     assert action.edit.changes is not None
     for edit in reversed(list(action.edit.changes[uri])):
         start, end = edit.range.start, edit.range.end
-        assert (start.character, end.character) == (0, 0) or end.line == len(lines) - 1
+        assert start.character == 0
         last = lines[end.line][end.character :] if end.line < len(lines) else ""
         lines[start.line : end.line + 1] = (edit.new_text + last).split("\n")
     return "\n".join(lines)
